@@ -1,0 +1,1 @@
+"""Tilewright: the open compiler for the CuTe DSL."""

@@ -1,0 +1,1 @@
+"""Errors, settings, source places, fingerprints: what every other part may use."""

@@ -1,0 +1,92 @@
+"""Every error that Tilewright raises.
+
+An error names what disagrees, where in the user's source, and what to do about it. `TilewrightError`
+renders these parts in one fixed form; the subclasses say which part of the system refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.base.location import SourceLocation
+
+
+class TilewrightError(Exception):
+    """Base of all errors of Tilewright.
+
+    Args:
+        message: one sentence that says what is wrong.
+        location: the user's line at fault.
+        values: the things that disagree, by name, printed one a line.
+        hint: what the user can do.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: SourceLocation | None = None,
+        values: Mapping[str, object] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.values = dict(values or {})
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.location is not None:
+            lines += [f"  {line}" for line in self.location.excerpt()]
+        width = max((len(name) for name in self.values), default=0)
+        lines += [f"  {name:<{width}}  {value}" for name, value in self.values.items()]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class LayoutError(TilewrightError, ValueError):
+    """A layout function has no right answer for its arguments."""
+
+
+class CompileError(TilewrightError):
+    """A program cannot be compiled.
+
+    `nvvm_error` is the text of the tool that refused, `ir_context` the IR around the fault; both are
+    empty when the front end refused the program itself.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: SourceLocation | None = None,
+        values: Mapping[str, object] | None = None,
+        hint: str | None = None,
+        nvvm_error: str = "",
+        ir_context: str = "",
+    ) -> None:
+        super().__init__(message, location=location, values=values, hint=hint)
+        self.nvvm_error = nvvm_error
+        self.ir_context = ir_context
+
+
+class PassError(CompileError, ValueError):
+    """A pass list is wrong, or a pass failed."""
+
+
+class ArgumentError(TilewrightError, TypeError, ValueError):
+    """An argument of a call does not fit what the function was compiled for."""
+
+
+class EmulationError(TilewrightError):
+    """An emulated kernel did something undefined."""
+
+
+class LaunchError(TilewrightError, RuntimeError):
+    """The driver or the emulator refused or aborted a launch."""
+
+
+class CudaDriverDependencyError(TilewrightError, RuntimeError):
+    """The target is `cuda` but no driver or device is there."""

@@ -1,0 +1,99 @@
+"""The settings table: the only place that reads the environment.
+
+Each setting lists the variables that set it, first match wins, and whether it changes generated code
+(then it is part of every cache key). `scope` changes settings for a block of code.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.base.errors import CompileError
+
+
+def _flag(text: str) -> bool:
+    return text.strip().lower() not in ("", "0", "false", "no", "off")
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row: `variables` in order of precedence, `parse` from text, `affects_code` for the cache key."""
+
+    variables: tuple[str, ...]
+    default: Any
+    parse: Callable[[str], Any]
+    affects_code: bool
+    help: str
+
+
+TABLE: dict[str, Setting] = {
+    "target": Setting(("TILEWRIGHT_TARGET",), "", str, False, "cuda or emu; default: cuda where a device is found"),
+    "arch": Setting(("TILEWRIGHT_ARCH", "CUTE_DSL_ARCH", "CUTLASS_ARCH"), "", str, True, "chip to compile for"),
+    "debug": Setting(("TILEWRIGHT_DEBUG", "CUTE_DSL_DEBUG"), False, _flag, False, "full tracebacks and IR in errors"),
+    "print_ir": Setting(("TILEWRIGHT_PRINT_IR", "CUTE_DSL_PRINT_IR", "MLIR_ENABLE_DUMP"), False, _flag, False,
+                        "print every stage to stderr"),
+    "dump_dir": Setting(("TILEWRIGHT_DUMP_DIR", "CUTE_DSL_DUMP_DIR", "CUTLASS_DUMP_DIR"), "", str, False,
+                        "where kept artifacts go; default: the working directory"),
+    "keep": Setting(("TILEWRIGHT_KEEP", "CUTE_DSL_KEEP"), frozenset(), _names, False,
+                    "artifacts to keep: ir, ptx, cubin, sass, all"),
+    "keep_ptx": Setting(("CUTE_DSL_KEEP_PTX", "CUTLASS_KEEP_PTX"), False, _flag, False, "keep PTX"),
+    "keep_cubin": Setting(("CUTE_DSL_KEEP_CUBIN", "CUTLASS_KEEP_CUBIN"), False, _flag, False, "keep cubins"),
+    "lineinfo": Setting(("TILEWRIGHT_LINEINFO", "CUTE_DSL_LINEINFO", "CUTLASS_LINEINFO"), False, _flag, True,
+                        "line tables in the cubin"),
+    "assertions": Setting(("TILEWRIGHT_ENABLE_ASSERTIONS", "CUTE_DSL_ENABLE_ASSERTIONS", "CUTLASS_ENABLE_ASSERTIONS"),
+                          False, _flag, True, "device assertions"),
+    "tvm_ffi": Setting(("CUTE_DSL_ENABLE_TVM_FFI", "CUTLASS_ENABLE_TVM_FFI"), False, _flag, False,
+                       "accepted for compatibility: calls always go through tvm-ffi"),
+    "toolkit": Setting(("CUDA_TOOLKIT_PATH", "CUDA_HOME", "CUDA_PATH"), "", str, True,
+                       "a CUDA toolkit to take ptxas and nvdisasm from, before the installed packages"),
+    "seed": Setting(("TILEWRIGHT_SEED",), 0, int, False, "order of warps and blocks on the emulator"),
+}  # fmt: skip
+
+_overrides: ContextVar[dict[str, Any]] = ContextVar("tilewright_settings", default={})
+
+
+def get(name: str) -> Any:
+    """The value of setting `name` now: an enclosing `scope`, then the environment, then the default."""
+    overrides = _overrides.get()
+    if name in overrides:
+        return overrides[name]
+    setting = TABLE[name]
+    for variable in setting.variables:
+        text = os.environ.get(variable)
+        if text is not None and text != "":
+            return _parse(setting, variable, text)
+    return setting.default
+
+
+def _parse(setting: Setting, variable: str, text: str) -> Any:
+    try:
+        return setting.parse(text)
+    except ValueError as error:
+        raise CompileError(f"{variable}={text!r} is not valid", hint=setting.help) from error
+
+
+@contextmanager
+def scope(**values: Any) -> Iterator[None]:
+    """Set settings for the code inside the block, in this thread and its tasks."""
+    unknown = values.keys() - TABLE.keys()
+    if unknown:
+        raise CompileError(f"unknown setting {sorted(unknown)[0]!r}", hint=f"settings: {', '.join(TABLE)}")
+    token = _overrides.set({**_overrides.get(), **values})
+    try:
+        yield
+    finally:
+        _overrides.reset(token)
+
+
+def code_key() -> tuple[tuple[str, Any], ...]:
+    """The settings that change generated code, for cache keys."""
+    return tuple((name, get(name)) for name, setting in TABLE.items() if setting.affects_code)
