@@ -1,0 +1,1 @@
+"""The gate to MLIR and LLVM, and the `cute` dialect."""
