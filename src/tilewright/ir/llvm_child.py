@@ -10,7 +10,8 @@ import pickle
 import sys
 from typing import Any
 
-from tilewright.ir.llvm import LlvmError, emit_ptx
+from tilewright.ir.llvm import emit_ptx
+from tilewright.ir.llvm_api import LlvmError
 
 
 def _refusal(error: LlvmError) -> tuple[str, dict[str, Any]]:
@@ -21,6 +22,7 @@ def _refusal(error: LlvmError) -> tuple[str, dict[str, Any]]:
 def main() -> None:
     """Serve one request."""
     ir_text, arguments = pickle.load(sys.stdin.buffer)
+    answer: tuple[str | None, Any]
     try:
         answer = emit_ptx(ir_text, **arguments), None
     except LlvmError as error:
