@@ -1,0 +1,59 @@
+# Every target sets up .venv first when it has to. On a fresh machine `make demo` or `make test` alone is enough.
+
+PYTHON      ?= python3
+VENV        := .venv
+BIN         := $(VENV)/bin
+WORKERS     ?= 2
+TORCH_INDEX ?=
+RUFF_PATHS  := src tests bench scripts examples
+STRICT      := $(wildcard $(addprefix src/tilewright/,base layout hw ir passes))
+# The tests that `make check` runs: no kernel is compiled or emulated in them.
+FAST_TESTS  := $(wildcard $(addprefix tests/,base layout hw ir tools repo))
+PYTEST      := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+# The stamp's name is a hash of what it depends on, so a checkout that changes only file times installs nothing.
+SETUP_KEY   := $(shell cat pyproject.toml requirements-dev.txt requirements-torch.txt scripts/setup_venv.py \
+                 | cksum | cut -d' ' -f1)
+STAMP       := $(VENV)/setup-$(SETUP_KEY).stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help setup torch demo test test-all check format bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+setup: $(STAMP) ## make .venv with pinned versions
+
+$(STAMP):
+	$(PYTHON) scripts/setup_venv.py $(VENV) $(STAMP)
+
+torch: $(STAMP) ## install the pinned CPU build of PyTorch from TORCH_INDEX
+	$(BIN)/python -m pip install -r requirements-torch.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+
+demo: $(STAMP) ## compile and run the demonstration kernels
+	$(BIN)/tilewright demo
+
+test: $(STAMP) ## all tests but those marked slow
+	$(PYTEST) -m "not slow" tests
+
+test-all: $(STAMP) ## all tests
+	$(PYTEST) tests
+
+check: $(STAMP) ## format, lint, types, imports, sizes, fast tests
+	$(BIN)/ruff format --check $(RUFF_PATHS)
+	$(BIN)/ruff check $(RUFF_PATHS)
+	$(BIN)/python scripts/check_structure.py
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy $(STRICT)
+	$(PYTEST) -m "not slow and not gpu" $(FAST_TESTS)
+
+format: $(STAMP) ## rewrite the sources in the project's format
+	$(BIN)/ruff format $(RUFF_PATHS)
+	$(BIN)/ruff check --fix $(RUFF_PATHS)
+
+bench: $(STAMP) ## run the benchmarks, results into bench/results
+	$(BIN)/python -m bench
+
+clean: ## remove the environment, caches and builds
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist out
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
