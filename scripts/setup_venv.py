@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -61,7 +62,8 @@ def ways(venv: Path) -> list[tuple[str, list[str]]]:
         found.append(("venv with ensurepip", [sys.executable, "-m", "venv", "--clear", str(venv)]))
     if importlib.util.find_spec("virtualenv"):
         found.append(("virtualenv", [sys.executable, "-m", "virtualenv", "--clear", str(venv)]))
-    found.append(("uv", ["env", "uv", "venv", "--seed", "--clear", "--python", sys.executable, str(venv)]))
+    if uv := shutil.which("uv"):
+        found.append(("uv", [uv, "venv", "--seed", "--clear", "--python", sys.executable, str(venv)]))
     found.append(("venv without pip", [sys.executable, "-m", "venv", "--clear", "--without-pip", str(venv)]))
     return found
 
