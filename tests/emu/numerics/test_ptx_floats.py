@@ -1,0 +1,328 @@
+"""Arithmetic against exact fractions: every type, rounding and modifier, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.emu.numerics import reference as ref
+from tilewright.base.errors import EmulationError
+from tilewright.targets.emu.numerics import exact, floats
+
+TYPES = ("f32", "f64", "f16", "bf16")
+ROUNDINGS = ("rn", "rz", "rm", "rp")
+COUNT = 500
+STORAGE = {"f32": np.uint32, "f64": np.uint64, "f16": np.uint16, "bf16": np.uint16}
+FLOAT = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": np.uint16}
+QUIET = 1 << 51
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def operands(type: str, arity: int, seed: int = 0, count: int = COUNT) -> list[np.ndarray[Any, Any]]:
+    rng = np.random.default_rng([seed, arity, len(type)])
+    words = [ref.random_bits(type, count, rng).astype(STORAGE[type]) for _ in range(arity)]
+    if arity == 3:  # a sum that cancels, or nearly
+        with np.errstate(all="ignore"):
+            x, y, z = (w.view(FLOAT[type]) for w in words)
+            if type != "bf16":
+                z[::5] = -(x[::5] * y[::5])
+    if arity == 2:
+        words[1][::7] = words[0][::7] ^ STORAGE[type](1 << (ref.width(type) - 1))
+    return words
+
+
+def nan64(words: list[int]) -> int:
+    """Payload of the first NaN operand, quieted."""
+    for word in words:
+        if ref.is_nan(ref.value(word, "f64")):
+            return word | QUIET
+    return 0xFFF8000000000000
+
+
+def check(
+    type: str,
+    rnd: str,
+    got: np.ndarray[Any, Any],
+    words: list[np.ndarray[Any, Any]],
+    exactly: Callable[..., ref.Number],
+    after: Callable[[int], int] = lambda bits: bits,
+) -> None:
+    bits = got.view(STORAGE[type])
+    assert bits.shape == words[0].shape
+    for lane, found in enumerate(bits.tolist()):
+        inputs = [int(word[lane]) for word in words]
+        value = exactly(*(ref.value(word, type) for word in inputs))
+        wanted = nan64(inputs) if type == "f64" and ref.is_nan(value) else ref.round_to(value, type, rnd)
+        wanted = after(wanted)
+        assert found == wanted, f"lane {lane}: {[hex(i) for i in inputs]} gave {found:#x}, not {wanted:#x}"
+
+
+def exact_function(name: str, rnd: str) -> Callable[..., ref.Number]:
+    return {
+        "add": lambda x, y: ref.add(x, y, rnd),
+        "sub": lambda x, y: ref.add(x, -y if y != 0 else (0.0 if ref.negative(y) else -0.0), rnd),
+        "mul": ref.mul,
+        "fma": lambda x, y, z: ref.add(ref.mul(x, y), z, rnd),
+        "div": ref.div,
+        "rcp": lambda x: ref.div(Fraction(1), x),
+        "sqrt": ref.sqrt,
+    }[name]
+
+
+ARITY = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "div": 2, "rcp": 1, "sqrt": 1}
+
+
+@pytest.mark.parametrize("rnd", ROUNDINGS)
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
+def test_rounds_once(name: str, type: str, rnd: str) -> None:
+    words = operands(type, ARITY[name])
+    got = getattr(floats, name)(*(w.view(FLOAT[type]) for w in words), type=type, rnd=rnd)
+    check(type, rnd, got, words, exact_function(name, rnd))
+
+
+@pytest.mark.parametrize("rnd", ROUNDINGS)
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["div", "rcp", "sqrt"])
+def test_quotients_and_roots_round_once(name: str, type: str, rnd: str) -> None:
+    words = operands(type, ARITY[name])
+    got = getattr(floats, name)(*(w.view(FLOAT[type]) for w in words), type=type, rnd=rnd)
+    check(type, rnd, got, words, exact_function(name, rnd))
+
+
+@pytest.mark.parametrize("rnd", ROUNDINGS)
+def test_fma_of_moderate_doubles(rnd: str) -> None:
+    """The plain algorithm's range: exponents within a few orders, products that nearly cancel, ties."""
+    rng = np.random.default_rng(5)
+    x = np.ldexp(rng.integers(1, 1 << 53, 1500).astype(np.float64), rng.integers(-60, -45, 1500))
+    y = np.ldexp(rng.integers(1, 1 << 30, 1500).astype(np.float64), rng.integers(-60, -20, 1500))
+    z = -(x * y) * np.where(rng.integers(0, 2, 1500) == 1, 1.0, rng.random(1500))
+    z[::4] = np.ldexp(1.0, rng.integers(-10, 60, 375))
+    words = [v.view(np.uint64) for v in (x, y, z)]
+    check("f64", rnd, floats.fma(x, y, z, type="f64", rnd=rnd), words, exact_function("fma", rnd))
+
+
+def test_fma_of_floats_does_not_round_twice() -> None:
+    one = np.full(1, 1 + 2.0**-12, np.float32)
+    got = floats.fma(one, one, np.full(1, 2.0**-60, np.float32))
+    assert got.view(np.uint32)[0] == 0x3F801001
+
+
+def test_fma_of_floats_at_midpoints() -> None:
+    rng = np.random.default_rng(1)
+    n = 1200
+    x = (1 + rng.integers(0, 1 << 12, n) * 2.0**-12).astype(np.float32)
+    y = (1 + rng.integers(0, 1 << 12, n) * 2.0**-12).astype(np.float32)
+    z = (rng.choice([-1.0, 1.0], n) * 2.0 ** rng.integers(-100, -20, n)).astype(np.float32)
+    scale = np.float32(2.0) ** rng.choice([0, -126, -130], n).astype(np.float32)
+    words = [v.view(np.uint32) for v in (x * scale, y, z)]
+    got = floats.fma(*(w.view(np.float32) for w in words))
+    check("f32", "rn", got, words, exact_function("fma", "rn"))
+
+
+@pytest.mark.parametrize("type", ["f32", "f16"])
+@pytest.mark.parametrize("name", ["add", "mul", "fma"])
+def test_ftz_flushes_operands_and_results(name: str, type: str) -> None:
+    words = operands(type, ARITY[name], seed=3)
+    mantissa = ref.FORMATS[type][1]
+    sign = 1 << (ref.width(type) - 1)
+
+    def flushed(bits: int) -> int:
+        return bits & sign if bits & ~sign < 1 << mantissa else bits
+
+    inputs = [np.array([flushed(b) for b in w.tolist()], w.dtype) for w in words]
+    got = getattr(floats, name)(*(w.view(FLOAT[type]) for w in words), type=type, ftz=True)
+    check(type, "rn", got, inputs, exact_function(name, "rn"), flushed)
+
+
+@pytest.mark.parametrize("type", ["f32", "f16"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
+def test_sat_clamps_to_the_unit_interval(name: str, type: str) -> None:
+    words = operands(type, ARITY[name], seed=4)
+    one = ref.bits_of_size(Fraction(1), type)
+
+    def clamped(bits: int) -> int:
+        value = ref.value(bits, type)
+        if ref.is_nan(value) or value <= 0:
+            return 0
+        return one if value > 1 else bits
+
+    got = getattr(floats, name)(*(w.view(FLOAT[type]) for w in words), type=type, sat=True)
+    check(type, "rn", got, words, exact_function(name, "rn"), clamped)
+
+
+@pytest.mark.parametrize("type", ["f16", "bf16"])
+def test_relu_keeps_nan_and_drops_negatives(type: str) -> None:
+    words = operands(type, 3, seed=5)
+    sign = 1 << 15
+
+    def kept(bits: int) -> int:
+        return 0 if bits & sign else bits
+
+    got = floats.fma(*(w.view(FLOAT[type]) for w in words), type=type, relu=True)
+    check(type, "rn", got, words, exact_function("fma", "rn"), kept)
+
+
+@pytest.mark.parametrize("scalar", ["f16", "bf16"])
+def test_packed_halves_are_separate(scalar: str) -> None:
+    words = operands(scalar, 3, seed=6)
+    pairs = [w.view(np.uint32) for w in words]
+    whole = floats.fma(*pairs, type=f"{scalar}x2")
+    halves = floats.fma(*(w.view(FLOAT[scalar]) for w in words), type=scalar)
+    assert whole.dtype == np.uint32
+    np.testing.assert_array_equal(whole, halves.view(np.uint32))
+
+
+def test_any_shape_and_broadcast() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(floats.fma(x, x, np.float32(1)), x * x + 1)
+    assert floats.add(np.float32(1), np.float32(2)) == 3
+    tie = np.float32(1 + 2.0**-12)
+    assert floats.fma(tie, tie, np.float32(2.0**-60)).view(np.uint32) == 0x3F801001
+
+
+# ---- minimum and maximum --------------------------------------------------------------------------------------
+
+
+def extreme(greatest: bool, values: list[ref.Number], bits: list[int], nan: bool, canonical: int) -> int:
+    numbers = [(v, b) for v, b in zip(values, bits, strict=True) if not ref.is_nan(v)]
+    if not numbers or (nan and len(numbers) < len(values)):
+        return canonical
+    key = [(float("inf") if v == float("inf") else v, not ref.negative(v)) for v, _ in numbers]
+    order = sorted(range(len(numbers)), key=lambda i: key[i])
+    return numbers[order[-1 if greatest else 0]][1]
+
+
+@pytest.mark.parametrize("nan", [False, True])
+@pytest.mark.parametrize("arity", [2, 3])
+@pytest.mark.parametrize("type", TYPES)
+def test_min_max(type: str, arity: int, nan: bool) -> None:
+    words = operands(type, arity, seed=7)
+    canonical = ref.FORMATS[type][4]
+    for greatest, function in ((False, floats.min_), (True, floats.max_)):
+        got = function(*(w.view(FLOAT[type]) for w in words), type=type, nan=nan).view(STORAGE[type])
+        for lane, found in enumerate(got.tolist()):
+            bits = [int(w[lane]) for w in words]
+            assert found == extreme(greatest, [ref.value(b, type) for b in bits], bits, nan, canonical)
+
+
+@pytest.mark.parametrize("type", ["f32", "f16", "bf16"])
+def test_xorsign_abs(type: str) -> None:
+    words = operands(type, 2, seed=8)
+    sign = 1 << (ref.width(type) - 1)
+    canonical = ref.FORMATS[type][4]
+    got = floats.max_(*(w.view(FLOAT[type]) for w in words), type=type, xorsign=True).view(STORAGE[type])
+    for lane, found in enumerate(got.tolist()):
+        x, y = (int(w[lane]) for w in words)
+        sizes = [x & ~sign, y & ~sign]
+        wanted = extreme(True, [ref.value(b, type) for b in sizes], sizes, False, canonical)
+        assert found == (wanted if wanted == canonical else wanted | ((x ^ y) & sign))
+
+
+# ---- signs, tests, comparisons --------------------------------------------------------------------------------
+
+
+def test_abs_and_neg() -> None:
+    x = np.array([0x80000001, 0x80000000, 0xC0000000, 0xFFC00001, 0x00000005], np.uint32).view(np.float32)
+    assert [hex(b) for b in floats.abs_(x).view(np.uint32)] == ["0x1", "0x0", "0x40000000", "0x7fffffff", "0x5"]
+    assert [hex(b) for b in floats.neg(x, ftz=True).view(np.uint32)] == [
+        "0x0",
+        "0x0",
+        "0x40000000",
+        "0x7fffffff",
+        "0x80000000",
+    ]
+    pair = np.array([0x8001C000], np.uint32)
+    assert floats.neg(pair, type="f16x2")[0] == 0x00014000
+    assert floats.abs_(pair, type="bf16x2")[0] == 0x00014000
+
+
+def test_copysign_takes_the_sign_of_its_first_operand() -> None:
+    got = floats.copysign(np.array([-0.0, 3.0], np.float32), np.array([2.0, -np.inf], np.float32))
+    assert got.tolist() == [-2.0, np.inf]
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_testp(type: str) -> None:
+    info = np.finfo(FLOAT[type])
+    x = np.array([0.0, info.smallest_subnormal, info.tiny, 1.0, np.inf, np.nan], FLOAT[type])
+    wanted = {
+        "finite": [1, 1, 1, 1, 0, 0],
+        "infinite": [0, 0, 0, 0, 1, 0],
+        "number": [1, 1, 1, 1, 1, 0],
+        "notanumber": [0, 0, 0, 0, 0, 1],
+        "normal": [0, 0, 1, 1, 0, 0],
+        "subnormal": [0, 1, 0, 0, 0, 0],
+    }
+    for kind, expected in wanted.items():
+        assert floats.testp(x, kind, type).tolist() == [bool(e) for e in expected], kind
+        assert floats.testp(-x, kind, type).tolist() == [bool(e) for e in expected], kind
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_compare(type: str) -> None:
+    words = operands(type, 2, seed=9)
+    words[1][::3] = words[0][::3]
+    a, b = (w.view(FLOAT[type]) for w in words)
+    plain = {
+        "eq": lambda x, y: x == y,
+        "ne": lambda x, y: x != y,
+        "lt": lambda x, y: x < y,
+        "le": lambda x, y: x <= y,
+        "gt": lambda x, y: x > y,
+        "ge": lambda x, y: x >= y,
+    }
+    for op, truth in plain.items():
+        ordered, unordered = floats.compare(op, a, b, type), floats.compare(op + "u", a, b, type)
+        number = floats.compare("num", a, b, type)
+        np.testing.assert_array_equal(floats.compare("nan", a, b, type), ~number)
+        for lane in range(COUNT):
+            x, y = (ref.value(int(w[lane]), type) for w in words)
+            nan = ref.is_nan(x) or ref.is_nan(y)
+            assert number[lane] == (not nan)
+            assert ordered[lane] == (not nan and truth(x, y))
+            assert unordered[lane] == (nan or truth(x, y))
+
+
+def test_compare_packed_gives_both_halves() -> None:
+    a = np.array([0x3C004000], np.uint32)  # high 1.0, low 2.0
+    assert floats.compare("gt", a, np.array([0x3C003C00], np.uint32), "f16x2").tolist() == [[True, False]]
+
+
+def test_compare_with_ftz() -> None:
+    tiny = np.array([1, 0x80000001], np.uint32).view(np.float32)
+    assert not floats.compare("gt", tiny, np.float32(0)).all()
+    assert floats.compare("eq", tiny, np.zeros(2, np.float32), ftz=True).all()
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------
+
+
+def test_errors_name_what_is_wrong() -> None:
+    one = np.ones(1, np.float32)
+    with pytest.raises(EmulationError, match="rounding 'rx' does not exist"):
+        floats.add(one, one, rnd="rx")
+    with pytest.raises(EmulationError, match="f8 is no floating-point type"):
+        floats.add(one, one, type="f8")
+    with pytest.raises(EmulationError, match="comparison 'equ2'"):
+        floats.compare("equ2", one, one)
+    with pytest.raises(EmulationError, match="testp 'even'"):
+        floats.testp(one, "even")
+    with pytest.raises(EmulationError, match=r"bf16 has no \.ftz"):
+        floats.max_(np.ones(1, np.uint16), np.ones(1, np.uint16), type="bf16", ftz=True)
+
+
+def test_two_product_is_exact() -> None:
+    rng = np.random.default_rng(2)
+    x, y = rng.standard_normal((2, 500))
+    for a, b, p, e in zip(x, y, *exact.two_product(x, y), strict=True):
+        assert Fraction(a) * Fraction(b) == Fraction(p) + Fraction(e)
