@@ -1,0 +1,1 @@
+"""Facts of the hardware as data: chips, the instructions they have, occupancy."""
