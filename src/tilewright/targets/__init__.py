@@ -1,0 +1,1 @@
+"""Machines that run compiled kernels, and their registry."""

@@ -1,0 +1,1 @@
+"""Native host code: compiling, loading and calling it."""
