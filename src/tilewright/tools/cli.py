@@ -1,0 +1,75 @@
+"""The command `tilewright`.
+
+Each command is a module of `tilewright.tools.commands` with a function `command`. Only the module of the command that
+is called gets imported, so that `tilewright --help` loads neither NumPy nor MLIR.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from tilewright.base import settings
+from tilewright.base.errors import TilewrightError
+
+COMMANDS = {
+    "demo": "Compile and run the demonstration kernels, with a table of every stage.",
+    "compile": "Compile FILE:FUNCTION and write the stages asked for.",
+    "run": "Run a script, its `import cutlass` resolved to Tilewright.",
+    "layout": "Evaluate a layout expression, print it, draw it.",
+    "emulate": "Run a kernel of a PTX file on the emulator.",
+    "bench": "Run the benchmarks of a source checkout.",
+    "passes": "List the passes and the pipeline they stand in.",
+    "cache": "Show or clear the compile cache.",
+    "doctor": "Say what is installed, what is missing, and the remedy.",
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group that knows its commands by name and help text, and imports one when it is called."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """The command to run, imported now."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load(str(name)), rest
+
+
+def load(name: str) -> Any:
+    """Import the module of command `name` and make its command object."""
+    module = importlib.import_module(f"tilewright.tools.commands.{name}")
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name, **getattr(module, "COMMAND_OPTIONS", {}))(module.command)
+    return get_command(single)
+
+
+app = typer.Typer(
+    cls=LazyGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+)
+
+
+@app.callback()
+def group() -> None:
+    """Tilewright: GPU kernels from Python to SASS, every stage open, run without a GPU."""
+
+
+def main() -> None:
+    """Run the command line; an error of Tilewright is printed without a traceback, exit status 1."""
+    try:
+        app()
+    except TilewrightError as error:
+        if settings.get("debug"):
+            traceback.print_exc()
+        Console(stderr=True).print(Text(f"{type(error).__name__}: {error}"), soft_wrap=True)
+        sys.exit(1)
