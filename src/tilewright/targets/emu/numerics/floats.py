@@ -171,7 +171,8 @@ def min_(a: Array, b: Array, *more: Array, type: str = "f32", **modifiers: bool)
 
 
 def max_(a: Array, b: Array, *more: Array, type: str = "f32", **modifiers: bool) -> Array:
-    """The greatest operand (2 or 3); +0 > -0; a NaN loses against a number.
+    """The greatest operand (2 or 3); +0 > -0; a NaN loses against a number; two NaN give the canonical NaN (f64: the
+    second, quieted).
 
     Modifiers: `ftz`; `nan` (.NaN: any NaN operand gives the canonical NaN); `xorsign` (.xorsign.abs: compare
     magnitudes, the sign is the exclusive or of the operands' signs); `abs_` (.abs: compare and return magnitudes).
@@ -210,7 +211,8 @@ def _extreme(
     r = np.where(same, u & v if greatest else u | v, r)
     lost = ((x != x) | (y != y)) if nan else ((x != x) & (y != y))
     if lost.any():
-        r = np.where(lost, np.asarray(format_named(type).nan, u.dtype), r)
+        quiet = v | QUIET64 if type == "f64" and not nan else np.asarray(format_named(type).nan, u.dtype)
+        r = np.where(lost, quiet, r)
     if sign is not None:
         r = np.where(lost, r, r | sign)
     return from_bits(r, type)
@@ -225,16 +227,14 @@ def _magnitude(a: Array, type: str) -> Array:
 
 @packed
 def abs_(a: Array, type: str = "f32", ftz: bool = False) -> Array:
-    """|a|; a NaN becomes the canonical NaN in f32 and f64."""
-    r = _magnitude(flush(a, type) if ftz else a, type)
-    return _canonical(r, type) if type == "f32" else r
+    """|a|; a NaN becomes the canonical NaN, except in f64."""
+    return _canonical(_magnitude(flush(a, type) if ftz else a, type), type)
 
 
 @packed
 def neg(a: Array, type: str = "f32", ftz: bool = False) -> Array:
-    """-a; a NaN becomes the canonical NaN in f32."""
-    r = from_bits(bits_of(flush(a, type) if ftz else a, type) ^ sign_bit(type), type)
-    return _canonical(r, type) if type == "f32" else r
+    """-a; a NaN becomes the canonical NaN, except in f64."""
+    return _canonical(from_bits(bits_of(flush(a, type) if ftz else a, type) ^ sign_bit(type), type), type)
 
 
 def copysign(a: Array, b: Array, type: str = "f32") -> Array:
@@ -259,7 +259,7 @@ def testp(a: Array, kind: str, type: str = "f32") -> Array:
     return tests[kind]()
 
 
-ORDERED: dict[str, Callable[[Array, Array], Array]] = {
+ORDERED: dict[str, np.ufunc] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -283,7 +283,7 @@ def compare(op: str, a: Array, b: Array, type: str = "f32", ftz: bool = False) -
     if op == "ne":
         return (x < y) | (x > y)
     if op in ORDERED:
-        return ORDERED[op](x, y)
+        return np.asarray(ORDERED[op](x, y))
     unordered = (x != x) | (y != y)
     if op == "nan":
         return unordered
@@ -352,6 +352,8 @@ def _canonical(r: Array, type: str) -> Array:
         return np.where(r != r, NAN32, r)
     if type == "f16":
         return np.where(r != r, NAN16, r)
+    if type == "bf16":
+        return np.where((r & np.uint16(0x7FFF)) > np.uint16(0x7F80), np.uint16(0x7FFF), r)
     return r
 
 

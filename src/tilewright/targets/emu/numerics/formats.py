@@ -158,13 +158,13 @@ def encode(x: Array, fmt: Format) -> Array:
 
 def _encode_small(x: Array, fmt: Format) -> Array:
     sign = np.signbit(x).astype(np.int64) << (fmt.bits - 1)
-    size = np.abs(x)
     finite = np.isfinite(x)
-    _, exponent = np.frexp(np.where(finite, size, 0.0))
-    field = np.maximum(exponent - 1 + fmt.bias, 1)
+    size = np.where(finite, np.abs(x), 0.0)
+    _, exponent = np.frexp(size)
+    field = np.where(size > 0, np.maximum(exponent - 1 + fmt.bias, 1), 1)
     # The implicit bit of a normal value carries into the exponent field; a subnormal has none.
-    steps = np.where(finite, np.ldexp(np.where(finite, size, 0.0), fmt.mantissa + fmt.bias - field), 0.0)
-    code = ((field - 1).astype(np.int64) << fmt.mantissa) + steps.astype(np.int64)
+    steps = np.ldexp(size, fmt.mantissa + fmt.bias - field).astype(np.int64)
+    code = ((field - 1).astype(np.int64) << fmt.mantissa) + steps
     infinity = ((1 << fmt.exponent) - 1) << fmt.mantissa
     code = np.where(finite, code, infinity) | sign
     nan = np.isnan(x)
@@ -172,7 +172,7 @@ def _encode_small(x: Array, fmt: Format) -> Array:
         code = np.where(nan, fmt.nan, code)
     elif nan.any():
         raise EmulationError(f"{fmt.name} has no NaN", hint="convert with .satfinite")
-    return code.astype(fmt.storage_dtype)
+    return np.asarray(code, fmt.storage_dtype)
 
 
 def decode(bits: Array, fmt: Format) -> Array:
