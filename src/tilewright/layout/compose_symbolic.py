@@ -1,0 +1,113 @@
+"""Composition where some extents or strides are known only at run time.
+
+Each step needs a divisibility: a stride that covers a mode whole, an extent that a stride divides, a rest that
+goes on into the next mode. What divisibility does not prove goes to `facts.require`.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+from tilewright.layout.basis import ScaledBasis
+from tilewright.layout.dynamic import Leaf, at_most, divisibility, floor_div, is_multiple, mul
+from tilewright.layout.facts import Fact, require
+from tilewright.layout.inttuple import IntTuple, flat
+from tilewright.layout.layout import Layout, trusted
+from tilewright.layout.simplify import coalesced_modes
+
+Modes = list[tuple[Leaf, Leaf]]
+
+
+def compose_symbolic(lhs: Layout, rhs: Layout) -> Layout:
+    """The composition, or a `LayoutError` that states the fact that is missing."""
+    modes = coalesced_modes(lhs)
+    used: list[Modes] = [[] for _ in modes[:-1]]
+
+    def leaf(extent: Leaf, step: Leaf) -> tuple[IntTuple, IntTuple]:
+        if type(step) is int and step == 0:
+            return extent, 0
+        runs = _runs(modes, extent, step, used, lhs, rhs)
+        if len(runs) == 1:
+            return runs[0]
+        return tuple(n for n, _ in runs), tuple(d for _, d in runs)
+
+    def build(shape: IntTuple, stride: IntTuple) -> tuple[IntTuple, IntTuple]:
+        if not isinstance(shape, tuple):
+            return leaf(shape, stride)
+        parts = [build(s, d) for s, d in zip(shape, stride, strict=True)]
+        return tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+
+    result = trusted(*build(rhs.shape, rhs.stride))
+    for (extent, _), inside in zip(modes, used, strict=False):
+        _require_room(extent, inside, lhs, rhs)
+    return result
+
+
+def _runs(modes: Modes, n: Leaf, d: Leaf, used: list[Modes], lhs: Layout, rhs: Layout) -> Modes:
+    """The runs of A that make up the mode `n:d`; where each falls inside a mode is noted in `used`."""
+    runs: Modes = []
+    for (extent, step), inside in zip(modes[:-1], used, strict=True):
+        if type(n) is int and n == 1:
+            break
+        if is_multiple(d, extent):
+            d = floor_div(d, extent)
+            continue
+        if _stays_inside(n, d, extent):
+            return _noted(runs, inside, n, d, step)
+        if not is_multiple(extent, d):
+            require(Fact("multiple", extent, d), "composition", lhs=lhs, rhs=rhs)
+        room = floor_div(extent, d)
+        if at_most(n, room):
+            return _noted(runs, inside, n, d, step)
+        if not is_multiple(n, room):
+            fact = Fact("at most", n, room) if type(room) is int else Fact("multiple", room, n)
+            require(fact, "composition", lhs=lhs, rhs=rhs)
+            return _noted(runs, inside, n, d, step)
+        _noted(runs, inside, room, d, step)
+        n, d = floor_div(n, room), 1
+    if not runs or not (type(n) is int and n == 1):
+        runs.append((n, _times(d, modes[-1][1]) if not (type(n) is int and n == 1) else 0))
+    return runs
+
+
+def _noted(runs: Modes, inside: Modes, n: Leaf, d: Leaf, step: Leaf) -> Modes:
+    inside.append((n, d))
+    runs.append((n, _times(d, step)))
+    return runs
+
+
+def _times(factor: Leaf, step: Leaf) -> Any:
+    return step.scaled(factor) if isinstance(step, ScaledBasis) else mul(factor, step)
+
+
+def _stays_inside(n: Leaf, d: Leaf, extent: Leaf) -> bool:
+    """True if `n:d` is known to end before `extent`."""
+    return type(n) is int and type(d) is int and (n - 1) * d < divisibility(extent)
+
+
+def _require_room(extent: Leaf, inside: Modes, lhs: Layout, rhs: Layout) -> None:
+    """Runs that share one mode must not carry out of it together."""
+    inside = [(n, d) for n, d in inside if not (type(n) is int and n == 1)]
+    if len(inside) < 2:
+        return
+    if all(type(leaf) is int for run in inside for leaf in run):
+        load = sum((n - 1) * d for n, d in inside)
+        if load < divisibility(extent):
+            return
+    if len(inside) <= 4 and any(_nests(extent, order) for order in permutations(inside)):
+        return
+    reach = max(inside, key=lambda run: divisibility(run[1]))
+    require(Fact("multiple", extent, mul(*reach)), "composition", lhs=lhs, rhs=rhs)
+
+
+def _nests(extent: Leaf, runs: tuple[tuple[Leaf, Leaf], ...]) -> bool:
+    """True if each run is known to end where the next begins to step, and the last ends within `extent`."""
+    ends = [mul(n, d) for n, d in runs]
+    steps = [d for _, d in runs[1:]] + [extent]
+    return all(is_multiple(step, end) for end, step in zip(ends, steps, strict=True))
+
+
+def leaves(layout: Layout) -> Modes:
+    """Extent and stride of each leaf."""
+    return list(zip(flat(layout.shape), flat(layout.stride), strict=True))

@@ -1,0 +1,102 @@
+"""Making layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout.dynamic import Leaf, mul
+from tilewright.layout.inttuple import (
+    IntTuple,
+    clean,
+    compact_order,
+    flat,
+    make_basis_like,
+    product,
+    text,
+    transform_leaf,
+    unflatten,
+)
+from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, trusted
+from tilewright.layout.query import shape_of
+from tilewright.layout.simplify import is_zero
+
+
+def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
+    """A layout of a shape and strides; compact and column-major without strides.
+
+    `make_layout(shape)`, `make_layout(shape, stride)`, `make_layout(shape, stride=stride)`; or layouts, which become
+    the modes of one.
+
+    Raises:
+        LayoutError: shape and stride nest differently, or layouts are mixed with tuples.
+    """
+    if parts and all(isinstance(part, Layout) for part in parts) and stride is None:
+        return trusted(tuple(part.shape for part in parts), tuple(part.stride for part in parts))
+    shape = parts[0] if parts else ()
+    if stride is None and len(parts) == 2:
+        stride = parts[1]
+    elif len(parts) != 1:
+        shape = None
+    if shape is None or isinstance(shape, Layout):
+        raise LayoutError("make_layout takes a shape and a stride, or layouts", values={"arguments": parts})
+    return Layout(shape, stride)
+
+
+def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
+    """The compact layout whose modes of smaller `order` are more contiguous.
+
+    `make_ordered_layout((4, 8), order=(1, 0))` is row-major.
+
+    Raises:
+        LayoutError: `order` does not name each mode of `shape`.
+    """
+    shape = clean(shape)
+    return trusted(shape, compact_order(shape, order))
+
+
+def make_layout_like(layout: Any) -> Layout:
+    """The compact layout of the shape and mode order of `layout`; strides 0 stay 0."""
+    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    strides = flat(outer.stride)
+    extents = flat(outer.shape)
+    kept = tuple(1 if is_zero(d) else s for s, d in zip(extents, strides, strict=True))
+    return trusted(outer.shape, unflatten(flat(compact_order(kept, tuple(strides))), outer.shape))
+
+
+def make_identity_layout(shape: Any) -> Layout:
+    """The layout that maps each coordinate of `shape` to itself: basis strides `1@0, 1@1, ...`."""
+    extents = clean(shape_of(shape))
+    return trusted(extents, make_basis_like(extents))
+
+
+def make_composed_layout(inner: Any, offset: Any, outer: Any) -> ComposedLayout:
+    """`inner o offset o outer`: the function `c -> inner(offset + outer(c))`."""
+    return ComposedLayout(inner, offset, outer)
+
+
+def make_swizzle(bits: int, base: int, shift: int) -> Swizzle:
+    """The swizzle `S<bits,base,shift>`."""
+    return Swizzle(bits, base, shift)
+
+
+def make_layout_image_mask(layout: Layout, coord: Any, mode: int) -> int:
+    """Bits of the indices that `layout` takes when the coordinate of `mode` varies and the others are `coord`'s.
+
+    Used for multicast: the CTAs of a cluster that share a tile.
+
+    Raises:
+        LayoutError: an index is not a static number below 64, or there is no such mode.
+    """
+    shape = layout.shape
+    if not isinstance(shape, tuple) or not 0 <= mode < len(shape) or len(coord) != len(shape):
+        raise LayoutError("the coordinate does not fit", values={"layout": layout, "coord": text(coord), "mode": mode})
+    mask = 0
+    for index in range(product(shape[mode])):
+        mask |= 1 << layout((*coord[:mode], index, *coord[mode + 1 :]))
+    return mask
+
+
+def scaled(layout: Layout, factor: Leaf) -> Layout:
+    """With every stride times `factor`."""
+    return trusted(layout.shape, transform_leaf(lambda step: mul(factor, step), layout.stride))

@@ -1,0 +1,84 @@
+"""Divides: a layout split into tiles and the rest that says which tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout.complement import complement
+from tilewright.layout.compose import compose
+from tilewright.layout.inttuple import product, text, wrap
+from tilewright.layout.layout import ComposedLayout, Layout, as_layout, is_static, trusted
+from tilewright.layout.modes import on_tuples
+from tilewright.layout.simplify import by_mode, coalesce
+
+
+def logical_divide(layout: Any, tiler: Any) -> Any:
+    """Each mode of `layout` that `tiler` names, as (tile, rest).
+
+    An int or layout tiles the whole domain, a tuple goes mode by mode, `None` and missing modes stay as they are. A
+    tile that does not divide a mode is rounded up: the last tile reaches past the end.
+
+    Raises:
+        LayoutError: the tile is not injective, leaves gaps, or crosses modes that it does not divide.
+    """
+    if tiler is None:
+        return layout
+    if isinstance(layout, ComposedLayout):
+        return layout.with_outer(logical_divide(layout.outer, tiler))
+    if isinstance(tiler, tuple):
+        return by_mode(layout, tiler, logical_divide, "logical_divide")
+    tile = as_layout(tiler)
+    if isinstance(tile, ComposedLayout):
+        raise LayoutError("a tiler must be a plain layout", values={"tiler": tile})
+    rest = complement(tile, product(layout.shape) if is_static(layout.shape) else coalesce(layout).shape)
+    return compose(layout, trusted((tile.shape, rest.shape), (tile.stride, rest.stride)), past_unit_modes=False)
+
+
+def zipped_divide(layout: Any, tiler: Any) -> Any:
+    """`logical_divide` with all tile modes together in mode 0 and all rests in mode 1.
+
+    A mode that `tiler` leaves out, or names `None`, belongs to the rest (`None` takes part in the tile with extent 1).
+    """
+    return unzip(logical_divide(layout, _without_none(tiler)), tiler)
+
+
+def tiled_divide(layout: Any, tiler: Any) -> Any:
+    """`zipped_divide` with the rests as modes of their own: `(tile, rest0, rest1, ...)`."""
+    return spread(zipped_divide(layout, tiler), tile=False)
+
+
+def flat_divide(layout: Any, tiler: Any) -> Any:
+    """`zipped_divide` with all modes side by side: `(tile0, tile1, ..., rest0, rest1, ...)`."""
+    return spread(zipped_divide(layout, tiler), tile=True)
+
+
+def _without_none(tiler: Any) -> Any:
+    if isinstance(tiler, tuple):
+        return tuple(map(_without_none, tiler))
+    return 1 if tiler is None else tiler
+
+
+def unzip(split: Any, tiler: Any) -> Any:
+    """Modes `((t0,r0),(t1,r1),x)`, split as `tiler` says, as `((t0,t1),(r0,r1,x))`."""
+    return on_tuples(split, lambda t: _unzip(t, tiler))
+
+
+def _unzip(value: Any, tiler: Any) -> tuple[Any, Any]:
+    if not isinstance(tiler, tuple):
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise LayoutError("a tiled mode has two parts", values={"mode": text(value), "tiler": tiler})
+        return value
+    items = wrap(value)
+    pairs = [_unzip(item, part) for item, part in zip(items, tiler, strict=False)]
+    return tuple(pair[0] for pair in pairs), (*(pair[1] for pair in pairs), *items[len(tiler) :])
+
+
+def spread(zipped: Any, *, tile: bool) -> Any:
+    """The second mode (with `tile` also the first) opened into modes of their own."""
+    return on_tuples(zipped, lambda t: (*(wrap(t[0]) if tile else (t[0],)), *wrap(t[1])))
+
+
+def tile_of(layout: Layout) -> tuple[Layout, Layout]:
+    """The two modes of a zipped layout."""
+    return layout[0], layout[1]

@@ -1,0 +1,148 @@
+"""Integers known only at run time, and integer arithmetic that folds what it can.
+
+A leaf of a shape or stride is a Python int or a `DynamicInt`. Layout functions compute with leaves only
+through the helpers here, so that `x*1`, `x+0`, `(8*x)//8` and the like cost nothing when the leaves are
+traced values whose operators emit code.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+Leaf = Any
+"""An int or a `DynamicInt` (as a stride also a `ScaledBasis`)."""
+
+
+class DynamicInt:
+    """What layout functions need to know of an integer that has no value yet.
+
+    Subclasses define `divisibility` and `width` and the operators `+ - * // %` with ints and with each
+    other, on both sides; swizzles also use `& ^ >> <<` by ints. Values are taken to be non-negative where a
+    result depends on it. Never compare leaves with `==`: on traced values that emits code.
+    """
+
+    __slots__ = ()
+
+    @property
+    def divisibility(self) -> int:
+        """A positive int that divides every value this leaf can take."""
+        raise NotImplementedError
+
+    @property
+    def width(self) -> int:
+        """32 or 64: the bits it travels in."""
+        raise NotImplementedError
+
+    def same_as(self, other: Leaf) -> bool:
+        """True if both are known to be equal whatever the run brings."""
+        raise NotImplementedError
+
+    def dynamic_text(self) -> str:
+        """`?`, `?{div=8}`, `?{i64}` or `?{i64 div=8}`."""
+        facts = ["i64"] if self.width == 64 else []
+        if self.divisibility > 1:
+            facts.append(f"div={self.divisibility}")
+        return f"?{{{' '.join(facts)}}}" if facts else "?"
+
+
+def is_int(leaf: object) -> bool:
+    """True for a leaf that may be an extent: an int or a `DynamicInt`."""
+    return isinstance(leaf, int | DynamicInt)
+
+
+def divisibility(leaf: Leaf) -> int:
+    """The largest int known to divide `leaf`; 0 for the leaf 0."""
+    if type(leaf) is int:
+        return abs(leaf)
+    return int(leaf.divisibility)
+
+
+def same(left: Leaf, right: Leaf) -> bool:
+    """True if two leaves are known to be equal."""
+    if type(left) is int:
+        return left == right if type(right) is int else False
+    if type(right) is int:
+        return False
+    return bool(left.same_as(right))
+
+
+def is_multiple(leaf: Leaf, divisor: Leaf) -> bool:
+    """True if `leaf` is known to be a multiple of `divisor`."""
+    if type(divisor) is int:
+        return divisor != 0 and divisibility(leaf) % divisor == 0
+    if type(leaf) is int:
+        return leaf == 0
+    if same(leaf, divisor):
+        return True
+    return type(remainder := leaf % divisor) is int and remainder == 0
+
+
+def add(left: Leaf, right: Leaf) -> Leaf:
+    """`left + right`."""
+    if type(left) is int and left == 0:
+        return right
+    if type(right) is int and right == 0:
+        return left
+    return left + right
+
+
+def sub(left: Leaf, right: Leaf) -> Leaf:
+    """`left - right`."""
+    if type(right) is int and right == 0:
+        return left
+    return 0 if same(left, right) else left - right
+
+
+def mul(left: Leaf, right: Leaf) -> Leaf:
+    """`left * right`; the right one may be a `ScaledBasis`."""
+    if type(left) is int:
+        if left == 1:
+            return right
+        if left == 0 and is_int(right):
+            return 0
+    elif type(right) is int:
+        if right == 1:
+            return left
+        if right == 0:
+            return 0
+    elif not isinstance(right, DynamicInt):
+        return right.scaled(left)
+    return left * right
+
+
+def floor_div(left: Leaf, right: Leaf) -> Leaf:
+    """`left // right`, exact where `left` is known to be a multiple."""
+    if type(right) is int:
+        if right == 1:
+            return left
+    elif same(left, right):
+        return 1
+    if type(left) is int and left == 0:
+        return 0
+    return left // right
+
+
+def mod(left: Leaf, right: Leaf) -> Leaf:
+    """`left % right`."""
+    if type(left) is int:
+        return left % right if left else 0
+    if type(right) is int:
+        return 0 if left.divisibility % right == 0 else left % right
+    return 0 if same(left, right) else left % right
+
+
+def ceil_div_leaf(left: Leaf, right: Leaf) -> Leaf:
+    """`left / right` rounded up."""
+    if type(left) is int and type(right) is int:
+        return -(-left // right)
+    if is_multiple(left, right):
+        return floor_div(left, right)
+    return floor_div(add(left, sub(right, 1)), right)
+
+
+def at_most(left: Leaf, right: Leaf) -> bool:
+    """True if `left <= right` is known, extents being positive."""
+    if type(left) is int:
+        return left <= divisibility(right) if not left <= 1 else True
+    return is_multiple(right, left)

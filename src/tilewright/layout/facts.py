@@ -1,0 +1,66 @@
+"""Facts about run-time extents that a layout function needs and cannot prove.
+
+By default a missing fact is a `LayoutError` that states it. Inside `runtime_checks(handler)` the function
+goes on as if the fact held, and hands it to `handler`, which checks it when the extents are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout.dynamic import Leaf
+from tilewright.layout.symbolic import evaluate
+
+
+@dataclass(frozen=True)
+class Fact:
+    """`left` is a multiple of `right` (`kind` "multiple"), or `left <= right` (`kind` "at most")."""
+
+    kind: Literal["multiple", "at most"]
+    left: Leaf
+    right: Leaf
+
+    def __str__(self) -> str:
+        left, right = (getattr(leaf, "expression", leaf.__str__)() for leaf in (self.left, self.right))
+        relation = "is a multiple of" if self.kind == "multiple" else "is at most"
+        return f"{left} {relation} {right}"
+
+    def holds(self, env: Mapping[str, int]) -> bool:
+        """Whether it is true when the symbols have the values in `env`."""
+        left, right = evaluate(self.left, env), evaluate(self.right, env)
+        return bool(left % right == 0 if self.kind == "multiple" else left <= right)
+
+
+_handler: ContextVar[Callable[[Fact], None] | None] = ContextVar("tilewright_layout_facts", default=None)
+
+
+@contextmanager
+def runtime_checks(handler: Callable[[Fact], None]) -> Iterator[None]:
+    """Hand facts that cannot be proved to `handler` inside the block, instead of refusing."""
+    token = _handler.set(handler)
+    try:
+        yield
+    finally:
+        _handler.reset(token)
+
+
+def require(fact: Fact, function: str, **values: object) -> None:
+    """Go on only if someone will check `fact` at run time.
+
+    Raises:
+        LayoutError: no handler is set; the message states the fact.
+    """
+    handler = _handler.get()
+    if handler is not None:
+        handler(fact)
+        return
+    raise LayoutError(
+        f"{function}: it is not known that {fact}",
+        values=values,
+        hint="give the extent its divisibility (sym_int(divisibility=), assume), or use runtime_checks",
+    )

@@ -1,0 +1,343 @@
+"""IntTuples: an integer leaf, or a tuple of IntTuples. Shapes, strides and coordinates are IntTuples.
+
+Everything here is about bare tuples; `query` and `modes` take layouts too.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout.basis import E, Path, ScaledBasis
+from tilewright.layout.dynamic import DynamicInt, Leaf, add, ceil_div_leaf, floor_div, is_multiple, mul, same
+
+IntTuple = Any
+"""`int | DynamicInt | tuple[IntTuple, ...]`."""
+
+
+def clean(value: Any, what: str = "shape") -> IntTuple:
+    """`value` with lists turned into tuples and integer-likes into ints.
+
+    Raises:
+        LayoutError: a leaf is not an integer, a `DynamicInt`, or (in a stride) a `ScaledBasis`.
+    """
+    if type(value) is int:
+        return value
+    if isinstance(value, tuple | list):
+        return tuple([clean(item, what) for item in value])
+    if isinstance(value, DynamicInt) or (what == "stride" and isinstance(value, ScaledBasis)):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise LayoutError(
+            f"a {what} is made of integers, not {type(value).__name__}", values={what: repr(value)}
+        ) from None
+
+
+def text(value: IntTuple) -> str:
+    """`value` as CuTe prints it: no blanks, and `(8)` for a tuple of one."""
+    if type(value) is int:
+        return int.__repr__(value)
+    if isinstance(value, tuple):
+        return f"({','.join([text(item) for item in value])})"
+    return "_" if value is None else str(value)
+
+
+def flat(value: IntTuple) -> list[Leaf]:
+    """The leaves of `value`, left to right."""
+    if not isinstance(value, tuple):
+        return [value]
+    leaves: list[Leaf] = []
+    for item in value:
+        if isinstance(item, tuple):
+            leaves += flat(item)
+        else:
+            leaves.append(item)
+    return leaves
+
+
+def flatten_to_tuple(value: IntTuple) -> tuple[Leaf, ...]:
+    """The leaves of `value` as a tuple, also for a single leaf."""
+    return tuple(flat(value))
+
+
+def unflatten(leaves: Sequence[Leaf], profile: IntTuple) -> IntTuple:
+    """The tuple of the nesting of `profile` whose leaves are `leaves`.
+
+    Raises:
+        LayoutError: the numbers of leaves differ.
+    """
+    wanted = len(flat(profile))
+    if wanted != len(leaves):
+        raise LayoutError("unflatten: wrong number of leaves", values={"profile": text(profile), "leaves": leaves})
+    remaining = iter(leaves)
+    return transform_leaf(lambda _: next(remaining), profile)
+
+
+def transform_leaf(function: Callable[..., Any], first: IntTuple, *others: IntTuple) -> IntTuple:
+    """`function` applied to each leaf of `first` and the leaves of `others` at the same place."""
+    if not isinstance(first, tuple):
+        return function(first, *others)
+    for other in others:
+        if not isinstance(other, tuple) or len(other) != len(first):
+            raise LayoutError("tuples have different profiles", values={"first": text(first), "other": text(other)})
+    return tuple([transform_leaf(function, *items) for items in zip(first, *others, strict=True)])
+
+
+def wrap(value: IntTuple) -> tuple[IntTuple, ...]:
+    """`value`, or the tuple of one that holds it if it is a leaf."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def unwrap(value: IntTuple) -> IntTuple:
+    """`value` without enclosing tuples of one."""
+    while isinstance(value, tuple) and len(value) == 1:
+        value = value[0]
+    return value
+
+
+def product(value: IntTuple) -> Leaf:
+    """The product of all leaves; 1 for the empty tuple."""
+    if type(value) is int:
+        return value
+    result: Leaf = 1
+    for leaf in flat(value):
+        result = mul(result, leaf)
+    return result
+
+
+def product_each(value: IntTuple) -> tuple[Leaf, ...]:
+    """The product of each mode: `((2,3),4)` gives `(6,4)`."""
+    return tuple([product(item) for item in wrap(value)])
+
+
+def product_like(value: IntTuple, profile: IntTuple) -> IntTuple:
+    """The product of each part of `value` that faces a leaf of `profile`."""
+    if not isinstance(profile, tuple):
+        return product(value)
+    items = wrap(value)
+    if len(items) != len(profile):
+        raise LayoutError("product_like: ranks differ", values={"tuple": text(value), "profile": text(profile)})
+    return tuple(product_like(item, guide) for item, guide in zip(items, profile, strict=True))
+
+
+def prefix_product(value: IntTuple, init: Leaf = 1) -> IntTuple:
+    """Exclusive products of the leaves, left to right: `((2,3),4)` gives `((1,2),6)`."""
+    current = init
+
+    def step(leaf: Leaf) -> Leaf:
+        nonlocal current
+        before, current = current, mul(leaf, current)
+        return before
+
+    return transform_leaf(step, value)
+
+
+def compact_col_major(shape: IntTuple, init: Leaf = 1) -> IntTuple:
+    """Strides of the compact layout in which the leftmost mode is contiguous; 0 for extents 1."""
+    current = init
+
+    def step(extent: Leaf) -> Leaf:
+        nonlocal current
+        if type(extent) is int and extent == 1:
+            return 0
+        before, current = current, mul(extent, current)
+        return before
+
+    return transform_leaf(step, shape)
+
+
+def compact_order(shape: IntTuple, order: IntTuple) -> IntTuple:
+    """Compact strides in which modes of smaller `order` are more contiguous; ties go left to right.
+
+    A leaf of `order` may face a whole mode of `shape`. Dynamic and missing (`None`) orders come last.
+
+    Raises:
+        LayoutError: `order` does not match the modes of `shape`.
+    """
+    ranks: list[Leaf] = []
+    _order_leaves(shape, order, ranks)
+    leaves = flat(shape)
+    visit = sorted(range(len(leaves)), key=lambda i: (0, ranks[i]) if type(ranks[i]) is int else (1, 0))
+    strides: list[Leaf] = [0] * len(leaves)
+    current: Leaf = 1
+    for index in visit:
+        if not (type(leaves[index]) is int and leaves[index] == 1):
+            strides[index] = current
+            current = mul(leaves[index], current)
+    return unflatten(strides, shape)
+
+
+def _order_leaves(shape: IntTuple, order: IntTuple, ranks: list[Leaf]) -> None:
+    if not isinstance(order, tuple):
+        ranks += [order] * len(flat(shape))
+        return
+    if not isinstance(shape, tuple) or len(shape) != len(order):
+        raise LayoutError("an order names each mode of the shape", values={"shape": text(shape), "order": text(order)})
+    for mode, place in zip(shape, order, strict=True):
+        _order_leaves(mode, place, ranks)
+
+
+def make_basis_like(shape: IntTuple, path: Path = ()) -> IntTuple:
+    """The tuple of the profile of `shape` whose leaf at each path `p` is `E(p)`."""
+    if not isinstance(shape, tuple):
+        return E(path)
+    return tuple(make_basis_like(mode, (*path, index)) for index, mode in enumerate(shape))
+
+
+def is_congruent(left: IntTuple, right: IntTuple) -> bool:
+    """True if both nest alike, leaf for leaf."""
+    if not isinstance(left, tuple) or not isinstance(right, tuple):
+        return isinstance(left, tuple) == isinstance(right, tuple)
+    return len(left) == len(right) and all(map(is_congruent, left, right))
+
+
+def is_weakly_congruent(left: IntTuple, right: IntTuple) -> bool:
+    """True if each leaf of `left` faces a leaf or a whole mode of `right`."""
+    if not isinstance(left, tuple):
+        return True
+    return isinstance(right, tuple) and len(left) == len(right) and all(map(is_weakly_congruent, left, right))
+
+
+def is_compatible(left: IntTuple, right: IntTuple) -> bool:
+    """True if every coordinate of `left` is one of `right`: sizes agree, and `right` refines `left`."""
+    if not isinstance(left, tuple):
+        return same(left, product(right))
+    return isinstance(right, tuple) and len(left) == len(right) and all(map(is_compatible, left, right))
+
+
+def is_weakly_compatible(left: IntTuple, right: IntTuple) -> bool:
+    """As `is_compatible`, but the extent of each leaf of `left` need only divide the mode it faces."""
+    if not isinstance(left, tuple):
+        return is_multiple(product(right), left)
+    return isinstance(right, tuple) and len(left) == len(right) and all(map(is_weakly_compatible, left, right))
+
+
+def equal(left: IntTuple, right: IntTuple) -> bool:
+    """True if both nest alike and their leaves are known to be equal."""
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        alike = isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right)
+        return alike and all(map(equal, left, right))
+    if isinstance(left, ScaledBasis):
+        return left.same_as(right)
+    return not isinstance(right, ScaledBasis) and same(left, right)
+
+
+def elem_less(left: IntTuple, right: IntTuple) -> Any:
+    """Whether every leaf of `left` is less than the leaf of `right` it faces: the bounds check of a coordinate.
+
+    On run-time leaves the result is whatever their `<` gives, joined with `&`.
+
+    Raises:
+        LayoutError: the profiles differ.
+    """
+    if isinstance(left, tuple) != isinstance(right, tuple) or (isinstance(left, tuple) and len(left) > len(right)):
+        raise LayoutError("elem_less: profiles differ", values={"left": text(left), "right": text(right)})
+    if not isinstance(left, tuple):
+        return left < right
+    result: Any = True
+    for a, b in zip(left, right, strict=False):
+        less = elem_less(a, b)
+        if less is False:
+            return False
+        if less is not True:
+            result = less if result is True else result & less
+    return result
+
+
+def ceil_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
+    """`value / divisor` rounded up, mode by mode; missing modes of `divisor` count as 1.
+
+    An integer divides a tuple from the left: `ceil_div((4, 6), 8)` is `(1, 3)`.
+
+    Raises:
+        LayoutError: `divisor` has more modes than `value`.
+    """
+    return _divide(value, divisor, ceil_div_leaf, "ceil_div")
+
+
+def round_up(value: IntTuple, multiple: IntTuple) -> IntTuple:
+    """The least multiple of `multiple` that is at least `value`, mode by mode."""
+    if not isinstance(value, tuple):
+        if isinstance(multiple, tuple):
+            raise LayoutError("round_up: ranks differ", values={"value": text(value), "multiple": text(multiple)})
+        return mul(ceil_div_leaf(value, multiple), multiple)
+    if not isinstance(multiple, tuple) or len(multiple) > len(value):
+        raise LayoutError("round_up: ranks differ", values={"value": text(value), "multiple": text(multiple)})
+    padded = (*multiple, *(1,) * (len(value) - len(multiple)))
+    return tuple(round_up(item, step) for item, step in zip(value, padded, strict=True))
+
+
+def shape_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
+    """`value / divisor` where one divides the other: the quotient, or 1 if `divisor` is the multiple.
+
+    Raises:
+        LayoutError: neither is known to divide the other.
+    """
+    if isinstance(divisor, tuple) and not isinstance(value, tuple):
+        return shape_div(value, product(divisor))
+    return _divide(value, divisor, _shape_div_leaf, "shape_div")
+
+
+def _shape_div_leaf(value: Leaf, divisor: Leaf) -> Leaf:
+    if is_multiple(value, divisor):
+        return floor_div(value, divisor)
+    if is_multiple(divisor, value):
+        return 1
+    raise LayoutError("shape_div: neither extent divides the other", values={"extent": value, "divisor": divisor})
+
+
+def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Leaf], function: str) -> IntTuple:
+    if divisor is None:
+        return value
+    if not isinstance(value, tuple):
+        if isinstance(divisor, tuple):
+            raise LayoutError(f"{function}: ranks differ", values={"value": text(value), "divisor": text(divisor)})
+        return leaf(value, divisor)
+    if isinstance(divisor, tuple):
+        if len(divisor) > len(value):
+            raise LayoutError(f"{function}: ranks differ", values={"value": text(value), "divisor": text(divisor)})
+        padded = (*divisor, *(1,) * (len(value) - len(divisor)))
+        return tuple(_divide(item, part, leaf, function) for item, part in zip(value, padded, strict=True))
+    result = []
+    for item in value:
+        extent = product(item)
+        result.append(_divide(item, divisor, leaf, function))
+        divisor = leaf(divisor, extent)
+    return tuple(result)
+
+
+def repeat(value: Any, count: int) -> Any:
+    """`value` `count` times in a tuple; `value` itself for a count of 1."""
+    return value if count == 1 else (value,) * count
+
+
+def repeat_as_tuple(value: Any, count: int) -> tuple[Any, ...]:
+    """`value` `count` times in a tuple."""
+    return (value,) * count
+
+
+def repeat_like(value: Any, profile: IntTuple) -> IntTuple:
+    """`value` at each leaf of `profile`."""
+    return transform_leaf(lambda _: value, profile)
+
+
+def tuple_cat(*parts: Iterable[Any]) -> tuple[Any, ...]:
+    """The tuples joined end to end."""
+    return tuple(item for part in parts for item in part)
+
+
+def has_underscore(value: Any) -> bool:
+    """True if a leaf of the coordinate or tiler is `None`."""
+    return value is None or (isinstance(value, tuple) and any(map(has_underscore, value)))
+
+
+def leaf_sum(value: IntTuple) -> Leaf:
+    """The sum of all leaves."""
+    total: Leaf = 0
+    for leaf in flat(value):
+        total = add(total, leaf)
+    return total

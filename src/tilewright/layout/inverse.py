@@ -1,0 +1,153 @@
+"""Inverses of layouts, and what two layouts have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout.compose import compose, composition
+from tilewright.layout.dynamic import Leaf, mul
+from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static, trusted
+from tilewright.layout.query import size
+from tilewright.layout.simplify import coalesce, coalesced_modes, packed
+
+
+def right_inverse(layout: Any) -> Any:
+    """The layout `R` with `layout(R(i)) = i` for every `i < size(R)`.
+
+    R follows the modes of `layout` as long as each starts where the last ends, from stride 1 on; without a
+    mode of stride 1 it is `1:0`. Run-time strides end it.
+    """
+    if layout is None:
+        return None
+    if isinstance(layout, ComposedLayout):
+        return _inverse_of_swizzled(layout, right_inverse(layout.outer))
+    steps: list[tuple[int, Leaf, Leaf]] = []
+    below: Leaf = 1
+    for extent, step in coalesced_modes(layout):
+        if type(step) is int:
+            steps.append((step, extent, below))
+        below = mul(extent, below)
+    steps.sort(key=lambda item: item[0])
+    shape: list[Leaf] = [1]
+    stride: list[Leaf] = [0]
+    reach: Leaf = 1
+    for step, extent, index in steps:
+        if type(reach) is int and step == reach:
+            shape.append(extent)
+            stride.append(index)
+            reach = mul(extent, reach)
+    return packed_modes(shape, stride)
+
+
+def left_inverse(layout: Any) -> Any:
+    """The layout `R` with `R(layout(k)) = k` for every `k < size(layout)`.
+
+    Raises:
+        LayoutError: `layout` is not injective, or its strides do not nest.
+    """
+    if layout is None:
+        return None
+    if isinstance(layout, ComposedLayout):
+        return _inverse_of_swizzled(layout, left_inverse(layout.outer))
+    steps: list[tuple[int, Leaf, Leaf]] = []
+    below: Leaf = 1
+    for extent, step in coalesced_modes(layout):
+        if type(step) is not int or type(extent) is not int:
+            raise LayoutError("left_inverse: extents and strides must be static", values={"layout": layout})
+        if step <= 0 and extent > 1:
+            raise LayoutError(f"left_inverse: mode {extent}:{step} is not injective", values={"layout": layout})
+        steps.append((step, extent, below))
+        below = mul(extent, below)
+    steps.sort(key=lambda item: item[0])
+    return _nested_inverse(layout, steps)
+
+
+def _nested_inverse(layout: Layout, steps: list[tuple[int, Leaf, Leaf]]) -> Layout:
+    if len(steps) == 1 and steps[0][1] == 1:
+        return trusted(1, 0)
+    shape: list[Leaf] = []
+    stride: list[Leaf] = [0]
+    reach, taken = 1, 1
+    for step, extent, index in steps:
+        if step % taken or step < reach:
+            raise LayoutError(
+                f"left_inverse: stride {step} of mode {extent}:{step} does not nest with the strides below it",
+                values={"layout": layout, "strides below reach": reach},
+            )
+        shape.append(step // taken)
+        stride.append(index)
+        taken, reach = step, step * extent
+    return packed_modes([*shape, steps[-1][1]], stride)
+
+
+def packed_modes(shape: list[Leaf], stride: list[Leaf]) -> Layout:
+    """The coalesced layout of these modes."""
+    return packed(coalesced_modes(trusted(tuple(shape), tuple(stride))))
+
+
+def _inverse_of_swizzled(layout: ComposedLayout, inverse: Layout) -> ComposedLayout:
+    """`inverse` after the swizzle, which undoes itself."""
+    swizzle = layout.inner
+    if not isinstance(swizzle, Swizzle) or not (type(layout.offset) is int and layout.offset == 0):
+        raise LayoutError("only a swizzle at offset 0 can be inverted", values={"layout": layout})
+    count = size(inverse)
+    if not is_static(count) or count % swizzle.period:
+        raise LayoutError(
+            f"the swizzle moves blocks of {swizzle.period}, which do not divide the inverse's size",
+            values={"layout": layout, "size": count},
+        )
+    return ComposedLayout(inverse, 0, ComposedLayout(swizzle, 0, Layout(count)))
+
+
+def max_common_layout(a: Any, b: Any) -> Layout:
+    """The layout `R` of most elements with `a(R(i)) = b(R(i)) = i`, starting at index 0."""
+    inverse = right_inverse(b)
+    count = _common(a, inverse)
+    return packed(coalesced_modes(composition(inverse, Layout(count)))) if count != 1 else trusted(1, 0)
+
+
+def max_common_vector(a: Any, b: Any) -> int:
+    """The number of elements that are contiguous in both layouts and face each other there, from index 0."""
+    return _common(a, right_inverse(b))
+
+
+def _common(a: Any, inverse: Any) -> int:
+    """The most `i` with `a(inverse(i)) = i` up to it, read off the modes of `inverse`."""
+    if isinstance(a, ComposedLayout) or isinstance(inverse, ComposedLayout):
+        return _common_swizzled(a, inverse)
+    count = 1
+    for extent, step in coalesced_modes(inverse):
+        if type(extent) is not int or type(step) is not int:
+            break
+        run = _contiguous_run(a, extent, step, count)
+        count *= run
+        if run != extent:
+            break
+    return count
+
+
+def _contiguous_run(a: Layout, extent: int, step: int, count: int) -> int:
+    """How far `a(i*step) = i*count` holds for the first `extent` numbers, as a divisor of `extent`."""
+    for length in sorted((d for d in range(1, extent + 1) if extent % d == 0), reverse=True):
+        if length == 1:
+            return 1
+        try:
+            part = coalesce(compose(a, trusted(length, step)))
+        except LayoutError:
+            continue
+        if type(part.stride) is int and part.stride == count:
+            return length
+    return 1
+
+
+def _common_swizzled(a: Any, inverse: Any) -> int:
+    if not is_static(a) or not is_static(inverse):
+        return 1
+    count = 0
+    total = size(inverse)
+    while count < total and a(inverse(count)) == count:
+        count += 1
+    while total % max(count, 1):
+        count -= 1
+    return max(count, 1)

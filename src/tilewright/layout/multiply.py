@@ -1,0 +1,107 @@
+"""Products: a block repeated as another layout says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout.complement import disjoint_rest
+from tilewright.layout.compose import compose
+from tilewright.layout.construct import make_ordered_layout
+from tilewright.layout.divide import spread, unzip
+from tilewright.layout.dynamic import ceil_div_leaf, is_multiple, mul
+from tilewright.layout.inttuple import product_each, text
+from tilewright.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, is_static, trusted
+from tilewright.layout.modes import append_ones, select, zip_modes
+from tilewright.layout.query import cosize, rank, size
+from tilewright.layout.simplify import by_mode
+
+
+def logical_product(block: Any, tiler: Any) -> Any:
+    """(block, repetitions): disjoint copies of `block`, placed as `tiler` orders them.
+
+    A tuple goes mode by mode; `None` and missing modes stay as they are.
+
+    Raises:
+        LayoutError: `block` is not injective, or `tiler` crosses the gaps of `block` without dividing them.
+    """
+    if tiler is None:
+        return block
+    if isinstance(block, ComposedLayout):
+        return block.with_outer(logical_product(block.outer, tiler))
+    if isinstance(tiler, tuple):
+        return by_mode(block, tiler, logical_product, "logical_product")
+    copies = as_layout(tiler)
+    if isinstance(copies, ComposedLayout):
+        raise LayoutError("a product repeats as a plain layout says", values={"tiler": copies})
+    rest = disjoint_rest(block, mul(size(block), cosize(copies)), cover=False)
+    placed = compose(rest, copies, past_unit_modes=False)
+    return trusted((block.shape, placed.shape), (block.stride, placed.stride))
+
+
+def zipped_product(block: Any, tiler: Any) -> Any:
+    """`logical_product` with all blocks in mode 0 and all repetitions in mode 1."""
+    return unzip(logical_product(block, tiler), tiler)
+
+
+def tiled_product(block: Any, tiler: Any) -> Any:
+    """`zipped_product` with the repetitions as modes of their own: `(block, rep0, rep1, ...)`."""
+    return spread(zipped_product(block, tiler), tile=False)
+
+
+def flat_product(block: Any, tiler: Any) -> Any:
+    """`zipped_product` with all modes side by side: `(block0, block1, ..., rep0, rep1, ...)`."""
+    return spread(zipped_product(block, tiler), tile=True)
+
+
+def blocked_product(block: Any, tiler: Any) -> Any:
+    """Blocks laid side by side: mode i is (mode i of `block`, mode i of `tiler`)."""
+    return _ranked_product(block, tiler, (0, 1))
+
+
+def raked_product(block: Any, tiler: Any) -> Any:
+    """Blocks interleaved: mode i is (mode i of `tiler`, mode i of `block`)."""
+    return _ranked_product(block, tiler, (1, 0))
+
+
+def _ranked_product(block: Any, tiler: Any, order: tuple[int, int]) -> Any:
+    if isinstance(block, ComposedLayout):
+        return block.with_outer(_ranked_product(block.outer, tiler, order))
+    copies = as_layout(tiler)
+    modes = max(rank(block), rank(copies))
+    result = logical_product(append_ones(block, modes), append_ones(copies, modes))
+    return zip_modes(select(result, order))
+
+
+def tile_to_shape(block: Any, target: Any, order: Any = None) -> Any:
+    """`block` repeated until it has the shape `target`; `order` says over which modes first (smaller first).
+
+    Mode i of the result is (mode i of `block`, repetitions). Without `order` from left to right.
+
+    Raises:
+        LayoutError: a mode of `block` does not divide that of `target`.
+    """
+    if isinstance(block, ComposedLayout):
+        return block.with_outer(tile_to_shape(block.outer, target, order))
+    modes = rank(target)
+    padded = append_ones(block, modes)
+    counts = []
+    for extent, part in zip(product_each(target), product_each(padded.shape), strict=True):
+        if is_static((extent, part)) and not is_multiple(extent, part):
+            raise LayoutError(
+                f"tile_to_shape: extent {part} of the block does not divide {extent} of the target",
+                values={"block": block, "target": text(target)},
+            )
+        counts.append(ceil_div_leaf(extent, part))
+    places = tuple(range(modes)) if order is None else order
+    return blocked_product(padded, make_ordered_layout(tuple(counts), places))
+
+
+def is_layout(value: object) -> bool:
+    """True for layouts and composed layouts."""
+    return isinstance(value, AnyLayout)
+
+
+def as_plain(value: Any) -> Layout:
+    """A plain layout for a tiler."""
+    return value if isinstance(value, Layout) else Layout(value)

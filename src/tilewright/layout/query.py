@@ -1,0 +1,160 @@
+"""Size, cosize, rank, depth and the like, of IntTuples, layouts, and anything with a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout import coordinates
+from tilewright.layout.basis import ScaledBasis, coordinate_sum
+from tilewright.layout.dynamic import Leaf, add, mul, sub
+from tilewright.layout.inttuple import IntTuple, flat, product, text, wrap
+from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static
+
+Mode = int | Sequence[int] | None
+"""A path to a mode: nothing for the whole, an int, or a list that leads inwards."""
+
+
+def shape(value: Any, mode: Mode = None) -> IntTuple:
+    """The shape of a layout or tensor, or of its mode at `mode`; of a tuple, itself."""
+    return at_mode(shape_of(value), mode)
+
+
+def stride(value: Any, mode: Mode = None) -> IntTuple:
+    """The strides of a layout, or of its mode at `mode`."""
+    return at_mode(value.stride, mode)
+
+
+def shape_of(value: Any) -> IntTuple:
+    """`value.shape` if it has one, else `value`."""
+    return value if isinstance(value, tuple | int) else getattr(value, "shape", value)
+
+
+def at_mode(value: IntTuple, mode: Mode) -> IntTuple:
+    """The part of a tuple at a path.
+
+    Raises:
+        LayoutError: there is no such mode.
+    """
+    for index in [mode] if isinstance(mode, int) else mode or ():
+        items = wrap(value)
+        if not -len(items) <= index < len(items):
+            raise LayoutError(f"there is no mode {index}", values={"tuple": text(value), "mode": mode})
+        value = items[index]
+    return value
+
+
+def size(value: Any, mode: Mode = None) -> Leaf:
+    """The number of elements: the product of the shape, or of its mode at `mode`."""
+    return product(shape(value, mode))
+
+
+def rank(value: Any, mode: Mode = None) -> int:
+    """The number of modes; 1 for a leaf."""
+    return len(wrap(shape(value, mode)))
+
+
+def depth(value: Any, mode: Mode = None) -> int:
+    """The deepest nesting: 0 for a leaf."""
+    return _depth(shape(value, mode))
+
+
+def _depth(value: IntTuple) -> int:
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, tuple) else 0
+
+
+def cosize(value: Any, mode: Mode = None) -> Any:
+    """One more than the largest index: the least size of a buffer that holds the layout's image.
+
+    With basis strides, the shape of the least box from the origin that holds it. For a swizzled layout, that
+    of the outer layout rounded up to the swizzle's period.
+
+    Raises:
+        LayoutError: a stride is negative.
+    """
+    if isinstance(value, ComposedLayout):
+        return _composed_cosize(value if mode is None else value.with_outer(_mode_of(value.outer, mode)))
+    extents, strides = flat(shape(value, mode)), flat(stride(value, mode))
+    if any(isinstance(step, ScaledBasis) for step in strides):
+        return _cosize_box(extents, strides)
+    last: Leaf = 0
+    for extent, step in zip(extents, strides, strict=True):
+        if type(extent) is int and extent == 0:
+            return 0
+        if type(step) is int and step < 0:
+            raise LayoutError("cosize: a stride is negative", values={"layout": value})
+        last = add(last, mul(sub(extent, 1), step))
+    return add(last, 1)
+
+
+def _mode_of(layout: Any, mode: Mode) -> Layout:
+    return Layout(at_mode(layout.shape, mode), at_mode(layout.stride, mode))
+
+
+def _cosize_box(extents: list[Leaf], strides: list[Leaf]) -> IntTuple:
+    terms = [
+        (step.mode, mul(sub(extent, 1), step.value)) if isinstance(step, ScaledBasis) else ((), 0)
+        for extent, step in zip(extents, strides, strict=True)
+    ]
+    return _add_one(coordinate_sum(terms))
+
+
+def _add_one(value: IntTuple) -> IntTuple:
+    return tuple(map(_add_one, value)) if isinstance(value, tuple) else add(value, 1)
+
+
+def _composed_cosize(layout: ComposedLayout) -> Leaf:
+    if isinstance(layout.inner, Swizzle):
+        reach = add(cosize(layout.outer), layout.offset)
+        return mul((add(reach, layout.inner.period - 1)) // layout.inner.period, layout.inner.period)
+    if not is_static(layout):
+        raise LayoutError("cosize: needs static extents here", values={"layout": layout})
+    return 1 + max((layout(index) for index in range(size(layout))), default=-1)
+
+
+def crd2idx(coord: Any, layout: Any, stride: IntTuple = None) -> Any:
+    """The value of `layout` at `coord`; `layout` may also be a shape, with strides or compact.
+
+    Raises:
+        LayoutError: `coord` does not fit the shape.
+    """
+    if isinstance(layout, Layout | ComposedLayout):
+        return layout(coord)
+    return coordinates.crd2idx(coord, layout, stride)
+
+
+def idx2crd(index: Any, shape: Any) -> Any:
+    """The coordinate, congruent with `shape` (of a layout: its shape), at `index`."""
+    return coordinates.idx2crd(index, shape_of(shape))
+
+
+def size_in_bytes(bits: int, layout: Any) -> Leaf:
+    """The bytes that a buffer of elements of `bits` bits under `layout` takes, rounded up."""
+    return ceil_bytes(mul(cosize(layout), bits))
+
+
+def ceil_bytes(bits: Leaf) -> Leaf:
+    """Bits as bytes, rounded up."""
+    return -(-bits // 8) if type(bits) is int else add(bits, 7) // 8
+
+
+def leading_dim(shape: IntTuple, stride: IntTuple) -> int | None:
+    """The mode of stride 1, the one of extent greater than 1 if there are several; None if there is none.
+
+    Raises:
+        LayoutError: several modes qualify.
+    """
+    ones = [i for i, step in enumerate(wrap(stride)) if type(step) is int and step == 1]
+    extents = wrap(shape)
+    if len(ones) > 1:
+        ones = [i for i in ones if not (type(extents[i]) is int and extents[i] == 1)] or ones[:1]
+    if len(ones) > 1:
+        raise LayoutError("several modes have stride 1", values={"shape": text(shape), "stride": text(stride)})
+    return ones[0] if ones else None
+
+
+def is_major(mode: int, stride: Any) -> bool:
+    """True if mode `mode` of the strides (or layout) has stride 1 at its first leaf."""
+    step: Any = flat(at_mode(getattr(stride, "stride", stride), mode))[0]
+    return type(step) is int and step == 1

@@ -1,0 +1,111 @@
+"""Layouts with fewer modes and the same function: coalesce, filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout.basis import ScaledBasis
+from tilewright.layout.dynamic import Leaf, mul
+from tilewright.layout.inttuple import IntTuple, flat, text, transform_leaf, wrap
+from tilewright.layout.layout import ComposedLayout, Layout, trusted
+
+
+def coalesce(layout: Any, profile: Any = None) -> Any:
+    """The layout with fewest modes that has the same value at each index.
+
+    With `profile` (a tuple whose leaves' values do not matter; a missing mode is left as it is) each part that
+    faces a leaf is coalesced by itself. Run-time extents merge only where it costs no arithmetic to see it.
+
+    Raises:
+        LayoutError: `profile` has modes that the layout has not.
+    """
+    if isinstance(layout, ComposedLayout):
+        return layout.with_outer(coalesce(layout.outer, profile))
+    if isinstance(profile, tuple):
+        return by_mode(layout, profile, coalesce, "coalesce")
+    return packed(coalesced_modes(layout))
+
+
+def by_mode(layout: Layout, guide: tuple[Any, ...], function: Any, name: str) -> Layout:
+    """`function(mode, item)` for each mode and item of `guide`; further modes stay as they are."""
+    shapes, strides = wrap(layout.shape), wrap(layout.stride)
+    if len(guide) > len(shapes):
+        raise LayoutError(f"{name}: there are more items than modes", values={"layout": layout, "by mode": text(guide)})
+    parts = [function(trusted(s, d), item) for s, d, item in zip(shapes, strides, guide, strict=False)]
+    return trusted(
+        (*(part.shape for part in parts), *shapes[len(guide) :]),
+        (*(part.stride for part in parts), *strides[len(guide) :]),
+    )
+
+
+def coalesced_modes(layout: Layout) -> list[tuple[Leaf, Leaf]]:
+    """Extent and stride of each mode left after merging; at least one."""
+    modes: list[tuple[Leaf, Leaf]] = []
+    for extent, step in zip(flat(layout.shape), flat(layout.stride), strict=True):
+        if type(extent) is int and extent == 1:
+            continue
+        if modes and _continues(*modes[-1], step):
+            last = modes.pop()
+            modes.append((mul(last[0], extent), last[1]))
+        else:
+            modes.append((extent, step))
+    return modes or [(1, 0)]
+
+
+def _continues(extent: Leaf, step: Leaf, following: Leaf) -> bool:
+    """True if a mode of stride `following` goes on where `extent:step` ends."""
+    if type(following) is int:
+        if type(step) is not int:
+            return False
+        return step * extent == following if type(extent) is int else step == 0 == following
+    if isinstance(following, ScaledBasis) and isinstance(step, ScaledBasis) and following.mode == step.mode:
+        return _continues(extent, step.value, following.value)
+    return False
+
+
+def packed(modes: list[tuple[Leaf, Leaf]]) -> Layout:
+    """The flat layout of these modes; a single mode stands bare."""
+    if len(modes) == 1:
+        return trusted(*modes[0])
+    return trusted(tuple([extent for extent, _ in modes]), tuple([step for _, step in modes]))
+
+
+def filter_zeros(layout: Any, profile: Any = None) -> Any:
+    """The layout with extent 1 for every leaf of stride 0 (with `profile`, only inside modes it names)."""
+    if isinstance(layout, ComposedLayout):
+        return layout.with_outer(filter_zeros(layout.outer, profile))
+    if isinstance(profile, tuple):
+        return by_mode(layout, profile, filter_zeros, "filter_zeros")
+    shape = transform_leaf(lambda extent, step: 1 if is_zero(step) else extent, layout.shape, layout.stride)
+    return trusted(shape, layout.stride)
+
+
+def is_zero(step: Leaf) -> bool:
+    """True for the stride 0."""
+    return type(step) is int and step == 0
+
+
+def filter_(layout: Any, profile: Any = None) -> Any:
+    """The layout coalesced, without modes of stride 0. Exported as `filter`."""
+    if isinstance(layout, ComposedLayout):
+        return layout.with_outer(filter_(layout.outer, profile))
+    if isinstance(profile, tuple):
+        return by_mode(layout, profile, filter_, "filter")
+    return coalesce(filter_zeros(layout))
+
+
+def nullspace(layout: Layout) -> Layout:
+    """The layout of all indices that a mode of stride 0 leads to: `layout(nullspace(i)) = layout(0)`."""
+    modes: list[tuple[Leaf, Leaf]] = []
+    below: Leaf = 1
+    for extent, step in zip(flat(layout.shape), flat(layout.stride), strict=True):
+        if is_zero(step) and not (type(extent) is int and extent == 1):
+            modes.append((extent, below))
+        below = mul(extent, below)
+    return packed(modes or [(1, 0)])
+
+
+def as_shape(value: IntTuple) -> IntTuple:
+    """The flat shape that `value` coalesces to."""
+    return coalesce(Layout(value)).shape
