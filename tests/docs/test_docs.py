@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import Document, find_blocks, matches
+from tilewright.base import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(path for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")] if path.is_file())
@@ -78,3 +79,9 @@ def test_a_fence_left_open_is_an_error(tmp_path):
 )
 def test_matching(expected, actual, result):
     assert matches(expected, actual) is result
+
+
+def test_every_setting_is_documented():
+    text = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    missing = [name for setting in settings.TABLE.values() for name in setting.variables if f"`{name}`" not in text]
+    assert not missing
