@@ -55,7 +55,7 @@ def emit_ptx(
     """
     features = "+ptx" + ptx_version.replace(".", "")
     source = ir_text if isinstance(ir_text, str) else ""
-    with Context(source) as context, Machine(NVPTX_TRIPLE, chip, features, opt_level) as machine:
+    with Context(source) as context, Machine(NVPTX_TRIPLE, chip, features, opt_level, opt_level) as machine:
         module = context.parse(ir_text)
         machine.aim(module)
         link_bitcode(context, module, links)
@@ -84,17 +84,40 @@ def _host() -> tuple[str, str, str]:
     return triple, cpu, features
 
 
-def emit_object(ir_text: str | bytes, *, opt_level: int = 2, cpu: str | None = None) -> bytes:
+def emit_object(
+    ir_text: str | bytes,
+    *,
+    opt_level: int = 2,
+    codegen_level: int | None = None,
+    cpu: str | None = None,
+    links: Sequence[bytes | str] = (),
+    keep: Sequence[str] = (),
+) -> bytes:
     """A relocatable ELF object for this machine, position independent: a loader may place it anywhere.
 
-    `cpu` names the processor to generate for (`x86-64` runs on every one); by default the one at hand.
+    Args:
+        ir_text: LLVM IR text (or bitcode).
+        opt_level: 0 to 3.
+        codegen_level: the level of instruction selection and register allocation where it differs: 0 is five times
+            faster to compile.
+        cpu: the processor to generate for (`x86-64` runs on every one); by default the one at hand.
+        links: further modules (bitcode or text) to link in first.
+        keep: the symbols to export; all others become private, and go where nothing uses them. Empty: all stay.
+
+    Raises:
+        LlvmError: as for `emit_ptx`.
     """
     triple, native, features = _host()
     source = ir_text if isinstance(ir_text, str) else ""
     chosen = (native, features) if cpu is None else (cpu, "")
-    with Context(source) as context, Machine(triple, *chosen, opt_level) as machine:
+    levels = opt_level, opt_level if codegen_level is None else codegen_level
+    with Context(source) as context, Machine(triple, *chosen, *levels) as machine:
         module = context.parse(ir_text)
         machine.aim(module)
+        link_bitcode(context, module, links)
+        if keep:
+            names = ";".join(f"preserve-gv={name}" for name in keep)
+            machine.run_passes(context, module, f"internalize<{names}>")
         machine.optimise(context, module)
         return machine.emit(context, module, OBJECT)
 

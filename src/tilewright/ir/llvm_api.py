@@ -193,9 +193,9 @@ def _line_of(text: str, line: int) -> str:
 
 
 class Machine:
-    """A target machine: chip, features and optimisation level of one compilation, in a `with` block."""
+    """A target machine: chip, features and optimisation levels of one compilation, in a `with` block."""
 
-    def __init__(self, triple: str, cpu: str, features: str, opt_level: int) -> None:
+    def __init__(self, triple: str, cpu: str, features: str, opt_level: int, codegen_level: int) -> None:
         self.llvm = api()
         self.triple = triple.encode()
         target, message = c_void_p(), c_void_p()
@@ -203,9 +203,9 @@ class Machine:
             text = take_text(message.value, self.llvm.LLVMDisposeMessage)
             raise CompileError(f"LLVM has no target {triple}", nvvm_error=text)
         self.handle = self.llvm.LLVMCreateTargetMachine(
-            target, self.triple, cpu.encode(), features.encode(), opt_level, _RELOC_PIC, _CODE_MODEL_SMALL
+            target, self.triple, cpu.encode(), features.encode(), codegen_level, _RELOC_PIC, _CODE_MODEL_SMALL
         )
-        self.passes = f"default<O{opt_level}>".encode()
+        self.pipeline = f"default<O{opt_level}>"
 
     def __enter__(self) -> Self:
         return self
@@ -222,8 +222,12 @@ class Machine:
 
     def optimise(self, context: Context, module: int) -> None:
         """Run LLVM's default pipeline of this machine's level."""
+        self.run_passes(context, module, self.pipeline)
+
+    def run_passes(self, context: Context, module: int, pipeline: str) -> None:
+        """Run the passes that `pipeline` names, in the notation of LLVM's `opt -passes=`."""
         options = self.llvm.LLVMCreatePassBuilderOptions()
-        error = self.llvm.LLVMRunPasses(module, self.passes, self.handle, options)
+        error = self.llvm.LLVMRunPasses(module, pipeline.encode(), self.handle, options)
         self.llvm.LLVMDisposePassBuilderOptions(options)
         text = take_text(self.llvm.LLVMGetErrorMessage(error), self.llvm.LLVMDisposeErrorMessage) if error else ""
         if text or context.errors:

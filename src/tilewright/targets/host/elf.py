@@ -6,7 +6,7 @@ Formats: System V ABI, chapter 4 (object files).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.base.errors import CompileError
 
@@ -21,8 +21,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELA = struct.Struct("<QQq")
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A section header with its name and bytes (empty for one that holds zeros only)."""
 
     name: str
@@ -35,8 +34,7 @@ class Section:
     data: bytes
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(NamedTuple):
     """A symbol: its section's number and its offset in it."""
 
     name: str
@@ -44,8 +42,7 @@ class Symbol:
     value: int
 
 
-@dataclass(frozen=True)
-class Relocation:
+class Relocation(NamedTuple):
     """A place in section `section` that refers to symbol number `symbol`."""
 
     section: int
@@ -55,8 +52,7 @@ class Relocation:
     addend: int
 
 
-@dataclass(frozen=True)
-class Object:
+class Object(NamedTuple):
     """A parsed object; `machine` is the ELF number of its processor."""
 
     machine: int

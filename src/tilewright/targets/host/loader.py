@@ -33,8 +33,9 @@ _munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 class LoadedObject:
     """Code and data in memory; they go when this object is collected, so whoever calls into it must hold it."""
 
-    def __init__(self, base: int, size: int, addresses: Mapping[str, int]) -> None:
+    def __init__(self, base: int, size: int, addresses: Mapping[str, int], keep_alive: object = None) -> None:
         self._addresses = dict(addresses)
+        self._keep_alive = keep_alive
         self.size = size
         weakref.finalize(self, _munmap, base, size)
 
@@ -70,12 +71,15 @@ class _Image:
             self.size += step
 
 
-def load_object(data: bytes, *, resolve: Callable[[str], int] = symbols.address_of) -> LoadedObject:
+def load_object(
+    data: bytes, *, resolve: Callable[[str], int] = symbols.address_of, keep_alive: object = None
+) -> LoadedObject:
     """Place a relocatable ELF64 object of this machine's processor in memory.
 
     Args:
         data: the object.
         resolve: the address of a symbol that the object does not define.
+        keep_alive: what these addresses need; held as long as the object.
 
     Raises:
         CompileError: the object is damaged or for another processor, has a relocation that is not known, or refers to
@@ -97,7 +101,7 @@ def load_object(data: bytes, *, resolve: Callable[[str], int] = symbols.address_
         _munmap(base, image.size)
         raise
     named = {s.name: addresses[i] for i, s in enumerate(parsed.symbols) if s.name and s.section != elf.SHN_UNDEF}
-    return LoadedObject(base, image.size, named)
+    return LoadedObject(base, image.size, named, keep_alive)
 
 
 def _lay_out(parsed: elf.Object) -> _Image:

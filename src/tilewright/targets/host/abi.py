@@ -1,0 +1,96 @@
+"""Binary layouts that host code and its callers share, as data.
+
+Sources: `tvm/ffi/c_api.h` (TVMFFIAny, type indices), `dlpack/dlpack.h` (DLTensor, type and device codes), `cuda.h`
+(CUlaunchConfig, CUlaunchAttribute).
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+# The pointer table: 8 bytes a slot. An object holds the table; whoever loads the object fills it.
+TABLE = "__tw_table"
+SLOT_LAUNCH = 0  # int (*)(const CUlaunchConfig*, CUfunction, void** params, void** extra)
+SLOT_SET_ERROR = 1  # void (*)(const char* kind, const char* message)
+SLOT_ENV_STREAM = 2  # void* (*)(int device_type, int device_id), or null
+SLOT_WRITE = 3  # void (*)(const char* text, size_t length): where host printf goes
+SLOT_DEVICES = 4  # the DLPack device types that tensors may be on, a bit each
+FIRST_KERNEL = 8  # handle of kernel 0; 5 to 7 are free
+
+RAISED = -1
+"""The result of host code that has set an error. (tvm-ffi takes -2 for a Python exception: never use it.)"""
+
+# TVMFFIAny: int32 type_index, 4 bytes of padding, 8 bytes of value.
+ANY_SIZE = 16
+ANY_VALUE = 8
+OBJECT_HEADER = 24
+NONE, INT, BOOL, FLOAT, OPAQUE, DLTENSOR, TENSOR, ARRAY, LIST, BIGINT = 0, 1, 2, 3, 4, 7, 70, 71, 75, 78
+
+KIND_NAMES = {
+    NONE: "None", INT: "int", BOOL: "bool", FLOAT: "float", OPAQUE: "pointer", 5: "dtype", 6: "device",
+    DLTENSOR: "tensor", 8: "str", 9: "bytes", 11: "str", 12: "bytes", 65: "str", 66: "bytes", 67: "error",
+    68: "function", 69: "shape", TENSOR: "tensor", ARRAY: "tuple", 72: "dict", 74: "Python object", LIST: "list",
+    76: "dict", BIGINT: "int beyond 64 bits",
+}  # fmt: skip
+
+VIEW_TAG = 5
+"""An opaque pointer with these low three bits, less the tag, is the address of a DLTensor: how our own views travel."""
+
+# DLTensor
+DL_DATA, DL_DEVICE, DL_NDIM, DL_DTYPE, DL_SHAPE, DL_STRIDES, DL_OFFSET = 0, 8, 16, 20, 24, 32, 40
+
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
+DEVICE_NAMES = {CPU: "cpu", CUDA: "cuda", CUDA_HOST: "pinned host memory", CUDA_MANAGED: "managed memory"}
+DEVICES_OF = {"cuda": (CUDA, CUDA_MANAGED), "emu": (CPU, CUDA_HOST)}
+
+# (DLPack code, bits) of the types that a tensor may have.
+DTYPES = {
+    "bool": (6, 8),
+    **{f"i{bits}": (0, bits) for bits in (4, 8, 16, 32, 64)},
+    **{f"u{bits}": (1, bits) for bits in (4, 8, 16, 32, 64)},
+    **{f"f{bits}": (2, bits) for bits in (16, 32, 64)},
+    "tf32": (2, 32),
+    "bf16": (4, 16),
+    "f8e3m4": (7, 8),
+    "f8e4m3": (8, 8),
+    "f8e4m3b11fnuz": (9, 8),
+    "f8e4m3fn": (10, 8),
+    "f8e4m3fnuz": (11, 8),
+    "f8e5m2": (12, 8),
+    "f8e5m2fnuz": (13, 8),
+    "f8e8m0fnu": (14, 8),
+    "f6e2m3fn": (15, 6),
+    "f6e3m2fn": (16, 6),
+    "f4e2m1fn": (17, 4),
+}
+# How a DLPack code prints in a message, as a printf format of the number of bits.
+DTYPE_FORMATS = {0: "i%d", 1: "u%d", 2: "f%d", 3: "handle%d", 4: "bf%d", 5: "complex%d"} | {
+    code: name for name, (code, _) in DTYPES.items() if code >= 6
+}
+
+
+class CUlaunchAttribute(ctypes.Structure):
+    """`CUlaunchAttribute` of cuda.h; the value is a union of 64 bytes, of which we use up to three words."""
+
+    _fields_ = (("id", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("value", ctypes.c_uint32 * 16))
+
+
+class CUlaunchConfig(ctypes.Structure):
+    """`CUlaunchConfig` of cuda.h."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("smem", ctypes.c_uint32),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(CUlaunchAttribute)),
+        ("attribute_count", ctypes.c_uint32),
+    )
+
+
+ATTRIBUTE_COOPERATIVE, ATTRIBUTE_CLUSTER, ATTRIBUTE_PDL = 2, 4, 6
+
+LaunchFunction = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(CUlaunchConfig), ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p
+)
+WriteFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)

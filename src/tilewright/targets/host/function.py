@@ -1,0 +1,158 @@
+"""Compiled host functions that Python calls."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tilewright.base.signature import Signature
+from tilewright.targets.host import abi, ffi
+from tilewright.targets.host.bundle import compile_program, load_program
+from tilewright.targets.host.wrapper import export_name
+
+Device = Literal["cuda", "emu"]
+KernelParams = Any
+"""`void**`: one pointer for each parameter of the kernel, to its value (a ctypes pointer to `c_void_p`)."""
+
+Launch = Callable[["LaunchConfig", int, KernelParams], None]
+"""Runs a launch in Python: configuration, number of the kernel from 0, parameters."""
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """A launch: extents in blocks and threads, `smem` in bytes, `stream` a handle (0: the default stream)."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    smem: int
+    stream: int
+    cooperative: bool
+    pdl: bool
+
+    @classmethod
+    def read(cls, raw: abi.CUlaunchConfig) -> LaunchConfig:
+        """From the structure that `cuLaunchKernelEx` takes."""
+        attributes = {raw.attributes[i].id: raw.attributes[i].value for i in range(raw.attribute_count)}
+        cluster = attributes.get(abi.ATTRIBUTE_CLUSTER, (1, 1, 1))
+        return cls(
+            grid=tuple(raw.grid),
+            block=tuple(raw.block),
+            cluster=(cluster[0], cluster[1], cluster[2]),
+            smem=raw.smem,
+            stream=raw.stream or 0,
+            cooperative=abi.ATTRIBUTE_COOPERATIVE in attributes,
+            pdl=abi.ATTRIBUTE_PDL in attributes,
+        )
+
+
+_PLAIN = ffi.needs_nothing()
+
+
+class HostFunction:
+    """A host function, compiled and loaded; calling it checks the arguments and runs it.
+
+    Args:
+        program: LLVM IR text (see `bundle.compile_program`), or the `object_bytes` of an earlier one, which need
+            neither MLIR nor LLVM.
+        signature: what it takes.
+        entry: the symbol of the function in the text; by default the name of the signature.
+        kernels: the handles of the kernels it launches, in the order of their numbers; or just how many there are,
+            then kernel i has the handle i + 1.
+        launch: the address of `cuLaunchKernelEx` or a function like it, or a Python function for the emulator.
+            An exception that the latter raises comes out of the call.
+        device: `cuda`: tensors must be on a GPU, the current stream is asked for; `emu`: on the host.
+        describe_error: the name of an error number of the driver, for messages.
+        keep_alive: held as long as the function.
+
+    Raises:
+        CompileError: the text is wrong, or it refers to a function that host code may not call.
+    """
+
+    def __init__(
+        self,
+        program: str | bytes,
+        signature: Signature,
+        *,
+        entry: str | None = None,
+        kernels: Sequence[int] | int = (),
+        launch: int | Launch = 0,
+        device: Device = "emu",
+        describe_error: Callable[[int], str] | None = None,
+        keep_alive: object = None,
+    ) -> None:
+        handles = list(range(1, kernels + 1)) if isinstance(kernels, int) else list(kernels)
+        if isinstance(program, str):
+            program = compile_program(program, signature, entry=entry or signature.name, kernels=len(handles))
+        self.object_bytes = program
+        self.signature = signature
+        self.launches = bool(handles)
+        self._describe_error = describe_error
+        self._pending = ffi.Pending()
+        loaded = load_program(program)
+        callback = None if isinstance(launch, int) else _launch_callback(launch, self._pending)
+        address = launch if isinstance(launch, int) else _address(callback)
+        _fill_table(loaded.address(abi.TABLE), address, device, handles)
+        held = (loaded, callback, keep_alive)
+        self.function = ffi.make_function(loaded.address(export_name(signature)), held)
+        """The tvm-ffi function itself; its errors are tvm-ffi's."""
+
+    def __call__(self, *arguments: Any) -> None:
+        """Check the arguments and run.
+
+        Raises:
+            ArgumentError: an argument does not fit its parameter.
+            LaunchError: a launch was refused.
+        """
+        held = None
+        for argument in arguments:
+            if type(argument) not in _PLAIN:
+                arguments, held = ffi.prepare(arguments)  # type: ignore[assignment]
+                break
+        try:
+            self.function(*arguments)
+        except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
+            raised = self._pending.take() or ffi.translate(error, self._describe_error)
+        else:
+            del held  # the views had to live until here
+            return
+        raise raised from None
+
+
+def _launch_callback(launch: Launch, pending: ffi.Pending) -> Any:
+    """`launch` with the C signature of `cuLaunchKernelEx`; what it raises waits in `pending`."""
+
+    def call(config: Any, kernel: int, params: KernelParams, _: int) -> int:
+        try:
+            launch(LaunchConfig.read(config.contents), kernel - 1, params)
+        except BaseException as error:  # noqa: BLE001  (must not cross native code; raised again behind it)
+            pending.error = error
+            return 1
+        return 0
+
+    return abi.LaunchFunction(call)
+
+
+def _write(text: int, length: int) -> None:
+    sys.stdout.write(ctypes.string_at(text, length).decode(errors="replace"))
+
+
+_write_callback = abi.WriteFunction(_write)
+
+
+def _address(callback: Any) -> int:
+    return ctypes.cast(callback, ctypes.c_void_p).value or 0
+
+
+def _fill_table(address: int, launch: int, device: Device, kernels: Sequence[int]) -> None:
+    table = (ctypes.c_uint64 * (abi.FIRST_KERNEL + len(kernels))).from_address(address)
+    table[abi.SLOT_LAUNCH] = launch
+    table[abi.SLOT_SET_ERROR] = ffi.c_function("TVMFFIErrorSetRaisedFromCStr")
+    table[abi.SLOT_ENV_STREAM] = ffi.c_function("TVMFFIEnvGetStream") if device == "cuda" else 0
+    table[abi.SLOT_WRITE] = _address(_write_callback)
+    table[abi.SLOT_DEVICES] = sum(1 << kind for kind in abi.DEVICES_OF[device])
+    for index, handle in enumerate(kernels):
+        table[abi.FIRST_KERNEL + index] = handle

@@ -1,0 +1,429 @@
+"""The checked entry of a host function, as LLVM IR: from tvm-ffi's arguments to the leaves of the signature.
+
+`wrapper_ir` writes `i32 @__tvm_ffi_<name>(ptr, ptr args, i32 count, ptr result)`. It checks every argument against
+its parameter, in native code and in order, loads the leaves and calls the entry. A failed check sets an error of
+kind ArgumentError that shows the whole tensor expected and the whole tensor given.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tilewright.base.errors import CompileError
+from tilewright.base.signature import (
+    Dim,
+    Param,
+    PointerParam,
+    ScalarParam,
+    Signature,
+    StreamParam,
+    TensorParam,
+    TupleParam,
+)
+from tilewright.targets.host import abi, scalars
+from tilewright.targets.host.irtext import Body, Strings
+
+_INT32_MAX = 2**31 - 1
+
+_DECLARATIONS = """
+declare i64 @llvm.abs.i64(i64, i1)
+declare double @llvm.fabs.f64(double)
+declare i32 @__tw_fail(ptr, ptr, ptr, ...)
+declare i32 @__tw_fail_any(ptr, ptr, ptr, ptr, ptr)
+declare i32 @__tw_fail_tensor(ptr, ptr, i64, ptr, ptr, ptr)
+"""
+
+
+def export_name(signature: Signature) -> str:
+    """The symbol of the wrapper."""
+    return "__tvm_ffi_" + re.sub(r"\W", "_", signature.name)
+
+
+def wrapper_ir(signature: Signature, entry: str, kernels: int = 0) -> str:
+    """LLVM IR of the wrapper and the pointer table.
+
+    Args:
+        signature: what the function takes.
+        entry: the symbol of the function, `i32 (leaves..., ptr table)`.
+        kernels: how many kernels it launches: the size of the table.
+
+    Raises:
+        CompileError: a parameter cannot be passed by value.
+    """
+    check_signature(signature)
+    writer = _Wrapper(signature)
+    leaves = writer.arguments()
+    types = ", ".join([*(leaf.type for leaf in signature.leaves()), "ptr"])
+    table = f"@{abi.TABLE} = global [{abi.FIRST_KERNEL + kernels} x i64] zeroinitializer, align 8"
+    head = f"define i32 @{export_name(signature)}(ptr %handle, ptr %args, i32 %count, ptr %result)"
+    writer.finish(entry, leaves)
+    return "\n".join([
+        table, *writer.strings.definitions(), _DECLARATIONS, f"declare i32 @{entry}({types})",
+        # Straight code that runs once a call: optimising it costs 20 ms and gains next to nothing.
+        f"{head} noinline optnone {{", "entry:", writer.body.text(), "}", "",
+    ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Symbol:
+    """The first dimension of a symbol: its value, where it stands, and whether it binds (an i1; None: always)."""
+
+    value: str
+    place: str
+    binds: str | None
+
+
+@dataclass
+class _Tensor:
+    """A tensor argument in the making."""
+
+    param: TensorParam
+    place: str
+    dl: str
+    extents: list[str] = field(default_factory=list)
+    strides: list[str] = field(default_factory=list)
+
+
+class _Wrapper:
+    """State while the wrapper is written: the body, the symbols seen, the first device."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        self.body = Body()
+        self.strings = Strings("arg")
+        self.symbols: dict[str, _Symbol] = {}
+        self.device: str | None = None
+        self.device_place = ""
+        self.env_streams: list[int] = []
+        self.leaves: list[str] = []
+
+    def arguments(self) -> list[str]:
+        """Check all arguments; the values of the leaves."""
+        passed = [p for p in self.signature.params if not (isinstance(p, StreamParam) and p.env)]
+        self._check_count(len(passed))
+        position = 0
+        for param in self.signature.params:
+            if isinstance(param, StreamParam) and param.env:
+                self.env_streams.append(len(self.leaves))
+                self.leaves.append("")
+                continue
+            any_ = self.body.offset("%args", position * abi.ANY_SIZE)
+            position += 1
+            self._argument(param, any_, f"argument {position} '{param.name}' of {self.signature.name}")
+        for index in self.env_streams:
+            self.leaves[index] = self._env_stream()
+        return self.leaves
+
+    def finish(self, entry: str, leaves: list[str]) -> None:
+        """Call the entry and return its result."""
+        types = [leaf.type for leaf in self.signature.leaves()]
+        passed = [f"{type_} {value}" for type_, value in zip(types, leaves, strict=True)]
+        status = self.body.value(f"call i32 @{entry}({', '.join([*passed, f'ptr @{abi.TABLE}'])})")
+        done, raised = (self.body.value(f"icmp eq i32 {status}, {code}") for code in (0, abi.RAISED))
+        text = f"{_escape(self.signature.name)} ended with error %d"
+        self.body.require(self.body.value(f"or i1 {done}, {raised}"), self._fail("LaunchError", text, status))
+        self.body.do(f"store i32 {abi.NONE}, ptr %result")
+        self.body.do(f"ret i32 {status}")
+
+    def _fail(self, kind: str, text: str, *values: str) -> list[str]:
+        passed = "".join(f", i32 {value}" for value in values)
+        call = f"call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr @{abi.TABLE}, ptr {self.strings(kind)}"
+        return [f"{call}, ptr {self.strings(text)}{passed})", f"ret i32 {abi.RAISED}"]
+
+    def _check_count(self, count: int) -> None:
+        names = [p.name for p in self.signature.params if not (isinstance(p, StreamParam) and p.env)]
+        text = f"{self.signature.name} takes {count} argument{'s' * (count != 1)}, %d were given"
+        text += f"\n  parameters  {', '.join(names) or 'none'}"
+        right = self.body.value(f"icmp eq i32 %count, {count}")
+        self.body.require(right, self._fail("ArgumentError", text, "%count"))
+
+    def _argument(self, param: Param, any_: str, place: str) -> None:
+        match param:
+            case TensorParam():
+                self._tensor(param, any_, place)
+            case ScalarParam():
+                self._scalar(param, any_, place)
+            case PointerParam():
+                self._pointer(param, any_, place)
+            case StreamParam():
+                self._stream(any_, place)
+            case TupleParam():
+                self._tuple(param, any_, place)
+
+    def _require_any(self, ok: str, any_: str, what: str, expected: str, hint: str = "") -> None:
+        texts = ", ".join(f"ptr {self.strings(text)}" for text in (what, expected, _hint_line(hint)))
+        call = f"call i32 @__tw_fail_any(ptr @{abi.TABLE}, {texts}, ptr {any_})"
+        self.body.require(ok, [call, f"ret i32 {abi.RAISED}"])
+
+    # Scalars, pointers, streams, tuples
+
+    def _scalar(self, param: ScalarParam, any_: str, place: str) -> None:
+        result = scalars.convert(self.body, param.dtype, any_)
+        self._require_any(result.is_kind, any_, f"{place} has the wrong type", result.expected, result.hint)
+        if result.in_range is not None:
+            self._require_any(result.in_range, any_, f"{place} is out of range", result.expected)
+        self.leaves.append(result.leaf)
+
+    def _pointer(self, param: PointerParam, any_: str, place: str) -> None:
+        ok, value = self._address(any_)
+        self._require_any(ok, any_, f"{place} has the wrong type", f"pointer to {param.dtype}")
+        if param.align > 1:
+            rest = self.body.value(f"and i64 {value}, {param.align - 1}")
+            aligned = self.body.value(f"icmp eq i64 {rest}, 0")
+            what = f"{place} is not aligned"
+            self._require_any(aligned, any_, what, f"an address that is a multiple of {param.align}")
+        self.leaves.append(self.body.value(f"inttoptr i64 {value} to ptr"))
+
+    def _stream(self, any_: str, place: str) -> None:
+        ok, value = self._address(any_)
+        self._require_any(ok, any_, f"{place} has the wrong type", "a CUDA stream, its handle, or None")
+        self.leaves.append(self.body.value(f"inttoptr i64 {value} to ptr"))
+
+    def _address(self, any_: str) -> tuple[str, str]:
+        """Whether an argument is a pointer, an int or None (whose value is 0), and its value."""
+        type_ = self.body.load("i32", any_)
+        kinds = [self.body.value(f"icmp eq i32 {type_}, {kind}") for kind in (abi.OPAQUE, abi.INT, abi.NONE)]
+        some = self.body.value(f"or i1 {kinds[0]}, {kinds[1]}")
+        return self.body.value(f"or i1 {some}, {kinds[2]}"), self.body.load("i64", any_, abi.ANY_VALUE)
+
+    def _env_stream(self) -> str:
+        """The framework's current stream on the device of the tensors; null where the table has no way to ask."""
+        slot = self.body.offset(f"@{abi.TABLE}", 8 * abi.SLOT_ENV_STREAM)
+        ask = self.body.load("ptr", slot)
+        absent = self.body.value(f"icmp eq ptr {ask}, null")
+        origin, call, after = self.body.block, self.body.label("ask"), self.body.label("stream")
+        self.body.do(f"br i1 {absent}, label %{after}, label %{call}")
+        self.body.start(call)
+        identity = self.device or "0"
+        stream = self.body.value(f"call ptr {ask}(i32 {abi.CUDA}, i32 {identity})")
+        self.body.do(f"br label %{after}")
+        self.body.start(after)
+        return self.body.value(f"phi ptr [ null, %{origin} ], [ {stream}, %{call} ]")
+
+    def _tuple(self, param: TupleParam, any_: str, place: str) -> None:
+        count = len(param.items)
+        expected = f"a tuple of {count}"
+        type_ = self.body.load("i32", any_)
+        tuple_, list_ = (self.body.value(f"icmp eq i32 {type_}, {kind}") for kind in (abi.ARRAY, abi.LIST))
+        self._require_any(self.body.value(f"or i1 {tuple_}, {list_}"), any_, f"{place} has the wrong type", expected)
+        cell = self.body.offset(self.body.load("ptr", any_, abi.ANY_VALUE), abi.OBJECT_HEADER)
+        length = self.body.load("i64", cell, 8)
+        right = self.body.value(f"icmp eq i64 {length}, {count}")
+        self._require_any(right, any_, f"{place} has the wrong length", expected)
+        items = self.body.load("ptr", cell)
+        for index, item in enumerate(param.items):
+            self._argument(item, self.body.offset(items, index * abi.ANY_SIZE), f"{place}, item {index} '{item.name}'")
+
+    # Tensors
+
+    def _tensor(self, param: TensorParam, any_: str, place: str) -> None:
+        tensor = _Tensor(param, place, self._dltensor(param, any_, place))
+        self._check_rank(tensor)
+        self._check_dtype(tensor)
+        self._check_device(tensor)
+        self._load_dims(tensor)
+        data = self._data(tensor)
+        self.leaves.append(data)
+        for mode, dim in enumerate(param.shape):
+            self._extent(tensor, mode, dim)
+        for mode, dim in enumerate(param.stride):
+            self._stride(tensor, mode, dim)
+        self._check_span(tensor)
+
+    def _require(self, ok: str, tensor: _Tensor, what: str, value: str = "0", hint: str = "") -> None:
+        texts = [f"{_escape(tensor.place)}: {what}", describe(tensor.param), _hint_line(hint)]
+        head, expected, hint_text = (self.strings(text) for text in texts)
+        call = f"call i32 @__tw_fail_tensor(ptr @{abi.TABLE}, ptr {head}, i64 {value}, ptr {expected}, ptr {hint_text}"
+        self.body.require(ok, [f"{call}, ptr {tensor.dl})", f"ret i32 {abi.RAISED}"])
+
+    def _dltensor(self, param: TensorParam, any_: str, place: str) -> str:
+        """The address of the DLTensor: passed itself, inside a tensor object, or as a tagged pointer of ours."""
+        body = self.body
+        type_, value = body.load("i32", any_), body.load("i64", any_, abi.ANY_VALUE)
+        plain, boxed, opaque = (
+            body.value(f"icmp eq i32 {type_}, {kind}") for kind in (abi.DLTENSOR, abi.TENSOR, abi.OPAQUE)
+        )
+        tag = body.value(f"and i64 {value}, 7")
+        tagged = body.value(f"icmp eq i64 {tag}, {abi.VIEW_TAG}")
+        view = body.value(f"and i1 {opaque}, {tagged}")
+        some = body.value(f"or i1 {plain}, {boxed}")
+        ok = body.value(f"or i1 {some}, {view}")
+        self._require_any(ok, any_, f"{place} is not a tensor", describe(param))
+        shift = body.value(f"select i1 {view}, i64 {-abi.VIEW_TAG}, i64 0")
+        moved = body.value(f"select i1 {boxed}, i64 {abi.OBJECT_HEADER}, i64 {shift}")
+        address = body.value(f"add i64 {value}, {moved}")
+        return body.value(f"inttoptr i64 {address} to ptr")
+
+    def _check_rank(self, tensor: _Tensor) -> None:
+        ndim = self.body.load("i32", tensor.dl, abi.DL_NDIM)
+        ok = self.body.value(f"icmp eq i32 {ndim}, {len(tensor.param.shape)}")
+        self._require(ok, tensor, "wrong rank")
+
+    def _check_dtype(self, tensor: _Tensor) -> None:
+        dtype = self.body.load("i32", tensor.dl, abi.DL_DTYPE)
+        code, bits = abi.DTYPES[tensor.param.dtype]
+        ok = self.body.value(f"icmp eq i32 {dtype}, {code | bits << 8 | 1 << 16}")
+        self._require(ok, tensor, "wrong dtype")
+
+    def _check_device(self, tensor: _Tensor) -> None:
+        body = self.body
+        kind = body.load("i32", tensor.dl, abi.DL_DEVICE)
+        mask = body.load("i64", body.offset(f"@{abi.TABLE}", 8 * abi.SLOT_DEVICES))
+        wide = body.value(f"zext i32 {kind} to i64")
+        shift = body.value(f"and i64 {wide}, 63")
+        bit = body.value(f"lshr i64 {mask}, {shift}")
+        odd = body.value(f"trunc i64 {bit} to i1")
+        small = body.value(f"icmp ult i32 {kind}, 64")
+        self._require(body.value(f"and i1 {odd}, {small}"), tensor, "wrong device")
+        identity = body.load("i32", tensor.dl, abi.DL_DEVICE + 4)
+        if self.device is None:
+            self.device, self.device_place = identity, tensor.place
+            return
+        same = body.value(f"icmp eq i32 {identity}, {self.device}")
+        shown = body.value(f"sext i32 {self.device} to i64")
+        self._require(same, tensor, f"not on the device of {_escape(self.device_place)}, number %lld", shown)
+
+    def _data(self, tensor: _Tensor) -> str:
+        base = self.body.load("i64", tensor.dl, abi.DL_DATA)
+        offset = self.body.load("i64", tensor.dl, abi.DL_OFFSET)
+        address = self.body.value(f"add i64 {base}, {offset}")
+        if tensor.param.align > 1:
+            rest = self.body.value(f"and i64 {address}, {tensor.param.align - 1}")
+            ok = self.body.value(f"icmp eq i64 {rest}, 0")
+            hint = "copy the tensor, or compile for a smaller alignment"
+            self._require(ok, tensor, f"its address %#llx is not a multiple of {tensor.param.align}", address, hint)
+        return self.body.value(f"inttoptr i64 {address} to ptr")
+
+    def _load_dims(self, tensor: _Tensor) -> None:
+        rank = len(tensor.param.shape)
+        if rank == 0:
+            return
+        shape = self.body.load("ptr", tensor.dl, abi.DL_SHAPE)
+        tensor.extents = [self.body.load("i64", shape, 8 * mode) for mode in range(rank)]
+        strides = self._strides_pointer(tensor)
+        tensor.strides = [self.body.load("i64", strides, 8 * mode) for mode in range(rank)]
+
+    def _strides_pointer(self, tensor: _Tensor) -> str:
+        """Where the strides lie; a tensor without strides is compact, last mode fastest."""
+        body = self.body
+        strides = body.load("ptr", tensor.dl, abi.DL_STRIDES)
+        absent = body.value(f"icmp eq ptr {strides}, null")
+        origin, compact, after = body.block, body.label("compact"), body.label("strides")
+        body.do(f"br i1 {absent}, label %{compact}, label %{after}")
+        body.start(compact)
+        made = body.alloca(f"[{len(tensor.extents)} x i64]")
+        product = "1"
+        for mode in reversed(range(len(tensor.extents))):
+            body.do(f"store i64 {product}, ptr {body.offset(made, 8 * mode)}")
+            product = body.value(f"mul i64 {product}, {tensor.extents[mode]}")
+        body.do(f"br label %{after}")
+        body.start(after)
+        return body.value(f"phi ptr [ {strides}, %{origin} ], [ {made}, %{compact} ]")
+
+    def _extent(self, tensor: _Tensor, mode: int, dim: Dim) -> None:
+        value = tensor.extents[mode]
+        if dim.value is not None:
+            ok = self.body.value(f"icmp eq i64 {value}, {dim.value}")
+            hint = "the layout was compiled in; compile with a dynamic layout to take other shapes"
+            self._require(ok, tensor, "wrong shape", hint=hint)
+            return
+        name = f"extent %lld of mode {mode}"
+        if dim.width == 32:
+            ok = self.body.value(f"icmp ule i64 {value}, {_INT32_MAX}")
+            self._require(ok, tensor, f"{name} does not fit 32 bits", value)
+        if dim.divisibility > 1:
+            rest = self.body.value(f"urem i64 {value}, {dim.divisibility}")
+            ok = self.body.value(f"icmp eq i64 {rest}, 0")
+            self._require(ok, tensor, f"{name} is not a multiple of {dim.divisibility}", value)
+        self._same(tensor, dim, value, f"extent of mode {mode}", None)
+        self.leaves.append(self._narrow(value, dim))
+
+    def _stride(self, tensor: _Tensor, mode: int, dim: Dim) -> None:
+        body, value = self.body, tensor.strides[mode]
+        # Where a mode has no second element its stride is never used and frameworks write anything.
+        free = body.value(f"icmp slt i64 {tensor.extents[mode]}, 2")
+        if dim.value is not None:
+            same = body.value(f"icmp eq i64 {value}, {dim.value}")
+            hint = "the layout was compiled in; compile with a dynamic layout to take other strides"
+            self._require(body.value(f"or i1 {same}, {free}"), tensor, "wrong strides", hint=hint)
+            return
+        # Null, which fits and divides, stands for a stride that is never used.
+        used = body.value(f"select i1 {free}, i64 0, i64 {value}")
+        name = f"stride %lld of mode {mode}"
+        if dim.width == 32:
+            narrow = body.value(f"trunc i64 {used} to i32")
+            ok = body.value(f"icmp eq i64 {body.value(f'sext i32 {narrow} to i64')}, {used}")
+            self._require(ok, tensor, f"{name} does not fit 32 bits", value)
+        if dim.divisibility > 1:
+            rest = body.value(f"srem i64 {used}, {dim.divisibility}")
+            ok = body.value(f"icmp eq i64 {rest}, 0")
+            self._require(ok, tensor, f"{name} is not a multiple of {dim.divisibility}", value)
+        binds = body.value(f"xor i1 {free}, true")
+        self._same(tensor, dim, value, f"stride of mode {mode}", binds)
+        self.leaves.append(self._narrow(used, dim))
+
+    def _same(self, tensor: _Tensor, dim: Dim, value: str, what: str, binds: str | None) -> None:
+        """Require equality with the dimension that bears the same symbol."""
+        if dim.symbol is None:
+            return
+        first = self.symbols.setdefault(dim.symbol, _Symbol(value, f"{what} of {tensor.place}", binds))
+        if first.value is value:
+            return
+        ok = self.body.value(f"icmp eq i64 {value}, {first.value}")
+        for bound in (binds, first.binds):
+            if bound is not None:
+                loose = self.body.value(f"xor i1 {bound}, true")
+                ok = self.body.value(f"or i1 {ok}, {loose}")
+        text = f"{what} must equal '{_escape(dim.symbol)}' = %lld, {_escape(first.place)}"
+        self._require(ok, tensor, text, first.value)
+
+    def _narrow(self, value: str, dim: Dim) -> str:
+        return value if dim.width == 64 else self.body.value(f"trunc i64 {value} to i32")
+
+    def _check_span(self, tensor: _Tensor) -> None:
+        """Offsets of a layout with only 32-bit dynamic parts are computed in 32 bits: the last one must fit."""
+        dims = (*tensor.param.shape, *tensor.param.stride)
+        dynamic = [dim for dim in dims if dim.value is None]
+        if not dynamic or any(dim.width == 64 for dim in dynamic):
+            return
+        body, total = self.body, "0"
+        for extent, stride in zip(tensor.extents, tensor.strides, strict=True):
+            last = body.value(f"sub i64 {extent}, 1")
+            reach = body.value(f"mul i64 {last}, {stride}")
+            positive = body.value(f"call i64 @llvm.abs.i64(i64 {reach}, i1 false)")
+            total = body.value(f"add i64 {total}, {positive}")
+        ok = body.value(f"icmp ule i64 {total}, {_INT32_MAX}")
+        hint = "compile with 64-bit strides to take tensors this large"
+        self._require(ok, tensor, "its last offset %lld does not fit 32 bits", total, hint)
+
+
+def describe(param: TensorParam) -> str:
+    """A tensor parameter as text: `f32 (?, 8) : (8, 1)`; `?` is a value taken at run time."""
+    shape, stride = (f"({', '.join(str(dim) for dim in dims)})" for dims in (param.shape, param.stride))
+    return f"{param.dtype} {shape} : {stride}"
+
+
+def _hint_line(hint: str) -> str:
+    return f"\n  hint: {hint}" if hint else ""
+
+
+def _escape(text: str) -> str:
+    """`text` for a printf format."""
+    return text.replace("%", "%%")
+
+
+def check_signature(signature: Signature) -> None:
+    """Refuse parameters that have no native form."""
+    pending: list[Param] = list(signature.params)
+    while pending:
+        param = pending.pop()
+        if isinstance(param, TupleParam):
+            pending += param.items
+            if any(isinstance(item, StreamParam) and item.env for item in param.items):
+                raise CompileError(f"parameter {param.name!r}: a stream of the environment cannot stand in a tuple")
+        elif isinstance(param, TensorParam) and param.dtype not in abi.DTYPES:
+            raise CompileError(f"parameter {param.name!r}: a tensor of {param.dtype} cannot be passed")
+        elif isinstance(param, ScalarParam) and param.dtype not in scalars.PASSABLE:
+            hint = "pass it in a tensor of one element"
+            raise CompileError(f"parameter {param.name!r}: a number of type {param.dtype} cannot be passed", hint=hint)
