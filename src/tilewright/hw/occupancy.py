@@ -72,6 +72,13 @@ def _shared_limit(target: Chip, shared_bytes: int) -> tuple[int, int]:
     return (target.shared_per_sm // per_block if per_block else _UNLIMITED), per_block
 
 
+def _barrier_limit(target: Chip, barriers: int) -> int:
+    """Blocks that the hardware barriers admit; they are allocated to blocks from Hopper on."""
+    if barriers == 0 or target.capability < (9, 0):
+        return _UNLIMITED
+    return target.barriers_per_sm // barriers
+
+
 def _check(target: Chip, registers: int, shared_bytes: int, block_threads: int, barriers: int) -> None:
     if not 1 <= block_threads <= target.threads_per_block:
         raise CompileError(
@@ -109,7 +116,7 @@ def occupancy(
         "registers": by_registers,
         "shared memory": by_shared,
         "blocks": target.blocks_per_sm,
-        "barriers": target.barriers_per_sm // barriers if barriers else _UNLIMITED,
+        "barriers": _barrier_limit(target, barriers),
     }
     blocks = min(limits.values())
     limit = next(name for name, value in limits.items() if value == blocks)
