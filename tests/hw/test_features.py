@@ -26,6 +26,8 @@ from tilewright.hw.features import (
         ("sm_90a", ("wgmma", "setmaxnreg", "st.async"), "8.1"),
         ("sm_90a", ("cp.async.bulk.shared::cta",), "8.6"),
         ("sm_80", ("ldmatrix", "ld.L2::cache_hint"), "7.4"),
+        ("sm_89", ("cvt.f8x2",), "8.1"),
+        ("sm_90", ("cvt.f8x2",), "7.8"),
         ("sm_100a", ("tcgen05",), "8.6"),
         ("sm_103a", (), "8.8"),
         ("sm_110a", (), "9.0"),
@@ -39,7 +41,7 @@ def test_the_lowest_version_that_chip_and_features_need(arch, features, wanted):
 
 def test_every_version_that_can_come_out_is_known_to_llvm():
     for arch, target in CHIPS.items():
-        needed = {target.ptx} | {need.ptx for need in FEATURES.values() if need.met_by(target)}
+        needed = {target.ptx} | {need.ptx_on(target) for need in FEATURES.values() if need.met_by(target)}
         assert needed <= set(LLVM_PTX_VERSIONS), arch
 
 

@@ -1,15 +1,15 @@
 """Which chip and which PTX version each instruction needs.
 
 Source: PTX ISA, "PTX ISA Notes" and "Target ISA Notes" of each instruction; every row is checked against
-ptxas by `tests/hw/test_features_ptxas.py`. Names are PTX spellings, a suffix after the instruction picks a form.
+ptxas by `tests/nvidia/test_features_ptxas.py`. Names are PTX spellings, a suffix after the instruction picks a form.
 
 Compilers abort or fail late on an instruction that the target lacks, so lowering calls `require` first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from tilewright.base.errors import CompileError
@@ -21,15 +21,21 @@ from tilewright.hw.chips import CHIPS, Chip, chip, version_key
 class Need:
     """What one feature needs: PTX version, and either a chip number or one of a few exact targets.
 
-    With `only` empty every target whose number is at least `since` has it.
+    With `only` empty every target whose number is at least `since` has it. `later` holds the chips, by number, that
+    got it in a later PTX version than the others.
     """
 
     ptx: str
     since: int = 75
     only: frozenset[str] = frozenset()
+    later: Mapping[int, str] = field(default_factory=dict)
 
     def met_by(self, target: Chip) -> bool:
         return target.arch in self.only if self.only else target.number >= self.since
+
+    def ptx_on(self, target: Chip) -> str:
+        """The first PTX version that has the feature on this target."""
+        return self.later.get(target.number, self.ptx)
 
     def targets(self) -> tuple[str, ...]:
         """The targets that have the feature, oldest first."""
@@ -107,7 +113,7 @@ _ROWS: Final[tuple[tuple[int | frozenset[str], dict[str, str]], ...]] = (
         },
     ),
     (86, {"min.xorsign": "7.2"}),
-    (89, {"cvt.f8x2": "8.1", "cvt.f16x2.f8x2": "8.1", "mma.f8": "8.4"}),
+    (89, {"cvt.f8x2": "7.8", "cvt.f16x2.f8x2": "7.8", "mma.f8": "8.4"}),
     (
         90,
         {
@@ -177,12 +183,17 @@ _ROWS: Final[tuple[tuple[int | frozenset[str], dict[str, str]], ...]] = (
     (_GEFORCE, {"mma.f8f6f4": "8.7", "mma.block_scale": "8.7"}),
 )
 
+# Ada got Hopper's conversions to and from 8-bit floats three versions after Hopper.
+_LATER: Final[dict[str, dict[int, str]]] = {"cvt.f8x2": {89: "8.1"}, "cvt.f16x2.f8x2": {89: "8.1"}}
+
 
 def _table() -> dict[str, Need]:
-    table = {}
+    table: dict[str, Need] = {}
     for where, versions in _ROWS:
         for name, ptx in versions.items():
-            table[name] = Need(ptx, since=where) if isinstance(where, int) else Need(ptx, only=where)
+            later = _LATER.get(name, {})
+            exact: frozenset[str] = frozenset() if isinstance(where, int) else where
+            table[name] = Need(ptx, where if isinstance(where, int) else 0, exact, later)
     return table
 
 
@@ -248,10 +259,11 @@ def ptx_version(arch: str, features: Iterable[str] = ()) -> str:
     Raises:
         CompileError: the target lacks one of the features, or a feature is unknown.
     """
-    version = chip(arch).ptx
+    target = chip(arch)
+    version = target.ptx
     for feature in features:
         require(feature, arch)
-        version = max(version, FEATURES[feature].ptx, key=version_key)
+        version = max(version, FEATURES[feature].ptx_on(target), key=version_key)
     return version
 
 
