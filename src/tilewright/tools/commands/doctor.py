@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from tilewright.targets.nvidia import doctor
 
-
-MARKS = {True: "[green]✓[/green]", False: "[red]✗[/red]", None: "[dim]·[/dim]"}
+MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}
 
 
 def command(
@@ -21,16 +19,19 @@ def command(
 ) -> None:
     """Report Python, MLIR, ptxas, nvdisasm, driver, device and PyTorch, each with the remedy when it is missing."""
     rows = doctor.rows()
-    Console().print(table(rows))
-    if strict and not all(row.ok is not False for row in rows):
+    console = Console()
+    for line in lines(rows):
+        console.print(line, soft_wrap=True)
+    if strict and any(row.ok is False for row in rows):
         raise typer.Exit(1)
 
 
-def table(rows: Iterable[doctor.Row]) -> Table:
-    """The rows as a table: a mark, the name, what was found, the remedy."""
-    result = Table(show_lines=False)
-    for column in ("", "part", "found", "remedy"):
-        result.add_column(column, overflow="fold")
+def lines(rows: Iterable[doctor.Row]) -> Iterator[Text]:
+    """A line for each row, with a mark; below it the remedy where something is missing."""
+    rows = list(rows)
+    width = max(len(row.name) for row in rows)
     for row in rows:
-        result.add_row(MARKS[row.ok], row.name, escape(row.value), "" if row.ok else escape(row.remedy))
-    return result
+        mark, style = MARKS[row.ok]
+        yield Text.assemble((f"{mark} {row.name:<{width}}  ", style), row.value)
+        if row.remedy and row.ok is not True:
+            yield Text(f"{'':<{width}}    → {row.remedy}", style=style)

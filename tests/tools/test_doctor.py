@@ -1,0 +1,42 @@
+"""What `tilewright doctor` prints."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tilewright.targets.nvidia.doctor import Row
+from tilewright.tools.commands import doctor
+
+
+def printed(*rows):
+    return [str(line) for line in doctor.lines(rows)]
+
+
+def test_marks_and_remedies():
+    rows = (
+        Row("Python", "3.11", True, "unused"),
+        Row("ptxas", "missing", False, "pip install x"),
+        Row("torch", "none"),
+    )
+    assert printed(*rows) == ["✓ Python  3.11", "✗ ptxas   missing", "          → pip install x", "· torch   none"]
+
+
+@pytest.mark.parametrize(("ok", "status"), [(True, 0), (None, 0), (False, 1)])
+def test_strict_fails_only_for_what_is_missing(monkeypatch, ok, status):
+    monkeypatch.setattr(doctor.doctor, "rows", lambda: [Row("part", "value", ok, "remedy")])
+    monkeypatch.setattr(sys, "argv", ["tilewright"])
+    if status == 0:
+        assert doctor.command(strict=True) is None
+    else:
+        with pytest.raises(doctor.typer.Exit) as end:
+            doctor.command(strict=True)
+        assert end.value.exit_code == status
+
+
+def test_all_parts_are_reported():
+    program = "from tilewright.tools.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, "doctor"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    named = {line[2:].split("  ")[0] for line in done.stdout.splitlines() if not line.startswith("  ")}
+    assert {"Python", "MLIR", "ptxas", "nvdisasm", "driver", "torch"} <= named
