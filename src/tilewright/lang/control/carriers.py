@@ -1,0 +1,115 @@
+"""Places that a region reads and writes: variables, attributes, items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import CellType
+from typing import Any
+
+from tilewright.lang.control import watch
+from tilewright.lang.locations import REGION_PREFIX
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING = _Missing()
+
+
+class Place:
+    """A variable, attribute or item by name. `get` gives MISSING where it has no value; setting MISSING clears it."""
+
+    name: str
+
+    def get(self) -> Any:
+        raise NotImplementedError
+
+    def set(self, value: Any) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class Variable(Place):
+    """A variable shared with the bodies."""
+
+    name: str
+    cell: CellType
+
+    def get(self) -> Any:
+        try:
+            return self.cell.cell_contents
+        except ValueError:
+            return MISSING
+
+    def set(self, value: Any) -> None:
+        if value is not MISSING:
+            self.cell.cell_contents = value
+        elif self.get() is not MISSING:
+            del self.cell.cell_contents
+
+
+@dataclass
+class Slot(Place):
+    """An attribute of an instance, or an item of a list or dict."""
+
+    name: str
+    owner: Any
+    key: Any
+
+    def get(self) -> Any:
+        return watch.state_of(self.owner).get(self.key, MISSING)
+
+    def set(self, value: Any) -> None:
+        state = watch.state_of(self.owner)
+        if value is MISSING:
+            state.pop(self.key, None)
+        else:
+            state[self.key] = value
+        watch.set_state(self.owner, state)
+
+
+Body = Callable[..., Any]
+
+
+class Variables:
+    """The variables that the bodies of a construct share with their function."""
+
+    def __init__(self, *bodies: Body | None) -> None:
+        self.cells: dict[str, CellType] = {}
+        self.globals: dict[str, Any] = {}
+        self.global_names: set[str] = set()
+        for body in bodies:
+            if body is not None:
+                self.cells.update(zip(body.__code__.co_freevars, body.__closure__ or (), strict=True))
+                self.globals = body.__globals__
+                self.global_names.update(body.__code__.co_names)
+
+    def places(self, names: Iterable[str]) -> list[Place]:
+        return [Variable(name, self.cells[name]) for name in names]
+
+    def roots(self) -> list[tuple[str, Any]]:
+        """Named objects that the bodies can reach: what their variables hold, and global objects with state."""
+        found = []
+        for name, cell in self.cells.items():
+            if name.startswith(REGION_PREFIX):
+                continue
+            try:
+                found.append((name, cell.cell_contents))
+            except ValueError:
+                continue
+        for name in self.global_names:
+            value = self.globals.get(name)
+            if value is not None and watch.has_protocol(value):
+                found.append((name, value))
+        return found
+
+    def resolve(self, dotted: str) -> Any:
+        """The object at `a.b.c`, following instance attributes only; MISSING where there is none."""
+        root, *path = dotted.split(".")
+        value = Variable(root, self.cells[root]).get() if root in self.cells else self.globals.get(root, MISSING)
+        for name in path:
+            value = watch.state_of(value).get(name, MISSING) if watch.kind_of(type(value)) == "object" else MISSING
+        return value

@@ -1,0 +1,103 @@
+"""The ranges of loops, and what marks a value as known at compile time."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir.context import active
+from tilewright.lang.leaves import is_dynamic
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import Numeric
+
+
+class range:
+    """`cutlass.range`: the values of a loop of run time; bounds and step may be known only then.
+
+    Args:
+        arguments: `stop`, or `start, stop`, or `start, stop, step`, integers of Python or of the language.
+        unroll: how many turns to put into one; 0 or 1 leave the loop as it is.
+        unroll_full: leave no loop; the trip count must be known after constant folding.
+        prefetch_stages: how many turns loads run ahead (software pipelining).
+        vectorize: let neighbouring turns become vector operations.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        unroll: int = -1,
+        unroll_full: bool = False,
+        prefetch_stages: int | None = None,
+        pipelining: int | None = None,
+        vectorize: bool | None = None,
+        loc: object = None,
+        ip: object = None,
+    ) -> None:
+        if not 1 <= len(arguments) <= 3:
+            raise CompileError(
+                f"range takes 1 to 3 arguments, got {len(arguments)}",
+                location=user_location(),
+                hint="range(stop), range(start, stop) or range(start, stop, step)",
+            )
+        self.start, self.stop, self.step = _bounds(arguments)
+        self.unroll = unroll
+        self.unroll_full = unroll_full
+        self.prefetch_stages = pipelining if prefetch_stages is None else prefetch_stages
+        self.vectorize = vectorize
+
+    def __iter__(self) -> Iterator[int]:
+        """Plain Python: outside tracing, or in code that was not rewritten."""
+        if active():
+            raise CompileError(
+                "a loop of run time in a function that is only traced",
+                location=user_location(),
+                hint="compile the function with preprocess=True, or use `range_constexpr`",
+            )
+        return iter(builtins.range(*(operator.index(bound) for bound in (self.start, self.stop, self.step))))
+
+
+def _bounds(arguments: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    for argument in arguments:
+        if not isinstance(argument, Numeric) and not is_dynamic(argument) and not hasattr(argument, "__index__"):
+            raise CompileError(
+                f"range takes integers, got {type(argument).__name__}",
+                location=user_location(),
+                values={"argument": argument},
+            )
+    if len(arguments) == 1:
+        return 0, arguments[0], 1
+    return arguments[0], arguments[1], arguments[2] if len(arguments) == 3 else 1
+
+
+def range_constexpr(*arguments: Any) -> builtins.range:
+    """A range that Python runs through while the program is compiled. Its bounds must be known then."""
+    if not arguments or len(arguments) > 3:
+        raise CompileError(f"range_constexpr takes 1 to 3 arguments, got {len(arguments)}", location=user_location())
+    return builtins.range(*(operator.index(_static(argument, "range_constexpr")) for argument in arguments))
+
+
+def const_expr(value: Any) -> Any:
+    """`value`, which must be known at compile time; numbers of the language become Python's."""
+    return _static(value, "const_expr")
+
+
+def _static(value: Any, function: str) -> Any:
+    if is_dynamic(value):
+        raise CompileError(
+            f"`{function}` of a value known only at run time",
+            location=user_location(),
+            values={"value": f"{type(value).__name__}, known at run time"},
+            hint="pass it as `cutlass.Constexpr`, or use a plain `if` or `cutlass.range`",
+        )
+    return value.value if isinstance(value, Numeric) else value
+
+
+def dynamic_expr(value: Any) -> Any:
+    """Deprecated spelling: the value itself."""
+    return value
+
+
+range_dynamic = range

@@ -1,0 +1,175 @@
+"""Python objects that a region may change in place, and their state.
+
+From the variables that a body can see, the walk finds instances, lists, dicts and closures. Comparing their state
+before and after a body tells what the body changed; nothing that it changed is lost without an error.
+A class says `__tw_immutable__ = True` to be left out.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any, Literal
+
+from tilewright.lang.leaves import has_protocol, same
+from tilewright.lang.numeric import Numeric
+
+Kind = Literal["skip", "object", "list", "dict", "tuple", "function", "method"]
+State = dict[Any, Any]
+_DEPTH = 6
+_LIMIT = 4096  # objects; deeper graphs belong to libraries, not to kernels
+_FOREIGN = ("mlir", "numpy", "torch", "cupy", "jax", "_pytest")
+_INTERNAL = tuple(f"tilewright.{part}" for part in ["base", "compiler", "hw", "ir", "lang", "layout", "passes", "targets"])
+_kinds: dict[type, Kind] = {}
+
+
+def kind_of(cls: type) -> Kind:
+    """How objects of `cls` are looked into."""
+    kind = _kinds.get(cls)
+    if kind is None:
+        kind = _kinds[cls] = _classify(cls)
+    return kind
+
+
+def _classify(cls: type) -> Kind:
+    if cls.__module__.split(".")[0] in _FOREIGN or getattr(cls, "__tw_immutable__", False):
+        return "skip"
+    if cls.__module__.startswith(_INTERNAL) and not hasattr(cls, "__extract_mlir_values__"):
+        return "skip"
+    if issubclass(cls, Numeric | type | ModuleType | enum.Enum | str | bytes | BuiltinFunctionType):
+        return "skip"
+    for base, kind in ((list, "list"), (dict, "dict"), (tuple, "tuple"), (FunctionType, "function")):
+        if issubclass(cls, base):
+            return kind  # type: ignore[return-value]
+    if issubclass(cls, MethodType):
+        return "method"
+    has_state = cls.__module__ != "builtins" and (cls.__dictoffset__ != 0 or _slots(cls))
+    return "object" if has_state else "skip"
+
+
+def _slots(cls: type) -> list[str]:
+    found: list[str] = []
+    for base in cls.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        found += [slots] if isinstance(slots, str) else slots
+    return [name for name in found if name not in ("__dict__", "__weakref__")]
+
+
+def state_of(value: Any) -> State:
+    """What an object holds: attributes, items by index or key, or the content of a closure cell."""
+    if type(value) is CellType:
+        return _cell_state(value)
+    kind = kind_of(type(value))
+    if kind == "list":
+        return dict(enumerate(value))
+    if kind == "dict":
+        return dict(value)
+    state = dict(getattr(value, "__dict__", ()))
+    for name in _slots(type(value)):
+        try:
+            state[name] = object.__getattribute__(value, name)
+        except AttributeError:
+            continue
+    return state
+
+
+def _cell_state(cell: CellType) -> State:
+    try:
+        return {"value": cell.cell_contents}
+    except ValueError:
+        return {}
+
+
+def set_state(value: Any, state: State) -> None:
+    """Put a state back, in place."""
+    if type(value) is CellType:
+        if state:
+            value.cell_contents = state["value"]
+        elif _cell_state(value):
+            del value.cell_contents
+        return
+    kind = kind_of(type(value))
+    if kind == "list":
+        value[:] = state.values()
+    elif kind == "dict":
+        value.clear()
+        value.update(state)
+    else:
+        _set_attributes(value, state)
+
+
+def _set_attributes(value: Any, state: State) -> None:
+    now = state_of(value)
+    for name in now.keys() - state.keys():
+        object.__delattr__(value, name)
+    for name, content in state.items():
+        if name not in now or now[name] is not content:
+            object.__setattr__(value, name, content)
+
+
+def reachable(roots: Iterable[tuple[str, Any]], ignore: set[int]) -> dict[int, tuple[str, Any]]:
+    """The objects with state that the named roots lead to, by id, with a name for messages."""
+    found: dict[int, tuple[str, Any]] = {}
+    seen = set(ignore)
+    frontier = list(roots)
+    for _ in range(_DEPTH):
+        following: list[tuple[str, Any]] = []
+        for name, value in frontier:
+            kind = "object" if type(value) is CellType else kind_of(type(value))
+            if kind == "skip" or id(value) in seen:
+                continue
+            seen.add(id(value))
+            if kind in ("object", "list", "dict"):
+                found[id(value)] = (name, value)
+            following += _children(kind, name, value)
+            if len(seen) > _LIMIT:
+                return found
+        frontier = following
+    return found
+
+
+def _children(kind: Kind, name: str, value: Any) -> list[tuple[str, Any]]:
+    if kind == "method":
+        return [(name.rpartition(".")[0] or name, value.__self__)]
+    if kind == "function":
+        if value.__module__ and value.__module__.startswith("tilewright."):
+            return []
+        names = value.__code__.co_freevars
+        return [(name, cell) for name, cell in zip(names, value.__closure__ or (), strict=True)]
+    if kind == "tuple":
+        return [(f"{name}[{index}]", item) for index, item in enumerate(value)]
+    if type(value) is CellType:
+        return [(name, content) for content in _cell_state(value).values()]
+    if kind in ("list", "dict"):
+        return [(f"{name}[{key!r}]", item) for key, item in state_of(value).items()]
+    return [(f"{name}.{attribute}", item) for attribute, item in state_of(value).items()]
+
+
+class Watch:
+    """The state of all objects reachable from `roots`; `ignore` are ids of objects that others look after."""
+
+    def __init__(self, roots: Iterable[tuple[str, Any]], ignore: set[int]) -> None:
+        self.objects = reachable(roots, ignore)
+        self.before = self.save()
+
+    def save(self) -> dict[int, State]:
+        return {key: state_of(value) for key, (_, value) in self.objects.items()}
+
+    def restore(self, states: dict[int, State]) -> None:
+        for key, state in states.items():
+            set_state(self.objects[key][1], state)
+
+    def changed(self, states: dict[int, State]) -> dict[int, State]:
+        """Those of `states` that differ from the state before."""
+        return {key: state for key, state in states.items() if not _same_state(self.before[key], state)}
+
+    def mutable_protocol(self) -> list[tuple[str, Any]]:
+        """Objects of the DynamicExpression protocol among those watched."""
+        return [(name, value) for name, value in self.objects.values() if has_protocol(value)]
+
+
+def _same_state(a: State, b: State) -> bool:
+    if a.keys() != b.keys():
+        return False
+    return all(a[key] is b[key] or same(a[key], b[key]) for key in a)

@@ -1,0 +1,68 @@
+"""From a decorated function to its rewritten twin."""
+
+from __future__ import annotations
+
+from types import CellType, CodeType, FunctionType
+
+from tilewright.lang.control import runtime
+from tilewright.lang.locations import REGION_PREFIX
+from tilewright.lang.rewrite import source
+from tilewright.lang.rewrite.source import Source
+from tilewright.lang.rewrite.statements import FunctionRewriter
+from tilewright.lang.rewrite.syntax import CONTROL, REGION
+
+_control_cell = CellType(runtime)
+
+
+def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
+    """`fn` with its control flow handed to the control runtime.
+
+    The new function has the file, lines, globals, closure cells, defaults and annotations of `fn`, which is its
+    `__wrapped__`. `captured` is the source at decoration, see `source.capture`; without it the file is read now.
+    Raises CompileError where the source is missing, differs from what was imported, or uses `global` or reads `_`.
+    """
+    if is_rewritten(fn):
+        return fn
+    tree, _ = source.find(fn, captured or source.capture(fn))
+    first = next(iter((*tree.args.posonlyargs, *tree.args.args)), None)
+    rewriter = FunctionRewriter(fn.__code__.co_filename, fn.__name__, first.arg if first else "")
+    code = source.compile_inner(rewriter.function(tree), fn.__code__, (CONTROL,))
+    return _instantiate(_marked(code, fn.__qualname__), fn)
+
+
+def is_rewritten(fn: FunctionType) -> bool:
+    """True when `rewrite` made this function, or a function around it."""
+    return CONTROL in fn.__code__.co_freevars
+
+
+def is_region(code: CodeType) -> bool:
+    """True for the code of a body or operand that rewriting put into a function of its own."""
+    return code.co_varnames[:1] == (REGION,)
+
+
+def _marked(code: CodeType, qualname: str) -> CodeType:
+    """Region code is named so that locations can tell it from calls."""
+    constants = tuple(
+        _marked(const, qualname if is_region(const) else f"{qualname}.<locals>.{const.co_name}")
+        if isinstance(const, CodeType)
+        else const
+        for const in code.co_consts
+    )
+    name = code.co_name
+    if is_region(code) and not name.startswith(REGION_PREFIX):
+        name = f"{REGION_PREFIX}operand__"
+    return code.replace(co_consts=constants, co_name=name, co_qualname=qualname)
+
+
+def _instantiate(code: CodeType, fn: FunctionType) -> FunctionType:
+    cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)) | {CONTROL: _control_cell}
+    closure = tuple(cells[name] for name in code.co_freevars)
+    made = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
+    made.__kwdefaults__ = fn.__kwdefaults__
+    made.__annotations__ = fn.__annotations__
+    made.__qualname__ = fn.__qualname__
+    made.__module__ = fn.__module__
+    made.__doc__ = fn.__doc__
+    made.__dict__.update(fn.__dict__)
+    made.__wrapped__ = fn  # type: ignore[attr-defined]
+    return made

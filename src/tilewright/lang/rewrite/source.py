@@ -1,0 +1,196 @@
+"""Finding the source of a function that was imported, and making sure that it is still the one in the file."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import linecache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+
+from tilewright.base.errors import CompileError
+from tilewright.base.location import SourceLocation
+from tilewright.lang.rewrite import names
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+_FUTURE_FLAGS = 0
+for _feature in __future__.all_feature_names:
+    _FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag
+
+
+@dataclass(frozen=True)
+class Source:
+    """The lines of a file as they were when the function was decorated."""
+
+    file: str
+    lines: list[str]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function of a parsed file: its first line (decorators included), last line, indentation, innermost class."""
+
+    node: Function
+    first: int
+    last: int
+    class_name: str | None
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    lines: list[str]
+    definitions: dict[tuple[str, int], list[Definition]]
+
+
+_parsed: dict[str, _Parsed] = {}
+
+
+def capture(fn: FunctionType) -> Source:
+    """The source of `fn` as it is now; call it when the function is decorated, before the file can change."""
+    file = fn.__code__.co_filename
+    linecache.checkcache(file)
+    return Source(file, linecache.getlines(file, fn.__globals__))
+
+
+def find(fn: FunctionType, source: Source) -> tuple[ast.FunctionDef, Definition]:
+    """A fresh tree of the definition of `fn`, without decorators, defaults and annotations.
+
+    Raises CompileError where the source is missing or is not what was imported.
+    """
+    code = fn.__code__
+    if not source.lines:
+        raise CompileError(
+            f"the source of `{fn.__name__}` is not available",
+            values={"file": source.file},
+            hint="put the function into a file or notebook cell, or compile it with preprocess=False",
+        )
+    for definition in _definitions(source, code):
+        tree = names.mangle(_isolated(source, definition), definition.class_name)
+        if _same(code, compile_inner(tree, code, ())):
+            return tree, definition
+    raise CompileError(
+        f"the source of `{fn.__name__}` is not the one that was imported",
+        location=SourceLocation(source.file, code.co_firstlineno),
+        values={"file": source.file},
+        hint="the file was edited after the import: import it again",
+    )
+
+
+def _definitions(source: Source, code: CodeType) -> list[Definition]:
+    parsed = _parsed.get(source.file)
+    if parsed is None or (parsed.lines is not source.lines and parsed.lines != source.lines):
+        parsed = _parsed[source.file] = _parse(source)
+    return parsed.definitions.get((code.co_name, code.co_firstlineno), [])
+
+
+def _parse(source: Source) -> _Parsed:
+    try:
+        tree = ast.parse("".join(source.lines), source.file)
+    except SyntaxError as error:
+        raise CompileError(
+            f"{source.file} can no longer be parsed",
+            location=SourceLocation(source.file, error.lineno or 1),
+            values={"reason": error.msg},
+            hint="the file was edited after the import: import it again",
+        ) from error
+    definitions: dict[tuple[str, int], list[Definition]] = {}
+    for definition in _walk(tree, None):
+        name = getattr(definition.node, "name", "<lambda>")
+        definitions.setdefault((name, definition.first), []).append(definition)
+    return _Parsed(source.lines, definitions)
+
+
+def _walk(node: ast.AST, class_name: str | None) -> Iterator[Definition]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            decorators = getattr(child, "decorator_list", [])
+            first = min([child.lineno, *(decorator.lineno for decorator in decorators)])
+            yield Definition(child, first, child.end_lineno or child.lineno, class_name)
+        yield from _walk(child, child.name if isinstance(child, ast.ClassDef) else class_name)
+
+
+def _isolated(source: Source, definition: Definition) -> ast.FunctionDef:
+    """The definition parsed again by itself at its own lines and columns: a tree that may be changed."""
+    node = definition.node
+    if isinstance(node, ast.Lambda):
+        return _lambda_as_function(source, node)
+    lines = source.lines[definition.first - 1 : definition.last]
+    indented = lines[0][:1].isspace()
+    padding = "\n" * (definition.first - 1 - indented) + ("if 1:\n" if indented else "")
+    statement = ast.parse(padding + "".join(lines)).body[0]
+    found = statement.body[0] if indented and isinstance(statement, ast.If) else statement
+    if not isinstance(found, ast.FunctionDef):
+        raise CompileError(
+            f"`{definition.node.name}` is not a plain function",  # type: ignore[union-attr]
+            location=SourceLocation(source.file, definition.first),
+            hint="async functions can't be compiled",
+        )
+    found.decorator_list = []
+    found.returns = None
+    _strip_arguments(found.args)
+    return found
+
+
+def _lambda_as_function(source: Source, node: ast.Lambda) -> ast.FunctionDef:
+    module = ast.parse("".join(source.lines))
+    copy = next(
+        found
+        for found in ast.walk(module)
+        if isinstance(found, ast.Lambda) and (found.lineno, found.col_offset) == (node.lineno, node.col_offset)
+    )
+    body: list[ast.stmt] = [ast.copy_location(ast.Return(copy.body), copy.body)]
+    function = ast.FunctionDef("<lambda>", copy.args, body, [], None)
+    _strip_arguments(function.args)
+    return ast.fix_missing_locations(ast.copy_location(function, node))
+
+
+def _strip_arguments(arguments: ast.arguments) -> None:
+    """Defaults and annotations stay with the function object; the code needs neither."""
+    arguments.defaults = []
+    arguments.kw_defaults = [None] * len(arguments.kwonlyargs)
+    for argument in (*names.arguments(arguments),):
+        argument.annotation = None
+
+
+def compile_inner(tree: ast.FunctionDef, like: CodeType, extra: tuple[str, ...]) -> CodeType:
+    """The code object of function `tree`, its free names being those of `like` and `extra`."""
+    outer = ast.FunctionDef(
+        name="__tilewright_outer__",
+        args=names.parameters((*extra, *like.co_freevars)),
+        body=[tree],
+        decorator_list=[],
+        returns=None,
+    )
+    ast.fix_missing_locations(ast.copy_location(outer, tree))
+    flags = like.co_flags & _FUTURE_FLAGS
+    module = compile(ast.Module([outer], []), like.co_filename, "exec", flags=flags, dont_inherit=True)
+    outer_code = next(const for const in module.co_consts if isinstance(const, CodeType))
+    return next(const for const in outer_code.co_consts if isinstance(const, CodeType))
+
+
+def _same(imported: CodeType, found: CodeType) -> bool:
+    return _key(imported) == _key(found) or _same_but_for_asserts(imported, found)
+
+
+def _key(code: CodeType) -> tuple[object, ...]:
+    constants = tuple(_key(c) if isinstance(c, CodeType) else (type(c), repr(c)) for c in code.co_consts)
+    return (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants)
+
+
+def _same_but_for_asserts(imported: CodeType, found: CodeType) -> bool:
+    """True when the two may differ by rewritten `assert` statements alone, as pytest makes them."""
+    if not any(name.startswith("@py") for name in (*imported.co_names, *_nested_names(imported))):
+        return False
+    arguments = imported.co_varnames[: imported.co_argcount + imported.co_kwonlyargcount]
+    if found.co_varnames[: found.co_argcount + found.co_kwonlyargcount] != arguments:
+        return False
+    return set(found.co_names) <= set(imported.co_names) and set(found.co_freevars) <= set(imported.co_freevars)
+
+
+def _nested_names(code: CodeType) -> Iterator[str]:
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from const.co_names
+            yield from _nested_names(const)

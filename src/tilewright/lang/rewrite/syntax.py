@@ -1,0 +1,64 @@
+"""Making syntax nodes of the rewritten program: calls into the control runtime, bodies as functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import TypeVar
+
+from tilewright.lang.locations import REGION_PREFIX
+from tilewright.lang.rewrite import names
+
+CONTROL = f"{REGION_PREFIX}control__"  # the runtime, a free variable of every rewritten function
+REGION = f"{REGION_PREFIX}region__"  # first parameter of every body: the region in which it runs
+SIGNAL = f"{REGION_PREFIX}signal__"
+ITEM = f"{REGION_PREFIX}item__"
+
+NodeT = TypeVar("NodeT", bound=ast.AST)
+
+
+def load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def store(name: str) -> ast.Name:
+    return ast.Name(name, ast.Store())
+
+
+def call(function: str, *arguments: ast.expr) -> ast.Call:
+    """`CONTROL.function(arguments)`."""
+    return ast.Call(ast.Attribute(load(CONTROL), function, ast.Load()), list(arguments), [])
+
+
+def strings(texts: Iterable[str]) -> ast.Constant:
+    """A constant tuple of strings."""
+    return ast.Constant(tuple(texts))
+
+
+def thunk(body: ast.expr) -> ast.Lambda:
+    """`body` put off; its parameter marks it as part of the function around it."""
+    return at(ast.Lambda(names.parameters((REGION,)), body), body)
+
+
+def body_function(name: str, parameters: tuple[str, ...], assigned: Iterable[str], body: list[ast.stmt]) -> ast.stmt:
+    """`def name(REGION, parameters): nonlocal assigned; body`."""
+    shared = sorted(assigned)
+    head: list[ast.stmt] = [ast.Nonlocal(shared)] if shared else []
+    return ast.FunctionDef(
+        name=name,
+        args=names.parameters((REGION, *parameters)),
+        body=[*head, *body] or [ast.Pass()],
+        decorator_list=[],
+        returns=None,
+    )
+
+
+def never_run(assigned: Iterable[str]) -> ast.stmt:
+    """Statements that make names local to a function and do nothing."""
+    targets: list[ast.expr] = [store(name) for name in sorted(assigned)]
+    return ast.If(ast.Constant(False), [ast.Assign(targets, ast.Constant(None))], [])
+
+
+def at(node: NodeT, place: ast.AST) -> NodeT:
+    """`node` and the new nodes in it at the position of `place`."""
+    return ast.fix_missing_locations(ast.copy_location(node, place))
