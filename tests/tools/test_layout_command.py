@@ -38,8 +38,8 @@ def test_repeated_values_and_gaps(capsys):
         ("size((4,8):(8,1))", ["32"]),
         ("make_layout_tv(32:1, 1:1)", ["((32),(32,1):(1,0))"]),
         ("(?,4):(4,1)", ["(?,4):(4,1)", "rank 2   depth 1   size ?{div=4}"]),
-        ("(1000,2):(1,1000)", ["(1000,2):(1,1000)", "rank 2   depth 1   size 2000", "cosize 2000   values all different",
-                              "(its 2000 values are too many to print)"]),
+        ("(99,2):(1,99)", ["(99,2):(1,99)", "rank 2   depth 1   size 198", "cosize 198   values all different",
+                           "(its 198 values are too many to print)"]),
         ("make_identity_layout((1,2))", ["(1,2):(1@0,1@1)", "rank 2   depth 1   size 2", "(0, 0) (0, 1)"]),
     ],
 )  # fmt: skip
