@@ -99,12 +99,12 @@ def _low_mask(length: Array, dtype: np.dtype[Any]) -> Array:
     """Ones in the low `length` bits, 0 up to the width."""
     bits = dtype.itemsize * 8
     ones = dtype.type((1 << bits) - 1)
-    return np.where(length > 0, ones >> np.minimum(bits - length, bits - 1).astype(dtype), dtype.type(0))
+    return np.asarray(np.where(length > 0, ones >> np.minimum(bits - length, bits - 1).astype(dtype), dtype.type(0)))
 
 
 def _right(x: Array, start: Array) -> Array:
     bits = x.dtype.itemsize * 8
-    return np.where(start < bits, x >> np.minimum(start, bits - 1).astype(x.dtype), x.dtype.type(0))
+    return np.asarray(np.where(start < bits, x >> np.minimum(start, bits - 1).astype(x.dtype), x.dtype.type(0)))
 
 
 def bmsk(a: Array, b: Array, clamp: bool) -> Array:

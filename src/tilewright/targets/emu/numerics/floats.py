@@ -281,16 +281,16 @@ def compare(op: str, a: Array, b: Array, type: str = "f32", ftz: bool = False) -
         a, b = flush(a, type), flush(b, type)
     x, y = _comparable(a, type), _comparable(b, type)
     if op == "ne":
-        return (x < y) | (x > y)
+        return np.asarray((x < y) | (x > y))
     if op in ORDERED:
         return np.asarray(ORDERED[op](x, y))
-    unordered = (x != x) | (y != y)
+    unordered = np.asarray((x != x) | (y != y))
     if op == "nan":
         return unordered
     if op == "num":
         return ~unordered
     if op.endswith("u") and op[:-1] in ORDERED:
-        return ORDERED[op[:-1]](x, y) | unordered
+        return np.asarray(ORDERED[op[:-1]](x, y) | unordered)
     raise unknown_mode("comparison", op, "eq ne lt le gt ge equ neu ltu leu gtu geu num nan")
 
 
@@ -326,7 +326,7 @@ def flush(a: Array, type: str) -> Array:
 
 def saturate(a: Array) -> Array:
     """Clamp to [0, 1]; NaN and -0 give +0 (.sat)."""
-    return np.where(a > 0, np.minimum(a, a.dtype.type(1)), a.dtype.type(0))
+    return np.asarray(np.where(a > 0, np.minimum(a, a.dtype.type(1)), a.dtype.type(0)))
 
 
 def _comparable(a: Array, type: str) -> Array:

@@ -213,7 +213,7 @@ def _extreme(function: np.ufunc, a: Array, b: Array, type: str, relu: bool) -> A
 def add_halves(a: Array, b: Array, type: str) -> Array:
     """`add.u16x2` and `add.s16x2`: both halves, each modulo 2**16."""
     x, y = (np.ascontiguousarray(typed(v, "u32"))[..., None].view(np.uint16) for v in (a, b))
-    return (x + y).view(np.uint32)[..., 0]
+    return np.asarray((x + y).view(np.uint32)[..., 0])
 
 
 # ---- shifts ---------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def _shift(x: Array, b: Array, function: np.ufunc, beyond: Any) -> Array:
     inside = amount < bits
     if inside.all():
         return np.asarray(function(x, amount.astype(x.dtype)))
-    return np.where(inside, function(x, np.where(inside, amount, 0).astype(x.dtype)), beyond)
+    return np.asarray(np.where(inside, function(x, np.where(inside, amount, 0).astype(x.dtype)), beyond))
 
 
 def shf(a: Array, b: Array, c: Array, left: bool, wrap: bool) -> Array:
