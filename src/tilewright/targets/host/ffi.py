@@ -76,8 +76,8 @@ Converter = Callable[[Any], tuple[Any, Any]]
 _PLAIN: set[type] = {type(None), bool, int, float, ctypes.c_void_p}
 _CONVERTERS: dict[type, Converter] = {}
 
-# The types whose arrays tvm-ffi takes itself, as NumPy's characters.
-_DLPACK_CHARACTERS = frozenset("?bBhHiIlLqQefd")
+# The types whose arrays tvm-ffi takes itself, as NumPy's numbers: bool, integers, float32, float64, float16.
+_DLPACK_NUMBERS = frozenset((*range(13), 23))
 
 # NumPy's names of types, ours in all else; NumPy keeps types below 8 bits in a byte each, kernels do not.
 _NUMPY_DTYPES = {
@@ -160,7 +160,7 @@ def _numpy_scalar(value: Any) -> tuple[Any, Any]:
 def _numpy_array(array: Any) -> tuple[Any, Any]:
     """The array itself, or a view of its memory where tvm-ffi would refuse it."""
     dtype = array.dtype
-    if array.flags.writeable and dtype.char in _DLPACK_CHARACTERS and dtype.isnative:
+    if array.flags.writeable and dtype.num in _DLPACK_NUMBERS and dtype.isnative:
         return array, None
     code, bits = abi.DTYPES[_numpy_dtype(dtype)]
     rank, shape, itemsize = array.ndim, array.shape, array.itemsize

@@ -1,4 +1,4 @@
-"""The support code that every host object carries, as LLVM IR: errors, printf, launches.
+"""The support code that every host object carries, as LLVM IR: errors, printf, launches, 16-bit floats.
 
 `@__tw_launch` is what compiled host code calls for a launch, `@__tw_raise` for a failed assertion, `@__tw_printf`
 for printing. They reach the process only through the pointer table (`abi.py`).
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 
 from tilewright.targets.host import abi
+from tilewright.targets.host.halves import HALVES_IR
 from tilewright.targets.host.irtext import Strings, name_table
 
 _MESSAGE_SIZE = 2048
@@ -405,4 +406,4 @@ def runtime_ir() -> str:
         first_kernel=abi.FIRST_KERNEL, cluster_id=abi.ATTRIBUTE_CLUSTER, cooperative_id=abi.ATTRIBUTE_COOPERATIVE,
         pdl_id=abi.ATTRIBUTE_PDL,
     )  # fmt: skip
-    return "\n".join([kinds, dtypes, devices, *strings.definitions(), errors, reports, launch])
+    return "\n".join([kinds, dtypes, devices, *strings.definitions(), errors, reports, launch, HALVES_IR])

@@ -102,38 +102,6 @@ def _float(body: Body, dtype: str, any_: str) -> Converted:
         )
     wide = body.value(f"sitofp i64 {integer} to double")
     value = body.value(f"select i1 {is_float}, double {real}, double {wide}")
-    odd = _round_to_odd(body, value)
-    return Converted(kind, None, _half(body, odd) if dtype == "f16" else _bfloat(body, odd), dtype)
-
-
-def _round_to_odd(body: Body, value: str) -> str:
-    """The bits of a float that keeps a trace of what it lost, so that rounding it again is exact.
-
-    Rounding twice to nearest is not: see Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved
-    algorithms using rounding to odd", 2008.
-    """
-    near = body.value(f"fptrunc double {value} to float")
-    back = body.value(f"fpext float {near} to double")
-    size, near_size = (body.value(f"call double @llvm.fabs.f64(double {x})") for x in (value, back))
-    above = body.value(f"fcmp ogt double {near_size}, {size}")
-    bits = body.value(f"bitcast float {near} to i32")
-    toward_zero = body.value(f"sub i32 {bits}, {body.value(f'zext i1 {above} to i32')}")
-    lost = body.value(f"fcmp one double {back}, {value}")
-    return body.value(f"or i32 {toward_zero}, {body.value(f'zext i1 {lost} to i32')}")
-
-
-def _half(body: Body, bits: str) -> str:
-    return body.value(f"fptrunc float {body.value(f'bitcast i32 {bits} to float')} to half")
-
-
-def _bfloat(body: Body, bits: str) -> str:
-    """Round to nearest, ties to even, on the bits; a NaN stays one."""
-    upper = body.value(f"lshr i32 {bits}, 16")
-    even = body.value(f"and i32 {upper}, 1")
-    carry = body.value(f"add i32 {even}, 32767")
-    rounded = body.value(f"lshr i32 {body.value(f'add i32 {bits}, {carry}')}, 16")
-    quiet = body.value(f"or i32 {upper}, 64")
-    float_ = body.value(f"bitcast i32 {bits} to float")
-    nan = body.value(f"fcmp uno float {float_}, 0.0")
-    chosen = body.value(f"select i1 {nan}, i32 {quiet}, i32 {rounded}")
-    return body.value(f"bitcast i16 {body.value(f'trunc i32 {chosen} to i16')} to bfloat")
+    convert_ = {"half": "__tw_half", "bfloat": "__tw_bfloat"}[type_]
+    bits = body.value(f"call i16 @{convert_}(double {value})")
+    return Converted(kind, None, body.value(f"bitcast i16 {bits} to {type_}"), dtype)

@@ -28,7 +28,8 @@ _INT32_MAX = 2**31 - 1
 
 _DECLARATIONS = """
 declare i64 @llvm.abs.i64(i64, i1)
-declare double @llvm.fabs.f64(double)
+declare i16 @__tw_half(double)
+declare i16 @__tw_bfloat(double)
 declare i32 @__tw_fail(ptr, ptr, ptr, ...)
 declare i32 @__tw_fail_any(ptr, ptr, ptr, ptr, ptr)
 declare i32 @__tw_fail_tensor(ptr, ptr, i64, ptr, ptr, ptr)
@@ -81,6 +82,7 @@ class _Tensor:
     param: TensorParam
     place: str
     dl: str
+    empty: str = ""
     extents: list[str] = field(default_factory=list)
     strides: list[str] = field(default_factory=list)
 
@@ -301,6 +303,10 @@ class _Wrapper:
             return
         shape = self.body.load("ptr", tensor.dl, abi.DL_SHAPE)
         tensor.extents = [self.body.load("i64", shape, 8 * mode) for mode in range(rank)]
+        tensor.empty = self.body.value(f"icmp eq i64 {tensor.extents[0]}, 0")
+        for extent in tensor.extents[1:]:
+            zero = self.body.value(f"icmp eq i64 {extent}, 0")
+            tensor.empty = self.body.value(f"or i1 {tensor.empty}, {zero}")
         strides = self._strides_pointer(tensor)
         tensor.strides = [self.body.load("i64", strides, 8 * mode) for mode in range(rank)]
 
@@ -342,7 +348,8 @@ class _Wrapper:
     def _stride(self, tensor: _Tensor, mode: int, dim: Dim) -> None:
         body, value = self.body, tensor.strides[mode]
         # Where a mode has no second element its stride is never used and frameworks write anything.
-        free = body.value(f"icmp slt i64 {tensor.extents[mode]}, 2")
+        single = body.value(f"icmp slt i64 {tensor.extents[mode]}, 2")
+        free = body.value(f"or i1 {single}, {tensor.empty}")
         if dim.value is not None:
             same = body.value(f"icmp eq i64 {value}, {dim.value}")
             hint = "the layout was compiled in; compile with a dynamic layout to take other strides"
