@@ -1,0 +1,120 @@
+"""Run any PTX on NumPy arrays, without a GPU."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from tilewright.base import settings
+from tilewright.base.errors import ArgumentError, EmulationError
+from tilewright.targets.emu import Buffer, Options, Report, launch, load
+from tilewright.targets.emu.ptx import Variable
+
+__all__ = ["EmulationError", "Report", "run_ptx"]
+
+
+def run_ptx(
+    ptx: str,
+    kernel: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    cluster: int | Sequence[int] = (1, 1, 1),
+    smem: int = 0,
+    checks: bool | Literal["collect"] = True,
+    *,
+    seed: int | None = None,
+    limit: int | None = None,
+) -> Report:
+    """Run a kernel of a PTX text; arrays are read and written in place.
+
+    Args:
+        ptx: the text, of any producer.
+        kernel: the name of the entry.
+        grid, block, cluster: (x, y, z), in blocks, threads and blocks; a number stands for (x, 1, 1).
+        args: one for each parameter: NumPy arrays or CPU tensors for pointers (a read-only array makes writes an
+            error), numbers for scalars (a Python float fits the parameter's width), `bytes` for structures, None for
+            a null pointer.
+        smem: dynamic shared memory in bytes.
+        checks: True raises at the first error or race; "collect" gathers all findings in the report; False is fast
+            and finds only accesses out of bounds.
+        seed: the order of blocks and warps; default: the setting `TILEWRIGHT_SEED`.
+        limit: the most blocks of code to run, for kernels that may not end.
+
+    Raises:
+        EmulationError: the text is not PTX that is known here, or the kernel did something undefined. It names the
+            PTX line, the source line where the text has one, block and thread.
+        ArgumentError: the launch does not fit the kernel.
+    """
+    program = load(ptx)
+    program.reset()
+    image = program.image(kernel, checks is not False)
+    formals = image.kernel.params
+    if len(args) != len(formals):
+        raise ArgumentError(f"kernel {kernel} takes {len(formals)} parameters, {len(args)} were given")
+    buffers: list[Buffer] = []
+    params = [
+        _encode(arg, formal, index, buffers) for index, (arg, formal) in enumerate(zip(args, formals, strict=True))
+    ]
+    options = Options(checks, settings.get("seed") if seed is None else seed, limit)
+    return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
+
+
+def _encode(arg: Any, formal: Variable, index: int, buffers: list[Buffer]) -> bytes:
+    """The bytes of an argument; memory that it brings is added to `buffers`."""
+    if arg is None:
+        return bytes(formal.size)
+    if isinstance(arg, bytes | bytearray):
+        return bytes(arg)
+    buffer = _memory(arg, index)
+    if buffer is not None:
+        if formal.size != 8:
+            raise _misfit(arg, formal, index, "an array goes to a 64-bit parameter")
+        buffers.append(buffer)
+        return struct.pack("<Q", buffer.address)
+    if isinstance(arg, np.generic):
+        if arg.nbytes != formal.size:
+            raise _misfit(arg, formal, index, f"{arg.dtype} has {arg.nbytes} bytes")
+        return arg.tobytes()
+    if isinstance(arg, float):
+        return _encode_float(arg, formal, index)
+    if isinstance(arg, int):
+        return _encode_int(arg, formal, index)
+    raise _misfit(arg, formal, index, "pass an array, a number, bytes or None")
+
+
+def _encode_float(arg: float, formal: Variable, index: int) -> bytes:
+    kinds = {2: "<f2", 4: "<f4", 8: "<f8"}
+    if formal.size not in kinds or formal.type[0] in "us":
+        raise _misfit(arg, formal, index, "a float does not fit here")
+    return np.array(arg, kinds[formal.size]).tobytes()
+
+
+def _encode_int(arg: int, formal: Variable, index: int) -> bytes:
+    if formal.type in ("f32", "f64", "f16"):
+        return _encode_float(float(arg), formal, index)
+    bits = 8 * formal.size
+    if bits > 64 or not -(1 << (bits - 1)) <= arg < 1 << bits:
+        raise _misfit(arg, formal, index, f"it does not fit in {bits} bits")
+    return (arg & (1 << bits) - 1).to_bytes(formal.size, "little")
+
+
+def _memory(arg: Any, index: int) -> Buffer | None:
+    """The memory behind an array or a CPU tensor."""
+    name = f"argument {index}"
+    if isinstance(arg, np.ndarray):
+        low, high = np.lib.array_utils.byte_bounds(arg)
+        return Buffer(low, high - low if arg.size else 0, bool(arg.flags.writeable), name)
+    if hasattr(arg, "data_ptr") and hasattr(arg, "untyped_storage"):
+        storage = arg.untyped_storage()
+        return Buffer(int(storage.data_ptr()), int(storage.nbytes()), True, name)
+    return None
+
+
+def _misfit(arg: Any, formal: Variable, index: int, why: str) -> ArgumentError:
+    kind = f".{formal.type}" + (f" ({formal.size} bytes)" if formal.size > 8 else "")
+    return ArgumentError(f"argument {index} does not fit parameter {formal.name}: {why}",
+                         values={"argument": repr(arg)[:80], "parameter": kind})  # fmt: skip

@@ -1,0 +1,8 @@
+"""The PTX emulator: `load` a text, `launch` a kernel on host memory."""
+
+from tilewright.targets.emu.image import Program, load
+from tilewright.targets.emu.launch import Options, launch
+from tilewright.targets.emu.memory import Buffer
+from tilewright.targets.emu.report import Report
+
+__all__ = ["Buffer", "Options", "Program", "Report", "launch", "load"]

@@ -1,0 +1,265 @@
+"""Basic blocks, their order, and the order in which divergent threads meet again.
+
+A block ends at a branch, call, return or exit; an instruction that synchronises threads (`bar`, `shfl`, ...)
+begins a block of its own, so that threads can gather in front of it. `order` numbers the blocks so that every
+loop body precedes what follows the loop; running the threads at the lowest number first makes them reconverge
+at the earliest common block, for any control flow (thread frontiers: Diamos et al., MICRO 2011).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+from tilewright.targets.emu.faults import located
+from tilewright.targets.emu.ptx import Function, Imm, Instruction, Neg, Operand, Reg, Sym
+
+WARP_SYNC = {"shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "stmatrix", "movmatrix", "wmma", "wgmma",
+             "setmaxnreg"}  # fmt: skip
+"""First words of instructions that the threads of a warp execute together."""
+
+_ENDS = {"bra", "brx", "exit", "ret", "call"}
+
+
+@dataclass(slots=True)
+class Block:
+    """A run of instructions. `kind` says how it ends:
+
+    jump (to `targets[0]`), cond (predicate `pred`, negated or not: taken `targets[0]`, else `targets[1]`),
+    exit, ret, call (`ending`, then `targets[0]`), brx (`ending`; index register selects among `targets`).
+    """
+
+    index: int
+    body: list[Instruction] = field(default_factory=list)
+    kind: str = "jump"
+    targets: list[int] = field(default_factory=list)
+    pred: Reg | None = None
+    negated: bool = False
+    ending: Instruction | None = None
+    gate: Instruction | None = None
+    order: int = 0
+
+
+def gathers(instruction: Instruction) -> bool:
+    """Whether threads must gather in front of an instruction."""
+    if instruction.op in ("bar", "barrier"):
+        return "arrive" not in instruction.mods or "warp" in instruction.mods
+    if instruction.op == "vprintf":
+        return False
+    return instruction.op in WARP_SYNC
+
+
+class _Builder:
+    """Cuts a function body into blocks."""
+
+    def __init__(self, function: Function, kernel: str) -> None:
+        self.function = function
+        self.kernel = kernel
+        self.blocks: list[Block] = []
+        self.starts: dict[str, int] = {}
+        self.fixups: list[tuple[Block, list[str], Instruction]] = []
+
+    def build(self) -> list[Block]:
+        at: dict[int, list[str]] = {}
+        for label, index in self.function.labels.items():
+            at.setdefault(index, []).append(label)
+        block = self._new()
+        for index, instruction in enumerate(self.function.body):
+            if index in at:
+                block = self._begin(block, at[index])
+            block = self._add(block, instruction)
+        block = self._begin(block, at.get(len(self.function.body), []))
+        block.kind = "ret"
+        for waiting, names, instruction in self.fixups:
+            waiting.targets[: len(names)] = [self._target(name, instruction) for name in names]
+        return self.blocks
+
+    def _new(self) -> Block:
+        block = Block(len(self.blocks))
+        self.blocks.append(block)
+        return block
+
+    def _begin(self, block: Block, labels: list[str]) -> Block:
+        """A new block after `block`, unless `block` is still empty."""
+        if block.body or block.index != len(self.blocks) - 1:
+            following = self._new()
+            block.kind, block.targets = "jump", [following.index]
+            block = following
+        for label in labels:
+            self.starts[label] = block.index
+        return block
+
+    def _add(self, block: Block, instruction: Instruction) -> Block:
+        if instruction.op in _ENDS:
+            return self._end(block, instruction)
+        if not gathers(instruction):
+            block.body.append(instruction)
+            return block
+        if instruction.guard is not None:
+            block = self._guard(block, instruction)
+            gate = self.blocks[block.targets[0]]
+            after = self.blocks[block.targets[1]]
+            gate.gate = instruction
+            gate.body.append(instruction)
+            gate.targets = [after.index]
+            return after
+        if block.body or block.gate is not None:
+            following = self._new()
+            block.kind, block.targets = "jump", [following.index]
+            block = following
+        block.gate = instruction
+        block.body.append(instruction)
+        return block
+
+    def _guard(self, block: Block, instruction: Instruction) -> Block:
+        """End `block` by a branch around one guarded instruction, which gets a block of its own."""
+        inside, after = self._new(), self._new()
+        block.kind, block.targets = "cond", [inside.index, after.index]
+        block.pred, block.negated = instruction.guard, instruction.guard_negated
+        inside.kind, inside.targets = "jump", [after.index]
+        return block
+
+    def _end(self, block: Block, instruction: Instruction) -> Block:
+        if instruction.op == "bra":
+            return self._branch(block, instruction)
+        if instruction.guard is not None:
+            block = self._guard(block, instruction)
+            after = self.blocks[block.targets[1]]
+            self._finish(self.blocks[block.targets[0]], instruction, after.index)
+            return after
+        following = self._new()
+        self._finish(block, instruction, following.index)
+        return following
+
+    def _finish(self, block: Block, instruction: Instruction, following: int) -> None:
+        block.kind = instruction.op
+        block.ending = instruction
+        block.targets = [following] if instruction.op == "call" else []
+        if instruction.op == "brx":
+            names = self._table(instruction)
+            block.targets = [0] * len(names)
+            self.fixups.append((block, names, instruction))
+
+    def _branch(self, block: Block, instruction: Instruction) -> Block:
+        following = self._new()
+        block.ending = instruction
+        names = [op.name for op in instruction.ops if isinstance(op, Sym)]
+        if len(names) != 1:
+            raise located("a branch needs one label", instruction, self.kernel)
+        if instruction.guard is None:
+            block.kind, block.targets = "jump", [0]
+        else:
+            block.kind, block.targets = "cond", [0, following.index]
+            block.pred, block.negated = instruction.guard, instruction.guard_negated
+        self.fixups.append((block, names, instruction))
+        return following
+
+    def _table(self, instruction: Instruction) -> list[str]:
+        if len(instruction.ops) == 2 and isinstance(instruction.ops[1], Sym):
+            table = self.function.tables.get(instruction.ops[1].name)
+            if table:
+                return table
+        raise located("brx.idx needs a .branchtargets table", instruction, self.kernel)
+
+    def _target(self, name: str, instruction: Instruction) -> int:
+        if name not in self.starts:
+            raise located(f"label {name.split('@')[0]} is not defined", instruction, self.kernel)
+        return self.starts[name]
+
+
+def build_blocks(function: Function, kernel: str) -> list[Block]:
+    """The blocks of a function, in text order with `order` set; block 0 is the entry.
+
+    Raises:
+        EmulationError: a branch names no label of the function.
+    """
+    blocks = _Builder(function, kernel).build()
+    for position, index in enumerate(weak_order([block.targets for block in blocks])):
+        blocks[index].order = position
+    return blocks
+
+
+def weak_order(successors: list[list[int]]) -> list[int]:
+    """Nodes reachable from node 0, loop bodies contiguous and before what follows (Bourdoncle 1993).
+
+    Unreachable nodes come last.
+    """
+    result = _nested(successors, set(range(len(successors))), 0, set())
+    seen = set(result)
+    return result + [node for node in range(len(successors)) if node not in seen]
+
+
+def _nested(successors: list[list[int]], nodes: set[int], head: int, cut: set[tuple[int, int]]) -> list[int]:
+    result: list[int] = []
+    stack: list[tuple[list[list[int]], set[tuple[int, int]]]] = [
+        (_components(successors, nodes, [head], cut)[::-1], cut)
+    ]
+    while stack:
+        components, edges = stack[-1]
+        if not components:
+            stack.pop()
+            continue
+        component = components.pop()
+        if len(component) == 1:
+            result.append(component[0])
+            continue
+        inner_head = component[-1]
+        inside = set(component)
+        inner = edges | {(node, inner_head) for node in inside if inner_head in successors[node]}
+        stack.append((_components(successors, inside, [inner_head], inner)[::-1], inner))
+    return result
+
+
+def _components(
+    successors: list[list[int]], nodes: set[int], entries: list[int], cut: set[tuple[int, int]]
+) -> list[list[int]]:
+    """Strongly connected components in topological order (Tarjan, without recursion).
+
+    The first node reached of each component comes last in its list.
+    """
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    open_nodes: list[int] = []
+    is_open: set[int] = set()
+    found: list[list[int]] = []
+    for entry in entries:
+        if entry in index:
+            continue
+        index[entry] = low[entry] = len(index)
+        open_nodes.append(entry)
+        is_open.add(entry)
+        path = [(entry, iter(successors[entry]))]
+        while path:
+            node, following = path[-1]
+            for target in following:
+                if target not in nodes or (node, target) in cut:
+                    continue
+                if target not in index:
+                    index[target] = low[target] = len(index)
+                    open_nodes.append(target)
+                    is_open.add(target)
+                    path.append((target, iter(successors[target])))
+                    break
+                if target in is_open:
+                    low[node] = min(low[node], index[target])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+                if low[node] == index[node]:
+                    component = []
+                    while True:
+                        member = open_nodes.pop()
+                        is_open.discard(member)
+                        component.append(member)
+                        if member == node:
+                            break
+                    found.append(component)
+    return found[::-1]
+
+
+def predicate_of(operand: Operand) -> tuple[Reg, bool] | None:
+    """The register of a predicate operand and whether it is negated."""
+    if isinstance(operand, Neg):
+        return operand.reg, True
+    return (operand, False) if isinstance(operand, Reg) else None

@@ -1,0 +1,62 @@
+"""Errors with their place: the PTX line, the source line behind it, and the threads concerned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.base.errors import EmulationError
+from tilewright.base.location import SourceLocation
+from tilewright.targets.emu.ptx import Instruction, Place
+
+
+class Fault(Exception):
+    """Raised by memory and lane functions; the machine adds place and threads and makes it an `EmulationError`.
+
+    `lanes` are positions in the running cohort (an array of indices, None for all); `kind` is a short name such
+    as `bounds`, which reports and tests use.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        site: int = -1,
+        lanes: np.ndarray | None = None,
+        values: dict[str, Any] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.site = site
+        self.lanes = lanes
+        self.values = values or {}
+        self.hint = hint
+
+
+def source_location(place: Place | None) -> SourceLocation | None:
+    """The `.loc` place as a source location."""
+    if place is None:
+        return None
+    return SourceLocation(place.file, place.line, max(place.column - 1, 0), 0, place.function,
+                          source_location(place.caller))  # fmt: skip
+
+
+def located(
+    message: str,
+    instruction: Instruction | None,
+    kernel: str = "",
+    values: dict[str, Any] | None = None,
+    hint: str | None = None,
+) -> EmulationError:
+    """An error at an instruction."""
+    shown: dict[str, Any] = {}
+    if kernel:
+        shown["kernel"] = kernel
+    if instruction is not None:
+        shown["PTX line"] = f"{instruction.line}: {instruction.text}"
+    shown.update(values or {})
+    place = source_location(instruction.place) if instruction is not None else None
+    return EmulationError(message, location=place, values=shown, hint=hint)

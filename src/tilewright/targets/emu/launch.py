@@ -1,0 +1,304 @@
+"""Launches: arguments, memory, and the batches of blocks that run in turn."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tilewright.base.errors import ArgumentError, EmulationError
+from tilewright.targets.emu.code import Code, lay_out
+from tilewright.targets.emu.cohort import Cohort
+from tilewright.targets.emu.faults import Fault, located
+from tilewright.targets.emu.image import Image, Program
+from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
+from tilewright.targets.emu.machine import Machine
+from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
+from tilewright.targets.emu.report import Report
+
+BATCH_LANES = 16384
+RESIDENT_LANES = 132 * 2048
+SLICE = 20000
+IDLE_TURNS = 20000
+MAX_SHARED = 227 * 1024
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a launch runs.
+
+    `checks`: True raises at the first finding, "collect" gathers all, False looks for nothing but accesses out of
+    bounds. `seed` varies the order of blocks and warps; `limit` bounds the blocks of code run by all cohorts (an
+    `EmulationError` beyond it), None for no bound. `echo` writes what the kernel prints to stdout.
+    """
+
+    checks: bool | Literal["collect"] = True
+    seed: int = 0
+    limit: int | None = None
+    echo: bool = True
+    batch_lanes: int = BATCH_LANES
+
+
+class Launch:
+    """One launch in progress; shared by its batches."""
+
+    def __init__(
+        self, image: Image, shape: Shape, params: bytes, smem: int, buffers: list[Buffer], options: Options
+    ) -> None:
+        self.program = image
+        self.code: Code = image.code
+        self.kernel = image.kernel.name
+        self.shape = shape
+        self.options = options
+        self.params = np.zeros(max(len(params), 1) + 15, np.uint8)
+        self.params[: len(params)] = np.frombuffer(params, np.uint8)
+        self.param_address = int(self.params.ctypes.data)
+        self.param_cache: dict[Any, Any] = {}
+        self.dynamic_shared = smem
+        self.shared_size = image.shared.static + smem
+        own = [Buffer(self.param_address, len(self.params), False, "parameters")]
+        self.memory = GlobalMemory([*buffers, *image.program.buffers(), *own], options.checks is not False)
+        self.hits = _Hits()
+        self.constants = launch_constants(shape)
+        self.idle = 0
+        self.ticks = 0
+        self.text: list[str] = []
+        self.heap: dict[int, Array] = {}
+        self.random = np.random.default_rng(options.seed)
+
+    # Called by the machine.
+
+    def split(self, lanes: Lanes) -> list[Lanes]:
+        """The cohorts that a batch starts with: one; with a seed, warps dealt to several."""
+        if not self.options.seed or lanes.n <= 32:
+            return [lanes]
+        deal = self.random.integers(0, 4, len(lanes.warp.max(keepdims=True)) and int(lanes.warp[-1]) + 1)[lanes.warp]
+        return [lanes.subset(np.flatnonzero(deal == k)) for k in range(4) if (deal == k).any()]
+
+    def exited(self, machine: Machine, cohort: Cohort) -> None:
+        self.idle = 0
+
+    def turn_ended(self, machine: Machine, waits: bool) -> None:
+        """Notice when nothing but waiting goes on."""
+        self.idle = self.idle + 1 if waits else 0
+        if self.idle > IDLE_TURNS:
+            raise machine.deadlock()
+
+    def print(self, text: str) -> None:
+        self.text.append(text)
+        if self.options.echo:
+            sys.stdout.write(text)
+
+    def allocate(self, sizes: Array) -> Array:
+        """Device `malloc`: one buffer for each size."""
+        addresses = np.zeros(len(sizes), np.uint64)
+        for lane, size in enumerate(sizes):
+            if 0 < int(size) <= 1 << 28:
+                block = np.zeros(int(size) + 16, np.uint8)
+                address = -(-int(block.ctypes.data) // 16) * 16
+                self.heap[address] = block
+                self.memory.add(Buffer(address, int(size), True, "device heap"))
+                addresses[lane] = address
+        return addresses
+
+    def release(self, address: int, site: int) -> None:
+        if address and self.heap.pop(address, None) is None:
+            raise Fault(
+                "free", "free of an address that malloc did not give", site, values={"address": f"{address:#x}"}
+            )
+        if address:
+            self.memory.remove(address)
+
+    # Running.
+
+    def run(self) -> Report:
+        """Run all blocks.
+
+        Raises:
+            EmulationError: the kernel did something undefined, or cannot go on.
+        """
+        waiting = deque(self._groups())
+        live: deque[Machine] = deque()
+        resident = 0
+        with np.errstate(all="ignore"):
+            while waiting or live:
+                if waiting and resident < RESIDENT_LANES:
+                    machine = Machine(self, waiting.popleft())
+                    resident += len(machine.alive)
+                else:
+                    machine = live.popleft()
+                if self._step(machine):
+                    resident -= len(machine.alive)
+                else:
+                    live.append(machine)
+        return self.report()
+
+    def _step(self, machine: Machine) -> bool:
+        budget = SLICE
+        if self.options.limit is not None and self.hits.steps > self.options.limit:
+            raise EmulationError("The launch ran longer than its limit", values={"limit": self.options.limit})
+        try:
+            return machine.run(budget)
+        except (
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            MemoryError,
+            RecursionError,
+        ) as error:
+            raise self._internal(error) from error
+
+    def _internal(self, error: Exception) -> EmulationError:
+        """An error of the emulator itself, placed at the instruction that was running."""
+        instruction = None
+        trace = error.__traceback__
+        while trace is not None:
+            name = trace.tb_frame.f_code.co_filename
+            if name.startswith("<ptx "):
+                code = self.program.codes.get(name[5:-1])
+                if code is not None and trace.tb_lineno <= len(code.lines):
+                    instruction = code.lines[trace.tb_lineno - 1] or instruction
+            trace = trace.tb_next
+        return located(f"The emulator failed at this instruction: {type(error).__name__}: {error}", instruction,
+                       self.kernel, hint="please report this with the PTX")  # fmt: skip
+
+    def _groups(self) -> list[Array]:
+        """Blocks by batch: whole clusters, in grid order or as the seed says."""
+        order = cluster_order(self.shape)
+        if self.options.seed:
+            order = order[self.random.permutation(len(order))]
+        per_cluster = self.shape.cluster_blocks * self.shape.stride
+        count = max(1, self.options.batch_lanes // per_cluster)
+        return [order[k : k + count].reshape(-1) for k in range(0, len(order), count)]
+
+    def report(self) -> Report:
+        report = Report(self.kernel, blocks=self.shape.blocks, threads=self.shape.threads, output="".join(self.text))
+        for code in self.program.codes.values():
+            for block in code.blocks:
+                times = self.hits.get(block.serial)
+                if times:
+                    report.instructions += times * block.instructions
+                    for name, number in block.classes.items():
+                        report.by_class[name] = report.by_class.get(name, 0) + times * number
+        return report
+
+
+class _Hits(dict[int, int]):
+    """Threads that ran each block, by the block's serial number."""
+
+    steps = 0
+
+    def __missing__(self, key: int) -> int:
+        return 0
+
+
+def cluster_order(shape: Shape) -> Array:
+    """Block numbers as rows, one row a cluster, in order of rank."""
+    if shape.cluster_blocks == 1:
+        return np.arange(shape.blocks, dtype=np.int64)[:, None]
+    gx, gy, gz = shape.grid
+    cx, cy, cz = shape.cluster
+    numbers = np.arange(shape.blocks, dtype=np.int64).reshape(gz // cz, cz, gy // cy, cy, gx // cx, cx)
+    return numbers.transpose(0, 2, 4, 1, 3, 5).reshape(-1, shape.cluster_blocks)
+
+
+def triple(value: int | Sequence[int], name: str) -> tuple[int, int, int]:
+    """(x, y, z) from a number or up to three numbers."""
+    sizes = (value,) if isinstance(value, int | np.integer) else tuple(value)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int | np.integer) and s >= 1 for s in sizes):
+        raise ArgumentError(f"{name} must be one to three positive numbers", values={name: value})
+    full = tuple(int(s) for s in sizes) + (1,) * (3 - len(sizes))
+    return full[0], full[1], full[2]
+
+
+def checked_shape(
+    image: Image, grid: int | Sequence[int], block: int | Sequence[int], cluster: int | Sequence[int]
+) -> Shape:
+    """The shape of a launch, within the limits of the hardware and of the kernel."""
+    kernel = image.kernel
+    shape = Shape(triple(grid, "grid"), triple(block, "block"), triple(cluster, "cluster"))
+    required = kernel.directives.get("reqnctapercluster")
+    if required and shape.cluster == (1, 1, 1):
+        shape = Shape(shape.grid, shape.block, triple(required, "cluster"))
+    values: dict[str, Any] = {"kernel": kernel.name, "grid": shape.grid, "block": shape.block}
+    if shape.threads > 1024 or shape.block[2] > 64:
+        raise ArgumentError(f"a block of {shape.threads} threads is too large", values=values,
+                            hint="a block has at most 1024 threads, at most 64 of them along z")  # fmt: skip
+    if shape.grid[0] >= 1 << 31 or shape.grid[1] > 65535 or shape.grid[2] > 65535:
+        raise ArgumentError("the grid is too large", values=values, hint="at most 2147483647 x 65535 x 65535 blocks")
+    for name, least in (("reqntid", True), ("maxntid", False)):
+        sizes = kernel.directives.get(name)
+        if not sizes:
+            continue
+        wanted = int(np.prod(sizes))
+        if shape.threads > wanted or (least and shape.threads != wanted):
+            raise ArgumentError(f"the kernel was compiled for {'' if least else 'at most '}{wanted} threads a block",
+                                values={**values, f".{name}": sizes})  # fmt: skip
+    if any(g % c for g, c in zip(shape.grid, shape.cluster, strict=True)):
+        raise ArgumentError("the grid is not a multiple of the cluster", values={**values, "cluster": shape.cluster})
+    if shape.cluster_blocks > 16:
+        raise ArgumentError("a cluster has at most 16 blocks", values={**values, "cluster": shape.cluster})
+    return shape
+
+
+def pack_params(image: Image, params: bytes | Sequence[bytes]) -> bytes:
+    """The parameter buffer, from its bytes or from the bytes of each parameter."""
+    formal = image.kernel.params
+    if isinstance(params, bytes | bytearray | memoryview):
+        if len(params) < image.param_size:
+            raise ArgumentError(f"kernel {image.kernel.name} takes {image.param_size} bytes of parameters",
+                                values={"given": len(params)})  # fmt: skip
+        return bytes(params)
+    if len(params) != len(formal):
+        raise ArgumentError(f"kernel {image.kernel.name} takes {len(formal)} parameters, {len(params)} were given")
+    places, size = lay_out(formal)
+    packed = bytearray(size)
+    for variable, data in zip(formal, params, strict=True):
+        if len(data) != variable.size:
+            raise ArgumentError(f"parameter {variable.name} has {variable.size} bytes, {len(data)} were given",
+                                values={"kernel": image.kernel.name, "type": f".{variable.type}"})  # fmt: skip
+        packed[places[variable.name] : places[variable.name] + variable.size] = data
+    return bytes(packed)
+
+
+def launch(
+    program: Program,
+    kernel: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    params: bytes | Sequence[bytes],
+    *,
+    cluster: int | Sequence[int] = (1, 1, 1),
+    smem: int = 0,
+    buffers: Sequence[tuple[int, int, bool] | Buffer] = (),
+    options: Options | None = None,
+) -> Report:
+    """Run a kernel on host memory.
+
+    Args:
+        program: what `load` returned.
+        grid, block, cluster: (x, y, z) in blocks, threads, blocks; missing numbers are 1.
+        params: the kernel's parameters as raw bytes, whole or one by one; pointers are host addresses.
+        smem: dynamic shared memory in bytes.
+        buffers: the host memory that the kernel may touch: (address, bytes, writable).
+
+    Raises:
+        ArgumentError: the launch is not possible.
+        EmulationError: the kernel did something undefined; it names the PTX line, block and thread.
+    """
+    options = options or Options()
+    image = program.image(kernel, options.checks is not False)
+    shape = checked_shape(image, grid, block, cluster)
+    if smem < 0 or image.shared.static + smem > MAX_SHARED:
+        raise ArgumentError("too much shared memory", values={"static": image.shared.static, "dynamic": smem},
+                            hint=f"at most {MAX_SHARED} bytes a block")  # fmt: skip
+    triples = [(b.address, b.nbytes, b.writable) if isinstance(b, Buffer) else b for b in buffers]
+    checked = check_buffers(triples)
+    named = [b if isinstance(b, Buffer) else c for b, c in zip(buffers, checked, strict=True)]
+    return Launch(image, shape, pack_params(image, params), smem, named, options).run()

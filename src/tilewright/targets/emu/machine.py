@@ -1,0 +1,359 @@
+"""The machine: runs the blocks of a batch, cohort by cohort, and batches in turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.base.errors import EmulationError
+from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeBlock
+from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
+from tilewright.targets.emu.faults import Fault, located
+from tilewright.targets.emu.lanes import Array, Lanes, unflatten
+from tilewright.targets.emu.memory import LocalMemory, SharedMemory
+from tilewright.targets.emu.sync import Barriers
+
+POLLS_A_TURN = 8
+STEPS_A_TURN = 4096
+MAX_DEPTH = 256
+
+
+class Machine:
+    """A batch of blocks that run together. The generated code gets it as `S`."""
+
+    def __init__(self, launch: Any, blocks: Array) -> None:
+        self.launch = launch
+        self.shape = launch.shape
+        self.slots = len(blocks)
+        self.blocks = blocks
+        self.g = launch.memory
+        self.sh = SharedMemory(self.slots, launch.shared_size, launch.options.checks)
+        self.lo = LocalMemory(self.slots * self.shape.stride, launch.code.frame, launch.options.checks)
+        self.barriers = Barriers(self, self.slots)
+        self.parked: dict[tuple[int, ...], Cohort] = {}
+        self.ready: dict[tuple[int, ...], list[Cohort]] = {}
+        self.front: tuple[int, tuple[int, ...]] | None = None
+        self.alive = np.zeros(self.slots * self.shape.stride, bool)
+        self.polls = 0
+        self._masks: Array | None = None
+        ids = np.arange(self.slots * self.shape.stride, dtype=np.int64)
+        ids = ids[ids % self.shape.stride < self.shape.threads]
+        self.alive[ids] = True
+        self.living = len(ids)
+        self.block_alive = np.full(self.slots, self.shape.threads, np.int64)
+        self.constants = launch.constants
+        self.special: dict[str, Any] = {}
+        for lanes in launch.split(Lanes(self.shape, ids, blocks)):
+            self.add(Cohort(lanes, launch.code, list(launch.code.zeros)))
+
+    # What generated code calls.
+
+    def param(self, offset: int, dtype: Any) -> Any:
+        """A kernel parameter, uniform."""
+        key = (offset, dtype)
+        found = self.launch.param_cache.get(key)
+        if found is None:
+            size = np.dtype(dtype).itemsize
+            found = np.frombuffer(self.launch.params[offset : offset + size].tobytes(), dtype)[0]
+            self.launch.param_cache[key] = found
+        return found
+
+    def clock(self, name: str) -> Any:
+        """Time that passes by the blocks of code run, so that runs are repeatable; a clock tick a step."""
+        self.polls += 1
+        self.launch.ticks += 32
+        ticks = self.launch.ticks
+        if name in ("clock64", "globaltimer"):
+            return np.uint64(ticks)
+        return np.uint32((ticks >> 32 if name.endswith("_hi") else ticks) & 0xFFFFFFFF)
+
+    def poll(self) -> None:
+        """Called by instructions that a waiting thread repeats."""
+        self.polls += 1
+
+    def progress(self) -> None:
+        """Called where something happened that another thread may wait for."""
+        self.launch.idle = 0
+
+    # Queues.
+
+    def add(self, cohort: Cohort) -> None:
+        """Queue a cohort; those at one place are joined when it is their turn."""
+        key = cohort.key
+        group = self.ready.get(key)
+        if group is None:
+            self.ready[key] = [cohort]
+        else:
+            group.append(cohort)
+        place = (cohort.turn, key)
+        if self.front is None or place < self.front:
+            self.front = place
+
+    def again(self, cohort: Cohort) -> bool:
+        self.add(cohort)
+        return False
+
+    def split_wait(self, cohort: Cohort, absent: Array) -> None:
+        """Park the lanes marked in `absent`; let the others through."""
+        if absent.all():
+            self.parked[cohort.key] = cohort
+            return
+        go = part(cohort, np.flatnonzero(~absent), cohort.pc)
+        go.passed = True
+        wait = part(cohort, np.flatnonzero(absent), cohort.pc)
+        self.parked[wait.key] = wait
+        self.add(go)
+
+    def alive_masks(self) -> Array:
+        """The mask of living lanes of each warp."""
+        if self._masks is None:
+            self._masks = np.packbits(self.alive, bitorder="little").view(np.uint32)
+        return self._masks
+
+    def _next(self) -> Cohort:
+        key = min(self.ready, key=lambda k: (self.ready[k][0].turn, k))
+        group = self.ready.pop(key)
+        passed = [c for c in group if c.passed]
+        if passed and len(passed) < len(group):
+            self.ready[key] = [c for c in group if not c.passed]
+            group = passed
+        cohort = group[0]
+        while len(group) > 1:
+            group = [joined(*group[i : i + 2]) if i + 1 < len(group) else group[i] for i in range(0, len(group), 2)]
+            cohort = group[0]
+        self.front = min(((v[0].turn, k) for k, v in self.ready.items()), default=None)
+        return cohort
+
+    # Running.
+
+    def run(self, budget: int) -> bool:
+        """Run up to about `budget` blocks; True when every thread has exited."""
+        self.polls = 0
+        while self.living:
+            if not self.ready:
+                self._unstick()
+            budget -= self._go(self._next(), budget)
+            if budget <= 0:
+                return False
+        return True
+
+    def _unstick(self) -> None:
+        """Nobody can run: look again at those that wait for threads which have exited since."""
+        parked, self.parked = self.parked, {}
+        before = {key: cohort.L.n for key, cohort in parked.items()}
+        for cohort in parked.values():
+            block = cohort.code.blocks[cohort.pc]
+            if self._gate(block, cohort):
+                cohort.passed = True
+                self.add(cohort)
+        self.barriers.release_all()
+        if not self.ready and before == {key: cohort.L.n for key, cohort in self.parked.items()}:
+            raise self.deadlock()
+
+    def _gate(self, block: CodeBlock, cohort: Cohort) -> bool:
+        assert block.gate is not None
+        try:
+            return block.gate(cohort, cohort.R, self)
+        except Fault as fault:
+            raise self.error(fault, cohort, block.gate_site) from None
+
+    def _go(self, cohort: Cohort, budget: int) -> int:
+        """Run a cohort until it waits, splits, ends, or it is another's turn. Returns the blocks run."""
+        steps = 0
+        hits = self.launch.hits
+        polls = self.polls
+        while True:
+            block = cohort.code.blocks[cohort.pc]
+            if block.gate is not None and not cohort.passed and not self._gate(block, cohort):
+                return steps + 1
+            cohort.passed = False
+            steps += 1
+            hits[block.serial] += cohort.L.n
+            try:
+                out = block.run(cohort, cohort.R, self)
+            except Fault as fault:
+                raise self.error(
+                    fault, cohort, cohort.code.sites[fault.site] if fault.site >= 0 else block.first
+                ) from None
+            kind = block.kind
+            if kind == JUMP:
+                cohort.pc = block.targets[0]
+            elif kind == COND:
+                if out.__class__ is np.ndarray:
+                    taken = np.count_nonzero(out)
+                    if taken == cohort.L.n:
+                        cohort.pc = block.targets[0]
+                    elif taken == 0:
+                        cohort.pc = block.targets[1]
+                    else:
+                        self.add(part(cohort, np.flatnonzero(out), block.targets[0]))
+                        self.add(part(cohort, np.flatnonzero(~out), block.targets[1]))
+                        return steps
+                else:
+                    cohort.pc = block.targets[0] if out else block.targets[1]
+            elif not self._leave(cohort, block, out):
+                return steps
+            if self.polls - polls >= POLLS_A_TURN or steps >= STEPS_A_TURN:
+                self._turn_over(cohort, self.polls != polls)
+                return budget if self.polls - polls >= POLLS_A_TURN and not self.front_other(cohort) else steps
+            if self.front is not None and (cohort.turn, cohort.key) >= self.front:
+                self.add(cohort)
+                return steps
+
+    def front_other(self, cohort: Cohort) -> bool:
+        """Whether a cohort that is not of the same turn waits in this batch."""
+        return any(group[0].turn < cohort.turn for group in self.ready.values())
+
+    def _turn_over(self, cohort: Cohort, waits: bool) -> None:
+        cohort.turn += 1
+        self.launch.turn_ended(self, waits)
+        self.add(cohort)
+
+    def _leave(self, cohort: Cohort, block: CodeBlock, out: Any) -> bool:
+        """Calls, returns, exits and table branches; True where the cohort itself goes on."""
+        kind = block.kind
+        if kind == BRX:
+            return self._table_branch(cohort, block, out)
+        if kind == CALL:
+            return self._call(cohort, block, out)
+        if kind == EXIT or not cohort.frames:
+            self._exit(cohort)
+            return False
+        self._return(cohort)
+        return True
+
+    def _exit(self, cohort: Cohort) -> None:
+        ids = cohort.L.ids
+        self.alive[ids] = False
+        self.living -= len(ids)
+        self.block_alive -= np.bincount(cohort.L.slot, minlength=self.slots)
+        self._masks = None
+        self.launch.exited(self, cohort)
+        if self.barriers.counts:
+            self.barriers.release_all()
+        if self.parked:
+            parked, self.parked = self.parked, {}
+            for waiting in parked.values():
+                self.add(waiting)
+
+    def _table_branch(self, cohort: Cohort, block: CodeBlock, index: Any) -> bool:
+        values = np.atleast_1d(index)
+        if int(values.max()) >= len(block.targets):
+            bad = np.flatnonzero(values >= len(block.targets))
+            fault = Fault("branch", "brx.idx index past the end of its table", lanes=bad if len(values) > 1 else None,
+                          values={"index": int(values[bad[0]]), "table": f"{len(block.targets)} labels"})  # fmt: skip
+            raise self.error(fault, cohort, block.call.instruction if block.call else block.first)
+        distinct = np.unique(values)
+        if len(distinct) == 1:
+            cohort.pc = block.targets[int(distinct[0])]
+            return True
+        for value in distinct:
+            self.add(part(cohort, np.flatnonzero(values == value), block.targets[int(value)]))
+        return False
+
+    def _call(self, cohort: Cohort, block: CodeBlock, address: Any) -> bool:
+        call = block.call
+        assert call is not None
+        if call.callee is not None:
+            self._enter(cohort, block, self.launch.program.function(call.callee, call.instruction))
+            return True
+        values = np.atleast_1d(address)
+        distinct = np.unique(values)
+        if len(distinct) > 1:
+            for value in distinct:
+                piece = part(cohort, np.flatnonzero(values == value), cohort.pc)
+                self._enter_address(piece, block, int(value))
+                self.add(piece)
+            return False
+        self._enter_address(cohort, block, int(distinct[0]))
+        return True
+
+    def _enter_address(self, cohort: Cohort, block: CodeBlock, address: int) -> None:
+        assert block.call is not None
+        code = self.launch.program.function_at(address)
+        if code is None:
+            fault = Fault("call", "Call of an address that is no function", values={"address": f"{address:#x}"})
+            raise self.error(fault, cohort, block.call.instruction)
+        self._enter(cohort, block, code)
+
+    def _enter(self, cohort: Cohort, block: CodeBlock, code: Code) -> None:
+        call = block.call
+        assert call is not None
+        if len(cohort.frames) >= MAX_DEPTH:
+            raise located(f"Calls are nested more than {MAX_DEPTH} deep", call.instruction, self.launch.kernel)
+        live = cohort.code.blocks[block.targets[0]].live
+        saved: list[Any] = [None] * len(cohort.R)
+        for number in live:
+            saved[number] = cohort.R[number]
+        frame = Frame(cohort.code, block.targets[0], saved, cohort.sp, call)
+        base = cohort.sp + -(-cohort.code.frame // 16) * 16
+        self.lo.reserve(base + code.frame)
+        registers = list(code.zeros)
+        self.launch.program.pass_arguments(self, cohort, call, code, base, registers)
+        cohort.prefix = (*cohort.key, code.number)
+        cohort.frames = (*cohort.frames, frame)
+        cohort.code, cohort.pc, cohort.sp, cohort.R = code, 0, base, registers
+
+    def _return(self, cohort: Cohort) -> None:
+        frame = cohort.frames[-1]
+        callee, callee_sp, callee_registers = cohort.code, cohort.sp, cohort.R
+        cohort.frames = cohort.frames[:-1]
+        cohort.prefix = cohort.prefix[:-2]
+        cohort.code, cohort.pc, cohort.sp, cohort.R = frame.code, frame.pc, frame.sp, list(frame.registers)
+        self.launch.program.pass_results(self, cohort, frame.call, callee, callee_sp, callee_registers)
+
+    # Hooks for checks.
+
+    def barrier_passed(self, cohort: Cohort) -> None:
+        """All threads of the batch passed a barrier of all threads together."""
+
+    def barrier_arrived(self, cohort: Cohort, number: int) -> None:
+        """Threads arrived at a barrier without waiting."""
+
+    def barrier_done(self, number: int, done: Array, cohorts: list[Cohort]) -> None:
+        """The barriers `number` of the slots marked in `done` are complete."""
+        self.launch.idle = 0
+
+    # Errors.
+
+    def threads(self, L: Lanes, at: Array | None) -> dict[str, Any]:
+        """Which threads, for an error: the first, and how many more."""
+        at = np.arange(L.n) if at is None else at
+        first = int(at[0])
+        thread = unflatten(int(L.thread[first]), self.shape.block)
+        block = unflatten(int(L.block[first]), self.shape.grid)
+        values: dict[str, Any] = {"block": block, "thread": thread}
+        if len(at) > 1:
+            values["also"] = f"{len(at) - 1} other threads at the same instruction"
+        return values
+
+    def error(self, fault: Fault, cohort: Cohort, instruction: Any) -> EmulationError:
+        """A fault with kernel, place and threads."""
+        lanes = fault.lanes
+        if lanes is not None and len(lanes) and int(lanes[-1]) >= cohort.L.n:
+            lanes = None
+        values = {**self.threads(cohort.L, lanes), **fault.values}
+        error = located(fault.message, instruction, self.launch.kernel, values, fault.hint)
+        error.kind = fault.kind  # type: ignore[attr-defined]
+        return error
+
+    def deadlock(self) -> EmulationError:
+        """An error that says where each warp waits."""
+        waiting = [*self.parked.values(), *(c for group in self.barriers.parked.values() for c in group)]
+        waiting += [c for group in self.ready.values() for c in group]
+        values: dict[str, Any] = {"kernel": self.launch.kernel}
+        for number, cohort in enumerate(waiting[:8]):
+            block = cohort.code.blocks[cohort.pc]
+            where = block.gate_site or block.first
+            threads = self.threads(cohort.L, None)
+            text = f"line {where.line}: {where.text}" if where is not None else "the end of the kernel"
+            values[f"wait {number}"] = (
+                f"{cohort.L.n} threads from block {threads['block']} thread {threads['thread']} at {text}"
+            )
+        first = next((c for c in waiting), None)
+        site = first.code.blocks[first.pc].gate_site or first.code.blocks[first.pc].first if first else None
+        error = located("Deadlock: no thread can go on", site, values=values,
+                        hint="some threads wait for others that have ended or wait elsewhere")  # fmt: skip
+        error.kind = "deadlock"  # type: ignore[attr-defined]
+        return error

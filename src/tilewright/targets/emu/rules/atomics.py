@@ -1,0 +1,205 @@
+"""`atom` and `red` (PTX ISA 9.7.13), on all threads of a cohort as if one after another in lane order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.coder import DTYPE, BlockCoder, bits_of, rule
+from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.numerics import floats
+from tilewright.targets.emu.ptx import Instruction, Mem, Operand, Reg, Sink, Vec
+from tilewright.targets.emu.rules.memory import address, by_space, local_address, state_space, vector_length
+from tilewright.targets.emu.runtime import provide
+
+OPERATIONS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+PACKED = ("f16", "f16x2", "bf16", "bf16x2")
+
+
+@rule("atom", "red")
+def atom(c: BlockCoder, i: Instruction) -> None:
+    if "async" in i.mods:
+        raise c.fail(f"{i.opcode} is not emulated")
+    op = next(m for m in i.mods if m in OPERATIONS)
+    wants = i.op == "atom"
+    operands: list[Operand] = list(i.ops)
+    to = operands.pop(0) if wants else Sink()
+    mem = operands.pop(0)
+    space, kind, lanes = state_space(i), i.type, vector_length(i)
+    count = 2 if op == "cas" else 1
+    at = address(c, mem, space)
+    values = operands[:count]
+    c.emit("S.poll()")
+    if kind == "b128":
+        _wide(c, to, at, values, space, op)
+        return
+    if lanes > 1:
+        _vector(c, i, to, mem, values[0], space, kind, op)
+        return
+    args = [at, *(c.use(v, kind) for v in values)]
+    third = "{2}" if op == "cas" else "None"
+    flush = space == "global" and kind == "f32"
+    text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants}, {flush})"
+    c.effect(text, args, [(to, kind)] if not isinstance(to, Sink) else [])
+
+
+def _vector(
+    c: BlockCoder, i: Instruction, to: Operand, mem: Operand, value: Operand, space: str, kind: str, op: str
+) -> None:
+    """Vector forms are atomic by element only."""
+    assert isinstance(mem, Mem) and isinstance(value, Vec)
+    size = bits_of(DTYPE[kind]) // 8
+    outs = to.items if isinstance(to, Vec) else (Sink(),) * len(value.items)
+    for index, (item, out) in enumerate(zip(value.items, outs, strict=True)):
+        at = address(c, Mem(mem.base, mem.offset + index * size), space)
+        wants = not isinstance(out, Sink)
+        text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, None, {wants}, False)"
+        c.effect(text, [at, c.use(item, kind)], [(out, kind)] if wants else [])
+
+
+def _wide(c: BlockCoder, to: Operand, at: str, values: list[Operand], space: str, op: str) -> None:
+    args = [at, *(c.use(v, "b128") for v in values)]
+    third = "{2}" if op == "cas" else "None"
+    results = [(to, "b128")] if isinstance(to, Reg) else []
+    c.effect(f"atomic128(S, SITE, L, {space!r}, {op!r}, {{0}}, {{1}}, {third})", args, results)
+
+
+def resolve(S: Any, site: int, L: Lanes, space: str, addr: Any, dtype: Any) -> list[tuple[Array, Array, Array | None]]:
+    """(view, indices, positions) of the memory that the threads name."""
+    shift = dtype.itemsize.bit_length() - 1
+    if addr.__class__ is not np.ndarray:
+        addr = np.full(L.n, addr)
+    if space in ("global", "const"):
+        return list(S.g.resolve(site, addr, dtype, shift, 1, True))
+    if space == "shared":
+        view, index = S.sh.resolve(site, L, addr, dtype, shift)
+        return [(view, np.broadcast_to(index, (L.n,)), None)]
+    if space == "local":
+        return [(*S.lo.resolve(site, L, addr, dtype, shift), None)]
+    places: list[tuple[Array, Array, Array | None]] = []
+    for inner, at in by_space(addr):
+        part = addr if at is None else addr[at]
+        picked = L if at is None else L.subset(at)
+        for view, index, sub in resolve(S, site, picked, inner, local_address(inner, part), dtype):
+            where = at if sub is None else sub if at is None else at[sub]
+            places.append((view, index, where))
+    return places
+
+
+@provide
+def atomic(
+    S: Any, site: int, L: Lanes, space: str, op: str, kind: str, dtype: Any, addr: Any, b: Any, c: Any,
+    wants: bool, flush: bool,
+) -> Any:  # fmt: skip
+    """The old values. `b` and `c` are the operands (for cas: the value compared with, and the new one)."""
+    b = np.broadcast_to(b, (L.n,))
+    c = None if c is None else np.broadcast_to(c, (L.n,))
+    out = np.empty(L.n, dtype) if wants else None
+    for view, index, at in resolve(S, site, L, space, addr, dtype):
+        mine = b if at is None else b[at]
+        other = None if c is None else c if at is None else c[at]
+        old = update(view, index, op, kind, mine, other, wants, flush)
+        if out is not None and old is not None:
+            out[slice(None) if at is None else at] = old
+    return out
+
+
+def combine(op: str, kind: str, flush: bool) -> Callable[[Any, Any, Any], Any]:
+    """The new value from the old one and the operands."""
+    if op == "add" and kind in PACKED:
+        return lambda old, b, c: floats.add(old, b, type=kind)
+    if op == "add" and kind == "f32":
+        return lambda old, b, c: floats.add(old, b, type="f32", ftz=flush)
+    if op in ("min", "max") and (kind[0] == "f" or kind[0:2] == "bf"):
+        extreme = floats.min_ if op == "min" else floats.max_
+        return lambda old, b, c: extreme(old, b, type=kind)
+    simple: dict[str, Callable[[Any, Any, Any], Any]] = {
+        "add": lambda old, b, c: old + b,
+        "min": lambda old, b, c: np.minimum(old, b),
+        "max": lambda old, b, c: np.maximum(old, b),
+        "and": lambda old, b, c: old & b,
+        "or": lambda old, b, c: old | b,
+        "xor": lambda old, b, c: old ^ b,
+        "exch": lambda old, b, c: b,
+        "cas": lambda old, b, c: np.where(old == b, c, old),
+        "inc": lambda old, b, c: np.where(old >= b, old.dtype.type(0), old + old.dtype.type(1)),
+        "dec": lambda old, b, c: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),
+    }
+    return simple[op]
+
+
+_AT = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+       "xor": np.bitwise_xor}  # fmt: skip
+
+
+def update(
+    view: Array, index: Array, op: str, kind: str, b: Array, c: Array | None, wants: bool, flush: bool
+) -> Array | None:
+    """Apply an operation at indices that may repeat; the old values if wanted."""
+    integral = view.dtype.kind in "ui" and kind not in PACKED
+    if not wants and integral and op in _AT:
+        _AT[op].at(view, index, b)
+        return None
+    change = combine(op, kind, flush)
+    order = np.argsort(index, kind="stable")
+    places = index[order]
+    first = np.empty(len(places), bool)
+    first[0] = True
+    np.not_equal(places[1:], places[:-1], out=first[1:])
+    starts = np.flatnonzero(first)
+    if len(starts) == len(index):
+        old = view[index]
+        view[index] = change(old, b, c)
+        return old
+    if integral and op == "add":
+        return _prefix_sums(view, places, first, starts, order, b)
+    return _rounds(view, places, starts, order, change, b, c)
+
+
+def _prefix_sums(view: Array, places: Array, first: Array, starts: Array, order: Array, b: Array) -> Array:
+    """Integer sums: each thread sees the sum of those before it at its address."""
+    values = b[order].astype(view.dtype)
+    running = np.cumsum(values, dtype=view.dtype)
+    group = np.cumsum(first) - 1
+    before = running - values
+    olds = view[places] + (before - before[starts][group])
+    ends = np.append(starts[1:], len(places)) - 1
+    view[places[ends]] = olds[ends] + values[ends]
+    out = np.empty(len(places), view.dtype)
+    out[order] = olds
+    return out
+
+
+def _rounds(
+    view: Array, places: Array, starts: Array, order: Array, change: Callable[[Any, Any, Any], Any], b: Array,
+    c: Array | None,
+) -> Array:  # fmt: skip
+    """The first thread of every address, then the second of every address, and so on."""
+    out = np.empty(len(places), view.dtype)
+    sizes = np.diff(np.append(starts, len(places)))
+    for turn in range(int(sizes.max())):
+        now = starts[sizes > turn] + turn
+        lanes = order[now]
+        old = view[places[now]]
+        out[lanes] = old
+        view[places[now]] = change(old, b[lanes], None if c is None else c[lanes])
+    return out
+
+
+@provide
+def atomic128(S: Any, site: int, L: Lanes, space: str, op: str, addr: Any, b: Array, c: Array | None) -> Array:
+    """`atom.exch.b128` and `atom.cas.b128`, thread by thread."""
+    out = np.empty((L.n, 2), np.uint64)
+    if addr.__class__ is not np.ndarray:
+        addr = np.full(L.n, addr)
+    for lane in range(L.n):
+        one = L.subset(np.array([lane]))
+        low = resolve(S, site, one, space, addr[lane : lane + 1], np.dtype(np.uint64))[0]
+        resolve(S, site, one, space, addr[lane : lane + 1] + addr.dtype.type(8), np.dtype(np.uint64))
+        at = int(low[1][0])
+        out[lane] = low[0][at : at + 2]
+        new = b[lane] if op == "exch" else c[lane] if c is not None and (out[lane] == b[lane]).all() else out[lane]
+        low[0][at : at + 2] = new
+    return out

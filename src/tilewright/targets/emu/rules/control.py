@@ -1,0 +1,60 @@
+"""Barriers, traps and the like (PTX ISA 9.7.12, 9.7.13, 9.7.20). Branches are part of the blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.lanes import Lanes
+from tilewright.targets.emu.ptx import Instruction
+from tilewright.targets.emu.runtime import provide
+
+
+@rule("bar", "barrier")
+def barrier(c: BlockCoder, i: Instruction) -> None:
+    """The gate has waited; `bar.red` takes its result, `bar.arrive` only counts."""
+    if "warp" in i.mods:
+        return
+    if "arrive" in i.mods and "cluster" not in i.mods:
+        number, count = c.use(i.ops[0], "u32"), c.use(i.ops[1], "u32")
+        c.effect("barrier_arrive(S, C, {0}, {1})", [number, count])
+    elif "red" in i.mods:
+        op = next(m for m in i.mods if m in ("popc", "and", "or"))
+        kind = "u32" if op == "popc" else "pred"
+        negated = type(i.ops[-1]).__name__ == "Neg"
+        del negated
+        c.set(i.ops[0], kind, f"barrier_result(C, {op!r})")
+
+
+@provide
+def barrier_result(C: Any, op: str) -> Any:
+    """The reduction over a barrier's threads: (number of true predicates, number of threads) by thread."""
+    total, count = C.result[:, 0], C.result[:, 1]
+    C.result = None
+    if op == "popc":
+        return total.astype(np.uint32)
+    return total == count if op == "and" else total > 0
+
+
+@rule("trap")
+def trap(c: BlockCoder, i: Instruction) -> None:
+    c.effect("trapped(SITE, L)", [])
+
+
+@provide
+def trapped(site: int, L: Lanes) -> None:
+    raise Fault("trap", "The kernel trapped", site, np.arange(L.n), hint="an assertion of the kernel failed, or a code path that its compiler took for unreachable ran")  # fmt: skip
+
+
+@rule("brkpt", "pmevent", "nanosleep")
+def ignored(c: BlockCoder, i: Instruction) -> None:
+    if i.op == "nanosleep":
+        c.emit("S.poll()")
+
+
+@rule("setmaxnreg", "griddepcontrol")
+def hints(c: BlockCoder, i: Instruction) -> None:
+    """Register counts have no meaning here, and a grid starts when those before it have ended."""

@@ -1,0 +1,254 @@
+"""Loads, stores, prefetches and fences (PTX ISA 9.7.9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.coder import DTYPE, BlockCoder, bits_of, rule
+from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_END
+from tilewright.targets.emu.ptx import Imm, Instruction, Mem, Operand, Reg, Sink, Sym, Vec
+from tilewright.targets.emu.runtime import provide
+
+SPACES = ("global", "shared", "local", "const", "param")
+STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
+
+
+def state_space(i: Instruction) -> str:
+    """The state space among the modifiers, `generic` without one."""
+    for word in i.mods:
+        space = word.split("::")[0]
+        if space in SPACES:
+            return space
+    return "generic"
+
+
+def vector_length(i: Instruction) -> int:
+    return next((int(m[1:]) for m in i.mods if m in ("v2", "v4", "v8")), 1)
+
+
+def address(c: BlockCoder, mem: Operand, space: str) -> str:
+    """The address of a memory operand, as an unsigned NumPy value."""
+    if not isinstance(mem, Mem):
+        raise c.fail("expected an address in brackets")
+    base = mem.base
+    if isinstance(base, Reg):
+        kind = "b64" if base.width == 64 else "b32"
+        text = c.use(base, kind)
+        if not mem.offset:
+            return text
+        return c.let(f"{text} + {c.constant(mem.offset, DTYPE[kind])}")
+    if isinstance(base, Imm):
+        return c.constant(int(base.value) + mem.offset, "u8")
+    if not isinstance(base, Sym):
+        raise c.fail("the base of an address is a register, a symbol or a number")
+    place = c.place(Sym(base.name, base.offset + mem.offset))
+    if space == "generic":
+        window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(c.space_of(base.name), 0)
+        place = place + window if isinstance(place, int) else f"{place} + {window}"
+    return c.constant(place, "u8") if isinstance(place, int) else c.let(f"u8.type({place})")
+
+
+def access(space: str, verb: str) -> str:
+    """The call that loads or stores, up to its address."""
+    if space in ("global", "const"):
+        return f"S.g.{verb}(SITE, "
+    if space == "shared":
+        return f"S.sh.{verb}(SITE, L, "
+    if space == "local":
+        return f"S.lo.{verb}(SITE, L, "
+    return f"generic_{verb}(S, SITE, L, "
+
+
+def element(kind: str, lanes: int) -> tuple[str, int, int]:
+    """(NumPy type, log2 of the bytes accessed, elements a row)."""
+    if kind == "b128":
+        if lanes > 1:
+            return "u8", (16 * lanes).bit_length() - 1, 2 * lanes
+        return "u8", 4, 2
+    dtype = DTYPE[kind]
+    size = bits_of(dtype) // 8 * lanes
+    return dtype, size.bit_length() - 1, lanes
+
+
+@rule("ld", "ldu")
+def ld(c: BlockCoder, i: Instruction) -> None:
+    space, kind, lanes = state_space(i), i.type, vector_length(i)
+    to, mem = i.ops[0], i.ops[1]
+    if space == "param":
+        assert isinstance(mem, Mem)
+        if isinstance(mem.base, Sym) and mem.base.name not in c.owner.code.places:
+            _param(c, i, to, mem, kind, lanes)
+            return
+        space = "local" if isinstance(mem.base, Sym) else "generic"
+    at = address(c, mem, space)
+    dtype, shift, row = element(kind, lanes)
+    text = f"{access(space, 'load')}{{0}}, {dtype}, {shift}, {row})"
+    if any(m in STRONG for m in i.mods):
+        c.emit("S.poll()")
+    if lanes == 1:
+        if kind == "b128":
+            text = f"as_rows({text}, L.n)"
+        c.effect(text, [at], [(to, kind)])
+        return
+    assert isinstance(to, Vec)
+    c.effect(f"columns({text}, {lanes})", [at], [(item, kind) for item in to.items])
+
+
+def _param(c: BlockCoder, i: Instruction, to: Operand, mem: Mem, kind: str, lanes: int) -> None:
+    """A kernel parameter at a constant offset: uniform."""
+    assert isinstance(mem.base, Sym)
+    offsets = c.owner.program.param_offsets(c.owner.function)
+    if mem.base.name not in offsets:
+        raise c.fail(f"unknown parameter {mem.base.name}")
+    start = offsets[mem.base.name] + mem.base.offset + mem.offset
+    size = bits_of(DTYPE[kind]) // 8
+    items = to.items if isinstance(to, Vec) else (to,)
+    variable = c.owner.function.variables[mem.base.name]
+    inside = start - offsets[mem.base.name]
+    if inside < 0 or inside + size * lanes > variable.size:
+        raise c.fail(f"read past the end of parameter {mem.base.name} ({variable.size} bytes)")
+    for index, item in enumerate(items):
+        offset = start + index * size
+        if kind == "b128":
+            c.set(item, kind, f"rows128(S.param({offset}, u8), S.param({offset + 8}, u8), L.n)")
+        else:
+            c.set(item, kind, f"S.param({offset}, {DTYPE[kind]})")
+
+
+@provide
+def columns(rows: Array, count: int) -> list[Any]:
+    """The elements of vector loads, each contiguous."""
+    if rows.ndim == 1:
+        return list(rows) if len(rows) == count else [rows[2 * k : 2 * k + 2] for k in range(count)]
+    if rows.shape[1] == count:
+        return [rows[:, k].copy() for k in range(count)]
+    return [rows[:, 2 * k : 2 * k + 2].copy() for k in range(count)]
+
+
+@provide
+def as_rows(value: Array, n: int) -> Array:
+    return value if value.ndim == 2 else np.repeat(value[None], n, 0)
+
+
+@rule("st")
+def st(c: BlockCoder, i: Instruction) -> None:
+    if "async" in i.mods or "bulk" in i.mods:
+        raise c.fail(f"{i.opcode} is not emulated")
+    space, kind, lanes = state_space(i), i.type, vector_length(i)
+    mem, value = i.ops[0], i.ops[1]
+    if space == "param":
+        assert isinstance(mem, Mem)
+        space = "local" if isinstance(mem.base, Sym) else "generic"
+    at = address(c, mem, space)
+    dtype, shift, row = element(kind, lanes)
+    items = value.items if isinstance(value, Vec) else (value,)
+    values = [c.use(item, kind) if not isinstance(item, Sink) else c.constant(0, dtype) for item in items]
+    stored = "{1}" if lanes == 1 else f"rows(({', '.join(f'{{{n + 1}}}' for n in range(lanes))},), L.n, {dtype})"
+    c.effect(f"{access(space, 'store')}{{0}}, {stored}, {dtype}, {shift}, {row})", [at, *values])
+
+
+@provide
+def rows(values: tuple[Any, ...], n: int, dtype: Any) -> Array:
+    """Vector elements side by side: one row a thread."""
+    if values[0].__class__ is np.ndarray and values[0].ndim == 2:
+        return np.concatenate(values, axis=1)
+    out = np.empty((n, len(values)), dtype)
+    for k, value in enumerate(values):
+        out[:, k] = value
+    return out
+
+
+# Generic addresses.
+
+
+def by_space(addr: Any) -> list[tuple[str, Array | None]]:
+    """The spaces that generic addresses lie in, with the positions of each (None: all)."""
+    low, high = int(addr.min()), int(addr.max())
+    if high < SHARED_WINDOW:
+        return [("global", None)]
+    if low >= SHARED_WINDOW and high < LOCAL_WINDOW:
+        return [("shared", None)]
+    if low >= LOCAL_WINDOW and high < WINDOW_END:
+        return [("local", None)]
+    parts: list[tuple[str, Array | None]] = []
+    shared = (addr >= np.uint64(SHARED_WINDOW)) & (addr < np.uint64(LOCAL_WINDOW))
+    local = (addr >= np.uint64(LOCAL_WINDOW)) & (addr < np.uint64(WINDOW_END))
+    for space, where in (("global", ~(shared | local)), ("shared", shared), ("local", local)):
+        at = np.flatnonzero(where)
+        if len(at):
+            parts.append((space, at if addr.__class__ is np.ndarray else None))
+    return parts
+
+
+def local_address(space: str, addr: Any) -> Any:
+    """A generic address as one of its state space."""
+    window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space)
+    return addr if window is None else addr - np.uint64(window)
+
+
+@provide
+def generic_load(S: Any, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
+    parts = by_space(addr)
+    if len(parts) == 1:
+        return _load(S, parts[0][0], site, L, addr, dtype, shift, lanes)
+    out = np.empty((L.n, lanes) if lanes > 1 else L.n, dtype)
+    for space, at in parts:
+        assert at is not None
+        out[at] = _load(S, space, site, L.subset(at), addr[at], dtype, shift, lanes)
+    return out
+
+
+def _load(S: Any, space: str, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int) -> Any:
+    inner = local_address(space, addr)
+    if space == "global":
+        return S.g.load(site, inner, dtype, shift, lanes)
+    return (S.sh if space == "shared" else S.lo).load(site, L, inner, dtype, shift, lanes)
+
+
+@provide
+def generic_store(S: Any, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
+    for space, at in by_space(addr):
+        many = value.__class__ is np.ndarray and value.ndim == (2 if lanes > 1 else 1)
+        part = value[at] if at is not None and many else value
+        picked = L if at is None else L.subset(at)
+        inner = local_address(space, addr if at is None else addr[at])
+        if space == "global":
+            S.g.store(site, inner, part, dtype, shift, lanes)
+        else:
+            (S.sh if space == "shared" else S.lo).store(site, picked, inner, part, dtype, shift, lanes)
+
+
+@provide
+def in_space(addr: Any, space: str, S: Any, L: Lanes) -> Any:
+    """`isspacep`."""
+    head, _, reach = space.partition("::")
+    shared = (addr >= np.uint64(SHARED_WINDOW)) & (addr < np.uint64(LOCAL_WINDOW))
+    local = (addr >= np.uint64(LOCAL_WINDOW)) & (addr < np.uint64(WINDOW_END))
+    if head == "shared":
+        if reach == "cluster":
+            return shared
+        rank = ((addr - np.uint64(SHARED_WINDOW)) >> np.uint64(24)).astype(np.int64) - 1
+        return shared & ((rank < 0) | (rank == L.cluster_rank()))
+    if head == "local":
+        return local
+    if head == "global":
+        return ~(shared | local)
+    return shared & False
+
+
+# Hints and order.
+
+
+@rule("prefetch", "prefetchu", "discard", "applypriority", "createpolicy")
+def hint(c: BlockCoder, i: Instruction) -> None:
+    """No effect but for cache policies, which are opaque numbers."""
+    if i.op == "createpolicy":
+        c.set(i.ops[0], "b64", c.constant(0, "u8"))
+
+
+@rule("fence", "membar")
+def fence(c: BlockCoder, i: Instruction) -> None:
+    """Memory is sequentially consistent here; fences matter to the race check only."""

@@ -1,0 +1,196 @@
+"""Operations across the threads of a warp (PTX ISA 9.7.9 shfl, 9.7.13 vote, match, activemask, redux, elect).
+
+Their gates have seen to it that all threads of a membermask are in the cohort. Tables are (warps, 32).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.coder import DTYPE, BlockCoder, rule
+from tilewright.targets.emu.lanes import LANES, Array, Lanes
+from tilewright.targets.emu.numerics import floats
+from tilewright.targets.emu.ptx import Instruction, Pair
+from tilewright.targets.emu.runtime import full, provide
+
+FULL = np.uint32(0xFFFFFFFF)
+
+
+@rule("shfl")
+def shfl(c: BlockCoder, i: Instruction) -> None:
+    """`shfl.sync.mode.b32 d|p, a, b, c, membermask`."""
+    to = i.ops[0]
+    mode = next(m for m in i.mods if m in ("up", "down", "bfly", "idx"))
+    a, b, clamp = (c.use(op, "u32") for op in i.ops[1:4])
+    pair = c.let(f"shuffle(L, {mode!r}, {a}, {b}, {clamp})")
+    if isinstance(to, Pair):
+        c.set(to.first, "b32", f"{pair}[0]")
+        c.set(to.second, "pred", f"{pair}[1]")
+    else:
+        c.set(to, "b32", f"{pair}[0]")
+
+
+def source_lane(mode: str, lane: Any, b: Any, clamp: Any) -> tuple[Any, Any]:
+    """The lane that each lane reads, and whether it lies in the segment (the pseudo-code of the manual)."""
+    segment = (clamp >> np.uint32(8)) & np.uint32(31)
+    limit = clamp & np.uint32(31)
+    b = b & np.uint32(31)
+    top = (lane & segment) | (limit & ~segment)
+    signed = lane.astype(np.int32)
+    if mode == "up":
+        j = signed - b.astype(np.int32)
+        inside = j >= top.astype(np.int32)
+    elif mode == "down":
+        j = signed + b.astype(np.int32)
+        inside = j <= top.astype(np.int32)
+    elif mode == "bfly":
+        j = (lane ^ b).astype(np.int32)
+        inside = j <= top.astype(np.int32)
+    else:
+        low = lane & segment
+        j = (low | (b & ~segment)).astype(np.int32)
+        inside = j <= top.astype(np.int32)
+    return np.where(inside, j, signed), inside
+
+
+_PATTERNS: dict[tuple[str, int, int], tuple[Array, Array]] = {}
+
+
+@provide
+def shuffle(L: Lanes, mode: str, a: Any, b: Any, clamp: Any) -> tuple[Any, Any]:
+    """(values, in-range flags) by thread."""
+    uniform = b.__class__ is not np.ndarray and clamp.__class__ is not np.ndarray
+    table = L.table(a)
+    if uniform and L.whole_warps:
+        key = (mode, int(b), int(clamp))
+        pattern = _PATTERNS.get(key)
+        if pattern is None:
+            pattern = _PATTERNS[key] = source_lane(mode, LANES, np.uint32(b), np.uint32(clamp))
+        return table.take(pattern[0], axis=1).reshape(-1), np.tile(pattern[1], len(table))
+    j, inside = source_lane(mode, L.lane, b, clamp)
+    row = np.arange(L.n) >> 5 if L.whole_warps else L.warp_rows[0] >> 5
+    return table[row, j & 31], np.broadcast_to(inside, (L.n,))
+
+
+def ballots(L: Lanes, predicate: Any, mask: Any) -> Array:
+    """For each lane, the bits of the lanes of its mask whose predicate holds."""
+    table = L.table(full(predicate, L.n))
+    bits = np.packbits(np.ascontiguousarray(table).reshape(-1), bitorder="little").view(np.uint32)
+    spread: Array = L.spread(bits) & mask
+    return spread
+
+
+@rule("vote")
+def vote(c: BlockCoder, i: Instruction) -> None:
+    mode = next(m for m in i.mods if m in ("all", "any", "uni", "ballot"))
+    predicate = c.use(i.ops[1], "pred")
+    mask = c.use(i.ops[2], "u32") if "sync" in i.mods else "FULL"
+    c.set(i.ops[0], "b32" if mode == "ballot" else "pred", f"voted(L, {mode!r}, {predicate}, {mask})")
+
+
+@provide
+def voted(L: Lanes, mode: str, predicate: Any, mask: Any) -> Array:
+    votes = ballots(L, predicate, mask)
+    if mode == "ballot":
+        return votes
+    electorate = L.present & mask
+    if mode == "any":
+        return votes != 0
+    if mode == "all":
+        return votes == electorate
+    return (votes == electorate) | (votes == 0)
+
+
+@rule("activemask")
+def activemask(c: BlockCoder, i: Instruction) -> None:
+    c.set(i.ops[0], "b32", "full(L.present, L.n)")
+
+
+@rule("elect")
+def elect(c: BlockCoder, i: Instruction) -> None:
+    to = i.ops[0]
+    leader = c.let(f"leaders(L, {c.use(i.ops[1], 'u32')})")
+    if isinstance(to, Pair):
+        c.set(to.first, "b32", leader)
+        c.set(to.second, "pred", f"L.lane == {leader}")
+    else:
+        c.set(to, "pred", f"L.lane == {leader}")
+
+
+@provide
+def leaders(L: Lanes, mask: Any) -> Array:
+    """The lowest lane of each mask that is present."""
+    members = L.present & mask
+    lowest = members & (~members + np.uint32(1))
+    return np.bitwise_count(lowest - np.uint32(1)).astype(np.uint32)
+
+
+@rule("match")
+def match(c: BlockCoder, i: Instruction) -> None:
+    to = i.ops[0]
+    mode = next(m for m in i.mods if m in ("any", "all"))
+    a, mask = c.use(i.ops[1], i.type), c.use(i.ops[2], "u32")
+    pair = c.let(f"matched(L, {mode!r}, {a}, {mask})")
+    if isinstance(to, Pair):
+        c.set(to.first, "b32", f"{pair}[0]")
+        c.set(to.second, "pred", f"{pair}[1]")
+    else:
+        c.set(to, "b32", f"{pair}[0]")
+
+
+@provide
+def matched(L: Lanes, mode: str, a: Any, mask: Any) -> tuple[Array, Array]:
+    """The lanes of the mask that hold the same value."""
+    table = L.table(full(a, L.n))
+    equal = table[:, :, None] == table[:, None, :]
+    bits = np.packbits(equal, axis=2, bitorder="little").view(np.uint32)[:, :, 0]
+    same = L.gather(bits) & mask & L.present
+    if mode == "any":
+        return same, same != 0
+    everyone = same == (mask & L.present)
+    return np.where(everyone, same, np.uint32(0)), everyone
+
+
+@rule("redux")
+def redux(c: BlockCoder, i: Instruction) -> None:
+    kind = i.type
+    op = next(m for m in i.mods if m in ("add", "min", "max", "and", "or", "xor"))
+    flags = "".join(f", {name}=True" for name, word in (("nan", "NaN"), ("abs_", "abs")) if word in i.mods)
+    a, mask = c.use(i.ops[1], kind), c.use(i.ops[2], "u32")
+    c.set(i.ops[0], kind, f"reduced(L, {op!r}, {kind!r}, {a}, {mask}{flags})")
+
+
+_REDUCE = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+           "xor": np.bitwise_xor}  # fmt: skip
+
+
+@provide
+def reduced(L: Lanes, op: str, kind: str, a: Any, mask: Any, **flags: bool) -> Array:
+    """A reduction over the lanes of each mask."""
+    table = L.table(full(a, L.n))
+    dtype = np.dtype(DTYPE[kind])
+    masks = L.table(full(mask & L.present, L.n))
+    out = np.empty_like(table)
+    for row in range(len(table)):
+        for member in np.unique(masks[row]):
+            lanes = np.flatnonzero((int(member) >> np.arange(32)) & 1)
+            if len(lanes):
+                out[row, masks[row] == member] = _reduce(table[row, lanes], op, kind, dtype, flags)
+    return L.gather(out)
+
+
+def _reduce(values: Array, op: str, kind: str, dtype: Any, flags: dict[str, bool]) -> Any:
+    if kind != "f32":
+        return _REDUCE[op].reduce(values, dtype=dtype)
+    extreme = floats.min_ if op == "min" else floats.max_
+    total = values[:1]
+    for value in values[1:]:
+        total = extreme(total, value[None], type="f32", **flags)
+    return total[0]
+
+
+@provide
+def nothing(*_: Any) -> None:
+    """An effect that is only an order."""

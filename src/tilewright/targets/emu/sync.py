@@ -1,0 +1,174 @@
+"""Gates: where threads wait for others before an instruction that they execute together.
+
+A gate is called with the machine and a cohort that stands before the instruction. It returns True to let the
+whole cohort through; otherwise it has parked or re-queued every part of the cohort itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.cohort import Cohort, joined, part
+from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.lanes import Array
+
+FULL = np.uint32(0xFFFFFFFF)
+
+
+def warp_gate(machine: Any, cohort: Cohort, mask: Any) -> bool:
+    """Wait until all living threads of `mask` (one for all, or one a lane) of each warp stand here."""
+    L = cohort.L
+    if L.whole_warps:
+        return True
+    waiting = machine.parked.pop(cohort.key, None)
+    if waiting is not None:
+        return bool(machine.again(joined(waiting, cohort)))
+    missing = mask & machine.alive_masks()[L.warp] & ~L.present
+    absent = missing != 0
+    if not absent.any():
+        return True
+    machine.split_wait(cohort, absent)
+    return False
+
+
+class Barriers:
+    """The 16 barriers of each block of a batch."""
+
+    def __init__(self, machine: Any, slots: int) -> None:
+        self.machine = machine
+        self.slots = slots
+        self.counts: dict[int, Array] = {}
+        self.expected: dict[int, Array] = {}
+        self.parked: dict[int, list[Cohort]] = {}
+        self.sums: dict[int, Array] = {}
+
+    def idle(self, number: int) -> bool:
+        return number not in self.parked and number not in self.counts
+
+    def arrive(self, cohort: Cohort, number: int, count: Any, predicate: Any) -> None:
+        """Count the threads of a cohort as arrived; `count` 0 means all threads of the block."""
+        L = cohort.L
+        counts = self.counts.setdefault(number, np.zeros(self.slots, np.int64))
+        expected = self.expected.setdefault(number, np.zeros(self.slots, np.int64))
+        wanted = np.broadcast_to(np.asarray(count, np.int64), (L.n,))
+        before = expected[L.slot]
+        differ = (counts[L.slot] > 0) & (before != wanted)
+        if differ.any():
+            lane = int(np.flatnonzero(differ)[0])
+            raise Fault("barrier", f"Threads wait at barrier {number} for different numbers of threads",
+                        lanes=np.flatnonzero(differ),
+                        values={"this thread": int(wanted[lane]) or "all", "earlier threads": int(before[lane]) or "all"})  # fmt: skip
+        expected[L.slot] = wanted
+        counts += np.bincount(L.slot, minlength=self.slots)
+        if predicate is not None:
+            self._reduce(number, L.slot, np.broadcast_to(predicate, (L.n,)))
+
+    def _reduce(self, number: int, slot: Array, predicate: Array) -> None:
+        sums = self.sums.setdefault(number, np.zeros(self.slots, np.int64))
+        sums += np.bincount(slot, weights=predicate, minlength=self.slots).astype(np.int64)
+
+    def complete(self, number: int) -> Array:
+        """Which slots have all their threads at the barrier."""
+        counts, expected = self.counts[number], self.expected[number]
+        goal = np.where(expected == 0, self.machine.block_alive, expected)
+        over = (counts > goal) & (expected != 0)
+        if over.any():
+            slot = int(np.flatnonzero(over)[0])
+            raise Fault("barrier", f"More threads arrive at barrier {number} than it expects",
+                        values={"expected": int(goal[slot]), "arrived": int(counts[slot])})  # fmt: skip
+        done: Array = (counts > 0) & (counts >= goal)
+        return done
+
+    def park(self, cohort: Cohort, number: int) -> None:
+        self.parked.setdefault(number, []).append(cohort)
+
+    def release(self, number: int) -> None:
+        """Let the threads of complete blocks go on."""
+        if number not in self.counts:
+            return
+        done = self.complete(number)
+        if not done.any():
+            return
+        self.machine.barrier_done(number, done, self.parked.get(number, []))
+        sums = self.sums.get(number)
+        expected = self.expected[number]
+        goal = np.where(expected == 0, self.machine.block_alive, expected)
+        kept: list[Cohort] = []
+        for cohort in self.parked.pop(number, []):
+            free = done[cohort.L.slot]
+            if sums is not None:
+                cohort.result = np.stack((sums[cohort.L.slot], goal[cohort.L.slot]), axis=1)
+            if free.all():
+                self._pass(cohort)
+                continue
+            if not free.any():
+                kept.append(cohort)
+                continue
+            self._pass(part(cohort, np.flatnonzero(free), cohort.pc))
+            kept.append(part(cohort, np.flatnonzero(~free), cohort.pc))
+        if kept:
+            self.parked[number] = kept
+        self.counts[number][done] = 0
+        self.expected[number][done] = 0
+        if sums is not None:
+            sums[done] = 0
+        if not self.counts[number].any():
+            del self.counts[number], self.expected[number]
+            self.sums.pop(number, None)
+
+    def _pass(self, cohort: Cohort) -> None:
+        cohort.passed = True
+        self.machine.add(cohort)
+
+    def release_all(self) -> None:
+        for number in list(self.counts):
+            self.release(number)
+
+
+def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicate: Any = None) -> bool:
+    """Wait at a block barrier; `predicate` for `bar.red`."""
+    L = cohort.L
+    barriers: Barriers = machine.barriers
+    if number.__class__ is np.ndarray:
+        distinct = np.unique(number)
+        if len(distinct) > 1:
+            for value in distinct:
+                machine.add(part(cohort, np.flatnonzero(number == value), cohort.pc))
+            return False
+        number = distinct[0]
+    number = int(number)
+    if number > 15:
+        raise Fault("barrier", f"Barrier {number} does not exist", hint="barriers are numbered 0 to 15")
+    everyone = count is None or (count.__class__ is not np.ndarray and int(count) == L.shape.threads)
+    if everyone and L.n == machine.living and predicate is None and barriers.idle(number):
+        machine.barrier_passed(cohort)
+        return True
+    check_count(count)
+    barriers.arrive(cohort, number, 0 if count is None else count, predicate)
+    barriers.park(cohort, number)
+    barriers.release(number)
+    return False
+
+
+def check_count(count: Any) -> None:
+    if count is None:
+        return
+    values = np.atleast_1d(np.asarray(count)).astype(np.int64)
+    if ((values % 32 != 0) | (values == 0)).any():
+        wrong = int(values[(values % 32 != 0) | (values == 0)][0])
+        raise Fault("barrier", f"A barrier for {wrong} threads", hint="the number is a positive multiple of 32")
+
+
+def barrier_arrive(machine: Any, cohort: Cohort, number: Any, count: Any) -> None:
+    """`bar.arrive`: count the threads without waiting."""
+    barriers: Barriers = machine.barriers
+    check_count(count)
+    for value in np.unique(np.atleast_1d(number)):
+        at = np.flatnonzero(np.broadcast_to(number, (cohort.L.n,)) == value)
+        piece = cohort if len(at) == cohort.L.n else part(cohort, at, cohort.pc)
+        wanted = count if count.__class__ is not np.ndarray else count[at]
+        barriers.arrive(piece, int(value), wanted, None)
+        machine.barrier_arrived(piece, int(value))
+        barriers.release(int(value))
