@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright.base.errors import ArgumentError
-from tilewright.emulate import run_ptx
+from tilewright.emulate import Report, run_ptx
 from tilewright.tools.arguments import TensorArgument, parse_argument, values
 
 ENTRY = re.compile(r"\.entry\s+([\w$.]+)")
@@ -114,15 +114,18 @@ def first(array: np.ndarray) -> str:
     return " ".join(f"{item:g}" for item in flat.tolist()) + (" ..." if array.size > SHOWN else "")
 
 
-def print_report(console: Console, report: Any, seconds: float) -> None:
-    """Counters, then findings; a run with findings ends with status 1."""
-    instructions = report.instructions
-    console.print(f"{instructions:,} thread instructions in {seconds * 1e3:.1f} ms")
-    console.print(f"bank conflicts: {report.bank_conflicts}   sectors: {report.sectors}")
-    findings = [*report.errors, *report.races]
-    for finding in findings:
-        console.print(str(finding), style="red", highlight=False, markup=False)
-    if findings:
+def print_report(console: Console, report: Report, seconds: float) -> None:
+    """Counters, what the kernel printed, then findings; a run with findings ends with status 1."""
+    console.print(
+        f"{report.blocks:,} blocks of {report.threads:,} threads, {report.instructions:,} thread instructions "
+        f"in {seconds * 1e3:.1f} ms"
+    )
+    console.print("  ".join(f"{name} {count:,}" for name, count in sorted(report.by_class.items())), style="dim")
+    if report.output:
+        console.print(report.output, markup=False, highlight=False, end="")
+    for finding in [*report.errors, *report.races]:
+        console.print(str(finding), style="red", highlight=False, markup=False, soft_wrap=True)
+    if not report.ok:
         raise typer.Exit(1)
 
 

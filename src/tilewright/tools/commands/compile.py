@@ -1,0 +1,84 @@
+"""`tilewright compile`: compile FILE:FUNCTION and write the stages asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import tilewright.cute as cute
+import tilewright.dropin  # `import cutlass` in the file means Tilewright
+from tilewright.base.errors import ArgumentError
+from tilewright.lang.numeric import BY_NAME
+from tilewright.tools.arguments import Argument, TensorArgument, parse_argument
+from tilewright.tools.artifacts import EXTENSIONS, ArtifactFolder
+from tilewright.tools.loading import load_function
+
+WHOLE = ("python", "cute")
+"""Stages that have one text for a function with several kernels."""
+ARG_HELP = "one for each parameter, in order: f32[1024], f32[?,64] (? is a runtime extent), 3, 2.5, none, @file.npy"
+
+
+def command(
+    place: Annotated[str, typer.Argument(metavar="FILE:FUNCTION", help="a @cute.jit function")],
+    arg: Annotated[list[str] | None, typer.Option("--arg", help=ARG_HELP)] = None,
+    arch: Annotated[
+        str | None, typer.Option(help="the chip, such as sm_90a; default: the device's, else sm_90a")
+    ] = None,
+    emit: Annotated[str, typer.Option(help=f"stages, with commas: {' '.join(EXTENSIONS)}, or all")] = "ptx",
+    options: Annotated[str, typer.Option(help='compile options: "--opt-level 2 --generate-line-info"')] = "",
+    out: Annotated[Path, typer.Option("-o", "--out", help="folder for the files")] = Path(),
+) -> None:
+    """Compile a function and write stages to <function>.<arch>.<ext>; another compilation's files are left alone."""
+    stages = stage_names(emit)
+    function = load_function(place)
+    arguments = [parse_argument(word) for word in arg or []]
+    given = [compile_argument(item) for item in arguments]
+    executor = cute.compile(function, *given, options=options, arch=arch, target="emu")
+    name = place.rpartition(":")[2].replace(".", "_")
+    made_from = " ".join([str(Path(place.rpartition(":")[0]).resolve()), name, *(arg or []), executor.arch, options])
+    folder, console = ArtifactFolder(out), Console()
+    for stem, contents in results(executor, name, stages):
+        for path in folder.write(stem, executor.arch, contents, made_from):
+            console.print(str(path), soft_wrap=True, highlight=False)
+
+
+def stage_names(text: str) -> list[str]:
+    """The stages of `--emit`, in the order of the pipeline."""
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    if wanted == ["all"]:
+        return list(EXTENSIONS)
+    unknown = [name for name in wanted if name not in EXTENSIONS]
+    if unknown or not wanted:
+        raise ArgumentError(f"--emit {text!r}: there is no stage {', '.join(unknown) or 'named'}",
+                            hint=f"stages: {', '.join(EXTENSIONS)}, or all")  # fmt: skip
+    return [name for name in EXTENSIONS if name in wanted]
+
+
+def compile_argument(argument: Argument) -> Any:
+    """What `cute.compile` takes for an argument: a description of a tensor, or the number."""
+    if not isinstance(argument, TensorArgument):
+        return argument.value
+    shape = tuple(
+        cute.sym_int() if mode in argument.dynamic else extent for mode, extent in enumerate(argument.shape)
+    )  # fmt: skip
+    row_major = tuple(reversed(range(len(shape))))
+    return cute.runtime.make_fake_compact_tensor(BY_NAME[argument.dtype_name], shape, stride_order=row_major)
+
+
+def results(executor: Any, name: str, stages: Sequence[str]) -> Iterator[tuple[str, dict[str, str | bytes]]]:
+    """File stems with the stages to write under them: one stem, or one for each of several kernels."""
+    kernels = executor.kernels
+    if len(kernels) <= 1:
+        yield name, {stage: executor.stages[stage] for stage in stages}
+        return
+    whole = {stage: executor.stages[stage] for stage in stages if stage in WHOLE}
+    if whole:
+        yield name, whole
+    for kernel_name, kernel in kernels.items():
+        parts = {stage: kernel.stages[stage] for stage in stages if stage not in WHOLE}
+        if parts:
+            yield f"{name}.{kernel_name}", parts
