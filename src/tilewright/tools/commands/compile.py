@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 import tilewright.cute as cute
-import tilewright.dropin  # `import cutlass` in the file means Tilewright
+import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
 from tilewright.base.errors import ArgumentError
 from tilewright.lang.numeric import BY_NAME
 from tilewright.tools.arguments import Argument, TensorArgument, parse_argument

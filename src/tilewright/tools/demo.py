@@ -1,0 +1,169 @@
+"""The demonstration: four kernels compiled through every stage, run, and compared with NumPy in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import tilewright.cute as cute
+from tilewright.base.errors import CompileError
+from tilewright.targets.nvidia import driver
+from tilewright.tools import demo_kernels as kernels
+
+SEED = 0
+SUM_TOLERANCE = 1e-6
+"""Allowed error of a float32 sum, in units of the sum of the absolute values."""
+ROUNDING = 2.0**-24
+"""Half a unit in the last place of a float32, relative to its value."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Arguments of a kernel, the last being its output, with the exact result and the error allowed at each place."""
+
+    arguments: tuple[np.ndarray, ...]
+    exact: np.ndarray
+    allowed: np.ndarray
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel of the demonstration. `block` is its number of threads per block."""
+
+    title: str
+    function: Any
+    block: int
+    problem: Callable[[np.random.Generator], Problem]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What compiling and running a case gave. `error` is the greatest error, `allowed` the bound at that place."""
+
+    case: Case
+    executor: Any
+    error: float
+    allowed: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the error is within its bound."""
+        return self.error <= self.allowed
+
+
+def vector_add(generator: np.random.Generator) -> Problem:
+    """A length that is no multiple of the block, so that the guard matters."""
+    a, b = generator.standard_normal((2, 100_003), dtype=np.float32)
+    exact = a.astype(np.float64) + b
+    return Problem((a, b, np.full_like(a, np.nan)), exact, ROUNDING * np.abs(exact))
+
+
+def row_sum(rows: int, columns: int) -> Callable[[np.random.Generator], Problem]:
+    """Sums of the rows of a random matrix."""
+
+    def problem(generator: np.random.Generator) -> Problem:
+        x = generator.standard_normal((rows, columns), dtype=np.float32)
+        exact = x.astype(np.float64).sum(axis=1)
+        output = np.full(rows, np.nan, np.float32)
+        return Problem((x, output), exact, SUM_TOLERANCE * np.abs(x).sum(axis=1, dtype=np.float64))
+
+    return problem
+
+
+def block_sum(generator: np.random.Generator) -> Problem:
+    """Integers, whose sums are exact."""
+    threads = kernels.TREE_THREADS
+    x = generator.integers(-1000, 1000, 50_001, dtype=np.int32)
+    padded = np.concatenate([x, np.zeros(-len(x) % threads, np.int32)]).astype(np.int64)
+    exact = padded.reshape(-1, threads).sum(axis=1)
+    return Problem((x, np.full(len(exact), -1, np.int32)), exact, np.zeros(len(exact)))
+
+
+CASES = (
+    Case("vector add", kernels.add, kernels.ADD_THREADS, vector_add),
+    Case("row sum", kernels.row_sum, kernels.ROW_THREADS, row_sum(64, 4096)),
+    Case("row sum, layouts", kernels.row_sum_layout, kernels.LAYOUT_THREADS, row_sum(64, 4000)),
+    Case("block sum, tree", kernels.block_sum, kernels.TREE_THREADS, block_sum),
+)
+
+
+def run(console: Console, **compile_options: Any) -> bool:
+    """Run all cases and print the two tables; whether every result is within its bound."""
+    outcomes = [run_case(case, **compile_options) for case in CASES]
+    console.print(f"Compiled for {outcomes[0].executor.arch}, ran on {where(outcomes[0].executor)}.", highlight=False)
+    console.print(stage_table(outcomes))
+    console.print(result_table(outcomes))
+    return all(outcome.right for outcome in outcomes)
+
+
+def run_case(case: Case, **compile_options: Any) -> Outcome:
+    """Compile one case, run it, and compare; the error shown is the one that comes closest to its bound."""
+    problem = case.problem(np.random.default_rng(SEED))
+    executor = cute.compile(case.function, *problem.arguments, **compile_options)
+    executor(*problem.arguments)
+    errors = np.abs(problem.arguments[-1].astype(np.float64) - problem.exact)
+    errors[np.isnan(errors)] = np.inf
+    worst = int(np.argmax(errors - problem.allowed))
+    return Outcome(case, executor, float(errors[worst]), float(problem.allowed[worst]))
+
+
+def where(executor: Any) -> str:
+    """What the executor runs on."""
+    if executor.target == "cuda":
+        return f"{driver.driver().device().name} (CUDA driver)"
+    return "the PTX emulator, with all checks"
+
+
+def stage_table(outcomes: Sequence[Outcome]) -> Table:
+    """Size and time of every stage, two columns for each kernel. Times are of this process, the first included."""
+    table = Table(title="Stages: lines (bytes of the cubin), milliseconds", title_justify="left")
+    table.add_column("stage")
+    for outcome in outcomes:
+        table.add_column(outcome.case.title, justify="right")
+        table.add_column("ms", justify="right")
+    for stage in outcomes[0].executor.stages:
+        cells = [cell for outcome in outcomes for cell in stage_cells(outcome.executor, stage)]
+        table.add_row(stage, *cells)
+    totals = [cell for outcome in outcomes for cell in ("", f"{sum(outcome.executor.timings.values()) * 1e3:.1f}")]
+    table.add_row("all", *totals)
+    return table
+
+
+def stage_cells(executor: Any, stage: str) -> tuple[str, str]:
+    """Size and milliseconds of one stage; a stage whose tool is missing is shown as such."""
+    try:
+        content = executor.stages[stage]
+    except CompileError as error:
+        return "missing", error.message.split(":")[0][:20]
+    size = f"{len(content):,} B" if isinstance(content, bytes) else str(content.count("\n"))
+    return size, f"{executor.timings[stage] * 1e3:.1f}"
+
+
+def result_table(outcomes: Sequence[Outcome]) -> Table:
+    """Error against NumPy in float64 with its bound, and what each kernel costs."""
+    table = Table(title="Results against NumPy in float64", title_justify="left")
+    for column in ("kernel", "error", "allowed", "", "registers", "shared", "occupancy", "limited by"):
+        table.add_column(column, justify="left" if column in ("kernel", "", "limited by") else "right")
+    for outcome in outcomes:
+        mark = "[green]ok[/green]" if outcome.right else "[red]wrong[/red]"
+        table.add_row(
+            outcome.case.title, f"{outcome.error:.2g}", f"{outcome.allowed:.2g}", mark, *resource_cells(outcome)
+        )
+    return table
+
+
+def resource_cells(outcome: Outcome) -> tuple[str, ...]:
+    """Registers per thread, shared bytes per block, occupancy and its limit; from the cubin."""
+    executor = outcome.executor
+    try:
+        (kernel,) = executor.kernels.values()
+        occupancy = executor.occupancy(block=outcome.case.block)
+    except CompileError as error:
+        return ("", "", "", error.message)
+    shared = kernel.info.shared_bytes + executor.smem_bytes()
+    return str(kernel.info.registers), f"{shared} B", f"{100 * occupancy.fraction:.0f} %", occupancy.limit
