@@ -59,7 +59,7 @@ class ScaledBasis:
         return ScaledBasis(value, self.mode)
 
 
-def E(mode: int | Sequence[int], *deeper: int) -> ScaledBasis | int:  # noqa: N802 - CuTe's name
+def E(mode: int | Sequence[int], *deeper: int) -> ScaledBasis | int:
     """The unit of mode `mode`; several numbers, or a sequence, are a path from the outermost mode in.
 
     The empty path is the integer 1.

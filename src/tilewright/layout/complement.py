@@ -39,13 +39,20 @@ def disjoint_rest(layout: Layout, cotarget: Any, *, cover: bool) -> Layout:
     stride: list[IntTuple] = []
     reach: Leaf = 1
     for extent, step in modes:
-        _require_beyond(layout, extent, step, reach, target if cover else 1)
+        problem = _problem(layout, extent, step, reach, cover)
+        if problem and not (cover and type(target) is int and target < reach_of(modes)):
+            raise problem
+        if problem:
+            return _least_cover(layout, modes, target, problem)
         shape.append(floor_div(step, reach))
         stride.append(reach)
         reach = mul(extent, step)
     rest = as_shape(ceil_div(target, reach)) if isinstance(target, tuple) else ceil_div_leaf(target, reach)
-    whole = trusted((*shape, rest), (*stride, compact_col_major(rest, reach)))
-    return packed(coalesced_modes(whole))
+    return _packed([*shape, rest], [*stride, compact_col_major(rest, reach)])
+
+
+def _packed(shape: list[IntTuple], stride: list[IntTuple]) -> Layout:
+    return packed(coalesced_modes(trusted(tuple(shape), tuple(stride))))
 
 
 def _order(step: Leaf) -> tuple[int, int]:
@@ -54,21 +61,58 @@ def _order(step: Leaf) -> tuple[int, int]:
     return (0, step) if type(step) is int else (1, 0)
 
 
-def _require_beyond(layout: Layout, extent: Leaf, step: Leaf, reach: Leaf, target: IntTuple) -> None:
-    """The next mode must step over all that lies below it, in whole multiples unless nothing there is wanted."""
+def _problem(layout: Layout, extent: Leaf, step: Leaf, reach: Leaf, cover: bool) -> LayoutError | None:
+    """What keeps this mode from following the smaller ones, which end at `reach`."""
+    mode = f"stride {step} of mode {extent}:{step}"
     if type(step) is int and type(reach) is int:
         if step < reach:
-            problem = "it is negative" if step < 0 else f"smaller modes already reach {reach}"
-            raise LayoutError(
-                f"complement: stride {step} of mode {extent}:{step} clashes: {problem}", values={"layout": layout}
+            why = "it is negative" if step < 0 else f"smaller modes already reach {reach}"
+            return LayoutError(f"complement: {mode} clashes: {why}", values={"layout": layout})
+        if cover and step % reach:
+            return LayoutError(
+                f"complement: {mode} is not a multiple of {reach}, where smaller modes end",
+                values={"layout": layout, "gap": f"{step // reach * reach} to {step - 1}"},
             )
-        filled = step // reach * reach
-        if step % reach and not (type(target) is int and target <= filled):
-            raise LayoutError(
-                f"complement: stride {step} of mode {extent}:{step} is not a multiple of {reach}, "
-                f"where smaller modes end",
-                values={"layout": layout, "gap": f"{filled} to {step - 1}"},
-            )
-        return
-    if not is_multiple(step, reach):
+    elif not is_multiple(step, reach):
         require(Fact("multiple", step, reach), "complement", layout=layout)
+    return None
+
+
+def reach_of(modes: list[tuple[Leaf, Leaf]]) -> int:
+    """The largest stride, beyond which nothing is decided by the modes; 0 if it is not known."""
+    return max((step if type(step) is int else 0 for _, step in modes), default=0) + 1
+
+
+def _least_cover(layout: Layout, modes: list[tuple[Leaf, Leaf]], target: int, problem: LayoutError) -> Layout:
+    """R for a target so small that the modes which clash begin at or beyond its end."""
+    shape: list[IntTuple] = []
+    stride: list[IntTuple] = []
+    reach = 1
+    for extent, step in modes:
+        if step >= target:
+            break
+        if step % reach or type(extent) is not int:
+            raise problem
+        shape.append(step // reach)
+        stride.append(reach)
+        reach = extent * step
+    rest = _packed([*shape, -(-target // reach)], [*stride, reach])
+    if not _is_injective([*modes, *coalesced_modes(rest)]):
+        raise problem
+    return rest
+
+
+def _is_injective(modes: list[tuple[Leaf, Leaf]]) -> bool:
+    """Whether all sums differ; tried point by point, so False for what is too large to try."""
+    count = 1
+    for extent, _ in modes:
+        count *= extent
+    if count > _SEARCH_LIMIT:
+        return False
+    sums = {0}
+    for extent, step in modes:
+        sums = {base + i * step for base in sums for i in range(extent)}
+    return len(sums) == count
+
+
+_SEARCH_LIMIT = 1 << 16

@@ -7,7 +7,6 @@ traced values whose operators emit code.
 
 from __future__ import annotations
 
-from math import gcd
 from typing import Any
 
 Leaf = Any

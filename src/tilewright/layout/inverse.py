@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.compose import compose, composition
 from tilewright.layout.dynamic import Leaf, mul
+from tilewright.layout.inverse_search import SEARCH_LIMIT, search_left_inverse, values
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static, trusted
 from tilewright.layout.query import size
 from tilewright.layout.simplify import coalesce, coalesced_modes, packed
@@ -44,14 +45,15 @@ def left_inverse(layout: Any) -> Any:
     """The layout `R` with `R(layout(k)) = k` for every `k < size(layout)`.
 
     Raises:
-        LayoutError: `layout` is not injective, or its strides do not nest.
+        LayoutError: `layout` is not injective, or no layout undoes it (or, for large layouts whose strides do not
+            nest, none was looked for).
     """
     if layout is None:
         return None
     if isinstance(layout, ComposedLayout):
         return _inverse_of_swizzled(layout, left_inverse(layout.outer))
-    steps: list[tuple[int, Leaf, Leaf]] = []
-    below: Leaf = 1
+    steps: list[tuple[int, int, int]] = []
+    below = 1
     for extent, step in coalesced_modes(layout):
         if type(step) is not int or type(extent) is not int:
             raise LayoutError("left_inverse: extents and strides must be static", values={"layout": layout})
@@ -60,10 +62,11 @@ def left_inverse(layout: Any) -> Any:
         steps.append((step, extent, below))
         below = mul(extent, below)
     steps.sort(key=lambda item: item[0])
-    return _nested_inverse(layout, steps)
+    return _nested_inverse(steps) or _searched_inverse(layout, steps)
 
 
-def _nested_inverse(layout: Layout, steps: list[tuple[int, Leaf, Leaf]]) -> Layout:
+def _nested_inverse(steps: list[tuple[int, int, int]]) -> Layout | None:
+    """The inverse by digits, if each stride is a multiple of the one below and clears its mode."""
     if len(steps) == 1 and steps[0][1] == 1:
         return trusted(1, 0)
     shape: list[Leaf] = []
@@ -71,14 +74,33 @@ def _nested_inverse(layout: Layout, steps: list[tuple[int, Leaf, Leaf]]) -> Layo
     reach, taken = 1, 1
     for step, extent, index in steps:
         if step % taken or step < reach:
-            raise LayoutError(
-                f"left_inverse: stride {step} of mode {extent}:{step} does not nest with the strides below it",
-                values={"layout": layout, "strides below reach": reach},
-            )
+            return None
         shape.append(step // taken)
         stride.append(index)
         taken, reach = step, step * extent
     return packed_modes([*shape, steps[-1][1]], stride)
+
+
+def _searched_inverse(layout: Layout, steps: list[tuple[int, int, int]]) -> Layout:
+    cosize = 1 + sum((extent - 1) * step for step, extent, _ in steps)
+    if cosize <= SEARCH_LIMIT:
+        points = values(layout)
+        if len(set(points)) < len(points):
+            raise LayoutError("left_inverse: the layout is not injective", values={"layout": layout})
+        found = search_left_inverse(layout, cosize)
+        if found is not None:
+            return found
+    reach = 1
+    clash = steps[-1]
+    for step, extent, index in steps:
+        if step % reach:
+            clash = step, extent, index
+            break
+        reach = step * extent
+    raise LayoutError(
+        f"left_inverse: stride {clash[0]} of mode {clash[1]}:{clash[0]} does not nest with the strides below it",
+        values={"layout": layout, "strides below reach": reach},
+    )
 
 
 def packed_modes(shape: list[Leaf], stride: list[Leaf]) -> Layout:

@@ -143,7 +143,7 @@ def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
 
 
 def _digit(index: Leaf, extent: Leaf, step: Leaf) -> Leaf:
-    if type(extent) is int and extent == 1 or type(step) is int and step == 0:
+    if (type(extent) is int and extent == 1) or (type(step) is int and step == 0):
         return 0
     return mod(floor_div(index, step), extent)
 
