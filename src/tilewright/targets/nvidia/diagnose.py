@@ -128,7 +128,7 @@ _PTX_ADVICE: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ),
     ),
     (
-        r"Program with \.target",
+        r"Program with \.target|version specified by \.target is higher",
         ("The text names another .target: compile it for that one, or replace the text",),
     ),
     (

@@ -74,7 +74,9 @@ def _pairs(words: Sequence[str]) -> list[tuple[str, str | None]]:
         if name[:1] == "O" and name[1:].isdigit():
             name, equals, value = "O", "=", name[1:]
         name = _ALIASES.get(name, name)
-        if equals or name in _FLAGS or name in _REFUSED:
+        if name in _REFUSED:
+            raise CompileError(f"ptxas option --{name} cannot be used here", hint=_REFUSED[name])
+        if equals or name in _FLAGS:
             pairs.append((name, value if equals else None))
         else:
             pairs.append((name, next(waiting, None)))
@@ -101,8 +103,6 @@ def check_options(words: Sequence[str], arch: str) -> PtxasOptions:
     verbose, lineinfo, opt_level, max_registers = False, False, None, None
     rest: list[str] = []
     for name, value in _pairs(words):
-        if name in _REFUSED:
-            raise CompileError(f"ptxas option --{name} cannot be used here", hint=_REFUSED[name])
         if name == "gpu-name":
             _check_arch(value, arch)
         elif name == "verbose":
