@@ -20,7 +20,10 @@ def static(*values):
     return tuple(Dim(value=value) for value in values)
 
 
-def tensor(name="a", dtype="f32", shape=(dyn(),), stride=static(1), align=4):
+RUNTIME, ONE = dyn(), static(1)
+
+
+def tensor(name="a", dtype="f32", shape=(RUNTIME,), stride=ONE, align=4):
     return TensorParam(name, dtype, tuple(shape), tuple(stride), align)
 
 

@@ -18,6 +18,7 @@ _ERRORS = """
 declare void @llvm.va_start.p0(ptr)
 declare void @llvm.va_copy.p0(ptr, ptr)
 declare void @llvm.va_end.p0(ptr)
+declare i32 @llvm.smax.i32(i32, i32)
 declare i32 @vsnprintf(ptr, i64, ptr, ptr)
 declare i32 @snprintf(ptr, i64, ptr, ...)
 
@@ -46,7 +47,8 @@ define i32 @__tw_printf(ptr %table, ptr %format, ...) noinline {{
   %again = alloca [32 x i8], align 16
   call void @llvm.va_start.p0(ptr %arguments)
   call void @llvm.va_copy.p0(ptr %again, ptr %arguments)
-  %length = call i32 @vsnprintf(ptr null, i64 0, ptr %format, ptr %arguments)
+  %counted = call i32 @vsnprintf(ptr null, i64 0, ptr %format, ptr %arguments)
+  %length = call i32 @llvm.smax.i32(i32 %counted, i32 0)
   %wide = sext i32 %length to i64
   %size = add i64 %wide, 1
   %text = alloca i8, i64 %size
