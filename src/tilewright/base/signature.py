@@ -51,7 +51,7 @@ class Leaf:
 @dataclass(frozen=True)
 class TensorParam:
     """A tensor with a flat shape. `dtype` is Tilewright's short name (`f32`, `bf16`, `i32`, `u8`, `f8e4m3fn`);
-    `align` the alignment of its data in bytes."""
+    `align` the alignment of its data in bytes. `implicit` marks a framework's tensor passed as it is."""
 
     name: str
     dtype: str
@@ -59,6 +59,7 @@ class TensorParam:
     stride: tuple[Dim, ...]
     align: int
     space: Space = "gmem"
+    implicit: bool = False
 
     def leaves(self) -> Iterator[Leaf]:
         yield Leaf(self.name, "ptr", "data")

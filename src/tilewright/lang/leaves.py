@@ -303,6 +303,30 @@ def _common_dtype(a: Any, b: Any) -> type[Numeric]:
     return common_type(dtype, Int32 if other is Boolean else other)
 
 
+def size(structure: Structure) -> int:
+    """How many leaves the structure has."""
+    if isinstance(structure, Aggregate):
+        return sum(size(item) for item in structure.items.values())
+    if isinstance(structure, Object):
+        return structure.count or 0
+    return 0 if isinstance(structure, Static) else 1
+
+
+def settle(structure: Structure, before: Any, results: Sequence[ir.Value], changed: Sequence[bool]) -> Any:
+    """The value after a loop: parts of `before` none of whose leaves changed stay, the others are built anew."""
+    if not any(changed):
+        return before
+    if not isinstance(structure, Aggregate):
+        return structure.build(iter(results))
+    parts, start = {}, 0
+    old = split(before)
+    for key, item in structure.items.items():
+        end = start + size(item)
+        parts[key] = settle(item, old[key], results[start:end], changed[start:end])
+        start = end
+    return make(before, parts)
+
+
 def flatten(value: Any) -> tuple[Values, Structure]:
     """The leaves of a value and the structure that rebuilds it: `structure.build(iter(leaves))`."""
     structure = structure_of(value)

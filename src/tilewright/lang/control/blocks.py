@@ -82,7 +82,7 @@ def finish_for(
         with inside(block):
             build.emit("scf.yield", (), yielded)
         return list(op.results)
-    attributes = {named.name: named.attr for named in op.attributes}
+    attributes = {name: op.attributes[name] for name in op.attributes}
     final = new_for(bounds, [*_kept(initial, keep), *new_initial], attributes)
     body = final.regions[0].blocks[0]
     moved = _take_over(block, body, [True, *keep], [bounds[0], *initial], [*yielded, *new_yielded])

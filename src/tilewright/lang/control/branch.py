@@ -62,7 +62,7 @@ class Branch:
         self.dead = variables.places(dead)
         places = [*self.carried, *self.dead]
         self.before = [item.get() for item in places]
-        self.watch = watch.Watch(variables.roots(), {id(variables.cells[name]) for name in (*carried, *dead)})
+        self.watch = watch.Watch(variables, {id(variables.cells[name]) for name in (*carried, *dead)})
 
     def run(self, then: Arm, otherwise: Arm | None, result: Callable[[Any], None] | None = None) -> None:
         """Trace the arms, then give every place the value that it has after the branch."""

@@ -32,8 +32,12 @@ class Carried:
         return self.structure.values(self.before)
 
     def enter(self, values: Iterator[ir.Value]) -> None:
-        """Take the values at the start of a turn, or after the loop."""
+        """Take the values at the start of a turn."""
         self._put(self.structure.build(values))
+
+    def settle(self, results: Sequence[ir.Value], changed: Sequence[bool]) -> None:
+        """Take the values after the loop."""
+        self._put(leaves.settle(self.structure, self.before, results, changed))
 
     def leave(self) -> list[ir.Value]:
         """The values at the end of a turn."""
@@ -129,7 +133,7 @@ class LoopState:
         self.dead = variables.places(dead)
         places = [item for item in places if item not in self.born]
         places += _slots(variables, attributes, containers)
-        self.watch = watch.Watch(variables.roots(), {id(variables.cells[name]) for name in (*carried, *dead)})
+        self.watch = watch.Watch(variables, {id(variables.cells[name]) for name in (*carried, *dead)})
         self.carried: list[Carried] = [CarriedPlace(item) for item in places]
         held = {id(item.before) for item in self.carried}
         self.states = [
@@ -174,11 +178,12 @@ class LoopState:
         self._check_states()
         start = 0
         for item, count in zip(self.carried, self.counts, strict=True):
-            if any(changed[start : start + count]):
-                item.enter(iter(results[start : start + count]))
+            end = start + count
+            if any(changed[start:end]):
+                item.settle(results[start:end], changed[start:end])
             elif count or not isinstance(item, CarriedState):
                 item.restore()
-            start += count
+            start = end
         for place in self.dead:
             place.set(MISSING)
         for place in self.born:
@@ -210,7 +215,7 @@ class LoopState:
                 raise self._unseen(name)
         carried = {id(state.value) for state in self.states}
         for key, state in self.watch.save().items():
-            if key not in carried:
+            if key not in carried and self.watch.differs(key, self.entered[key], state):
                 self._check_state(key, state)
 
     def _check_state(self, key: int, state: watch.State) -> None:

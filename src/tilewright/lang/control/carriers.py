@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import CellType
 from typing import Any
 
+from tilewright.lang import leaves
 from tilewright.lang.control import watch
 from tilewright.lang.locations import REGION_PREFIX
 
@@ -77,7 +78,8 @@ Body = Callable[..., Any]
 class Variables:
     """The variables that the bodies of a construct share with their function."""
 
-    def __init__(self, *bodies: Body | None) -> None:
+    def __init__(self, host: tuple[str, ...], *bodies: Body | None) -> None:
+        self.host = host
         self.cells: dict[str, CellType] = {}
         self.globals: dict[str, Any] = {}
         self.global_names: set[str] = set()
@@ -91,19 +93,28 @@ class Variables:
         return [Variable(name, self.cells[name]) for name in names]
 
     def roots(self) -> list[tuple[str, Any]]:
-        """Named objects that the bodies can reach: what their variables hold, and global objects with state."""
+        """What the variables of the program hold, by name."""
+        return self._contents(name for name in self.cells if name not in self.host)
+
+    def host_roots(self) -> list[tuple[str, Any]]:
+        """What variables of Python code around the program hold, and global objects with state."""
+        found = self._contents(name for name in self.cells if name in self.host)
+        for name in self.global_names:
+            value = self.globals.get(name)
+            if value is not None and leaves.has_protocol(value):
+                found.append((name, value))
+        return found
+
+    def _contents(self, names: Iterable[str]) -> list[tuple[str, Any]]:
         found = []
-        for name, cell in self.cells.items():
+        for name in names:
             if name.startswith(REGION_PREFIX):
                 continue
+            cell = self.cells[name]
             try:
                 found.append((name, cell.cell_contents))
             except ValueError:
                 continue
-        for name in self.global_names:
-            value = self.globals.get(name)
-            if value is not None and watch.has_protocol(value):
-                found.append((name, value))
         return found
 
     def resolve(self, dotted: str) -> Any:

@@ -19,6 +19,7 @@ from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Float, Float32, Float64, Int32, Integer, Numeric, as_numeric, common_type
 
 Thunk = Callable[[None], Any]
+Names = tuple[str, ...]
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
     "is_": operator.is_, "is_not": operator.is_not,
@@ -35,36 +36,36 @@ def here() -> SourceLocation:
     return user_location() or SourceLocation("<unknown>", 0)
 
 
-def and_(simple: tuple[bool, ...], first: Any, *rest: Thunk) -> Any:
+def and_(host: Names, simple: tuple[bool, ...], first: Any, *rest: Thunk) -> Any:
     """`first and rest...`: Python's value while operands are constants, a Boolean from the first runtime one on."""
-    return _short_circuit(False, simple, first, rest)
+    return _short_circuit(host, False, simple, first, rest)
 
 
-def or_(simple: tuple[bool, ...], first: Any, *rest: Thunk) -> Any:
+def or_(host: Names, simple: tuple[bool, ...], first: Any, *rest: Thunk) -> Any:
     """`first or rest...`."""
-    return _short_circuit(True, simple, first, rest)
+    return _short_circuit(host, True, simple, first, rest)
 
 
-def _short_circuit(decisive: bool, simple: Sequence[bool], value: Any, rest: Sequence[Thunk]) -> Any:
+def _short_circuit(host: Names, decisive: bool, simple: Sequence[bool], value: Any, rest: Sequence[Thunk]) -> Any:
     for index, thunk in enumerate(rest):
         if is_dynamic(value):
-            return _dynamic(decisive, simple[index:], value, rest[index:])
+            return _dynamic(host, decisive, simple[index:], value, rest[index:])
         if builtins.bool(value) is decisive:
             return value
         value = thunk(None)
     return value
 
 
-def _dynamic(decisive: bool, simple: Sequence[bool], left: Any, rest: Sequence[Thunk]) -> Any:
+def _dynamic(host: Names, decisive: bool, simple: Sequence[bool], left: Any, rest: Sequence[Thunk]) -> Any:
     left = truth(left)
 
     def right() -> Any:
-        return _short_circuit(decisive, simple[1:], rest[0](None), rest[1:])
+        return _short_circuit(host, decisive, simple[1:], rest[0](None), rest[1:])
 
     if all(simple):
         return _combine(decisive, left, right())
     arms = (lambda: decisive, lambda: _as_boolean(right()))
-    return run_branch(left, *(arms if decisive else arms[::-1]), rest)
+    return run_branch(host, left, *(arms if decisive else arms[::-1]), rest)
 
 
 def _as_boolean(value: Any) -> Any:
@@ -77,10 +78,11 @@ def _combine(decisive: bool, left: Boolean, right: Any) -> Any:
     return left | truth(right) if decisive else left & truth(right)
 
 
-def run_branch(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any], thunks: Sequence[Any]) -> Any:
+def run_branch(
+    host: Names, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any], thunks: Sequence[Any]) -> Any:
     """The value of the arm that `condition` picks at run time."""
     results: list[Any] = []
-    branch = Branch(condition.ir_value(), Variables(*thunks), (), (), here())
+    branch = Branch(condition.ir_value(), Variables(host, *thunks), (), (), here())
     branch.run(then, otherwise, results.append)
     return results[0]
 
@@ -90,20 +92,20 @@ def not_(value: Any) -> Any:
     return ~truth(value) if is_dynamic(value) else not value
 
 
-def chain(simple: tuple[bool, ...], operators: tuple[str, ...], left: Any, right: Any, *rest: Thunk) -> Any:
+def chain(host: Names, simple: tuple[bool, ...], operators: tuple[str, ...], left: Any, right: Any, *rest: Thunk) -> Any:
     """`left op right op ...`: each operand is computed once, and only while the comparison may still be true."""
     result = compare(operators[0], left, right)
     if not rest:
         return result
 
     def following(_: None) -> Any:
-        return chain(simple[1:], operators[1:], right, rest[0](None), *rest[1:])
+        return chain(host, simple[1:], operators[1:], right, rest[0](None), *rest[1:])
 
     if not is_dynamic(result):
         return following(None) if result else result
     if all(simple[1:]):
         return _combine(False, truth(result), following(None))
-    return run_branch(truth(result), lambda: _as_boolean(following(None)), lambda: False, rest)
+    return run_branch(host, truth(result), lambda: _as_boolean(following(None)), lambda: False, rest)
 
 
 def compare(name: str, left: Any, right: Any) -> Any:
@@ -127,13 +129,13 @@ def contains_not(value: Any, container: Any) -> Any:
     return not_(contains(value, container))
 
 
-def ternary(test: Any, then: Thunk, otherwise: Thunk, cheap: bool) -> Any:
+def ternary(host: Names, test: Any, then: Thunk, otherwise: Thunk, cheap: bool) -> Any:
     """`then if test else otherwise`: only the arm taken runs; arms that can't be noticed become a selection."""
     if not is_dynamic(test):
         return then(None) if test else otherwise(None)
     condition = truth(test)
     if not cheap:
-        return run_branch(condition, lambda: then(None), lambda: otherwise(None), (then, otherwise))
+        return run_branch(host, condition, lambda: then(None), lambda: otherwise(None), (then, otherwise))
     return _select(condition, then(None), otherwise(None))
 
 

@@ -84,7 +84,18 @@ def _adapt_targets(state: LoopState, targets: Sequence[str], dtype: Any) -> None
 
 
 def _changed(values: Sequence[ir.Value], arguments: Sequence[ir.Value], initial: Sequence[ir.Value]) -> list[bool]:
-    return [value not in (argument, before) for value, argument, before in zip(values, arguments, initial, strict=True)]
+    """Which values differ from turn to turn: not handed through, and not the constant that they were before."""
+    return [
+        value not in (argument, before) and not _same_constant(value, before)
+        for value, argument, before in zip(values, arguments, initial, strict=True)
+    ]
+
+
+def _same_constant(a: ir.Value, b: ir.Value) -> bool:
+    first, second = a.owner, b.owner
+    if getattr(first, "name", "") != "arith.constant" or getattr(second, "name", "") != "arith.constant":
+        return False
+    return bool(first.attributes["value"] == second.attributes["value"])
 
 
 class _Born:

@@ -18,15 +18,20 @@ _HINTS = {
 
 
 class Region:
-    """One construct whose body is being run or traced. `runtime` is true for a region of the program."""
+    """One construct whose body is being run or traced.
 
-    __slots__ = ("file", "kind", "line", "parent", "runtime")
+    `runtime` is true for a region of the program. `around` is the region around it, or at the top of a function the
+    names of variables that belong to Python code outside the program (`host`).
+    """
 
-    def __init__(self, kind: str, runtime: bool, parent: Region | None, depth: int = 2) -> None:
+    __slots__ = ("file", "host", "kind", "line", "parent", "runtime")
+
+    def __init__(self, kind: str, runtime: bool, around: Region | tuple[str, ...], depth: int = 2) -> None:
         frame = sys._getframe(depth)
         self.kind = kind
         self.runtime = runtime
-        self.parent = parent
+        self.parent = around if isinstance(around, Region) else None
+        self.host: tuple[str, ...] = around.host if isinstance(around, Region) else around
         self.file = frame.f_code.co_filename
         self.line = frame.f_lineno
 

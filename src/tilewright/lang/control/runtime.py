@@ -41,6 +41,7 @@ __all__ = [
 
 Body = Callable[..., Exit | None]
 Names = tuple[str, ...]
+Around = Region | Names
 _TRACE_TURNS = 100_000  # of a `while` run by Python, before it is taken for endless
 
 
@@ -49,16 +50,16 @@ class ConstantConditionWarning(UserWarning):
 
 
 def if_(
-    parent: Region | None, test: Any, then: Body, otherwise: Body | None, carried: Names, dead: Names
+    around: Around, test: Any, then: Body, otherwise: Body | None, carried: Names, dead: Names
 ) -> Exit | None:
     """`if test: then() else: otherwise()`."""
     if not is_dynamic(test):
         if isinstance(test, Numeric):
             _warn_constant()
         chosen = then if test else otherwise
-        return None if chosen is None else chosen(Region("if", False, parent))
-    region = Region("if", True, parent)
-    branch = Branch(truth(test).ir_value(), Variables(then, otherwise), carried, dead, here())
+        return None if chosen is None else chosen(Region("if", False, around))
+    region = Region("if", True, around)
+    branch = Branch(truth(test).ir_value(), Variables(region.host, then, otherwise), carried, dead, here())
     branch.run(lambda: then(region), None if otherwise is None else lambda: otherwise(region))
     return None
 
@@ -76,7 +77,7 @@ def _warn_constant() -> None:
 
 
 def for_(
-    parent: Region | None,
+    around: Around,
     iterable: Any,
     body: Body,
     carried: Names,
@@ -87,11 +88,11 @@ def for_(
 ) -> Exit | None:
     """`for item in iterable: body(item)`; the result is the signal of an early way out."""
     if isinstance(iterable, Range) and active():
-        region = Region("for", True, parent)
-        state = LoopState("for", here(), Variables(body), carried, dead, attributes, containers)
+        region = Region("for", True, around)
+        state = LoopState("for", here(), Variables(region.host, body), carried, dead, attributes, containers)
         run_for(iterable, state, targets, lambda item: body(region, item))
         return None
-    region = Region("for", False, parent)
+    region = Region("for", False, around)
     for item in iterable:
         signal = body(region, item)
         if signal is not None and signal.kind != "continue":
@@ -100,7 +101,7 @@ def for_(
 
 
 def while_(
-    parent: Region | None,
+    around: Around,
     test: Callable[[Region], Any],
     body: Body,
     carried: Names,
@@ -109,11 +110,11 @@ def while_(
     containers: Names,
 ) -> Exit | None:
     """`while test(): body()`: run by Python while the test is a constant, traced from then on."""
-    region = Region("while", False, parent)
+    region = Region("while", False, around)
     tracing = active()
     turns = 0
     while True:
-        probe = _Probe(test, body, carried, dead) if tracing else None
+        probe = _Probe(region, test, body, carried, dead) if tracing else None
         condition = probe.run(region) if probe else test(region)
         if is_dynamic(condition):
             break
@@ -125,8 +126,8 @@ def while_(
         turns += 1
         if tracing and turns > _TRACE_TURNS:
             raise _endless()
-    region = Region("while", True, parent)
-    state = LoopState("while", here(), Variables(test, body), carried, dead, attributes, containers)
+    region = Region("while", True, around)
+    state = LoopState("while", here(), Variables(region.host, test, body), carried, dead, attributes, containers)
     run_while(state, lambda: truth(test(region)).ir_value(), lambda: body(region))
     return None
 
@@ -134,12 +135,14 @@ def while_(
 class _Probe:
     """Runs the test of a `while` to see whether it is a constant; if not, as if it had not been run."""
 
-    def __init__(self, test: Callable[[Region], Any], body: Body, carried: Names, dead: Names) -> None:
+    def __init__(
+        self, region: Region, test: Callable[[Region], Any], body: Body, carried: Names, dead: Names
+    ) -> None:
         self.test = test
-        variables = Variables(test, body)
+        variables = Variables(region.host, test, body)
         places = variables.places((*carried, *dead))
         self.before = [(place, place.get()) for place in places]
-        self.watch = watch.Watch(variables.roots(), {id(variables.cells[name]) for name in (*carried, *dead)})
+        self.watch = watch.Watch(variables, {id(variables.cells[name]) for name in (*carried, *dead)})
 
     def run(self, region: Region) -> Any:
         with blocks.scratch() as block:
@@ -163,18 +166,18 @@ def _endless() -> CompileError:
     )
 
 
-def with_(parent: Region | None, manager: Any, body: Body, carried: Names, dead: Names) -> Exit | None:
+def with_(around: Around, manager: Any, body: Body, carried: Names, dead: Names) -> Exit | None:
     """`with manager as value: body(value)`.
 
     A manager with `__tw_region__ = True` stands for a runtime `if`: `__tw_predicate__()` gives its condition.
     """
     if active() and getattr(type(manager), "__tw_region__", False):
-        region = Region("with", True, parent)
+        region = Region("with", True, around)
         predicate = truth(manager.__tw_predicate__()).ir_value()
-        branch = Branch(predicate, Variables(body), carried, dead, here())
+        branch = Branch(predicate, Variables(region.host, body), carried, dead, here())
         branch.run(lambda: body(region, manager), None)
         return None
-    region = Region("with", False, parent)
+    region = Region("with", False, around)
     signal = None
     with manager as value:
         signal = body(region, value)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from tilewright.lang.leaves import has_protocol, same
+from tilewright.lang.leaves import extract, has_protocol, same
 from tilewright.lang.numeric import Numeric
 
 Kind = Literal["skip", "object", "list", "dict", "tuple", "function", "method"]
@@ -146,11 +146,26 @@ def _children(kind: Kind, name: str, value: Any) -> list[tuple[str, Any]]:
     return [(f"{name}.{attribute}", item) for attribute, item in state_of(value).items()]
 
 
-class Watch:
-    """The state of all objects reachable from `roots`; `ignore` are ids of objects that others look after."""
+class Roots(Protocol):
+    """Where the walk starts."""
 
-    def __init__(self, roots: Iterable[tuple[str, Any]], ignore: set[int]) -> None:
-        self.objects = reachable(roots, ignore)
+    def roots(self) -> list[tuple[str, Any]]: ...
+
+    def host_roots(self) -> list[tuple[str, Any]]: ...
+
+
+class Watch:
+    """The state of all objects that a body can reach; `ignore` are ids of objects that others look after.
+
+    Python objects from outside the program (logs, caches) may change while it is traced, as long as no value of run
+    time gets into them.
+    """
+
+    def __init__(self, variables: Roots, ignore: set[int]) -> None:
+        self.objects = reachable(variables.roots(), ignore)
+        host = reachable(variables.host_roots(), ignore | self.objects.keys())
+        self.host = host.keys()
+        self.objects.update(host)
         self.before = self.save()
 
     def save(self) -> dict[int, State]:
@@ -162,11 +177,23 @@ class Watch:
 
     def changed(self, states: dict[int, State]) -> dict[int, State]:
         """Those of `states` that differ from the state before."""
-        return {key: state for key, state in states.items() if not _same_state(self.before[key], state)}
+        return {key: state for key, state in states.items() if self.differs(key, self.before[key], state)}
+
+    def differs(self, key: int, before: State, after: State) -> bool:
+        """True when an object changed in a way that the program must know."""
+        if _same_state(before, after):
+            return False
+        return key not in self.host or any(
+            extract(state[name]) for state in (before, after) for name in state if not _same_at(name, before, after)
+        )
 
     def mutable_protocol(self) -> list[tuple[str, Any]]:
         """Objects of the DynamicExpression protocol among those watched."""
         return [(name, value) for name, value in self.objects.values() if has_protocol(value)]
+
+
+def _same_at(name: Any, a: State, b: State) -> bool:
+    return name in a and name in b and same(a[name], b[name])
 
 
 def _same_state(a: State, b: State) -> bool:

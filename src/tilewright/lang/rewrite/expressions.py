@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang.rewrite import names
-from tilewright.lang.rewrite.syntax import at, call, load, thunk
+from tilewright.lang.rewrite.syntax import at, call, load, strings, thunk
 
 if TYPE_CHECKING:
     from tilewright.lang.rewrite.statements import FunctionRewriter
@@ -52,6 +52,9 @@ class ExpressionRewriter(ast.NodeTransformer):
             )
         return node
 
+    def host(self) -> ast.Constant:
+        return strings(sorted(self.owner.host))
+
     def place(self, node: ast.expr) -> SourceLocation:
         last = node.end_col_offset or 0
         return SourceLocation(self.owner.file, node.lineno, node.col_offset, last, self.owner.name)
@@ -64,7 +67,7 @@ class ExpressionRewriter(ast.NodeTransformer):
             node.test = at(call("static_test", node.test, ast.Constant("a conditional expression")), node.test)
             return node
         arms = (thunk(node.body), thunk(node.orelse))
-        return at(call("ternary", node.test, *arms, ast.Constant(cheap)), node)
+        return at(call("ternary", self.host(), node.test, *arms, ast.Constant(cheap)), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         first, *rest = node.values
@@ -74,7 +77,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.generic_visit(node)
         first, *rest = node.values
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return at(call(name, ast.Constant(simple), first, *(thunk(value) for value in rest)), node)
+        return at(call(name, self.host(), ast.Constant(simple), first, *(thunk(value) for value in rest)), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
@@ -90,7 +93,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         operators = tuple(_COMPARISONS[type(op)] for op in node.ops)
         first, *rest = node.comparators
         tail = (thunk(item) for item in rest)
-        return at(call("chain", ast.Constant(simple), ast.Constant(operators), node.left, first, *tail), node)
+        return at(call("chain", self.host(), ast.Constant(simple), ast.Constant(operators), node.left, first, *tail), node)
 
     def _single(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
@@ -134,4 +137,5 @@ class ExpressionRewriter(ast.NodeTransformer):
 
 def _must_stay(*operands: ast.expr) -> bool:
     """True when an operand binds names or suspends, and so can't move into a function of its own."""
-    return names.suspends(operands) or any(isinstance(n, ast.NamedExpr) for n in names.own_nodes(operands))
+    found = names.summary_of(operands)
+    return found.suspends or found.walrus

@@ -41,13 +41,10 @@ class Liveness:
 def analyse(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Liveness:
     """Liveness at every construct of `function`, nested functions apart."""
     result = Liveness()
-    always = names.captured(function.body)
-    used = names.reads(function.body)
-    for node in names.own_nodes(function.body):
-        if isinstance(node, ast.Nonlocal):
-            always |= set(node.names)
-    if used & _INTROSPECTION:
-        always |= names.bound(function.body) | {arg.arg for arg in names.arguments(function.args)}
+    whole = names.summary_of(function.body)
+    always = whole.captured | whole.nonlocals
+    if whole.reads & _INTROSPECTION:
+        always |= whole.bound | {arg.arg for arg in names.arguments(function.args)}
     flow = _Flow(always=frozenset(always))
     _block(function.body, flow.always, flow, result)
     return result
@@ -60,7 +57,7 @@ def _block(statements: Sequence[ast.stmt], live: Names, flow: _Flow, result: Liv
 
 
 def _uses(*nodes: ast.AST | None) -> Names:
-    return frozenset(names.reads(node for node in nodes if node is not None))
+    return NONE.union(*(names.summary(node).reads for node in nodes if node is not None))
 
 
 def _statement(node: ast.stmt, live: Names, flow: _Flow, result: Liveness) -> Names:
@@ -103,14 +100,14 @@ def _kills(node: ast.stmt) -> Names:
         case ast.AnnAssign(target=target, value=ast.expr()):
             return _target(target)
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom():
-            return frozenset(names.binds(node))
+            return frozenset(names.summary(node).bound)
         case ast.Delete(targets=targets):
             return frozenset().union(*(_target(target) for target in targets))
     return NONE
 
 
 def _target(node: ast.expr) -> Names:
-    return frozenset(names.bound([node]))
+    return frozenset(names.summary(node).bound)
 
 
 def _updated(node: ast.stmt) -> Names:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
-Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
-SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+SCOPES = (*FUNCTIONS, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def arguments(args: ast.arguments) -> Iterator[ast.arg]:
@@ -30,88 +31,152 @@ def parameters(names: Iterable[str]) -> ast.arguments:
     )
 
 
-def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes that belong to the same function: nested functions and classes are yielded but not entered.
+@dataclass
+class Summary:
+    """What one piece of a function does with names; nested functions count by what they capture.
 
-    Their decorators, defaults and bases are evaluated here, so these are entered.
+    `bound` are names assigned or deleted, `reads` names read (a comprehension's own variables may be among them),
+    `captured` names that nested functions read at any later time, `attributes` and `containers` the dotted names of
+    attributes (`a.b` of `a.b = v`) and of containers (`a` of `a[i] = v`) that it assigns. `leaves_loop` says that a
+    `break` or `continue` of it belongs to a loop around it.
     """
+
+    bound: set[str] = field(default_factory=set)
+    reads: set[str] = field(default_factory=set)
+    captured: set[str] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
+    containers: set[str] = field(default_factory=set)
+    nonlocals: set[str] = field(default_factory=set)
+    global_: ast.Global | None = None
+    returns: bool = False
+    leaves_loop: bool = False
+    suspends: bool = False
+    walrus: bool = False
+
+    def add(self, other: Summary) -> None:
+        self.bound |= other.bound
+        self.reads |= other.reads
+        self.captured |= other.captured
+        self.attributes |= other.attributes
+        self.containers |= other.containers
+        self.nonlocals |= other.nonlocals
+        self.global_ = self.global_ or other.global_
+        self.returns |= other.returns
+        self.leaves_loop |= other.leaves_loop
+        self.suspends |= other.suspends
+        self.walrus |= other.walrus
+
+
+def summary(node: ast.AST) -> Summary:
+    """The summary of a node, computed once: ask before the node is rewritten."""
+    found: Summary | None = getattr(node, "_tilewright_summary", None)
+    if found is None:
+        found = Summary()
+        _collect(node, found)
+        node._tilewright_summary = found  # type: ignore[attr-defined]
+    return found
+
+
+def summary_of(nodes: Iterable[ast.AST]) -> Summary:
+    """The summary of several nodes together."""
+    found = Summary()
     for node in nodes:
-        yield node
-        if isinstance(node, SCOPES):
-            yield from own_nodes(_evaluated_outside(node))
-        else:
-            yield from own_nodes(ast.iter_child_nodes(node))
+        found.add(summary(node))
+    return found
 
 
-def _evaluated_outside(node: Scope) -> list[ast.expr]:
+def _collect(node: ast.AST, into: Summary) -> None:
+    if isinstance(node, ast.Name):
+        (into.reads if isinstance(node.ctx, ast.Load) else into.bound).add(node.id)
+        into.bound.discard("_")
+        return
+    if isinstance(node, ast.Constant):
+        return
+    if isinstance(node, SCOPES):
+        _collect_scope(node, into)
+    elif isinstance(node, _COMPREHENSIONS):
+        _collect_comprehension(node, into)
+    else:
+        _collect_plain(node, into)
+
+
+def _collect_plain(node: ast.AST, into: Summary) -> None:
+    _note(node, into)
+    is_loop = isinstance(node, _LOOPS)
+    for name in node._fields:
+        value = getattr(node, name, None)
+        for child in value if isinstance(value, list) else (value,):
+            if isinstance(child, ast.stmt):
+                inner = summary(child)
+                exits = into.leaves_loop or (inner.leaves_loop and not (is_loop and name == "body"))
+                into.add(inner)
+                into.leaves_loop = exits
+            elif isinstance(child, ast.AST):
+                _collect(child, into)
+
+
+def _note(node: ast.AST, into: Summary) -> None:
+    """What this node alone adds."""
+    match node:
+        case ast.Attribute(ctx=ast.Store()):
+            into.attributes |= {name for name in (dotted(node),) if name}
+        case ast.Subscript(ctx=ast.Store()):
+            into.containers |= {name for name in (dotted(node.value),) if name}
+        case ast.NamedExpr():
+            into.walrus = True
+        case ast.Return():
+            into.returns = True
+        case ast.Break() | ast.Continue():
+            into.leaves_loop = True
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            into.bound |= {(alias.asname or alias.name).split(".")[0] for alias in aliases}
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            into.bound.add(name)
+        case ast.MatchMapping(rest=str(name)):
+            into.bound.add(name)
+        case ast.Nonlocal(names=names):
+            into.nonlocals |= set(names)
+        case ast.Global():
+            into.global_ = into.global_ or node
+        case ast.Yield() | ast.YieldFrom() | ast.Await():
+            into.suspends = True
+
+
+def _collect_scope(node: ast.AST, into: Summary) -> None:
+    """A nested function or class: it binds its name; decorators, defaults and bases are evaluated outside it."""
+    if not isinstance(node, ast.Lambda):
+        into.bound.add(node.name)  # type: ignore[attr-defined]
+    outside: list[ast.AST] = list(getattr(node, "decorator_list", []))
     if isinstance(node, ast.ClassDef):
-        return [*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)]
-    defaults = [*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)]
-    return defaults if isinstance(node, ast.Lambda) else [*node.decorator_list, *defaults]
+        outside += [*node.bases, *(keyword.value for keyword in node.keywords)]
+    else:
+        defaults = node.args  # type: ignore[attr-defined]
+        outside += [*defaults.defaults, *(default for default in defaults.kw_defaults if default is not None)]
+    for expression in outside:
+        _collect(expression, into)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            into.captured.add(inner.id)
+        elif isinstance(inner, ast.Nonlocal):
+            into.captured |= set(inner.names)
+
+
+def _collect_comprehension(node: ast.AST, into: Summary) -> None:
+    """A comprehension's variables are its own; what `:=` binds is the function's."""
+    inner = Summary()
+    _collect_plain(node, inner)
+    inner.bound = {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr) and isinstance(n.target, ast.Name)}
+    into.add(inner)
 
 
 def bound(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that these statements bind or delete in their function."""
-    found: set[str] = set()
-    for node in _without_comprehension_targets(nodes):
-        found |= binds(node)
-    found.discard("_")
-    return found
-
-
-def _without_comprehension_targets(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    for node in nodes:
-        if isinstance(node, COMPREHENSIONS):
-            yield from (found for found in own_nodes([node]) if isinstance(found, ast.NamedExpr))
-            continue
-        yield node
-        children = _evaluated_outside(node) if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
-        yield from _without_comprehension_targets(children)
-
-
-def binds(node: ast.AST) -> set[str]:
-    """The names that this node alone binds or deletes."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-            return {name}
-        case ast.NamedExpr(target=ast.Name(id=name)):
-            return {name}
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return {name}
-        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-            return {(alias.asname or alias.name).split(".")[0] for alias in aliases}
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            return {name}
-        case ast.MatchMapping(rest=str(name)):
-            return {name}
-    return set()
+    """The names that these nodes bind or delete in their function."""
+    return summary_of(nodes).bound
 
 
 def reads(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names read by these nodes in their own function; a comprehension's own variables may be among them."""
-    return {node.id for node in own_nodes(nodes) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-
-
-def captured(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that nested functions and classes read; these may run at any later time."""
-    found: set[str] = set()
-    for node in own_nodes(nodes):
-        if isinstance(node, SCOPES):
-            found |= {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-            found |= {name for inner in ast.walk(node) if isinstance(inner, ast.Nonlocal) for name in inner.names}
-    return found
-
-
-def places(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
-    """Attributes (`a.b.c`) and containers (`a.b` of `a.b[i]`) that these statements assign, by dotted name."""
-    attributes: set[str] = set()
-    containers: set[str] = set()
-    for node in own_nodes(nodes):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            attributes.add(dotted(node) or "")
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            containers.add(dotted(node.value) or "")
-    return attributes - {""}, containers - {""}
+    """The names that these nodes read."""
+    return summary_of(nodes).reads
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -122,29 +187,6 @@ def dotted(node: ast.expr) -> str | None:
         base = dotted(node.value)
         return None if base is None else f"{base}.{node.attr}"
     return None
-
-
-def has_return(nodes: Iterable[ast.AST]) -> bool:
-    """True when a `return` of this function is among the statements."""
-    return any(isinstance(node, ast.Return) for node in own_nodes(nodes))
-
-
-def has_loop_exit(nodes: Iterable[ast.AST]) -> bool:
-    """True when a `break` or `continue` leaves these statements for a loop around them."""
-    for node in nodes:
-        if isinstance(node, ast.Break | ast.Continue):
-            return True
-        if isinstance(node, SCOPES):
-            continue
-        inner = node.orelse if isinstance(node, LOOPS) else list(ast.iter_child_nodes(node))
-        if has_loop_exit(inner):
-            return True
-    return False
-
-
-def suspends(nodes: Iterable[ast.AST]) -> bool:
-    """True when these nodes contain `yield` or `await` of this function."""
-    return any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in own_nodes(nodes))
 
 
 def mangle(tree: ast.FunctionDef, class_name: str | None) -> ast.FunctionDef:

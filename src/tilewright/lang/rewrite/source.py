@@ -11,8 +11,9 @@ from types import CodeType, FunctionType
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
-from tilewright.lang.rewrite import names
+from tilewright.lang.rewrite import names, syntax
 
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _FUTURE_FLAGS = 0
@@ -42,6 +43,7 @@ class Definition:
 class _Parsed:
     lines: list[str]
     definitions: dict[tuple[str, int], list[Definition]]
+    imported: tuple[str, ...]  # names that the module imports: calls of their attributes compile differently
 
 
 _parsed: dict[str, _Parsed] = {}
@@ -54,7 +56,7 @@ def capture(fn: FunctionType) -> Source:
     return Source(file, linecache.getlines(file, fn.__globals__))
 
 
-def find(fn: FunctionType, source: Source) -> tuple[ast.FunctionDef, Definition]:
+def find(fn: FunctionType, source: Source) -> ast.FunctionDef:
     """A fresh tree of the definition of `fn`, without decorators, defaults and annotations.
 
     Raises CompileError where the source is missing or is not what was imported.
@@ -66,10 +68,11 @@ def find(fn: FunctionType, source: Source) -> tuple[ast.FunctionDef, Definition]
             values={"file": source.file},
             hint="put the function into a file or notebook cell, or compile it with preprocess=False",
         )
-    for definition in _definitions(source, code):
+    parsed = _parsed_file(source)
+    for definition in _definitions(source, parsed, code):
         tree = names.mangle(_isolated(source, definition), definition.class_name)
-        if _same(code, compile_inner(tree, code, ())):
-            return tree, definition
+        if _same(code, compile_inner(tree, code, (), parsed.imported)):
+            return tree
     raise CompileError(
         f"the source of `{fn.__name__}` is not the one that was imported",
         location=SourceLocation(source.file, code.co_firstlineno),
@@ -78,10 +81,16 @@ def find(fn: FunctionType, source: Source) -> tuple[ast.FunctionDef, Definition]
     )
 
 
-def _definitions(source: Source, code: CodeType) -> list[Definition]:
+def _parsed_file(source: Source) -> _Parsed:
     parsed = _parsed.get(source.file)
     if parsed is None or (parsed.lines is not source.lines and parsed.lines != source.lines):
         parsed = _parsed[source.file] = _parse(source)
+    return parsed
+
+
+def _definitions(source: Source, parsed: _Parsed, code: CodeType) -> list[Definition]:
+    if code.co_name == "<lambda>":
+        return _lambdas(source, code.co_firstlineno)
     return parsed.definitions.get((code.co_name, code.co_firstlineno), [])
 
 
@@ -97,18 +106,38 @@ def _parse(source: Source) -> _Parsed:
         ) from error
     definitions: dict[tuple[str, int], list[Definition]] = {}
     for definition in _walk(tree, None):
-        name = getattr(definition.node, "name", "<lambda>")
-        definitions.setdefault((name, definition.first), []).append(definition)
-    return _Parsed(source.lines, definitions)
+        definitions.setdefault((definition.node.name, definition.first), []).append(definition)  # type: ignore
+    return _Parsed(source.lines, definitions, tuple(sorted(_imports(tree))))
+
+
+def _imports(node: ast.AST) -> Iterator[str]:
+    for name in _BLOCKS:
+        for child in getattr(node, name, ()):
+            if isinstance(child, ast.Import | ast.ImportFrom):
+                yield from names.summary(child).bound - {"*"}
+            elif not isinstance(child, names.SCOPES):
+                yield from _imports(child)
 
 
 def _walk(node: ast.AST, class_name: str | None) -> Iterator[Definition]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            decorators = getattr(child, "decorator_list", [])
-            first = min([child.lineno, *(decorator.lineno for decorator in decorators)])
-            yield Definition(child, first, child.end_lineno or child.lineno, class_name)
-        yield from _walk(child, child.name if isinstance(child, ast.ClassDef) else class_name)
+    """The functions among the statements inside `node`."""
+    for name in _BLOCKS:
+        for child in getattr(node, name, ()):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield _definition(child, class_name)
+            yield from _walk(child, child.name if isinstance(child, ast.ClassDef) else class_name)
+
+
+def _definition(node: Function, class_name: str | None) -> Definition:
+    first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+    return Definition(node, first, node.end_lineno or node.lineno, class_name)
+
+
+def _lambdas(source: Source, line: int) -> list[Definition]:
+    tree = ast.parse("".join(source.lines), source.file)
+    return [
+        _definition(node, None) for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == line
+    ]
 
 
 def _isolated(source: Source, definition: Definition) -> ast.FunctionDef:
@@ -154,7 +183,9 @@ def _strip_arguments(arguments: ast.arguments) -> None:
         argument.annotation = None
 
 
-def compile_inner(tree: ast.FunctionDef, like: CodeType, extra: tuple[str, ...]) -> CodeType:
+def compile_inner(
+    tree: ast.FunctionDef, like: CodeType, extra: tuple[str, ...], imported: tuple[str, ...] = ()
+) -> CodeType:
     """The code object of function `tree`, its free names being those of `like` and `extra`."""
     outer = ast.FunctionDef(
         name="__tilewright_outer__",
@@ -163,9 +194,12 @@ def compile_inner(tree: ast.FunctionDef, like: CodeType, extra: tuple[str, ...])
         decorator_list=[],
         returns=None,
     )
-    ast.fix_missing_locations(ast.copy_location(outer, tree))
+    syntax.at(outer, tree)
     flags = like.co_flags & _FUTURE_FLAGS
-    module = compile(ast.Module([outer], []), like.co_filename, "exec", flags=flags, dont_inherit=True)
+    imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported]
+    for statement in imports:
+        ast.fix_missing_locations(ast.copy_location(statement, tree))
+    module = compile(ast.Module([*imports, outer], []), like.co_filename, "exec", flags=flags, dont_inherit=True)
     outer_code = next(const for const in module.co_consts if isinstance(const, CodeType))
     return next(const for const in outer_code.co_consts if isinstance(const, CodeType))
 

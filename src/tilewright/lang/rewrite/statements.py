@@ -33,10 +33,12 @@ from tilewright.lang.rewrite.syntax import (
 class FunctionRewriter:
     """Rewrites one function; nested functions get rewriters of their own."""
 
-    def __init__(self, file: str, name: str, first_parameter: str = "") -> None:
+    def __init__(self, file: str, name: str, first_parameter: str = "", host: frozenset[str] = frozenset()) -> None:
         self.file = file
         self.name = name
         self.first_parameter = first_parameter
+        self.host = host  # variables of Python code around the program
+        self.inner_host = host
         self.count = 0
         self.depth = 0  # of bodies around the statement being rewritten
         self.shared: set[str] = set()  # variables that bodies assign
@@ -46,15 +48,18 @@ class FunctionRewriter:
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """Rewrite `node` in place."""
-        self._check(node)
-        if names.suspends(node.body):
+        whole = names.summary_of(node.body)
+        self._check(whole)
+        if whole.suspends:
             node.body = [self.expressions.visit(statement) for statement in node.body]
             return node
         self.liveness = liveness.analyse(node)
-        body = self._hoist_nonlocals(node.body)
+        parameters = {argument.arg for argument in names.arguments(node.args)}
+        self.inner_host = self.host - (whole.bound - whole.nonlocals) - parameters
+        self.declared = whole.nonlocals
+        body = list(node.body)
         docstring = [body.pop(0)] if ast.get_docstring(node, clean=False) is not None else []
         rewritten = self.block(body)
-        parameters = {argument.arg for argument in names.arguments(node.args)}
         local = self.shared - parameters - self.declared
         head = [at(never_run(local), node)] if local else []
         declared = [at(ast.Nonlocal(sorted(self.declared)), node)] if self.declared else []
@@ -64,25 +69,19 @@ class FunctionRewriter:
     def nested(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """Rewrite a function inside this one."""
         first = next(iter((*node.args.posonlyargs, *node.args.args)), None)
-        return FunctionRewriter(self.file, node.name, first.arg if first else "").function(node)
+        return FunctionRewriter(self.file, node.name, first.arg if first else "", self.inner_host).function(node)
 
     def nested_lambda(self) -> FunctionRewriter:
-        return FunctionRewriter(self.file, "<lambda>")
+        return FunctionRewriter(self.file, "<lambda>", host=self.inner_host)
 
-    def _check(self, node: ast.FunctionDef) -> None:
-        for inner in names.own_nodes(node.body):
-            if isinstance(inner, ast.Global):
-                raise CompileError(
-                    f"`global {', '.join(inner.names)}` in a compiled function",
-                    location=SourceLocation(self.file, inner.lineno, inner.col_offset, 0, self.name),
-                    hint="return the value, or pass it as an argument",
-                )
-
-    def _hoist_nonlocals(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        for inner in names.own_nodes(body):
-            if isinstance(inner, ast.Nonlocal):
-                self.declared |= set(inner.names)
-        return body
+    def _check(self, whole: names.Summary) -> None:
+        if whole.global_ is not None:
+            node = whole.global_
+            raise CompileError(
+                f"`global {', '.join(node.names)}` in a compiled function",
+                location=SourceLocation(self.file, node.lineno, node.col_offset, node.end_col_offset or 0, self.name),
+                hint="return the value, or pass it as an argument",
+            )
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """The rewritten statements."""
@@ -166,7 +165,8 @@ class FunctionRewriter:
         return at(body_function(name, parameters, assigned, body), place), load(name)
 
     def _region(self) -> ast.expr:
-        return load(REGION) if self.depth else ast.Constant(None)
+        """The region around, or at the top of a function the names of host variables."""
+        return load(REGION) if self.depth else strings(sorted(self.host))
 
     def _carried(self, node: ast.stmt, parts: Iterable[ast.AST]) -> tuple[ast.expr, ast.expr]:
         """The variables that the construct hands on, and those it assigns that nobody reads again."""
@@ -175,8 +175,8 @@ class FunctionRewriter:
 
     def _changed(self, parts: Iterable[ast.AST]) -> tuple[ast.expr, ast.expr]:
         """Attributes and containers that the construct assigns, by dotted name."""
-        attributes, containers = names.places(parts)
-        return strings(sorted(attributes)), strings(sorted(containers))
+        found = names.summary_of(parts)
+        return strings(sorted(found.attributes)), strings(sorted(found.containers))
 
     def _finish(self, functions: list[ast.stmt], run: ast.Call, place: ast.AST, exits: bool) -> list[ast.stmt]:
         """`functions`, then the call that runs the construct; its signal is handed on where there can be one."""
@@ -202,11 +202,12 @@ class FunctionRewriter:
         return self._finish(functions, run, node.test, exits)
 
     def _exits(self, statements: list[ast.stmt]) -> bool:
-        return names.has_return(statements) or names.has_loop_exit(statements)
+        found = names.summary_of(statements)
+        return found.returns or found.leaves_loop
 
     def _while(self, node: ast.While) -> list[ast.stmt]:
         carried = self._carried(node, [node.test, *node.body])
-        exits = names.has_return(node.body)
+        exits = names.summary_of(node.body).returns
         test = at(ast.Return(node.test), node.test)
         changed = self._changed([node.test, *node.body])
         test_function, test_name = self._test(node, test)
@@ -226,7 +227,7 @@ class FunctionRewriter:
         carried = self._carried(node, [node.target, *node.body])
         target = strings(sorted(names.bound([node.target])))
         changed = self._changed([node.target, *node.body])
-        exits = names.has_return(node.body)
+        exits = names.summary_of(node.body).returns
         iterable = self._iterable(node.iter)
         first = at(ast.Assign([node.target], load(ITEM)), node.target)
         body, body_name = self._body("for", node, [first, *node.body], (ITEM,))

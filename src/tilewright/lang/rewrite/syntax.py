@@ -60,5 +60,18 @@ def never_run(assigned: Iterable[str]) -> ast.stmt:
 
 
 def at(node: NodeT, place: ast.AST) -> NodeT:
-    """`node` and the new nodes in it at the position of `place`."""
-    return ast.fix_missing_locations(ast.copy_location(node, place))
+    """`node` and the new nodes in it at the position of `place`; what has a position keeps it."""
+    ast.copy_location(node, place)
+    _locate_children(node, node)
+    return node
+
+
+def _locate_children(node: ast.AST, place: ast.AST) -> None:
+    for name in node._fields:
+        value = getattr(node, name, None)
+        for child in value if isinstance(value, list) else (value,):
+            if not isinstance(child, ast.AST) or hasattr(child, "lineno"):
+                continue
+            if "lineno" in child._attributes:
+                ast.copy_location(child, place)
+            _locate_children(child, place)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.base.errors import CompileError
-from tilewright.hw.features import supports
+from tilewright.hw.features import require, supports
 from tilewright.ir import build, mlir, types
 from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, number_of, text_of
 from tilewright.passes.rules.values import combiner
@@ -46,6 +46,8 @@ def special_register(name: str) -> str:
 @rules.lowers("index")
 def _index(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     name = text_of(op, "name")
+    if "cluster" in name:
+        use("cluster", name, context)
     if name == "dynamic_smem_size":
         return [_asm("mov.u32 $0, %dynamic_smem_size;", op.results[0].type)]
     return [build.value(special_register(name), op.results[0].type)]
@@ -99,7 +101,7 @@ _FENCE_ORDER = {"acq_rel": 6, "seq_cst": 7}
 def _fence(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     scope, order = text_of(op, "scope"), text_of(op, "order")
     if scope == "cluster":
-        _require("cluster", "fence with cluster scope", context)
+        use("fence.cluster", "fence.acq_rel.cluster", context)
         build.emit("llvm.inline_asm", (), (), _volatile_asm("fence.acq_rel.cluster;", "~{memory}"))
         return []
     attributes = {"ordering": build.i64(_FENCE_ORDER[order])}
@@ -118,10 +120,10 @@ def _volatile_asm(text: str, constraints: str) -> dict[str, ir.Attribute]:
     }
 
 
-def _require(feature: str, what: str, context: LoweringContext) -> None:
-    arch = context.facts["arch"]
-    if not supports(feature, arch):
-        raise CompileError(f"{what} does not exist on {arch}", hint="compile for a newer chip")
+def use(feature: str, operation: str, context: LoweringContext) -> None:
+    """Note that the kernel uses a feature of the chip; refuse it where the chip lacks it."""
+    require(feature, context.facts["arch"], operation=operation)
+    context.facts["features"].add(feature)
 
 
 @rules.lowers("shuffle")
@@ -194,12 +196,6 @@ def _warp_reduce(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
         value = combine(value, shuffle("bfly", value, lane, mask, 31))
         step //= 2
     return [value]
-
-
-@rules.lowers("print")
-def _print(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
-    build.emit("gpu.printf", (), list(op.operands), {"format": build.string(text_of(op, "format"))})
-    return []
 
 
 @rules.lowers("assert")

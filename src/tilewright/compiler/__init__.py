@@ -1,0 +1,1 @@
+"""Compiling and running: decorators, arguments, the stage loop, executors."""

@@ -1,0 +1,226 @@
+"""Arguments of jit functions: what each becomes in the signature, and what the traced function sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.base.errors import ArgumentError, CompileError
+from tilewright.base.signature import Dim, Leaf, Param, PointerParam, ScalarParam, Signature, StreamParam, TensorParam, TupleParam
+from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
+from tilewright.ir import types
+from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
+from tilewright.lang.parameters import annotations, bind, expects, is_constexpr
+from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import Layout
+
+ENV_STREAM = "__stream"
+_INT32_MAX = (1 << 31) - 1
+
+
+class Stream:
+    """A CUDA stream in traced code: one machine value, a handle."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return [self.value]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Stream:
+        return Stream(values[0])
+
+
+class FakeStream:
+    """A stream to compile for. With `env` it is no argument: the framework's current stream is taken at each call."""
+
+    def __init__(self, env: bool = False) -> None:
+        self.env = env
+
+
+class RuntimePointer:
+    """An address of the host: `make_ptr(dtype, address, space, assumed_align=)`."""
+
+    def __init__(self, dtype: type[Numeric], address: int, space: AddressSpace, align: int) -> None:
+        self.dtype, self.address, self.memspace, self.alignment = dtype, address, space, align
+
+
+def make_fake_stream(*, use_tvm_ffi_env_stream: bool = False) -> FakeStream:
+    """A stream to compile for; with `use_tvm_ffi_env_stream` it is no argument of the compiled function."""
+    return FakeStream(use_tvm_ffi_env_stream)
+
+
+def make_ptr(
+    dtype: type[Numeric],
+    value: int,
+    mem_space: AddressSpace = AddressSpace.generic,
+    *,
+    assumed_align: int | None = None,
+) -> RuntimePointer:
+    """An address of the host or device, as an argument."""
+    natural = max(dtype.width // 8, 1)
+    align = assumed_align or natural
+    if value % align:
+        raise ArgumentError(f"address {value:#x} is not a multiple of {align}", hint="give the alignment that it has")
+    return RuntimePointer(dtype, int(value), mem_space, align)
+
+
+@dataclass(frozen=True)
+class BoundCall:
+    """The arguments of one call, sorted: `runtime` become parameters, `constants` are baked in."""
+
+    runtime: dict[str, Any]
+    constants: dict[str, Any]
+    signature: Signature
+
+    def passed(self) -> list[Any]:
+        """The values to pass to the compiled function, in the order of the signature."""
+        return [value for name, value in self.runtime.items() if not _is_env_stream(value)]
+
+
+def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BoundCall:
+    """Sort the arguments of a call of a jit function."""
+    kinds = annotations(function)
+    runtime: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
+    params: list[Param] = []
+    for position, (parameter, value) in enumerate(bind(function, args, kwargs).items()):
+        annotation = kinds.get(parameter)
+        param = None if is_constexpr(annotation) else param_of(parameter, value, annotation, position)
+        if param is None:
+            constants[parameter] = value
+        else:
+            runtime[parameter] = value
+            params.append(param)
+    params.append(StreamParam(ENV_STREAM, env=True))
+    return BoundCall(runtime, constants, Signature(name, tuple(params)))
+
+
+def param_of(name: str, value: Any, annotation: Any, position: int) -> Param | None:
+    """The parameter that `value` becomes; None for a compile-time constant."""
+    if isinstance(value, (RuntimeTensor, FakeTensor)):
+        return value.param(name)
+    if isinstance(annotation, type) and issubclass(annotation, Numeric):
+        if not is_number(value):
+            raise expects(position, name, annotation, value)
+        return ScalarParam(name, annotation.facts.name)
+    if isinstance(annotation, type) and issubclass(annotation, Tensor) and not is_tensor(value):
+        raise expects(position, name, annotation, value)
+    if is_number(value):
+        return ScalarParam(name, type(as_numeric(value)).facts.name)
+    if is_stream(value):
+        return StreamParam(name, env=_is_env_stream(value))
+    if isinstance(value, RuntimePointer):
+        return PointerParam(name, value.dtype.facts.name, value.alignment, str(value.memspace))  # type: ignore[arg-type]
+    if is_tensor(value):
+        return implicit_param(value, name)
+    if isinstance(value, (tuple, list)) and value:
+        return _tuple_param(name, value, position)
+    return None
+
+
+def _tuple_param(name: str, value: Any, position: int) -> TupleParam | None:
+    items = [param_of(f"{name}[{number}]", item, None, position) for number, item in enumerate(value)]
+    found = [item for item in items if item is not None]
+    if not found:
+        return None
+    if len(found) != len(items):
+        raise CompileError(
+            f"argument #{position + 1} ({name}) mixes runtime values with compile-time constants",
+            hint="pass them as separate arguments, or mark the parameter Constexpr",
+        )
+    return TupleParam(name, tuple(found))
+
+
+def is_tensor(value: Any) -> bool:
+    """True for tensors of any framework."""
+    return hasattr(value, "__dlpack__") or isinstance(value, (RuntimeTensor, FakeTensor))
+
+
+def is_stream(value: Any) -> bool:
+    """True for CUDA streams of the driver bindings, of frameworks, and fake ones."""
+    return isinstance(value, FakeStream) or type(value).__name__ in ("CUstream", "cudaStream_t", "Stream", "ExternalStream")
+
+
+def _is_env_stream(value: Any) -> bool:
+    return isinstance(value, FakeStream) and value.env
+
+
+def stream_handle(value: Any) -> int:
+    """The handle of a stream object."""
+    for attribute in ("cuda_stream", "ptr"):
+        if hasattr(value, attribute):
+            return int(getattr(value, attribute))
+    return int(value)
+
+
+def traced(call: BoundCall, block_arguments: list[Any]) -> dict[str, Any]:
+    """The arguments as the traced function sees them, built from the leaves of the host function."""
+    source = iter(block_arguments)
+    seen: dict[str, Any] = {}
+    for param in call.signature.params:
+        value = _traced_param(param, source, call.runtime.get(param.name))
+        if param.name != ENV_STREAM:
+            seen[param.name] = value
+    return seen | call.constants
+
+
+def leaf_type(param: Param, leaf: Leaf) -> Any:
+    """The MLIR type of a leaf in stage `cute`."""
+    if isinstance(param, TupleParam):
+        item = next(item for item in param.items if any(known == leaf for known in item.leaves()))
+        return leaf_type(item, leaf)
+    if isinstance(param, (TensorParam, PointerParam)) and leaf.role == "data":
+        return types.ptr(param.dtype, param.space, param.align)
+    if leaf.role == "stream":
+        return types.parse("!llvm.ptr")
+    if isinstance(param, ScalarParam):
+        return types.element(param.dtype)
+    return types.parse(leaf.type)
+
+
+def _traced_param(param: Param, source: Iterator[Any], value: Any) -> Any:
+    if isinstance(param, TensorParam):
+        return _traced_tensor(param, source)
+    if isinstance(param, ScalarParam):
+        return BY_NAME[param.dtype].from_ir(next(source))
+    if isinstance(param, PointerParam):
+        return Pointer(next(source), BY_NAME[param.dtype], AddressSpace(param.space), param.align)
+    if isinstance(param, StreamParam):
+        return Stream(next(source))
+    items = [_traced_param(item, source, None) for item in param.items]
+    if hasattr(value, "_fields"):
+        return type(value)(*items)
+    return tuple(items)
+
+
+def _traced_tensor(param: TensorParam, source: Iterator[Any]) -> Tensor:
+    dtype = BY_NAME[param.dtype]
+    pointer = Pointer(next(source), dtype, AddressSpace(param.space), param.align)
+    shape = tuple(_traced_dim(dim, source, bounded=True) for dim in param.shape)
+    stride = tuple(_traced_dim(dim, source, plain=param.implicit) for dim in param.stride)
+    return Tensor(pointer, Layout(shape, stride), dtype)
+
+
+def _traced_dim(dim: Dim, source: Iterator[Any], *, bounded: bool = False, plain: bool = False) -> Any:
+    if dim.value is not None:
+        return dim.value
+    cls: Any = Int64 if dim.width == 64 else Int32
+    number = cls.from_ir(next(source)).known(divisibility=dim.divisibility, bound=cls.max if bounded else None)
+    number.plain = plain
+    return number
+
+
+def converted(value: Any) -> Any:
+    """An argument of a call as native code takes it."""
+    if isinstance(value, Numeric):
+        return bool(value.value) if isinstance(value, Boolean) else value.python()
+    if isinstance(value, RuntimePointer):
+        return value.address
+    if is_stream(value):
+        return stream_handle(value)
+    if isinstance(value, FakeTensor):
+        raise ArgumentError("a fake tensor has no memory to run on", hint="pass a tensor")
+    return value

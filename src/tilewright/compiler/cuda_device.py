@@ -1,0 +1,100 @@
+"""Running a compiled function on the GPU: native host code that calls the driver's launch function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.compiler.dlpack import HostView, view
+from tilewright.compiler.job import Job
+from tilewright.compiler.runtime_tensor import RuntimeTensor
+from tilewright.hw.chips import chip
+from tilewright.targets.host import abi
+from tilewright.targets.host.function import HostFunction
+from tilewright.targets.nvidia import driver as cuda
+from tilewright.targets.nvidia.driver_errors import describe
+
+
+class CudaDevice:
+    """Kernels loaded by the driver. NumPy arrays among the arguments are copied to the device and back."""
+
+    def __init__(self, job: Job) -> None:
+        self._driver = cuda.driver()
+        cuda.check_device(job.arch)
+        self._driver.make_current(0)
+        self._kernels = [self._load(job, name) for name in job.kernels]
+        self._host = HostFunction(
+            job.host_llvm,
+            job.signature,
+            kernels=[kernel.handle for kernel in self._kernels],
+            launch=self._driver.launch_address(),
+            device="cuda",
+            describe_error=lambda code: str(describe(code)),
+            keep_alive=self._kernels,
+        )
+
+    def _load(self, job: Job, name: str) -> cuda.Kernel:
+        kernel = self._driver.load_library(job.kernels[name].texts["cubin"]).kernel(name)
+        facts = chip(job.arch)
+        static = kernel.attribute("shared_bytes", 0)
+        kernel.allow(0, shared_bytes=facts.shared_optin - static, cluster_blocks=facts.cluster_max)
+        return kernel
+
+    def run(self, values: Sequence[Any]) -> None:
+        """Call the host function on the current stream."""
+        if any(_on_host(value) for value in values):
+            self._run_with_copies(values)
+        else:
+            self._host(*values)
+
+    def _run_with_copies(self, values: Sequence[Any]) -> None:
+        staged = [_Staged(self._driver, value) if _on_host(value) else value for value in values]
+        self._host(*(item.tensor if isinstance(item, _Staged) else item for item in staged))
+        self._driver.synchronize()
+        for item in staged:
+            if isinstance(item, _Staged):
+                item.copy_back()
+
+
+def _on_host(value: Any) -> bool:
+    if isinstance(value, RuntimeTensor):
+        return value.view.device == abi.CPU
+    return hasattr(value, "__array_interface__") and hasattr(value, "dtype")
+
+
+class _Staged:
+    """A NumPy array with a copy in device memory."""
+
+    def __init__(self, driver: cuda.Driver, value: Any) -> None:
+        self._driver = driver
+        self._host = value.view if isinstance(value, RuntimeTensor) else view(value)
+        self._low, self._size = self._host.extent()
+        self._buffer = driver.allocate(max(self._size, 1))
+        driver.copy_to_device(self._buffer.address, self._low, self._size)
+        made = HostView(
+            self._buffer.address + self._host.data - self._low,
+            abi.CUDA,
+            0,
+            self._host.dtype,
+            self._host.shape,
+            self._host.stride,
+            True,
+            self._buffer,
+        )
+        self.tensor = _DeviceView(made)
+
+    def copy_back(self) -> None:
+        if self._host.writable:
+            self._driver.copy_to_host(self._low, self._buffer.address, self._size)
+        self._buffer.free()
+
+
+class _DeviceView:
+    """A tensor in memory of ours, as native code takes it."""
+
+    def __init__(self, made: HostView) -> None:
+        self._words = made.words()
+        self._owner = made
+
+    def __tw_dltensor__(self) -> int:
+        return int(self._words.buffer_info()[0])

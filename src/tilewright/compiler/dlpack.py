@@ -1,0 +1,127 @@
+"""Reading tensors of any framework: address, element type, shape, strides, device.
+
+NumPy arrays are read directly (DLPack refuses read-only ones and the types of ml_dtypes), all others through DLPack.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.base.errors import ArgumentError
+from tilewright.targets.host import abi
+
+_SHORT_NAMES = {code: name for name, code in abi.DTYPES.items()}
+_NUMPY_SPELLING = {"bool": "bool", "bfloat16": "bf16"} | {f"float{width}": f"f{width}" for width in (16, 32, 64)}
+
+
+class _DLTensor(ctypes.Structure):
+    """`DLTensor` of dlpack.h."""
+
+    _fields_ = (
+        ("data", ctypes.c_uint64),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_uint64),
+        ("strides", ctypes.c_uint64),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+@dataclass(frozen=True)
+class HostView:
+    """A tensor's memory. `data` is the address of the first element; strides count elements; `device` is a DLPack type.
+
+    `owner` must live as long as the memory is used.
+    """
+
+    data: int
+    device: int
+    device_id: int
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    writable: bool
+    owner: Any
+
+    def extent(self) -> tuple[int, int]:
+        """The lowest address of an element, and the bytes from there to the end of the highest."""
+        size = max(abi.DTYPES[self.dtype][1] // 8, 1)
+        if 0 in self.shape:
+            return self.data, 0
+        steps = [(n - 1) * step for n, step in zip(self.shape, self.stride, strict=True)]
+        low, high = sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+        return self.data + low * size, (high - low + 1) * size
+
+    def words(self) -> Any:
+        """A DLTensor followed by its shape and strides, as an array of 64-bit words."""
+        code, bits = abi.DTYPES[self.dtype]
+        rank = len(self.shape)
+        device = self.device | self.device_id << 32
+        kind = rank | code << 32 | bits << 40 | 1 << 48
+        made = array.array("q", (self.data, device, kind, 0, 0, 0, *self.shape, *self.stride))
+        address, _ = made.buffer_info()
+        made[3], made[4] = address + 48, address + 48 + 8 * rank
+        return made
+
+
+def view(source: Any) -> HostView:
+    """The memory of a framework's tensor."""
+    if hasattr(source, "__array_interface__"):
+        return _numpy(source)
+    if not hasattr(source, "__dlpack__"):
+        raise ArgumentError(
+            f"a {type(source).__name__} is no tensor", hint="pass an object that supports DLPack, or a NumPy array"
+        )
+    return _dlpack(source)
+
+
+def _numpy(source: Any) -> HostView:
+    name = source.dtype.name
+    dtype = _NUMPY_SPELLING.get(name) or name.replace("uint", "u").replace("int", "i")
+    dtype = dtype.replace("float8_", "f8")
+    if dtype not in abi.DTYPES or not source.dtype.isnative:
+        raise ArgumentError(f"NumPy arrays of {name} cannot be passed", hint="convert with .astype")
+    size = source.dtype.itemsize
+    if any(step % size for step, extent in zip(source.strides, source.shape, strict=True) if extent > 1):
+        raise ArgumentError("a NumPy array's stride is not a whole number of elements", hint="copy it")
+    data, _ = source.__array_interface__["data"]
+    stride = tuple(step // size for step in source.strides)
+    return HostView(data, abi.CPU, 0, dtype, tuple(source.shape), stride, bool(source.flags.writeable), source)
+
+
+def _dlpack(source: Any) -> HostView:
+    if getattr(source, "requires_grad", False):
+        source = source.detach()
+    device, device_id = source.__dlpack_device__()
+    on_gpu = int(device) in (abi.CUDA, abi.CUDA_MANAGED)
+    capsule = source.__dlpack__(stream=-1) if on_gpu else source.__dlpack__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    raw = _DLTensor.from_address(pointer(capsule, b"dltensor"))
+    dtype = _SHORT_NAMES.get((raw.code, raw.bits))
+    if dtype is None or raw.lanes != 1:
+        raise ArgumentError(
+            "the element type is not one of the language",
+            values={"DLPack": f"code {raw.code}, {raw.bits} bits, {raw.lanes} lanes"},
+        )
+    shape = _longs(raw.shape, raw.ndim)
+    stride = _longs(raw.strides, raw.ndim) if raw.strides else _row_major(shape)
+    dtype = "f32" if dtype == "tf32" else dtype
+    owner = (source, capsule)
+    return HostView(raw.data + raw.byte_offset, int(device), int(device_id), dtype, shape, stride, True, owner)
+
+
+def _longs(address: int, count: int) -> tuple[int, ...]:
+    return tuple((ctypes.c_int64 * count).from_address(address)) if count else ()
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[mode + 1 :]) for mode in range(len(shape)))

@@ -1,0 +1,302 @@
+"""Compiled functions: call them, read their stages, ask what they cost."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from tilewright.base.errors import ArgumentError, CompileError
+from tilewright.compiler import stages
+from tilewright.compiler.arguments import BoundCall, converted
+from tilewright.compiler.cuda_device import CudaDevice
+from tilewright.compiler.emu_device import EmuDevice
+from tilewright.compiler.job import Job, KernelJob
+from tilewright.compiler.report import Report
+from tilewright.compiler.source_map import SourceMap
+from tilewright.hw.chips import chip
+from tilewright.hw.occupancy import Occupancy, occupancy
+from tilewright.ir.context import compile_context
+from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
+
+_EXTENSIONS = {"python": "py", "cute": "cute.mlir", "nvvm": "nvvm.mlir", "llvm": "ll", "ptx": "ptx", "cubin": "cubin",
+               "sass": "sass"}  # fmt: skip
+
+
+class StageMap(Mapping[str, Any]):
+    """Stage name to text (bytes for `cubin`). What was not made yet is made when asked for.
+
+    A function with several kernels has one text for `python`, `cute` and `nvvm`, and for the other stages a mapping
+    by kernel name.
+    """
+
+    def __init__(self, job: Job, kernel: KernelJob | None = None) -> None:
+        self._job = job
+        self._kernel = kernel
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in stages.STAGE_NAMES:
+            raise KeyError(f"{name!r}; the stages are {', '.join(stages.STAGE_NAMES)}")
+        if name not in self._job.finished:
+            stages.run(self._job, name)
+        if self._kernel is not None:
+            return self._kernel.python if name == "python" else self._kernel.texts[name]
+        if name in ("python", "cute", "nvvm"):
+            return self._job.texts[name]
+        texts = {kernel.name: kernel.texts[name] for kernel in self._job.kernels.values()}
+        if not texts:
+            raise CompileError(f"{self._job.name} launches no kernel, so there is no stage {name}")
+        return next(iter(texts.values())) if len(texts) == 1 else texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(stages.STAGE_NAMES)
+
+    def __len__(self) -> int:
+        return len(stages.STAGE_NAMES)
+
+
+@dataclass(frozen=True)
+class KernelArtifact:
+    """One kernel of a compiled function."""
+
+    name: str
+    stages: StageMap
+    arch: str
+
+    @property
+    def info(self) -> KernelInfo:
+        """What the cubin says of the kernel: registers, spills, memory, parameters."""
+        return read_cubin(self.stages["cubin"]).kernels[self.name]
+
+
+class Executor:
+    """A compiled function. Call it with the arguments that are not compile-time."""
+
+    @classmethod
+    def build(
+        cls,
+        job: Job,
+        call: BoundCall,
+        target: str,
+        function: FunctionType,
+        checks: Any,
+        observers: Sequence[stages.Observer],
+    ) -> Executor:
+        """Run all stages that `target` needs."""
+        with compile_context():
+            return cls.finish(job, call, target, function, checks, observers)
+
+    @classmethod
+    def finish(
+        cls,
+        job: Job,
+        call: BoundCall,
+        target: str,
+        function: FunctionType,
+        checks: Any,
+        observers: Sequence[stages.Observer],
+    ) -> Executor:
+        """Run the stages that are left, in the current context."""
+        stages.run(job, "cubin" if target == "cuda" else "ptx", observers)
+        made = cls(job, call, target, function, checks)
+        made._keep_files()
+        return made
+
+    def __init__(self, job: Job, call: BoundCall, target: str, function: FunctionType, checks: Any) -> None:
+        self._job = job
+        self._function = function
+        self._constants = call.constants
+        self._count = len(call.passed())
+        self._names = [name for name, value in call.runtime.items()]
+        self.target = target
+        self.device = CudaDevice(job) if target == "cuda" else EmuDevice(job, checks)
+        self.stages = StageMap(job)
+        self.kernels = {name: KernelArtifact(name, StageMap(job, kernel), job.arch) for name, kernel in job.kernels.items()}
+
+    @property
+    def name(self) -> str:
+        return self._job.name
+
+    @property
+    def arch(self) -> str:
+        return self._job.arch
+
+    @property
+    def signature(self) -> Any:
+        """What a call takes, see `base.signature`."""
+        return self._job.signature
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds that each stage took."""
+        return dict(self._job.seconds)
+
+    @property
+    def pass_timings(self) -> list[tuple[str, float]]:
+        """Seconds that each pass took, in order."""
+        return [(item.name, item.seconds) for item in self._job.pass_runs]
+
+    @property
+    def pipeline(self) -> str:
+        """The pass list, as `cute.compile(pipeline=)` reads it."""
+        return str(self._job.pipeline)
+
+    @property
+    def ptxas_log(self) -> str:
+        """What the assembler said, for all kernels."""
+        self.stages["cubin"]
+        return "".join(kernel.texts.get("ptxas_log", "") for kernel in self._job.kernels.values())
+
+    @property
+    def host_llvm(self) -> str:
+        """The host function as LLVM IR."""
+        return self._job.host_llvm
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Run. Arguments are those of the compiled function without the compile-time ones; defaults may be left out.
+
+        Raises:
+            ArgumentError: they do not fit what the function was compiled for.
+            LaunchError: the driver refused a launch.
+            EmulationError: the emulator found a fault.
+        """
+        if kwargs or len(args) != self._count:
+            args = tuple(self._bind(args, kwargs))
+        self.run(args)
+
+    def run(self, values: Sequence[Any]) -> None:
+        """Run with one value for each parameter of the signature."""
+        self.device.run([converted(value) for value in values])
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Arguments by name and with defaults, in the order of the signature; compile-time ones may be repeated."""
+        parameters = inspect.signature(self._function).parameters
+        order = [name for name in parameters if name in self._names]
+        if len(args) > len(order):
+            order = list(parameters)
+        if len(args) > len(order):
+            raise ArgumentError(
+                f"{self.name} takes {self._count} arguments, got {len(args)}", values={"parameters": ", ".join(order)}
+            )
+        given = dict(zip(order, args, strict=False)) | dict(kwargs)
+        unknown = given.keys() - parameters.keys()
+        if unknown:
+            raise ArgumentError(f"{self.name} has no parameter {sorted(unknown)[0]!r}")
+        return [self._value(name, given, parameters) for name in self._passed_names()]
+
+    def _passed_names(self) -> list[str]:
+        known = {param.name for param in self.signature.params if not getattr(param, "env", False)}
+        return [name for name in self._names if name in known]
+
+    def _value(self, name: str, given: dict[str, Any], parameters: Mapping[str, Any]) -> Any:
+        if name in given:
+            return given[name]
+        if parameters[name].default is not parameters[name].empty:
+            return parameters[name].default
+        raise ArgumentError(
+            f"{self.name} needs an argument for {name!r}", values={"parameters": ", ".join(self._passed_names())}
+        )
+
+    def occupancy(self, block: int | tuple[int, ...], *, kernel: str | None = None, smem: int | None = None) -> Occupancy:
+        """Active warps of the most a multiprocessor holds, with blocks of `block` threads.
+
+        `smem` is the dynamic shared memory in bytes; by default what the kernel allocates.
+        """
+        artifact = self._kernel(kernel)
+        threads = block
+        if isinstance(block, tuple):
+            threads = 1
+            for extent in block:
+                threads *= extent
+        info = artifact.info
+        dynamic = self._job.kernels[artifact.name].smem_bytes if smem is None else smem
+        return occupancy(self.arch, info.registers, info.shared_bytes + dynamic, int(threads))  # type: ignore[arg-type]
+
+    def report(self) -> Report:
+        """Registers, spills, memory and occupancy of every kernel; prints as a table."""
+        return Report.of(self)
+
+    @property
+    def source_map(self) -> SourceMap:
+        """From Python lines to PTX and SASS lines, and back."""
+        return SourceMap.of(self)
+
+    def _kernel(self, name: str | None) -> KernelArtifact:
+        if name is None and len(self.kernels) == 1:
+            return next(iter(self.kernels.values()))
+        if name not in self.kernels:
+            raise CompileError(
+                f"{self.name} has no kernel {name!r}" if name else f"{self.name} has {len(self.kernels)} kernels",
+                hint=f"give kernel=, one of: {', '.join(self.kernels) or 'none'}",
+            )
+        return self.kernels[name]
+
+    def smem_bytes(self, kernel: str | None = None) -> int:
+        """Bytes of shared memory that a kernel allocates with `SmemAllocator`."""
+        return self._job.kernels[self._kernel(kernel).name].smem_bytes
+
+    def write(self, folder: str | Path, names: Sequence[str]) -> list[Path]:
+        """Write stages as `<function>.<arch>.<extension>`; with several kernels each has its own file.
+
+        A file that holds something else is kept: the new one gets a number.
+        """
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        written = []
+        for name in names:
+            content = self.stages[name]
+            parts = content if isinstance(content, dict) else {self.name: content}
+            for stem, data in parts.items():
+                written.append(_write_new(target, f"{stem}.{self.arch}", _EXTENSIONS[name], data))
+        return written
+
+    def _keep_files(self) -> None:
+        options = self._job.options
+        names = [name for name in ("ptx", "cubin", "sass") if getattr(options, f"keep_{name}")]
+        if names:
+            self.write(options.dump_dir or ".", names)
+
+    @property
+    def __mlir__(self) -> str:
+        return str(self.stages["cute"])
+
+    _module = __mlir__
+
+    @property
+    def __ptx__(self) -> Any:
+        return self.stages["ptx"]
+
+    @property
+    def __cubin__(self) -> Any:
+        return self.stages["cubin"]
+
+    @property
+    def __sass__(self) -> Any:
+        return self.stages["sass"]
+
+    @property
+    def chip(self) -> Any:
+        """Facts of the chip compiled for."""
+        return chip(self.arch)
+
+    @property
+    def last_report(self) -> Any:
+        """On the emulator: what the last call found and counted, one report for each launch."""
+        return getattr(self.device, "reports", None)
+
+
+def _write_new(folder: Path, stem: str, extension: str, data: Any) -> Path:
+    raw = data if isinstance(data, bytes) else str(data).encode()
+    number = 0
+    while True:
+        path = folder / (f"{stem}.{extension}" if number == 0 else f"{stem}.{number}.{extension}")
+        if not path.exists():
+            path.write_bytes(raw)
+            return path
+        if path.read_bytes() == raw:
+            return path
+        number += 1
+

@@ -1,0 +1,48 @@
+"""One compilation under way: what it is asked to make, and what it has made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.base.signature import Signature
+from tilewright.compiler.options import Options
+from tilewright.passes.pipeline import PassManager
+
+
+@dataclass
+class KernelJob:
+    """One kernel: its symbol, the MLIR of its `gpu.module` while there is one, and the text of each stage so far."""
+
+    name: str
+    python: str
+    texts: dict[str, Any] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
+    smem_bytes: int = 0
+    user_text: bool = False  # the user replaced a stage: compile in a child process, LLVM may abort on it
+
+
+@dataclass
+class Job:
+    """A jit function on its way through the stages.
+
+    `trace(job)` builds the MLIR of stage `cute`; it is the front end's part, given by the caller of the stage loop.
+    """
+
+    name: str
+    arch: str
+    options: Options
+    pipeline: PassManager
+    trace: Callable[[Job], Any]
+    python: str
+    override: Mapping[str, Any]
+    signature: Signature = field(default_factory=lambda: Signature("", ()))
+    module: Any = None
+    texts: dict[str, str] = field(default_factory=dict)
+    kernels: dict[str, KernelJob] = field(default_factory=dict)
+    host_llvm: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+    operations: dict[str, int] = field(default_factory=dict)
+    pass_runs: list[Any] = field(default_factory=list)
+    finished: list[str] = field(default_factory=list)

@@ -1,0 +1,236 @@
+"""Compile options, as objects, as a string of flags, and as defaults from the settings.
+
+`cute.compile[OptLevel(2), KeepPTX](fn, ...)` and `cute.compile(fn, ..., options="--opt-level 2 --keep-ptx")` are the
+same.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+from tilewright.base import settings
+from tilewright.base.errors import CompileError
+
+
+class CompileOption:
+    """Base of the option objects. `field` names the entry of `Options` that the object sets."""
+
+    field: ClassVar[str] = ""
+    value: Any = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value!r})"
+
+
+class BooleanCompileOption(CompileOption):
+    """A switch; the class itself stands for `True`."""
+
+    def __init__(self, value: bool = True) -> None:
+        self.value = bool(value)
+
+
+class BooleanBasedFileDumpOption(BooleanCompileOption):
+    """A switch that writes a file into the dump directory."""
+
+
+class StringCompileOption(CompileOption):
+    """An option with a text."""
+
+    def __init__(self, value: str) -> None:
+        self.value = str(value)
+
+
+class OptLevel(CompileOption):
+    """Optimisation level, 0 to 3 (the default)."""
+
+    field = "opt_level"
+
+    def __init__(self, value: int) -> None:
+        self.value = _level(value)
+
+
+class GPUArch(StringCompileOption):
+    """The chip, such as `sm_90a`."""
+
+    field = "gpu_arch"
+
+
+class PtxasOptions(StringCompileOption):
+    """Flags for ptxas, such as `-v --maxrregcount=128`."""
+
+    field = "ptxas_options"
+
+
+class NvdisasmOptions(StringCompileOption):
+    """Flags for nvdisasm."""
+
+    field = "nvdisasm_options"
+
+
+class LinkLibraries(StringCompileOption):
+    """Device libraries to link, separated by commas."""
+
+    field = "link_libraries"
+
+
+class EnableAssertions(BooleanCompileOption):
+    """Keep device assertions."""
+
+    field = "enable_assertions"
+
+
+class GenerateLineInfo(BooleanCompileOption):
+    """Line tables in the cubin, for profilers."""
+
+    field = "generate_line_info"
+
+
+class KeepPTX(BooleanBasedFileDumpOption):
+    """Write `<function>.<arch>.ptx` into the dump directory."""
+
+    field = "keep_ptx"
+
+
+class KeepCUBIN(BooleanBasedFileDumpOption):
+    """Write `<function>.<arch>.cubin` into the dump directory."""
+
+    field = "keep_cubin"
+
+
+class KeepSASS(BooleanBasedFileDumpOption):
+    """Write `<function>.<arch>.sass` into the dump directory."""
+
+    field = "keep_sass"
+
+
+class EnableTVMFFI(BooleanCompileOption):
+    """Accepted for compatibility: calls always go through tvm-ffi."""
+
+    field = "enable_tvm_ffi"
+
+
+class DumpDir(StringCompileOption):
+    """The dump directory."""
+
+    field = "dump_dir"
+
+
+OPTION_CLASSES: tuple[type[CompileOption], ...] = (
+    OptLevel, GPUArch, PtxasOptions, NvdisasmOptions, LinkLibraries, EnableAssertions, GenerateLineInfo, KeepPTX,
+    KeepCUBIN, KeepSASS, EnableTVMFFI, DumpDir,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """All options of one compilation."""
+
+    opt_level: int = 3
+    gpu_arch: str = ""
+    ptxas_options: str = ""
+    nvdisasm_options: str = ""
+    link_libraries: str = ""
+    enable_assertions: bool = False
+    generate_line_info: bool = False
+    keep_ptx: bool = False
+    keep_cubin: bool = False
+    keep_sass: bool = False
+    enable_tvm_ffi: bool = False
+    dump_dir: str = ""
+
+    @classmethod
+    def from_settings(cls) -> Self:
+        """The defaults, as the environment and `settings.scope` give them."""
+        keep = settings.get("keep")
+        return cls(
+            gpu_arch=settings.get("arch"),
+            enable_assertions=settings.get("assertions"),
+            generate_line_info=settings.get("lineinfo"),
+            keep_ptx=settings.get("keep_ptx") or bool(keep & {"ptx", "all"}),
+            keep_cubin=settings.get("keep_cubin") or bool(keep & {"cubin", "all"}),
+            keep_sass=bool(keep & {"sass", "all"}),
+            enable_tvm_ffi=settings.get("tvm_ffi"),
+            dump_dir=settings.get("dump_dir"),
+        )
+
+    def merged(self, given: object) -> Options:
+        """These options changed by a flag string, an option object or class, or several of them."""
+        if given is None or given == "":
+            return self
+        if isinstance(given, Options):
+            return given
+        if isinstance(given, CompileOptions):
+            return self.merged(given.text)
+        if isinstance(given, str):
+            return replace(self, **parse_flags(given))
+        if isinstance(given, CompileOption) or (isinstance(given, type) and issubclass(given, CompileOption)):
+            option = given if isinstance(given, CompileOption) else given()
+            return replace(self, **{option.field: option.value})
+        if isinstance(given, Iterable):
+            result = self
+            for item in given:
+                result = result.merged(item)
+            return result
+        raise CompileError(f"{given!r} is no compile option", hint=f"options: {_flag_names()}")
+
+    def to_str(self) -> str:
+        """The options that differ from the defaults, as flags."""
+        parts = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                flag = "--" + field.name.replace("_", "-")
+                parts.append(flag if value is True else f"{flag} {shlex.quote(str(value))}")
+        return " ".join(parts)
+
+
+class CompileOptions:
+    """Options from a flag string, for `cute.compile(options=CompileOptions("--opt-level 2"))`."""
+
+    def __init__(self, text: str = "") -> None:
+        parse_flags(text)
+        self.text = text
+
+    def to_str(self) -> str:
+        return self.text
+
+
+_ALIASES = {"enable_device_assertions": "enable_assertions", "enable_ir_printing": "print_ir", "gpu_name": "gpu_arch"}
+_EXTRA = ("print_ir", "host_target")
+
+
+def parse_flags(text: str) -> dict[str, Any]:
+    """`--opt-level 2 --keep-ptx` as `{"opt_level": 2, "keep_ptx": True}`; an unknown flag is an error."""
+    known = {field.name: field for field in fields(Options)}
+    words, result, position = shlex.split(text), {}, 0
+    while position < len(words):
+        flag, equals, value = words[position].partition("=")
+        position += 1
+        name = flag.removeprefix("--").replace("-", "_")
+        name = _ALIASES.get(name, name)
+        if not flag.startswith("--") or (name not in known and name not in _EXTRA):
+            raise CompileError(f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {_flag_names()}")
+        if name in _EXTRA:
+            continue
+        if isinstance(known[name].default, bool):
+            result[name] = value.lower() not in ("0", "false") if equals else True
+            continue
+        if not equals:
+            if position == len(words):
+                raise CompileError(f"option {flag} needs a value", values={"options": text})
+            value, position = words[position], position + 1
+        result[name] = _level(value) if name == "opt_level" else value
+    return result
+
+
+def _level(value: object) -> int:
+    if str(value) not in ("0", "1", "2", "3"):
+        raise CompileError(f"opt-level is 0, 1, 2 or 3, not {value}")
+    return int(str(value))
+
+
+def _flag_names() -> str:
+    return ", ".join("--" + field.name.replace("_", "-") for field in fields(Options))

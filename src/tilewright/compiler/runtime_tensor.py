@@ -1,0 +1,305 @@
+"""Tensors of the host: memory of a framework with the layout that a compiled function shall assume.
+
+`from_dlpack(t)` has a static layout, `mark_layout_dynamic` and `mark_compact_shape_dynamic` make parts of it runtime
+values. `FakeTensor` has no memory: it says what will be passed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+from tilewright.base.errors import ArgumentError
+from tilewright.base.signature import Dim, Space, TensorParam
+from tilewright.compiler.dlpack import view
+from tilewright.lang.numeric import BY_NAME, Numeric
+from tilewright.lang.pointer import AddressSpace
+from tilewright.lang.tensor import Tensor
+from tilewright.layout.symbolic import SymInt
+
+_INT32_MAX = (1 << 31) - 1
+
+
+class RuntimeTensor:
+    """A view of a framework's tensor, zero copy. Shapes and strides count elements."""
+
+    def __init__(self, source: Any, *, assumed_align: int | None = None, use_32bit_stride: bool = False) -> None:
+        self.view = view(source)
+        self._words = self.view.words()
+        self._dtype = self.view.dtype
+        self._align = assumed_align or max(BY_NAME[self._dtype].width // 8, 1)
+        self._stride_width = 32 if use_32bit_stride else 64
+        self._dims = tuple(Dim(extent) for extent in self.shape)
+        self._strides = tuple(Dim(step) for step in self.stride)
+        self._order: tuple[int, ...] | None = None
+
+    @property
+    def element_type(self) -> type[Numeric]:
+        return BY_NAME[self._dtype]
+
+    dtype = element_type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.view.shape
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        return self.view.stride
+
+    @property
+    def memspace(self) -> AddressSpace:
+        return AddressSpace.gmem
+
+    @property
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self.view.data
+
+    @property
+    def layout(self) -> str:
+        """Shape and strides as they will be compiled for."""
+        return f"({_join(self._dims)}):({_join(self._strides)})"
+
+    def mark_layout_dynamic(self, leading_dim: int | None = None) -> Self:
+        """Make every extent a runtime value, and every stride but that of the leading mode (1) and broadcast ones (0).
+
+        Raises:
+            ArgumentError: the stride of `leading_dim` is not 1, or it is None and cannot be deduced.
+        """
+        shape, stride = self.shape, self.stride
+        leading = self._leading(leading_dim)
+        self._dims = tuple(Dim() for _ in shape)
+        self._strides = tuple(
+            Dim(1) if mode == leading else Dim(0) if step == 0 else Dim(width=self._stride_width)
+            for mode, step in enumerate(stride)
+        )
+        return self
+
+    def mark_compact_shape_dynamic(
+        self, mode: int, stride_order: Sequence[int] | None = None, divisibility: int = 1
+    ) -> Self:
+        """Make the extent of one mode a runtime value, and with it the strides of the modes outside it.
+
+        `stride_order` lists the modes from the outermost to the innermost, as `torch.Tensor.dim_order()` does.
+        """
+        shape = self.shape
+        if not -len(shape) <= mode < len(shape):
+            raise ArgumentError(f"mode {mode} is out of range", values={"range": f"0 to {len(shape) - 1}"})
+        mode %= len(shape)
+        if shape[mode] % divisibility:
+            raise ArgumentError(
+                f"extent {shape[mode]} of mode {mode} is not a multiple of {divisibility}", values={"shape": shape}
+            )
+        order = self._compact_order(stride_order)
+        outside = order[: order.index(mode)]
+        dims, strides = list(self._dims), list(self._strides)
+        dims[mode] = Dim(divisibility=divisibility)
+        for other in outside:
+            if shape[other] > 1 or strides[other].value is None:
+                step = self._inner_divisibility(order, other, dims)
+                strides[other] = Dim(width=self._stride_width, divisibility=step)
+        self._dims, self._strides, self._order = tuple(dims), tuple(strides), order
+        return self
+
+    def param(self, name: str) -> TensorParam:
+        """What a function compiled for this tensor takes."""
+        return TensorParam(name, self._dtype, self._dims, self._strides, self._align)
+
+    def __tw_dltensor__(self) -> int:
+        """The address of a DLTensor that lives as long as this object."""
+        return int(self._words.buffer_info()[0])
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.view.owner.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.view.device, self.view.device_id
+
+    def __str__(self) -> str:
+        return f"Tensor<0x{self.data_ptr:016x}@{self.memspace} o {self.layout}>"
+
+    __repr__ = __str__
+
+    def _leading(self, wanted: int | None) -> int | None:
+        shape, stride = self.shape, self.stride
+        if wanted is not None:
+            mode = wanted % len(shape)
+            if stride[mode] != 1:
+                raise ArgumentError(
+                    f"Expected strides[leading_dim] == 1, but got {stride[mode]}",
+                    values={"leading_dim": wanted, "layout": f"{shape}:{stride}"},
+                )
+            return mode
+        return leading_mode(shape, stride)
+
+    def _compact_order(self, given: Sequence[int] | None) -> tuple[int, ...]:
+        shape, stride = self.shape, self.stride
+        rank = len(shape)
+        if given is not None:
+            order = tuple(given)
+            if sorted(order) != list(range(rank)):
+                raise ArgumentError(
+                    "stride_order must name every mode once", values={"stride_order": order, "rank": rank}
+                )
+        elif self._order is not None:
+            order = self._order
+        else:
+            steps = [step for extent, step in zip(shape, stride, strict=True) if extent > 1]
+            if len(set(steps)) != len(steps) or any(extent == 1 for extent in shape):
+                raise ArgumentError(
+                    "the order of the modes cannot be deduced",
+                    values={"layout": f"{shape}:{stride}"},
+                    hint="give stride_order, outermost mode first",
+                )
+            order = tuple(sorted(range(rank), key=lambda mode: -stride[mode]))
+        if self._order is not None and order != self._order:
+            raise ArgumentError(
+                "stride_order differs from the one given before", values={"before": self._order, "now": order}
+            )
+        self._check_compact(order)
+        return order
+
+    def _check_compact(self, order: tuple[int, ...]) -> None:
+        shape, stride, step = self.shape, self.stride, 1
+        for mode in reversed(order):
+            if shape[mode] > 1 and stride[mode] != step:
+                raise ArgumentError(
+                    "the tensor is not compact in this stride_order",
+                    values={"layout": f"{shape}:{stride}", "stride_order": order},
+                )
+            step *= shape[mode]
+
+    def _inner_divisibility(self, order: tuple[int, ...], mode: int, dims: list[Dim]) -> int:
+        inner = order[order.index(mode) + 1 :]
+        return math.prod(dims[other].value or dims[other].divisibility for other in inner)
+
+
+class FakeTensor:
+    """A tensor without memory: what will be passed to a function compiled now."""
+
+    def __init__(
+        self, dtype: type[Numeric], shape: Sequence[Dim], stride: Sequence[Dim], space: Space, align: int | None
+    ) -> None:
+        self.element_type = self.dtype = dtype
+        self._dims, self._strides, self._space = tuple(shape), tuple(stride), space
+        self._align = align or max(dtype.width // 8, 1)
+
+    def param(self, name: str) -> TensorParam:
+        """What a function compiled for this tensor takes."""
+        return TensorParam(name, self.dtype.facts.name, self._dims, self._strides, self._align, self._space)
+
+    def __str__(self) -> str:
+        return f"Tensor<{self.dtype} o ({_join(self._dims)}):({_join(self._strides)})>"
+
+    __repr__ = __str__
+
+
+Tensor.register(RuntimeTensor)
+Tensor.register(FakeTensor)
+
+
+def from_dlpack(
+    tensor: Any,
+    assumed_align: int | None = None,
+    use_32bit_stride: bool = False,
+    *,
+    enable_tvm_ffi: bool = False,
+    force_tf32: bool = False,
+) -> RuntimeTensor:
+    """A tensor of any framework, zero copy, with a static layout.
+
+    `assumed_align` is the alignment in bytes that compiled code may rely on; default that of one element.
+    """
+    return RuntimeTensor(tensor, assumed_align=assumed_align, use_32bit_stride=use_32bit_stride)
+
+
+def implicit_param(tensor: Any, name: str) -> TensorParam:
+    """What a function compiled for a framework's tensor passed as it is takes: a dynamic layout, leading stride 1."""
+    made = RuntimeTensor(tensor)
+    shape, stride = made.shape, made.stride
+    leading = leading_mode(shape, stride, strict=False)
+    dims = tuple(Dim(width=32 if extent <= _INT32_MAX else 64) for extent in shape)
+    strides = tuple(
+        Dim(1) if mode == leading else Dim(0) if step == 0 else Dim(width=64) for mode, step in enumerate(stride)
+    )
+    return replace(made.param(name), shape=dims, stride=strides, implicit=True)
+
+
+def leading_mode(shape: Sequence[int], stride: Sequence[int], *, strict: bool = True) -> int | None:
+    """The mode of stride 1: the only one, or the only one of extent over 1; None when there is none.
+
+    With several candidates it is an error, or the last mode when not `strict`.
+    """
+    ones = [mode for mode, step in enumerate(stride) if step == 1]
+    if len(ones) <= 1:
+        return ones[0] if ones else None
+    large = [mode for mode in ones if shape[mode] > 1]
+    if len(large) == 1:
+        return large[0]
+    if not strict:
+        return ones[-1]
+    raise ArgumentError(
+        "Can't deduce the leading dimension: several modes have stride 1",
+        values={"layout": f"{tuple(shape)}:{tuple(stride)}"},
+        hint="give leading_dim",
+    )
+
+
+def make_fake_tensor(
+    dtype: type[Numeric],
+    shape: Sequence[Any],
+    *,
+    stride: Sequence[Any],
+    memspace: Any = AddressSpace.gmem,
+    assumed_align: int | None = None,
+) -> FakeTensor:
+    """A tensor to compile for. Extents and strides are ints or `sym_int()`s; one symbol is one value."""
+    return FakeTensor(dtype, [_dim(e) for e in shape], [_dim(s) for s in stride], _space(memspace), assumed_align)
+
+
+def make_fake_compact_tensor(
+    dtype: type[Numeric],
+    shape: Sequence[Any],
+    *,
+    stride_order: Sequence[int] | None = None,
+    memspace: Any = AddressSpace.gmem,
+    assumed_align: int | None = None,
+    use_32bit_stride: bool = False,
+) -> FakeTensor:
+    """A compact tensor to compile for. `stride_order` gives each mode's rank, 0 the innermost; default column-major."""
+    rank = len(shape)
+    order = tuple(stride_order) if stride_order is not None else tuple(range(rank))
+    if sorted(order) != list(range(rank)):
+        raise ArgumentError(
+            "stride_order must give every mode its rank once", values={"stride_order": order, "rank": rank}
+        )
+    dims = [_dim(extent) for extent in shape]
+    strides: list[Dim] = [Dim(1)] * rank
+    step, divisor = 1, 1
+    static = True
+    for mode in sorted(range(rank), key=lambda m: order[m]):
+        width = 32 if use_32bit_stride else 64
+        strides[mode] = Dim(step) if static else Dim(width=width, divisibility=divisor)
+        static = static and dims[mode].value is not None
+        step *= dims[mode].value or 1
+        divisor *= dims[mode].value or dims[mode].divisibility
+    return FakeTensor(dtype, dims, strides, _space(memspace), assumed_align)
+
+
+def _dim(item: Any) -> Dim:
+    if isinstance(item, int):
+        return Dim(item)
+    if isinstance(item, SymInt):
+        return Dim(None, item.width, item.divisibility, item.expression())
+    raise ArgumentError(f"an extent is an int or a sym_int(), not {type(item).__name__}")
+
+
+def _space(memspace: Any) -> Any:
+    return str(memspace)
+
+
+def _join(dims: Sequence[Dim]) -> str:
+    return ",".join(str(dim) for dim in dims)

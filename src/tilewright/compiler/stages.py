@@ -1,0 +1,338 @@
+"""The stages, and the one loop that runs them.
+
+    python ──► cute ──► nvvm ──► llvm ──► ptx ──► cubin ──► sass
+
+`run` takes a job from its first stage to the last one asked for. Dumping, timing and exploring are observers of this
+loop; nothing else compiles.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import CompileError, PassError
+from tilewright.compiler.job import Job, KernelJob
+from tilewright.hw.features import ptx_version
+from tilewright.ir import mlir
+from tilewright.ir.context import current
+from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
+from tilewright.lang.locations import user_location
+from tilewright.passes.lowering import number_of, text_of
+from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass, unknown_operation
+from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
+from tilewright.targets.host.cute_to_host import CuteToHost
+from tilewright.targets.nvidia.assemble import assemble
+from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
+from tilewright.targets.nvidia.diagnose import compilation_error
+from tilewright.targets.nvidia.sass import disassemble
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+Observer = Callable[[str, Job], None]
+"""Called after each stage with its name and the job."""
+
+_SHARED = frozenset(("arith", "scf", "math", "vector", "llvm", "nvvm", "gpu", "builtin", "cf"))
+CUTE_DIALECTS = _SHARED | {"cute", "func"}
+NVVM_DIALECTS = frozenset(("llvm", "nvvm", "gpu", "builtin"))
+
+FINISH = (
+    "gpu.module(convert-scf-to-cf,convert-vector-to-llvm,convert-gpu-to-nvvm,reconcile-unrealized-casts)",
+    "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}",
+)
+HOST_FINISH = (
+    "convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,convert-math-to-libm,convert-arith-to-llvm,"
+    "convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts"
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A named step. `legal` are the dialects that may remain in the module after it; None where there is no module."""
+
+    name: str
+    run: Callable[[Job], None]
+    legal: frozenset[str] | None = None
+
+
+def standard_pipeline(arch: str, *, opt_level: int = 3) -> PassManager:
+    """The passes that lead from traced code to the nvvm dialect."""
+    passes: list[Pass] = [PlaceSharedMemory(), CuteToNvvm(**{"cubin-chip": arch, "opt-level": opt_level})]
+    return PassManager([*passes, *(UpstreamPass(text) for text in FINISH)])
+
+
+def completed(pipeline: PassManager, arch: str) -> PassManager:
+    """A user's pass list with the standard passes it leaves out."""
+    names = [item.name for item in pipeline]
+    passes = list(pipeline.passes)
+    if CuteToNvvm.name not in names:
+        passes.append(CuteToNvvm(**{"cubin-chip": arch}))
+    if PlaceSharedMemory.name not in names:
+        position = [item.name for item in passes].index(CuteToNvvm.name)
+        passes.insert(position, PlaceSharedMemory())
+    texts = [str(item) for item in passes]
+    passes += [UpstreamPass(text) for text in FINISH if text not in texts]
+    return PassManager(passes)
+
+
+def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
+    """Take the job through the stages up to `until`."""
+    for stage in NVIDIA_STAGES:
+        if stage.name in job.finished:
+            continue
+        start = time.perf_counter()
+        stage.run(job)
+        if stage.legal is not None and job.module is not None:
+            job.operations[stage.name] = check_legal(job.module, stage)
+        job.seconds[stage.name] = time.perf_counter() - start
+        job.finished.append(stage.name)
+        for observer in observers:
+            observer(stage.name, job)
+        if stage.name == until:
+            return
+
+
+def check_legal(module: ir.Operation, stage: Stage) -> int:
+    """Refuse operations that may not be left after `stage`; gives the number of operations."""
+    count = 0
+    legal = stage.legal or frozenset()
+
+    def visit(op: ir.Operation) -> Any:
+        nonlocal count
+        count += 1
+        if op.name.partition(".")[0] not in legal:
+            raise _illegal(op, stage)
+        return mlir.ir.WalkResult.ADVANCE
+
+    module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+    return count
+
+
+def _illegal(op: ir.Operation, stage: Stage) -> PassError:
+    return PassError(
+        f"unknown operation {op.name!r} after stage {stage.name}",
+        values={"at": str(op.location).removeprefix("loc"), "dialects allowed": ", ".join(sorted(stage.legal or ()))},
+        hint=f"a pass of stage {stage.name} must lower it",
+    )
+
+
+def _python(job: Job) -> None:
+    job.texts["python"] = job.python
+
+
+def _cute(job: Job) -> None:
+    job.module = job.trace(job)
+    before, _ = _split_pipeline(job.pipeline)
+    _verify(job.module, "cute")
+    before.run(job.module)
+    job.pass_runs += before.runs
+    job.texts["cute"] = asm(job.module)
+    for op in _gpu_modules(job.module):
+        job.kernels[_symbol(op)].texts["cute"] = asm(op)
+    for op in kernels(job.module):
+        job.kernels[_symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
+
+
+def _nvvm(job: Job) -> None:
+    before, after = _split_pipeline(job.pipeline)
+    _lower_host(job)
+    after.run(job.module, done=[item.name for item in before])
+    job.pass_runs += after.runs
+    job.texts["nvvm"] = asm(job.module)
+    if "nvvm" in job.override:
+        job.module = _parse_override(replacement(job.override["nvvm"]))
+        job.texts["nvvm"] = asm(job.module)
+    for op in _gpu_modules(job.module):
+        kernel = job.kernels[_symbol(op)]
+        kernel.texts["nvvm"] = asm(op)
+        kernel.user_text = "nvvm" in job.override
+        kernel.features = _features(op)
+
+
+def _lower_host(job: Job) -> None:
+    """The host function leaves the device's module for its own, and becomes LLVM IR."""
+    host = mlir.ir.Module.create(loc=current().unknown)
+    with mlir.ir.InsertionPoint(host.body):
+        for op in job.module.regions[0].blocks[0]:
+            op.operation.clone()
+    manager = PassManager([CuteToHost()])
+    manager.run(host.operation, done=[PlaceSharedMemory.name])
+    for op in [*_gpu_modules(host.operation)]:
+        op.erase()
+    UpstreamPass(HOST_FINISH).run(host.operation)
+    job.host_llvm = _translate(host.operation, job)
+    for op in list(job.module.regions[0].blocks[0]):
+        if op.operation.name == "func.func":
+            op.operation.erase()
+
+
+def _llvm(job: Job) -> None:
+    for op in _gpu_modules(job.module):
+        kernel = job.kernels[_symbol(op)]
+        module = mlir.ir.Module.create(loc=current().unknown)
+        with mlir.ir.InsertionPoint(module.body):
+            for inner in op.regions[0].blocks[0]:
+                inner.operation.clone()
+        kernel.texts["llvm"] = _translate(module.operation, job)
+        _apply_override(job, kernel, "llvm")
+    job.module = None
+
+
+def _ptx(job: Job) -> None:
+    for kernel in job.kernels.values():
+        kernel.texts["ptx"] = _emit_ptx(job, kernel)
+        _apply_override(job, kernel, "ptx")
+
+
+def _emit_ptx(job: Job, kernel: KernelJob) -> str:
+    emit = emit_ptx_in_child if kernel.user_text else emit_ptx
+    version = ptx_version(job.arch, kernel.features)
+    try:
+        return emit(kernel.texts["llvm"], chip=job.arch, ptx_version=version, opt_level=job.options.opt_level)
+    except LlvmError as error:
+        raise compilation_error(
+            "nvvm",
+            {"Target Architecture": job.arch, "PTX Version": version, "Kernel": kernel.name},
+            str(error),
+            kernel.texts["llvm"],
+            _ptx_solutions(kernel, job.arch),
+        ) from error
+
+
+def _ptx_solutions(kernel: KernelJob, arch: str) -> list[str]:
+    if kernel.user_text:
+        return ["Check the text given in `override`, or drop it to compile what the passes made"]
+    return [
+        "Check inline assembly: its instructions, constraints and operand types",
+        f"Check that every operation exists on {arch}, or compile for another chip with GPUArch",
+        "If no inline assembly is used, please report this with the output of `tilewright doctor`",
+    ]
+
+
+def _cubin(job: Job) -> None:
+    for kernel in job.kernels.values():
+        made = assemble(
+            kernel.texts["ptx"],
+            job.arch,
+            opt_level=job.options.opt_level,
+            lineinfo=job.options.generate_line_info,
+            extra=job.options.ptxas_options.split(),
+            links=[part for part in job.options.link_libraries.split(",") if part],
+        )
+        kernel.texts["cubin"] = made.data
+        kernel.texts["ptxas_log"] = made.log
+
+
+def _sass(job: Job) -> None:
+    for kernel in job.kernels.values():
+        kernel.texts["sass"] = disassemble(kernel.texts["cubin"])
+
+
+NVIDIA_STAGES = (
+    Stage("python", _python),
+    Stage("cute", _cute, CUTE_DIALECTS),
+    Stage("nvvm", _nvvm, NVVM_DIALECTS),
+    Stage("llvm", _llvm),
+    Stage("ptx", _ptx),
+    Stage("cubin", _cubin),
+    Stage("sass", _sass),
+)
+STAGE_NAMES = tuple(stage.name for stage in NVIDIA_STAGES)
+
+
+def _split_pipeline(pipeline: PassManager) -> tuple[PassManager, PassManager]:
+    """The passes of stage `cute`, and those from `cute-to-nvvm` on."""
+    names = [item.name for item in pipeline]
+    position = names.index(CuteToNvvm.name)
+    return PassManager(pipeline.passes[:position]), PassManager(pipeline.passes[position:])
+
+
+def _verify(module: ir.Operation, stage: str) -> None:
+    try:
+        module.verify()
+    except mlir.ir.MLIRError as error:
+        text = "; ".join(str(item.message) for item in error.error_diagnostics) or str(error)
+        found = unknown_operation(text)
+        raise found or CompileError(f"stage {stage} is not valid: {text}", nvvm_error=text) from error
+
+
+def asm(op: ir.Operation) -> str:
+    """The text of an operation, without locations."""
+    return str(op.get_asm(enable_debug_info=False))
+
+
+def _gpu_modules(module: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "gpu.module"]
+
+
+def _symbol(op: ir.Operation) -> str:
+    return text_of(op, "sym_name")
+
+
+def _features(module: ir.Operation) -> tuple[str, ...]:
+    for op in module.regions[0].blocks[0]:
+        if FEATURES in op.operation.attributes:
+            return tuple(part for part in text_of(op.operation, FEATURES).split(",") if part)
+    return ()
+
+
+def _translate(module: ir.Operation, job: Job) -> str:
+    text = mlir.llvm.translate_module_to_llvmir(module)
+    if text is None:
+        raise compilation_error(
+            "nvvm", {"Target Architecture": job.arch}, "the module cannot be translated to LLVM IR", asm(module), []
+        )
+    return str(text)
+
+
+def replacement(given: Any) -> str:
+    """The text that the user gives for a stage: itself, or the content of a file."""
+    if isinstance(given, Path):
+        return given.read_text()
+    text = str(given)
+    if "\n" not in text and Path(text).is_file():
+        return Path(text).read_text()
+    if "\n" not in text:
+        raise CompileError(f"override: no file {text!r}", hint="give a path, or the text itself")
+    return text
+
+
+def _apply_override(job: Job, kernel: KernelJob, stage: str) -> None:
+    given = job.override.get(stage)
+    if isinstance(given, dict):
+        given = given.get(kernel.name)
+    elif given is not None and len(job.kernels) > 1:
+        raise CompileError(
+            f"override of stage {stage} for a function with {len(job.kernels)} kernels",
+            hint=f'give a mapping by kernel name: {{"{kernel.name}": path, ...}}',
+        )
+    if given is not None:
+        kernel.texts[stage] = replacement(given)
+        kernel.user_text = True
+
+
+def _parse_override(text: str) -> ir.Operation:
+    try:
+        return mlir.ir.Module.parse(text).operation
+    except mlir.ir.MLIRError as error:
+        reasons = [f"{item.location}: {item.message}".removeprefix("loc") for item in error.error_diagnostics]
+        message = "; ".join(reasons) or str(error)
+        found = unknown_operation(message)
+        raise found or CompileError(
+            "the text given for stage nvvm does not parse", values={"reason": message}, nvvm_error=message
+        ) from error
+
+
+def check_override(override: Iterable[str]) -> None:
+    """Refuse stages whose text cannot be replaced."""
+    for stage in override:
+        if stage not in ("nvvm", "llvm", "ptx", "cubin"):
+            raise CompileError(
+                f"stage {stage!r} cannot be replaced",
+                location=user_location(),
+                hint="override takes nvvm, llvm, ptx, cubin",
+            )

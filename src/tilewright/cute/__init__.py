@@ -1,0 +1,122 @@
+"""CuTe's names. `import tilewright.cute as cute` is what a CuTe DSL source imports as `cutlass.cute`."""
+
+from tilewright.compiler.jit import after, before, dsl_user_op, jit, kernel
+from tilewright.compiler.jit import compile_function as compile
+from tilewright.compiler.options import (
+    CompileOptions,
+    DumpDir,
+    EnableAssertions,
+    EnableTVMFFI,
+    GenerateLineInfo,
+    GPUArch,
+    KeepCUBIN,
+    KeepPTX,
+    KeepSASS,
+    LinkLibraries,
+    NvdisasmOptions,
+    OptLevel,
+    PtxasOptions,
+)
+from tilewright.cute import arch, math, nvgpu, runtime, testing, typing
+from tilewright.lang.algebra import (
+    append,
+    append_ones,
+    assume,
+    blocked_product,
+    ceil_div,
+    coalesce,
+    complement,
+    composition,
+    cosize,
+    crd2idx,
+    depth,
+    dice,
+    domain_offset,
+    downcast,
+    elem_less,
+    filter,
+    filter_zeros,
+    flat_divide,
+    flat_product,
+    flatten,
+    get,
+    group_modes,
+    idx2crd,
+    increment_coord,
+    is_congruent,
+    is_static,
+    is_weakly_congruent,
+    left_inverse,
+    local_partition,
+    local_tile,
+    logical_divide,
+    logical_product,
+    make_composed_layout,
+    make_identity_layout,
+    make_identity_tensor,
+    make_layout,
+    make_layout_like,
+    make_layout_tv,
+    make_ordered_layout,
+    make_swizzle,
+    max_common_layout,
+    prepend,
+    prepend_ones,
+    product,
+    product_each,
+    product_like,
+    raked_product,
+    rank,
+    recast_layout,
+    recast_ptr,
+    recast_tensor,
+    repeat_like,
+    right_inverse,
+    round_up,
+    select,
+    shape,
+    shape_div,
+    size,
+    slice_,
+    stride,
+    tile_to_shape,
+    tiled_divide,
+    tiled_product,
+    upcast,
+    zipped_divide,
+    zipped_product,
+)
+from tilewright.lang.arch import block_idx_x, block_idx_y, block_idx_z
+from tilewright.lang.copying import autovec_copy, basic_copy, copy
+from tilewright.lang.memory import make_rmem_tensor, make_rmem_tensor_like
+from tilewright.lang.numeric import (
+    BFloat16,
+    Boolean,
+    Float16,
+    Float32,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Integer,
+    Numeric,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+)
+from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.printing import printf
+from tilewright.lang.tensor import Tensor, make_tensor
+from tilewright.lang.tensor_ssa import ReductionOp, TensorSSA, full, full_like, ones_like, where, zeros_like
+from tilewright.layout import ComposedLayout, E, IntTuple, Layout, ScaledBasis, Swizzle, sym_int, sym_int32, sym_int64
+from tilewright.layout.symbolic import SymInt
+
+make_fragment = make_rmem_tensor
+make_fragment_like = make_rmem_tensor_like
+TensorView = Tensor
+Shape = Stride = Coord = Tile = Tiler = IntTuple
+XTuple = IntTuple
+Int = int
+

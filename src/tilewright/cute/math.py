@@ -1,0 +1,25 @@
+"""`cute.math`: functions on numbers and TensorSSAs."""
+
+from tilewright.lang.math import (
+    absf,
+    acos,
+    asin,
+    atan,
+    atan2,
+    ceil,
+    copysign,
+    cos,
+    erf,
+    exp,
+    exp2,
+    floor,
+    log,
+    log2,
+    log10,
+    pow,
+    rsqrt,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+)

@@ -1,0 +1,3 @@
+"""`cute.nvgpu`: copy atoms."""
+
+from tilewright.lang.copying import CopyUniversalOp

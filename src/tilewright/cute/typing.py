@@ -1,0 +1,35 @@
+"""`cute.typing`: the types of the language."""
+
+from tilewright.lang.numeric import (
+    BFloat16,
+    Boolean,
+    Float,
+    Float8E4M3,
+    Float8E4M3B11FNUZ,
+    Float8E4M3FN,
+    Float8E5M2,
+    Float8E8M0FNU,
+    Float16,
+    Float32,
+    Float64,
+    Int4,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Int128,
+    Integer,
+    Numeric,
+    TFloat32,
+    Uint4,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Uint128,
+)
+from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import ComposedLayout, IntTuple, Layout
+
+Shape = Stride = Coord = Tile = Tiler = IntTuple

@@ -1,0 +1,144 @@
+"""Building operations at the current insertion point.
+
+`emit` is the one way by which the front end and the passes make operations: it adds the location that the session
+gives, and finds pure `cute` operations again instead of making them twice in one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright.ir import mlir, types
+from tilewright.ir.context import current
+from tilewright.ir.dialect import PURE_OPS, SPECS
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+def emit(
+    name: str,
+    results: Sequence[ir.Type] = (),
+    operands: Sequence[ir.Value] = (),
+    attributes: Mapping[str, ir.Attribute] | None = None,
+    regions: int = 0,
+) -> ir.Operation:
+    """Make operation `name` at the insertion point."""
+    return mlir.ir.Operation.create(
+        name,
+        results=list(results),
+        operands=list(operands),
+        attributes=dict(attributes) if attributes else None,
+        regions=regions,
+        loc=current().locate(),
+    )
+
+
+def value(
+    name: str, result: ir.Type, operands: Sequence[ir.Value] = (), attributes: Mapping[str, ir.Attribute] | None = None
+) -> ir.Value:
+    """The single result of operation `name`."""
+    return emit(name, (result,), operands, attributes).results[0]
+
+
+def cute(
+    name: str, results: Sequence[ir.Type], groups: Sequence[Sequence[ir.Value]] = (), /, **attributes: ir.Attribute
+) -> ir.Operation:
+    """Make `cute.<name>` with its operand groups in the order of the dialect table."""
+    spec = SPECS[name]
+    operands = [operand for group in groups for operand in group]
+    variadic = sum(text.endswith("*") for text in spec.operands)
+    if variadic > 1:
+        sizes = [len(group) for group in groups]
+        attributes["operandSegmentSizes"] = i32_array(sizes)
+    full = f"cute.{name}"
+    if full not in PURE_OPS:
+        return emit(full, results, operands, attributes)
+    key = (mlir.ir.InsertionPoint.current.block, full, tuple(operands), tuple(sorted(attributes.items())), tuple(results))
+    pure = current().pure
+    found = pure.get(key)
+    if found is None:
+        found = pure[key] = emit(full, results, operands, attributes)
+    return found
+
+
+def forget_pure() -> None:
+    """Find no operation made so far again. Call it when operations built since were erased."""
+    current().pure.clear()
+
+
+def group_sizes(op: ir.Operation) -> list[int]:
+    """How many operands each group of a `cute` operation has."""
+    spec = SPECS[op.name.removeprefix("cute.")]
+    if "operandSegmentSizes" in op.attributes:
+        return list(mlir.ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    fixed = sum(not text.endswith("*") for text in spec.operands)
+    return [1 if not text.endswith("*") else len(op.operands) - fixed for text in spec.operands]
+
+
+def groups(op: ir.Operation) -> list[list[ir.Value]]:
+    """The operands of a `cute` operation by group."""
+    operands = list(op.operands)
+    result, start = [], 0
+    for size in group_sizes(op):
+        result.append(operands[start : start + size])
+        start += size
+    return result
+
+
+def constant(number: int | float, type_: ir.Type) -> ir.Value:
+    """`arith.constant` of an integer or float type."""
+    attribute = current().cached(("constant", repr(number), type_), lambda: _number_attribute(number, type_))
+    return value("arith.constant", type_, (), {"value": attribute})
+
+
+def _number_attribute(number: int | float, type_: ir.Type) -> ir.Attribute:
+    ir_ = mlir.ir
+    if isinstance(type_, ir_.IntegerType):
+        bits = int(number) & ((1 << type_.width) - 1)
+        if type_.width == 1:
+            return ir_.BoolAttr.get(bool(bits))
+        signed = bits - (1 << type_.width) if bits >> (type_.width - 1) else bits
+        if type_.width <= 64:
+            return ir_.IntegerAttr.get(type_, signed)
+        return ir_.Attribute.parse(f"{signed} : {type_}")
+    if isinstance(type_, ir_.IndexType):
+        return ir_.IntegerAttr.get(type_, int(number))
+    return ir_.FloatAttr.get(type_, float(number))
+
+
+def splat(number: int | float, type_: ir.Type) -> ir.Value:
+    """A constant vector whose elements are all `number`."""
+
+    def make() -> ir.Attribute:
+        vector = mlir.ir.VectorType(type_)
+        return mlir.ir.DenseElementsAttr.get_splat(vector, _number_attribute(number, vector.element_type))
+
+    attribute = current().cached(("splat", repr(number), type_), make)
+    return value("arith.constant", type_, (), {"value": attribute})
+
+
+def string(text: str) -> ir.Attribute:
+    return current().cached(("string", text), lambda: mlir.ir.StringAttr.get(text))
+
+
+def i32(number: int) -> ir.Attribute:
+    return current().cached(("i32", number), lambda: mlir.ir.IntegerAttr.get(types.parse("i32"), number))
+
+
+def i64(number: int) -> ir.Attribute:
+    return current().cached(("i64", number), lambda: mlir.ir.IntegerAttr.get(types.parse("i64"), number))
+
+
+def i32_array(numbers: Sequence[int]) -> ir.Attribute:
+    return current().cached(("i32s", tuple(numbers)), lambda: mlir.ir.DenseI32ArrayAttr.get(list(numbers)))
+
+
+def symbol(name: str) -> ir.Attribute:
+    return current().cached(("symbol", name), lambda: mlir.ir.FlatSymbolRefAttr.get(name))
+
+
+def attribute(text: str) -> Any:
+    """The attribute written `text`."""
+    return current().cached(("attribute", text), lambda: mlir.ir.Attribute.parse(text))

@@ -1,0 +1,96 @@
+"""MLIR contexts: one per compilation, with the `cute` dialect loaded and caches beside it.
+
+A context costs 4 to 10 ms, so those that are free wait for the next compilation of the same thread. Multithreading
+is off: Python verifiers and MLIR's threads deadlock (llvm issue 215781).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import mlir
+from tilewright.ir.dialect import irdl_text
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+_REUSE_LIMIT = 256  # an MLIR context never frees its attributes; a fresh one bounds the growth
+
+
+class Session:
+    """An MLIR context and what is cached with it.
+
+    `locate` gives the location of operations built now: the user's line while tracing, the location of the operation
+    being rewritten inside a pass.
+    """
+
+    def __init__(self) -> None:
+        self.context: ir.Context = mlir.ir.Context()
+        self.context.enable_multithreading(False)
+        self.cache: dict[Any, Any] = {}
+        self.pure: dict[Any, Any] = {}  # pure operations of this compilation, see build.cute
+        self.uses = 0
+        with self.context:
+            mlir.irdl.load_dialects(mlir.ir.Module.parse(irdl_text()))
+            self.unknown: ir.Location = mlir.ir.Location.unknown()
+        self.locate: Callable[[], ir.Location] = lambda: self.unknown
+
+    def cached(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The object that `make` built the first time `key` was asked for."""
+        found = self.cache.get(key)
+        if found is None:
+            found = self.cache[key] = make()
+        return found
+
+
+class _Idle(threading.local):
+    def __init__(self) -> None:
+        self.free: list[Session] = []
+        self.active: list[Session] = []
+
+
+_idle = _Idle()
+
+
+@contextmanager
+def compile_context() -> Iterator[Session]:
+    """Enter a session: the MLIR context is current inside the block and must not be used outside it."""
+    session = _idle.free.pop() if _idle.free else Session()
+    session.uses += 1
+    session.pure.clear()
+    _idle.active.append(session)
+    try:
+        with session.context:
+            yield session
+    finally:
+        _idle.active.pop()
+        session.locate = lambda: session.unknown
+        if session.uses < _REUSE_LIMIT:
+            _idle.free.append(session)
+
+
+def current() -> Session:
+    """The innermost session entered by this thread."""
+    if not _idle.active:
+        raise CompileError("no compilation is under way", hint="use it inside a @cute.jit or @cute.kernel function")
+    return _idle.active[-1]
+
+
+def active() -> bool:
+    """True inside `compile_context()`."""
+    return bool(_idle.active)
+
+
+@contextmanager
+def located(locate: Callable[[], ir.Location]) -> Iterator[None]:
+    """Take locations from `locate` inside the block."""
+    session = current()
+    before, session.locate = session.locate, locate
+    try:
+        yield
+    finally:
+        session.locate = before

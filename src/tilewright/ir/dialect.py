@@ -1,0 +1,121 @@
+"""The `cute` dialect as a table, and its IRDL text.
+
+Types
+    `!cute.ptr<element, "space", align>`                 an address; align in bytes
+    `!cute.tensor<element, "space", "layout", align>`    an address with a layout, in canonical CuTe notation
+
+A layout is static text with `?` (i32) and `?{i64}` for what is known only at run time; those leaves are operands of
+`cute.make_tensor`, in order of appearance, i32 and i64 apart. Coordinates are written the same way. Spaces are
+`generic`, `gmem`, `smem`, `rmem`.
+
+The memory operations keep whole tensors as operands, so a pass can read layouts and spaces off their types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """One operation: operand groups as `name:kind`, where kind is `ptr`, `tensor`, `any`, `i1`, `i32`, `i64`, with `*`
+    for any number. An operation with more than one group of any number carries `operandSegmentSizes`."""
+
+    name: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    attributes: tuple[str, ...]
+    pure: bool
+    summary: str
+
+
+def _op(name: str, operands: str, results: str, attributes: str, summary: str, *, pure: bool = False) -> OpSpec:
+    return OpSpec(name, tuple(operands.split()), tuple(results.split()), tuple(attributes.split()), pure, summary)
+
+
+SPECS: dict[str, OpSpec] = {
+    spec.name: spec
+    for spec in (
+        # Addresses and views.
+        _op("make_tensor", "ptr:ptr leaves32:i32* leaves64:i64*", "tensor", "", "a view of memory", pure=True),
+        _op("ptr_offset", "ptr:ptr offset:any", "ptr", "", "an address moved by a number of elements", pure=True),
+        _op("ptr_cast", "ptr:ptr", "ptr", "", "the same address as another element type, space or alignment", pure=True),
+        _op("ptr_to_int", "ptr:ptr", "any", "", "an address as an integer", pure=True),
+        _op("int_to_ptr", "value:any", "ptr", "", "an integer as an address", pure=True),
+        _op("alloc", "", "ptr", "bytes", "memory of this thread (rmem) or block (smem), `bytes` long"),
+        _op("smem_base", "", "ptr", "offset", "the dynamic shared memory of the block at a byte offset", pure=True),
+        # Memory.
+        _op("load", "tensor:tensor coord32:i32* coord64:i64*", "any", "coord", "one element"),
+        _op("store", "value:any tensor:tensor coord32:i32* coord64:i64*", "", "coord", "write one element"),
+        _op("load_tensor", "tensor:tensor", "any", "", "all elements, in colexicographic order, as a vector"),
+        _op("store_tensor", "value:any tensor:tensor", "", "", "write all elements from a vector"),
+        _op("copy", "src:tensor dst:tensor pred:tensor*", "", "atom", "copy element by element, where pred is true"),
+        _op("fill", "value:any tensor:tensor", "", "", "write one value to all elements"),
+        _op("atomic", "value:any tensor:tensor coord32:i32* coord64:i64*", "any", "kind coord order scope",
+            "atomic read-modify-write of one element; gives the old value"),
+        # Values.
+        _op("reduce", "value:any init:any", "any", "kind shape profile", "fold a vector over the modes of `profile`",
+            pure=True),
+        _op("convert", "value:any", "any", "source target", "a number of type `source` as one of type `target`",
+            pure=True),
+        # The grid.
+        _op("index", "", "any", "name", "a coordinate or extent of the launch, such as thread_idx.x", pure=True),
+        # Cooperation.
+        _op("sync_threads", "", "", "", "wait for all threads of the block"),
+        _op("barrier", "id:i32 count:i32*", "", "kind", "sync or arrive at a named barrier"),
+        _op("sync_warp", "mask:i32", "", "", "wait for the lanes of `mask`"),
+        _op("fence", "", "", "scope order", "order memory operations of this thread for `scope`"),
+        _op("shuffle", "value:any lane:i32 mask:i32", "any", "kind clamp", "a value of another lane"),
+        _op("vote", "pred:i1 mask:i32", "any", "kind", "any, all, uni or ballot over a warp"),
+        _op("warp_reduce", "value:any", "any", "kind width", "fold over groups of `width` lanes; every lane gets it"),
+        # Checking. Printing is `gpu.printf`, launching is `gpu.launch_func`.
+        _op("assert", "condition:i1", "", "message", "stop with `message` when false"),
+    )
+}  # fmt: skip
+
+PURE_OPS = frozenset(f"cute.{spec.name}" for spec in SPECS.values() if spec.pure)
+
+_TYPES = {"ptr": ("element", "space", "align"), "tensor": ("element", "space", "layout", "align")}
+_CONSTRAINTS = {
+    "ptr": "irdl.base @cute::@ptr",
+    "tensor": "irdl.base @cute::@tensor",
+    "any": "irdl.any",
+    "i1": "irdl.is i1",
+    "i32": "irdl.is i32",
+    "i64": "irdl.is i64",
+}
+
+
+def irdl_text() -> str:
+    """The dialect in IRDL, as `irdl.load_dialects` takes it."""
+    body = [_type_text(name, parameters) for name, parameters in _TYPES.items()]
+    body += [_op_text(spec) for spec in SPECS.values()]
+    return "irdl.dialect @cute {\n" + "\n".join(body) + "\n}\n"
+
+
+def _type_text(name: str, parameters: tuple[str, ...]) -> str:
+    # One variable for each parameter: parameters that share one would have to be equal.
+    lines = [f"    %{parameter} = irdl.any" for parameter in parameters]
+    pairs = ", ".join(f"{parameter}: %{parameter}" for parameter in parameters)
+    return f"  irdl.type @{name} {{\n" + "\n".join(lines) + f"\n    irdl.parameters({pairs})\n  }}"
+
+
+def _op_text(spec: OpSpec) -> str:
+    lines: list[str] = []
+    operands = []
+    for number, operand in enumerate(spec.operands):
+        name, kind = operand.split(":")
+        lines.append(f"    %o{number} = {_CONSTRAINTS[kind.rstrip('*')]}")
+        operands.append(f"{name}: {'variadic ' if kind.endswith('*') else ''}%o{number}")
+    for number, kind in enumerate(spec.results):
+        lines.append(f"    %r{number} = {_CONSTRAINTS[kind]}")
+    for number, name in enumerate(spec.attributes):
+        lines.append(f"    %a{number} = irdl.any")
+    if operands:
+        lines.append(f"    irdl.operands({', '.join(operands)})")
+    if spec.results:
+        lines.append("    irdl.results(" + ", ".join(f"result{n}: %r{n}" for n in range(len(spec.results))) + ")")
+    if spec.attributes:
+        pairs = ", ".join(f'"{name}" = %a{n}' for n, name in enumerate(spec.attributes))
+        lines.append(f"    irdl.attributes {{{pairs}}}")
+    return f"  irdl.operation @{spec.name} {{\n" + "\n".join(lines) + "\n  }"

@@ -1,0 +1,1 @@
+"""The language: what a kernel is written in, and the tracing that turns it into the `cute` dialect."""

@@ -1,0 +1,199 @@
+"""The layout algebra on tensors: the same functions, which keep the iterator and change the layout.
+
+Functions of `tilewright.layout` that take a layout take a tensor here too. Offsets are computed in 64 bits where the
+tensor needs them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tilewright import layout as algebra
+from tilewright.base.errors import CompileError
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import Numeric
+from tilewright.lang.pointer import Pointer
+from tilewright.lang.tensor import Tensor, map_leaves
+from tilewright.layout import ComposedLayout, Layout
+
+
+def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of a layout that gives a layout, on tensors too."""
+
+    @functools.wraps(function)
+    def call(target: Any, *args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
+        if not isinstance(target, Tensor):
+            return function(target, *args, **kwargs)
+        return Tensor(target.iterator, function(target.layout, *args, **kwargs), target._element_type)
+
+    return call
+
+
+def _of_layout(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of a layout or shape that gives numbers, on tensors too."""
+
+    @functools.wraps(function)
+    def call(target: Any, *args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
+        if isinstance(target, Tensor):
+            target = target.layout
+        elif hasattr(target, "shape") and not isinstance(target, (Layout, ComposedLayout)):
+            target = target.shape
+        return function(target, *args, **kwargs)
+
+    return call
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` as it is, with the `loc` and `ip` that generated code passes."""
+
+    @functools.wraps(function)
+    def call(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return call
+
+
+composition = _on_tensors(algebra.composition)
+logical_divide = _on_tensors(algebra.logical_divide)
+zipped_divide = _on_tensors(algebra.zipped_divide)
+tiled_divide = _on_tensors(algebra.tiled_divide)
+flat_divide = _on_tensors(algebra.flat_divide)
+logical_product = _on_tensors(algebra.logical_product)
+zipped_product = _on_tensors(algebra.zipped_product)
+tiled_product = _on_tensors(algebra.tiled_product)
+flat_product = _on_tensors(algebra.flat_product)
+blocked_product = _on_tensors(algebra.blocked_product)
+raked_product = _on_tensors(algebra.raked_product)
+coalesce = _on_tensors(algebra.coalesce)
+flatten = _on_tensors(algebra.flatten)
+filter = _on_tensors(algebra.filter_)
+filter_zeros = _on_tensors(algebra.filter_zeros)
+group_modes = _on_tensors(algebra.group_modes)
+select = _on_tensors(algebra.select)
+append = _on_tensors(algebra.append)
+prepend = _on_tensors(algebra.prepend)
+append_ones = _on_tensors(algebra.append_ones)
+prepend_ones = _on_tensors(algebra.prepend_ones)
+
+size = _of_layout(algebra.size)
+cosize = _of_layout(algebra.cosize)
+rank = _of_layout(algebra.rank)
+depth = _of_layout(algebra.depth)
+shape = _of_layout(algebra.shape)
+stride = _of_layout(algebra.stride)
+crd2idx = _plain(algebra.crd2idx)
+idx2crd = _plain(algebra.idx2crd)
+complement = _plain(algebra.complement)
+right_inverse = _plain(algebra.right_inverse)
+left_inverse = _plain(algebra.left_inverse)
+max_common_layout = _plain(algebra.max_common_layout)
+make_layout = _plain(algebra.make_layout)
+make_ordered_layout = _plain(algebra.make_ordered_layout)
+make_identity_layout = _plain(algebra.make_identity_layout)
+make_composed_layout = _plain(algebra.make_composed_layout)
+make_layout_tv = _plain(algebra.make_layout_tv)
+make_swizzle = _plain(algebra.make_swizzle)
+tile_to_shape = _plain(algebra.tile_to_shape)
+ceil_div = _plain(algebra.ceil_div)
+round_up = _plain(algebra.round_up)
+shape_div = _plain(algebra.shape_div)
+product = _plain(algebra.product)
+product_each = _plain(algebra.product_each)
+product_like = _plain(algebra.product_like)
+repeat_like = _plain(algebra.repeat_like)
+elem_less = _plain(algebra.elem_less)
+is_congruent = _plain(algebra.is_congruent)
+is_weakly_congruent = _plain(algebra.is_weakly_congruent)
+increment_coord = _plain(algebra.increment_coord)
+upcast = _plain(algebra.upcast)
+downcast = _plain(algebra.downcast)
+recast_layout = _plain(algebra.recast_layout)
+
+
+def make_layout_like(source: Any, *, loc: object = None, ip: object = None) -> Any:
+    """A compact layout of the shape of `source`, in the order of its strides."""
+    return algebra.make_layout_like(source.layout if isinstance(source, Tensor) else source)
+
+
+def get(target: Any, mode: Any, *, loc: object = None, ip: object = None) -> Any:
+    """One mode of a tuple, layout or tensor."""
+    if isinstance(target, Tensor):
+        return Tensor(target.iterator, algebra.get(target.layout, mode), target._element_type)
+    return algebra.get(target, mode)
+
+
+def is_static(value: Any, *, loc: object = None, ip: object = None) -> bool:
+    """True when no part of the value is known only at run time."""
+    if isinstance(value, Numeric):
+        return value.is_static
+    return bool(algebra.is_static(value.layout if isinstance(value, Tensor) else value))
+
+
+def slice_(target: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
+    """The modes marked None; a tensor also moves to where the others are fixed."""
+    return target.slice(coord) if isinstance(target, Tensor) else algebra.slice_(target, coord)
+
+
+def dice(target: Any, dicer: Any, *, loc: object = None, ip: object = None) -> Any:
+    """The modes that are not None in `dicer`."""
+    return algebra.dice(target, dicer)
+
+
+def local_tile(
+    target: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: object = None, ip: object = None
+) -> Any:
+    """The tile at `coord` of `target` cut by `tiler`; see `tilewright.layout.local_tile`."""
+    if not isinstance(target, Tensor):
+        return algebra.local_tile(target, tiler, coord, proj)
+    layout, offset = algebra.local_tile_and_offset(target.layout, tiler, map_leaves(target.widen, coord), proj)
+    return Tensor(target.advance(offset), layout, target._element_type)
+
+
+def local_partition(
+    target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: object = None, ip: object = None
+) -> Any:
+    """What thread `index` of the layout `tiler` gets of `target`."""
+    if not isinstance(target, Tensor):
+        return algebra.local_partition(target, tiler, index, proj)
+    layout, offset = algebra.local_partition_and_offset(target.layout, tiler, target.widen(index), proj)
+    return Tensor(target.advance(offset), layout, target._element_type)
+
+
+def domain_offset(coord: Any, target: Any, *, loc: object = None, ip: object = None) -> Any:
+    """`target` seen from `coord`."""
+    if not isinstance(target, Tensor):
+        return algebra.domain_offset(coord, target)
+    layout, offset = algebra.domain_offset(map_leaves(target.widen, coord), target.layout)
+    return Tensor(target.advance(offset), layout, target._element_type)
+
+
+def make_identity_tensor(shape_: Any, *, loc: object = None, ip: object = None) -> Tensor:
+    """A tensor whose element at a coordinate is that coordinate."""
+    origin = map_leaves(lambda _: 0, shape_)
+    return Tensor(origin, algebra.make_identity_layout(shape_), None)
+
+
+def recast_ptr(ptr: Pointer, swizzle_: Any = None, dtype: type[Numeric] | None = None, **_: object) -> Pointer:
+    """The same address as elements of `dtype`."""
+    if swizzle_ is not None:
+        raise CompileError("recast_ptr with a swizzle", location=user_location(), hint="give the swizzle to the layout")
+    return ptr if dtype is None else ptr.recast(dtype)
+
+
+def recast_tensor(source: Tensor, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Tensor:
+    """The same memory as elements of `dtype`; the layout counts the new elements."""
+    if dtype.width == source.element_type.width:
+        return Tensor(source.iterator.recast(dtype), source.layout, dtype)
+    layout = algebra.recast_layout(dtype.width, source.element_type.width, source.layout)
+    return Tensor(source.iterator.recast(dtype), layout, dtype)
+
+
+def assume(value: Any, divby: int | None = None, *, loc: object = None, ip: object = None) -> Any:
+    """`value`, which the caller knows to be a multiple of `divby`."""
+    if divby is None or isinstance(value, int):
+        if isinstance(value, int) and divby and value % divby:
+            raise CompileError(f"{value} is not a multiple of {divby}", location=user_location())
+        return value
+    return value.known(divisibility=divby)

@@ -1,0 +1,159 @@
+"""Arithmetic on MLIR values, scalars and vectors alike.
+
+Each function takes operands already of one type and `kind`: `i` signed, `u` unsigned, `f` float. Integer division and
+remainder follow Python (towards minus infinity); shifts by the width or more give what an unbounded shift gives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.ir import build, mlir, types
+from tilewright.ir.context import current
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+_PLAIN = {
+    "add": {"i": "arith.addi", "u": "arith.addi", "f": "arith.addf"},
+    "sub": {"i": "arith.subi", "u": "arith.subi", "f": "arith.subf"},
+    "mul": {"i": "arith.muli", "u": "arith.muli", "f": "arith.mulf"},
+    "and": {"i": "arith.andi", "u": "arith.andi"},
+    "or": {"i": "arith.ori", "u": "arith.ori"},
+    "xor": {"i": "arith.xori", "u": "arith.xori"},
+    "min": {"i": "arith.minsi", "u": "arith.minui", "f": "arith.minnumf"},
+    "max": {"i": "arith.maxsi", "u": "arith.maxui", "f": "arith.maxnumf"},
+    "truediv": {"f": "arith.divf"},
+}
+_COMPARE = {
+    "i": {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5},
+    "u": {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9},
+    "f": {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13},  # ordered, but `ne` is true for NaN, as in Python
+}
+
+
+def binary(name: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    """`left name right`; name is add sub mul truediv floordiv mod and or xor shl shr min max pow."""
+    plain = _PLAIN.get(name, {}).get(kind)
+    if plain is not None:
+        return build.value(plain, left.type, (left, right))
+    return _SPECIAL[name](kind, left, right)
+
+
+def compare(name: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    """`left name right` as i1 (or a vector of i1); name is eq ne lt le gt ge."""
+    op = "arith.cmpf" if kind == "f" else "arith.cmpi"
+    predicate = build.i64(_COMPARE[kind][name])
+    return build.value(op, same_shape(left.type, "i1"), (left, right), {"predicate": predicate})
+
+
+def select(condition: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
+    return build.value("arith.select", left.type, (condition, left, right))
+
+
+def negate(kind: str, operand: ir.Value) -> ir.Value:
+    if kind == "f":
+        return build.value("arith.negf", operand.type, (operand,))
+    return build.value("arith.subi", operand.type, (constant(0, operand.type), operand))
+
+
+def invert(operand: ir.Value) -> ir.Value:
+    return build.value("arith.xori", operand.type, (operand, constant(-1, operand.type)))
+
+
+def absolute(kind: str, operand: ir.Value) -> ir.Value:
+    if kind == "u":
+        return operand
+    return build.value("math.absf" if kind == "f" else "math.absi", operand.type, (operand,))
+
+
+def constant(number: int | float, type_: ir.Type) -> ir.Value:
+    """A scalar constant, or a vector of it."""
+    return build.splat(number, type_) if isinstance(type_, mlir.ir.VectorType) else build.constant(number, type_)
+
+
+def same_shape(type_: ir.Type, element: str) -> ir.Type:
+    """Element type `element` (MLIR spelling) in the vector shape of `type_`."""
+
+    def make() -> ir.Type:
+        if isinstance(type_, mlir.ir.VectorType):
+            shape = "x".join(str(extent) for extent in type_.shape)
+            return types.parse(f"vector<{shape}x{element}>")
+        return types.parse(element)
+
+    return current().cached(("same_shape", type_, element), make)
+
+
+def constant_of(operand: ir.Value) -> int | None:
+    """The number that an `arith.constant` of scalar integer type holds, else None."""
+    owner = operand.owner
+    if getattr(owner, "name", "") != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    return attribute.value if isinstance(attribute, mlir.ir.IntegerAttr) else None
+
+
+def _width(type_: ir.Type) -> int:
+    element = type_.element_type if isinstance(type_, mlir.ir.VectorType) else type_
+    return element.width
+
+
+def _floordiv(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    if kind == "f":
+        return _floor(build.value("arith.divf", left.type, (left, right)))
+    if kind == "u":
+        return build.value("arith.divui", left.type, (left, right))
+    divisor = constant_of(right)
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        amount = constant(divisor.bit_length() - 1, left.type)
+        return build.value("arith.shrsi", left.type, (left, amount))
+    return build.value("arith.floordivsi", left.type, (left, right))
+
+
+def _mod(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    if kind == "u":
+        return build.value("arith.remui", left.type, (left, right))
+    divisor = constant_of(right) if kind == "i" else None
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        return build.value("arith.andi", left.type, (left, constant(divisor - 1, left.type)))
+    op = "arith.remf" if kind == "f" else "arith.remsi"
+    remainder = build.value(op, left.type, (left, right))
+    zero = constant(0, left.type)
+    wrong_sign = build.value(
+        "arith.xori",
+        same_shape(left.type, "i1"),
+        (compare("lt", kind, remainder, zero), compare("lt", kind, right, zero)),
+    )
+    adjust = build.value(
+        "arith.andi", wrong_sign.type, (wrong_sign, compare("ne", kind, remainder, zero))
+    )  # a zero remainder keeps
+    return select(adjust, binary("add", kind, remainder, right), remainder)
+
+
+def _shift(op: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    width = _width(left.type)
+    amount = constant_of(right)
+    if amount is not None and 0 <= amount < width:
+        return build.value(op, left.type, (left, right))
+    limit = constant(width - 1, left.type)
+    if op == "arith.shrsi":
+        return build.value(op, left.type, (left, build.value("arith.minui", left.type, (right, limit))))
+    inside = compare("le", "u", right, limit)
+    return select(inside, build.value(op, left.type, (left, right)), constant(0, left.type))
+
+
+def _power(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    return build.value("math.powf" if kind == "f" else "math.ipowi", left.type, (left, right))
+
+
+def _floor(operand: ir.Value) -> ir.Value:
+    return build.value("math.floor", operand.type, (operand,))
+
+
+_SPECIAL = {
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "shl": lambda kind, left, right: _shift("arith.shli", kind, left, right),
+    "shr": lambda kind, left, right: _shift("arith.shrsi" if kind == "i" else "arith.shrui", kind, left, right),
+    "pow": _power,
+}

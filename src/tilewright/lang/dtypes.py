@@ -1,0 +1,121 @@
+"""Facts on the number types: widths, kinds, promotion, conversion of MLIR values.
+
+Promotion follows C++ where CuTe does: a float type wins over integers; of two floats or two integers the wider wins;
+at equal width unsigned wins over signed, and two different 16-bit floats (or narrower) meet in Float32. Booleans
+compute as Int32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tilewright.ir import build, types
+from tilewright.lang import arithmetic
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+Kind = Literal["b", "i", "u", "f"]
+
+
+@dataclass(frozen=True)
+class DType:
+    """A number type. `name` is the short name (`f32`), `kind` one of b (Boolean), i, u, f; `width` in bits."""
+
+    name: str
+    kind: Kind
+    width: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element in memory; sub-byte types are packed, see `width`."""
+        return max(self.width // 8, 1)
+
+    @property
+    def arithmetic_kind(self) -> str:
+        """`i`, `u` or `f`, as `lang.arithmetic` names it."""
+        return "u" if self.kind == "b" else self.kind
+
+
+_WIDTHS = (4, 8, 16, 32, 64, 128)
+TABLE: dict[str, DType] = {
+    dtype.name: dtype
+    for dtype in (
+        DType("bool", "b", 8),
+        *(DType(f"i{width}", "i", width) for width in _WIDTHS),
+        *(DType(f"u{width}", "u", width) for width in _WIDTHS),
+        DType("f16", "f", 16),
+        DType("bf16", "f", 16),
+        DType("tf32", "f", 32),
+        DType("f32", "f", 32),
+        DType("f64", "f", 64),
+        *(DType(n, "f", 8) for n in ("f8e4m3", "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e8m0fnu")),
+        DType("f6e3m2fn", "f", 6),
+        DType("f6e2m3fn", "f", 6),
+        DType("f4e2m1fn", "f", 4),
+    )
+}
+
+
+def promote(left: DType, right: DType) -> DType:
+    """The type in which `left op right` is computed."""
+    if left == right:
+        return TABLE["i32"] if left.kind == "b" else left
+    if "f" in (left.kind, right.kind):
+        return _promote_float(left, right)
+    left, right = (TABLE["i32"] if dtype.kind == "b" else dtype for dtype in (left, right))
+    if left.width != right.width:
+        return left if left.width > right.width else right
+    return left if left.kind == "u" else right
+
+
+def _promote_float(left: DType, right: DType) -> DType:
+    if left.kind != "f":
+        return right
+    if right.kind != "f":
+        return left
+    if left.width == right.width:
+        return TABLE["f32"]
+    return left if left.width > right.width else right
+
+
+def convert(operand: ir.Value, source: DType, target: DType) -> ir.Value:
+    """`operand` (scalar or vector) of type `source` as `target`: C++ rules, floats round to nearest even."""
+    if source == target:
+        return operand
+    result = arithmetic.same_shape(operand.type, types.ELEMENT[target.name])
+    if source.kind == "f" and target.kind == "f":
+        return _float_to_float(operand, source, target, result)
+    if target.kind == "b":
+        return arithmetic.compare("ne", source.arithmetic_kind, operand, arithmetic.constant(0, operand.type))
+    if source.kind == "f":
+        return build.value("arith.fptosi" if target.kind == "i" else "arith.fptoui", result, (operand,))
+    if target.kind == "f":
+        return build.value("arith.sitofp" if source.kind == "i" else "arith.uitofp", result, (operand,))
+    return _int_to_int(operand, source, target, result)
+
+
+def _int_to_int(operand: ir.Value, source: DType, target: DType, result: ir.Type) -> ir.Value:
+    source_width = 1 if source.kind == "b" else source.width
+    if source_width == target.width:
+        return operand
+    if source_width > target.width:
+        return build.value("arith.trunci", result, (operand,))
+    return build.value("arith.extsi" if source.kind == "i" else "arith.extui", result, (operand,))
+
+
+_NATIVE_FLOATS = ("f16", "bf16", "f32", "f64")
+
+
+def _float_to_float(operand: ir.Value, source: DType, target: DType, result: ir.Type) -> ir.Value:
+    if source.name not in _NATIVE_FLOATS or target.name not in _NATIVE_FLOATS:
+        return build.cute(
+            "convert", (result,), ((operand,),), source=build.string(source.name), target=build.string(target.name)
+        ).results[0]
+    if source.width < target.width:
+        return build.value("arith.extf", result, (operand,))
+    if source.width > target.width:
+        return build.value("arith.truncf", result, (operand,))
+    wide = convert(operand, source, TABLE["f32"])
+    return convert(wide, TABLE["f32"], target)

@@ -1,0 +1,217 @@
+"""Launching kernels from host code.
+
+Calling a kernel gives a launcher; `.launch(grid=..., block=...)` traces the kernel's body into a `gpu.func` of its own
+module and adds a `cute.launch` to the host function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, mlir
+from tilewright.lang import leaves, trace
+from tilewright.lang.locations import current as location
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import Int32, as_numeric, is_number
+from tilewright.lang.parameters import BoundArguments, bind_kernel
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+MAX_BLOCK_THREADS = 1024
+MAX_BLOCK = (1024, 1024, 64)
+FLAGS = "tilewright.launch_flags"  # bit 0 cooperative, bit 1 programmatic dependent launch
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What `@cute.kernel` makes of a function: `traced` is the function to run while tracing."""
+
+    function: Callable[..., Any]
+    traced: Callable[..., Any]
+    name: str
+
+    def launcher(self, args: Sequence[Any], kwargs: dict[str, Any]) -> KernelLauncher:
+        """A launch of this kernel with these arguments."""
+        current = trace.current()
+        if current.side == "device":
+            raise CompileError(
+                f"kernel {self.name} is called from device code",
+                location=user_location(2),
+                hint="kernels are launched from a @cute.jit function; share device code in plain or @cute.jit functions",
+            )
+        return KernelLauncher(self, bind_kernel(self.function, args, kwargs), self.name)
+
+
+class KernelLauncher:
+    """A kernel with its arguments, ready to launch."""
+
+    def __init__(self, kernel: Kernel, arguments: BoundArguments, name: str) -> None:
+        self.kernel = kernel
+        self.arguments = arguments
+        self.name = name
+
+    def set_name_prefix(self, prefix: str, **_: object) -> KernelLauncher:
+        """Prefix the kernel's symbol."""
+        self.name = f"{prefix}_{self.name}"
+        return self
+
+    def smem_usage(self) -> int:
+        """Known only after the kernel is traced."""
+        raise CompileError("smem_usage is known after the launch", location=user_location())
+
+    def launch(
+        self,
+        *,
+        grid: Any = (1, 1, 1),
+        block: Any = (1, 1, 1),
+        cluster: Any = None,
+        fallback_cluster: Any = None,
+        smem: Any = None,
+        stream: Any = None,
+        cooperative: bool = False,
+        use_pdl: bool = False,
+        max_number_threads: Any = None,
+        min_blocks_per_mp: int = 0,
+        **others: Any,
+    ) -> None:
+        """Launch on `grid` blocks of `block` threads, in clusters of `cluster` blocks.
+
+        `smem` is the dynamic shared memory in bytes; None takes what the kernel allocates. `stream` None is the stream
+        current at the call.
+        """
+        _refuse_unknown(others)
+        dims = [_dims(grid, "grid"), _dims(block, "block"), _dims(cluster if cluster is not None else (0, 0, 0), "cluster")]
+        _check_block(dims[1])
+        symbol = self._trace(dims[1], dims[2], max_number_threads, min_blocks_per_mp)
+        values, _ = _flatten(self.arguments.runtime)
+        stream_values = [] if stream is None else _stream_values(stream)
+        dynamic = [] if smem is None else [_i32(smem)]
+        _emit_launch(symbol, dims, dynamic, values, stream_values, int(cooperative) | int(use_pdl) << 1)
+
+    def _trace(self, block: list[Any], cluster: list[Any], max_threads: Any, min_blocks: int) -> str:
+        current = trace.current()
+        name = current.kernel_name(self.name)
+        values, rebuild = _flatten(self.arguments.runtime)
+        constants = self.arguments.constants
+        function = _kernel_function(current.module, name, [value.type for value in values])
+        _set_bounds(function, block, cluster, max_threads, min_blocks)
+        current.kernels.append(trace.KernelTrace(name, self.kernel.function, function))
+        body = function.regions[0].blocks[0]
+        with trace.device_side(body):
+            _trace_root(self.kernel.traced, rebuild(list(body.arguments)) | constants)
+            build.emit("gpu.return")
+        return name
+
+
+def _emit_launch(
+    kernel: str, dims: list[list[Any]], smem: list[Any], values: list[Any], stream: list[Any], flags: int
+) -> None:
+    """`gpu.launch_func`. A cluster of (0, 0, 0) is none; without `smem` the launch takes what the kernel allocates."""
+    grid, block, cluster = ([_i32(extent) for extent in extents] for extents in dims)
+    if all(isinstance(extent, int) and extent == 0 for extent in dims[2]):
+        cluster = []
+    each = [1] * 6 + [int(bool(cluster))] * 3
+    sizes = [0, *each, len(smem), len(values), len(stream)]
+    attributes = {
+        "kernel": build.attribute(f"@{kernel}::@{kernel}"),
+        "operandSegmentSizes": build.i32_array(sizes),
+        FLAGS: build.i32(flags),
+    }
+    build.emit("gpu.launch_func", (), [*grid, *block, *cluster, *smem, *values, *stream], attributes)
+
+
+def _trace_root(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Run the body of a kernel; locations stop at this frame."""
+    function(**arguments)
+
+
+def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]], dict[str, Any]]]:
+    structures = {name: leaves.structure_of(value) for name, value in arguments.items()}
+    values = [leaf for name, value in arguments.items() for leaf in structures[name].values(value)]
+
+    def rebuild(fresh: list[Any]) -> dict[str, Any]:
+        source = iter(fresh)
+        return {name: structure.build(source) for name, structure in structures.items()}
+
+    return values, rebuild
+
+
+def _kernel_function(module: ir.Module, name: str, arguments: list[ir.Type]) -> ir.Operation:
+    ir_ = mlir.ir
+    with ir_.InsertionPoint(module.body):
+        parent = build.emit("gpu.module", (), (), {"sym_name": build.string(name)}, regions=1)
+    block = parent.regions[0].blocks.append()
+    with ir_.InsertionPoint(block):
+        function_type = ir_.TypeAttr.get(ir_.FunctionType.get(arguments, []))
+        attributes = {"sym_name": build.string(name), "function_type": function_type, "gpu.kernel": ir_.UnitAttr.get()}
+        function = build.emit("gpu.func", (), (), attributes, regions=1)
+    function.regions[0].blocks.append(*arguments, arg_locs=[location()] * len(arguments))
+    return function
+
+
+def _set_bounds(function: ir.Operation, block: list[Any], cluster: list[Any], max_threads: Any, min_blocks: int) -> None:
+    if all(isinstance(extent, int) for extent in block):
+        function.attributes["known_block_size"] = build.i32_array(block)
+    elif max_threads is not None:
+        bound = max_threads if isinstance(max_threads, (tuple, list)) else (max_threads, 1, 1)
+        function.attributes["nvvm.maxntid"] = build.i32_array([int(extent) for extent in bound])
+    if all(isinstance(extent, int) for extent in cluster) and any(extent > 1 for extent in cluster):
+        function.attributes["nvvm.cluster_dim"] = build.i32_array(cluster)
+    if min_blocks:
+        function.attributes["nvvm.minctasm"] = build.i32(min_blocks)
+
+
+def _dims(value: Any, what: str) -> list[Any]:
+    items = list(value) if isinstance(value, (tuple, list)) else [value]
+    if not 1 <= len(items) <= 3 or not all(is_number(item) for item in items):
+        raise CompileError(
+            f"{what} takes one to three integers", location=user_location(3), values={what: value}
+        )
+    items = [int(item.value) if not isinstance(item, int) and item.is_static else item for item in items]
+    return items + [1] * (3 - len(items))
+
+
+def _check_block(block: list[Any]) -> None:
+    if not all(isinstance(extent, int) for extent in block):
+        return
+    threads = block[0] * block[1] * block[2]
+    fits = all(1 <= extent <= limit for extent, limit in zip(block, MAX_BLOCK, strict=True))
+    if not fits or threads > MAX_BLOCK_THREADS:
+        raise CompileError(
+            f"a block of {threads} threads",
+            location=user_location(3),
+            values={"block": tuple(block), "limit": f"{MAX_BLOCK_THREADS} threads, at most {MAX_BLOCK} along the axes"},
+            hint="use more blocks of fewer threads",
+        )
+
+
+def _i32(number: Any) -> ir.Value:
+    return Int32(as_numeric(number)).ir_value()
+
+
+def _stream_values(stream: Any) -> list[ir.Value]:
+    values = leaves.extract(stream)
+    if len(values) != 1:
+        raise CompileError(
+            f"stream is {type(stream).__name__}",
+            location=user_location(3),
+            hint="pass a CUstream argument of the jit function",
+        )
+    return values
+
+
+_IGNORED = frozenset(("smem_merge_branch_allocs", "hint_smem_base_uniform", "preferred_smem_carveout"))
+
+
+def _refuse_unknown(others: dict[str, Any]) -> None:
+    unknown = others.keys() - _IGNORED
+    if unknown:
+        raise CompileError(
+            f"launch has no option {sorted(unknown)[0]!r}",
+            location=user_location(3),
+            hint="options: grid, block, cluster, smem, stream, cooperative, use_pdl, max_number_threads, min_blocks_per_mp",
+        )

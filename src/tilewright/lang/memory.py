@@ -1,0 +1,103 @@
+"""Memory that a kernel takes: registers of a thread, shared memory of a block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, types
+from tilewright.lang import trace
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import Boolean, Numeric, Uint8
+from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.tensor import Tensor, make_tensor
+from tilewright.layout import ComposedLayout, Layout, cosize, is_static, make_layout_like, size
+
+RMEM_ALIGN = 32  # what the language prints for register tensors
+
+
+def make_rmem_tensor(layout_or_shape: Any, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Tensor:
+    """A tensor in registers, not initialised. Its size must be static."""
+    layout = layout_or_shape if isinstance(layout_or_shape, (Layout, ComposedLayout)) else Layout(layout_or_shape)
+    count = _elements(layout)
+    type_ = types.ptr(dtype.facts.name, "rmem", RMEM_ALIGN)
+    bytes_ = max(-(-count * dtype.width // 8), 1)
+    value = build.cute("alloc", (type_,), (), bytes=build.i32(bytes_)).results[0]
+    return make_tensor(Pointer(value, dtype, AddressSpace.rmem, RMEM_ALIGN), layout)
+
+
+def make_rmem_tensor_like(source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> Tensor:
+    """A register tensor of the shape of `source` (tensor or layout), compact in the order of its strides."""
+    layout = source.layout if isinstance(source, Tensor) else source
+    if isinstance(layout, ComposedLayout):
+        layout = Layout(layout.shape)
+    if dtype is None:
+        dtype = source.element_type if not source.is_coordinates else Boolean
+    return make_rmem_tensor(make_layout_like(layout), dtype)
+
+
+def _elements(layout: Any) -> int:
+    if not is_static(layout):
+        raise CompileError(
+            "registers are allocated while compiling, so the size must be known then",
+            location=user_location(),
+            values={"layout": layout},
+        )
+    count = cosize(layout) if isinstance(layout, Layout) else size(layout)
+    return int(count)
+
+
+class SmemAllocator:
+    """Hands out the shared memory of a block.
+
+    A kernel launched without `smem=` gets as much as its allocators have handed out.
+    """
+
+    def __init__(self, *, loc: object = None, ip: object = None) -> None:
+        trace.device("SmemAllocator")
+
+    def allocate(self, size_or_type: Any, byte_alignment: int = 1, *, loc: object = None, ip: object = None) -> Any:
+        """`allocate(bytes)` gives a pointer to bytes, `allocate(StructType)` an instance in shared memory."""
+        if isinstance(size_or_type, int):
+            return self._bytes(size_or_type, Uint8, byte_alignment)
+        if isinstance(size_or_type, type) and issubclass(size_or_type, Numeric):
+            return self._bytes(max(size_or_type.width // 8, 1), size_or_type, byte_alignment)
+        if hasattr(size_or_type, "__tw_struct__"):
+            base = self._bytes(size_or_type.size_in_bytes(), Uint8, max(byte_alignment, size_or_type.alignment()))
+            return size_or_type(base)
+        raise CompileError(f"allocate takes bytes or a type, not {size_or_type!r}", location=user_location())
+
+    def allocate_array(
+        self, element_type: type[Numeric], num_elems: int = 1, byte_alignment: int = 1, *, loc: object = None, ip: object = None
+    ) -> Pointer:
+        """A pointer to `num_elems` elements."""
+        return self._bytes(-(-num_elems * element_type.width // 8), element_type, byte_alignment)
+
+    def allocate_tensor(
+        self,
+        element_type: type[Numeric],
+        layout: Any,
+        byte_alignment: int = 1,
+        swizzle: Any = None,
+        *,
+        loc: object = None,
+        ip: object = None,
+    ) -> Tensor:
+        """A tensor in shared memory."""
+        if not isinstance(layout, (Layout, ComposedLayout)):
+            layout = Layout(layout)
+        outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+        bytes_ = -(-_elements(outer) * element_type.width // 8)
+        pointer = self._bytes(bytes_, element_type, byte_alignment)
+        if swizzle is not None:
+            layout = ComposedLayout(swizzle, 0, layout)
+        return make_tensor(pointer, layout)
+
+    def _bytes(self, count: int, dtype: type[Numeric], alignment: int) -> Pointer:
+        natural = max(dtype.width // 8, 1)
+        align = max(alignment, natural)
+        if align & (align - 1):
+            raise CompileError(f"alignment {alignment} is no power of two", location=user_location())
+        type_ = types.ptr(dtype.facts.name, "smem", align)
+        value = build.cute("alloc", (type_,), (), bytes=build.i32(count)).results[0]
+        return Pointer(value, dtype, AddressSpace.smem, align)

@@ -1,0 +1,553 @@
+"""The number types of the language: `Int32`, `Float32`, `Boolean` and the rest.
+
+A number holds either a Python number (outside tracing, or a literal not yet used) or an MLIR value. Operators on
+MLIR values add operations; on Python numbers they compute at once, wrapped to the width of the type.
+
+Integers also know a divisor of their value and, where it cannot be negative, an upper bound; the layout algebra and
+the choice of division rest on these facts.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from abc import ABCMeta
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, mlir, types
+from tilewright.ir.context import active as build_active
+from tilewright.lang import arithmetic, dtypes
+from tilewright.lang.dtypes import DType
+from tilewright.lang.locations import user_location
+from tilewright.layout.dynamic import DynamicInt
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+class NumericMeta(ABCMeta):
+    """Type objects print as their name and carry the facts of the type."""
+
+    facts: DType
+
+    def __str__(cls) -> str:
+        return cls.__name__
+
+    @property
+    def width(cls) -> int:
+        """Bits of one number in memory."""
+        return cls.facts.width
+
+    @property
+    def mlir_type(cls) -> ir.Type:
+        return types.element(cls.facts.name)
+
+    @property
+    def is_integer(cls) -> bool:
+        return cls.facts.kind in "iu"
+
+    @property
+    def is_float(cls) -> bool:
+        return cls.facts.kind == "f"
+
+    @property
+    def signed(cls) -> bool:
+        return cls.facts.kind in "if"
+
+    @property
+    def zero(cls) -> int | float:
+        return 0.0 if cls.is_float else 0
+
+    @property
+    def inf(cls) -> float:
+        if not cls.is_float:
+            raise CompileError(f"{cls.__name__} has no infinity", location=user_location())
+        return math.inf
+
+    @property
+    def nan(cls) -> float:
+        return math.nan
+
+    @property
+    def min(cls) -> int:
+        """The least number of an integer type."""
+        return -(1 << (cls.facts.width - 1)) if cls.facts.kind == "i" else 0
+
+    @property
+    def max(cls) -> int:
+        """The greatest number of an integer type."""
+        return (1 << (cls.facts.width - (cls.facts.kind == "i"))) - 1
+
+
+def _binary(name: str, fold: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def forward(self: Numeric, other: object) -> Any:
+        return _operate(name, fold, self, other)
+
+    def reflected(self: Numeric, other: object) -> Any:
+        return _operate(name, fold, other, self)
+
+    return forward, reflected
+
+
+def _comparison(name: str, fold: Callable[[Any, Any], bool]) -> Callable[..., Any]:
+    def compare(self: Numeric, other: object) -> Any:
+        return _compare(name, fold, self, other)
+
+    return compare
+
+
+class Numeric(metaclass=NumericMeta):
+    """Base of all numbers. `value` is a Python number or an MLIR value."""
+
+    facts: ClassVar[DType]
+    value: Any
+
+    def __init__(self, value: object = 0, *, loc: object = None, ip: object = None) -> None:
+        if type(self) is Numeric:
+            raise CompileError("Numeric is the base of the number types", hint="use Int32, Float32, ...")
+        self.value = _payload(value, type(self))
+
+    @classmethod
+    def from_ir(cls, value: ir.Value) -> Self:
+        """The number that `value` holds; its MLIR type must be that of the class."""
+        made = cls.__new__(cls)
+        made.value = value
+        return made
+
+    @property
+    def dtype(self) -> type[Numeric]:
+        return type(self)
+
+    @property
+    def width(self) -> int:
+        return type(self).facts.width
+
+    @property
+    def is_static(self) -> bool:
+        """True while a Python number is held."""
+        return isinstance(self.value, (int, float))
+
+    def ir_value(self, *, loc: object = None, ip: object = None) -> ir.Value:
+        if self.is_static:
+            return build.constant(self.value, type(self).mlir_type)
+        return self.value
+
+    def to(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Any:
+        """This number as `dtype`: floats round to nearest even, to integers towards zero; integers wrap."""
+        if dtype in (int, float, bool):
+            return dtype(self.python())
+        return dtype(self)
+
+    def bitcast(self, dtype: type[Numeric]) -> Any:
+        """The same bits as a `dtype` of equal width."""
+        if dtype.width != self.width:
+            raise CompileError(
+                f"bitcast from {type(self)} to {dtype}", location=user_location(), hint="both must have the same width"
+            )
+        return dtype.from_ir(build.value("arith.bitcast", dtype.mlir_type, (self.ir_value(),)))
+
+    def python(self) -> Any:
+        """The Python number held; an error on a value known only at run time."""
+        if not self.is_static:
+            raise CompileError(
+                f"a {type(self)} known only at run time is used where Python needs a number",
+                location=user_location(),
+                hint="pass it as Constexpr, or keep it in operations of the language",
+            )
+        return self.value
+
+    def __extract_mlir_values__(self) -> list[ir.Value]:
+        return [self.ir_value()]
+
+    def __new_from_mlir_values__(self, values: list[ir.Value]) -> Self:
+        return type(self).from_ir(values[0])
+
+    __add__, __radd__ = _binary("add", operator.add)
+    __sub__, __rsub__ = _binary("sub", operator.sub)
+    __mul__, __rmul__ = _binary("mul", operator.mul)
+    __truediv__, __rtruediv__ = _binary("truediv", operator.truediv)
+    __floordiv__, __rfloordiv__ = _binary("floordiv", operator.floordiv)
+    __mod__, __rmod__ = _binary("mod", operator.mod)
+    __pow__, __rpow__ = _binary("pow", operator.pow)
+    __and__, __rand__ = _binary("and", operator.and_)
+    __or__, __ror__ = _binary("or", operator.or_)
+    __xor__, __rxor__ = _binary("xor", operator.xor)
+    __lshift__, __rlshift__ = _binary("shl", operator.lshift)
+    __rshift__, __rrshift__ = _binary("shr", operator.rshift)
+    __lt__ = _comparison("lt", operator.lt)
+    __le__ = _comparison("le", operator.le)
+    __gt__ = _comparison("gt", operator.gt)
+    __ge__ = _comparison("ge", operator.ge)
+    __eq__ = _comparison("eq", operator.eq)
+    __ne__ = _comparison("ne", operator.ne)
+    __hash__ = object.__hash__
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __neg__(self) -> Any:
+        if type(self).facts.kind == "b":
+            return -Int32(self)
+        if self.is_static:
+            return type(self)(-self.value)
+        return type(self).from_ir(arithmetic.negate(type(self).facts.kind, self.value))
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __abs__(self) -> Any:
+        if self.is_static:
+            return type(self)(abs(self.value))
+        return type(self).from_ir(arithmetic.absolute(type(self).facts.arithmetic_kind, self.value))
+
+    def __invert__(self) -> Any:
+        if type(self).is_float:
+            raise CompileError(f"~ on a {type(self)}", location=user_location(), hint="~ takes integers and Booleans")
+        if self.is_static:
+            return type(self)(not self.value if type(self).facts.kind == "b" else ~self.value)
+        return type(self).from_ir(arithmetic.invert(self.value))
+
+    def __bool__(self) -> bool:
+        if not self.is_static:
+            raise CompileError(
+                f"a {type(self)} known only at run time decides a Python branch",
+                location=user_location(),
+                hint="only code of a @cute.jit or @cute.kernel function with preprocess=True may branch on it",
+            )
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.python())
+
+    def __float__(self) -> float:
+        return float(self.python())
+
+    def __index__(self) -> int:
+        return operator.index(self.python())
+
+    def __str__(self) -> str:
+        return str(self.value) if self.is_static and not build_active() else "?"
+
+    def __repr__(self) -> str:
+        return f"{type(self)}({self.value if self.is_static else '?'})"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+class Integer(Numeric, DynamicInt):
+    """Base of the integers. `divisibility` divides the value; with a `bound` the value lies in 0 to `bound`.
+
+    `plain` ones print `?` whatever their width: strides of tensors that were passed without `from_dlpack`.
+    """
+
+    divisibility: int = 1
+    bound: int | None = None
+    plain: bool = False
+
+    def known(self, *, divisibility: int = 1, bound: int | None = None) -> Self:
+        """The same number with facts about it."""
+        made = type(self).from_ir(self.value)
+        made.divisibility = math.lcm(self.divisibility, divisibility)
+        made.bound = self.bound if bound is None else bound
+        made.plain = self.plain
+        return made
+
+    def same_as(self, other: object) -> bool:
+        """True when both are known to be equal: the same MLIR value, or equal Python numbers."""
+        if not isinstance(other, Integer):
+            return self.is_static and isinstance(other, int) and self.value == other
+        return self.is_static == other.is_static and bool(self.value == other.value)
+
+    def __str__(self) -> str:
+        if self.is_static and not build_active():
+            return str(self.value)
+        return self.dynamic_text()
+
+    def dynamic_text(self) -> str:
+        """`?` with what is known of the value, as CuTe prints it."""
+        facts = ["i64"] if self.width == 64 and not self.plain else []
+        facts += [f"div={self.divisibility}"] if self.divisibility > 1 else []
+        return f"?{{{' '.join(facts)}}}" if facts else "?"
+
+
+class Float(Numeric):
+    """Base of the floats."""
+
+
+class Boolean(Numeric):
+    """True or false; computes as Int32, stored as one byte."""
+
+    facts = dtypes.TABLE["bool"]
+
+
+def _number_class(name: str, base: type[Numeric], short: str) -> Any:
+    bits = dtypes.TABLE[short].width
+    doc = f"{'An integer' if base is Integer else 'A float'} of {bits} bits (`{short}`)."
+    return NumericMeta(name, (base,), {"facts": dtypes.TABLE[short], "__doc__": doc, "__module__": __name__})
+
+
+Int4 = _number_class("Int4", Integer, "i4")
+Int8 = _number_class("Int8", Integer, "i8")
+Int16 = _number_class("Int16", Integer, "i16")
+Int32 = _number_class("Int32", Integer, "i32")
+Int64 = _number_class("Int64", Integer, "i64")
+Int128 = _number_class("Int128", Integer, "i128")
+Uint4 = _number_class("Uint4", Integer, "u4")
+Uint8 = _number_class("Uint8", Integer, "u8")
+Uint16 = _number_class("Uint16", Integer, "u16")
+Uint32 = _number_class("Uint32", Integer, "u32")
+Uint64 = _number_class("Uint64", Integer, "u64")
+Uint128 = _number_class("Uint128", Integer, "u128")
+Float16 = _number_class("Float16", Float, "f16")
+BFloat16 = _number_class("BFloat16", Float, "bf16")
+TFloat32 = _number_class("TFloat32", Float, "tf32")
+Float32 = _number_class("Float32", Float, "f32")
+Float64 = _number_class("Float64", Float, "f64")
+Float8E4M3 = _number_class("Float8E4M3", Float, "f8e4m3")
+Float8E5M2 = _number_class("Float8E5M2", Float, "f8e5m2")
+Float8E4M3FN = _number_class("Float8E4M3FN", Float, "f8e4m3fn")
+Float8E4M3B11FNUZ = _number_class("Float8E4M3B11FNUZ", Float, "f8e4m3b11fnuz")
+Float8E8M0FNU = _number_class("Float8E8M0FNU", Float, "f8e8m0fnu")
+Float6E3M2FN = _number_class("Float6E3M2FN", Float, "f6e3m2fn")
+Float6E2M3FN = _number_class("Float6E2M3FN", Float, "f6e2m3fn")
+Float4E2M1FN = _number_class("Float4E2M1FN", Float, "f4e2m1fn")
+
+ALL: tuple[type[Numeric], ...] = (
+    Boolean, Int4, Int8, Int16, Int32, Int64, Int128, Uint4, Uint8, Uint16, Uint32, Uint64, Uint128,
+    Float16, BFloat16, TFloat32, Float32, Float64, Float8E4M3, Float8E5M2, Float8E4M3FN, Float8E4M3B11FNUZ,
+    Float8E8M0FNU, Float6E3M2FN, Float6E2M3FN, Float4E2M1FN,
+)  # fmt: skip
+BY_NAME: dict[str, type[Numeric]] = {cls.facts.name: cls for cls in ALL}
+
+
+def as_numeric(value: object) -> Numeric:
+    """A Python number as Boolean, Int32 (Int64 where it needs one) or Float32; a number of the language as it is."""
+    if isinstance(value, Numeric):
+        return value
+    if isinstance(value, bool):
+        return Boolean(value)
+    if isinstance(value, int):
+        return Int32(value) if Int32.min <= value <= Int32.max else Int64(value)
+    if isinstance(value, float):
+        return Float32(value)
+    found = _from_mlir(value)
+    if found is None:
+        raise CompileError(
+            f"expected a number, got {type(value).__name__}", location=user_location(), values={"value": value}
+        )
+    return found
+
+
+def is_number(value: object) -> bool:
+    """True for what `as_numeric` takes, MLIR values apart."""
+    return isinstance(value, (Numeric, bool, int, float))
+
+
+def common_type(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
+    """The type in which an operator computes."""
+    return left if left is right and left is not Boolean else BY_NAME[dtypes.promote(left.facts, right.facts).name]
+
+
+def from_mlir_type(type_: ir.Type) -> type[Numeric]:
+    """The signed or float number type of an MLIR element type."""
+    text = str(type_)
+    for name, spelling in types.ELEMENT.items():
+        if spelling == text:
+            return BY_NAME[name]
+    raise CompileError(f"{text} is no number type", location=user_location())
+
+
+def _from_mlir(value: object) -> Numeric | None:
+    if not build_active() or not isinstance(value, mlir.ir.Value):
+        return None
+    return from_mlir_type(value.type).from_ir(value)
+
+
+def _payload(value: object, cls: type[Numeric]) -> Any:
+    if isinstance(value, Numeric):
+        if not value.is_static:
+            return dtypes.convert(value.value, type(value).facts, cls.facts)
+        value = value.value
+    if isinstance(value, (bool, int, float)):
+        return wrap(value, cls.facts)
+    if build_active() and isinstance(value, mlir.ir.Value):
+        return value if value.type == cls.mlir_type else _payload(_from_mlir(value), cls)
+    raise CompileError(
+        f"{cls.__name__}() takes a number, got {type(value).__name__}",
+        location=user_location(),
+        values={"value": value},
+    )
+
+
+def wrap(value: float, facts: DType) -> Any:
+    """A Python number as the type holds it: integers modulo 2^width, floats rounded to nearest even."""
+    if facts.kind == "b":
+        return bool(value)
+    if facts.kind == "f":
+        return _round_float(float(value), facts.name)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise CompileError(f"{value} has no integer value", location=user_location())
+    bits = int(value) & ((1 << facts.width) - 1)
+    return bits - (1 << facts.width) if facts.kind == "i" and bits >> (facts.width - 1) else bits
+
+
+def _round_float(value: float, name: str) -> float:
+    if not math.isfinite(value):
+        return value
+    if name in ("f32", "f16"):
+        code = "f" if name == "f32" else "e"
+        try:
+            return float(struct.unpack(code, struct.pack(code, value))[0])
+        except OverflowError:
+            return math.copysign(math.inf, value)
+    if name == "bf16":
+        return _round_bfloat16(value)
+    return value
+
+
+def _round_bfloat16(value: float) -> float:
+    if value == 0:
+        return value
+    exponent = max(math.frexp(value)[1] - 8, -133)  # 8 bits of precision, denormals below 2^-126
+    rounded = math.ldexp(round(math.ldexp(value, -exponent)), exponent)
+    return rounded if abs(rounded) < 2.0**128 else math.copysign(math.inf, value)
+
+
+_INTEGER_ONLY = frozenset(("and", "or", "xor", "shl", "shr"))
+
+
+def _operate(name: str, fold: Callable[[Any, Any], Any], left: object, right: object) -> Any:
+    if not is_number(left) or not is_number(right):
+        return NotImplemented
+    a, b = as_numeric(left), as_numeric(right)
+    if name in ("and", "or", "xor") and type(a) is Boolean and type(b) is Boolean:
+        cls: type[Numeric] = Boolean
+    else:
+        cls = common_type(type(a), type(b))
+    if name == "truediv" and not cls.is_float:
+        cls = Float32
+    if name in ("shl", "shr") and cls.is_integer:
+        cls = type(a) if type(a) is not Boolean else Int32
+    if name in _INTEGER_ONLY and cls.is_float:
+        raise CompileError(f"`{name}` on {type(a)} and {type(b)}", location=user_location(), hint="it takes integers")
+    if a.is_static and b.is_static:
+        return _fold(name, fold, cls, a.value, b.value)
+    return _traced(name, cls, a, b)
+
+
+def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: Any, right: Any) -> Numeric:
+    left, right = wrap(left, cls.facts), wrap(right, cls.facts)
+    if name in ("shl", "shr") and right >= cls.width:
+        return cls(-1 if name == "shr" and left < 0 else 0)
+    try:
+        return cls(fold(left, right))
+    except ZeroDivisionError as error:
+        if cls.is_float and name == "truediv":
+            return cls(math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, left * right or left))
+        raise CompileError("division by zero", location=user_location()) from error
+
+
+def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:
+    if cls.is_integer and (kept := _identity(name, cls, a, b)) is not None:
+        return kept
+    left, right = _converted(a, cls), _converted(b, cls)
+    low, high = _bound(left), _bound(right)
+    kind = cls.facts.arithmetic_kind
+    if name in ("floordiv", "mod", "shr") and low is not None and high is not None:
+        kind = "u"
+    result = cls.from_ir(arithmetic.binary(name, kind, left.ir_value(), right.ir_value()))
+    if isinstance(result, Integer):
+        result.divisibility = _divisibility(name, left, right)
+        result.bound = _result_bound(name, low, high, right, cls.max)
+        result.plain = getattr(a, "plain", False) or getattr(b, "plain", False)
+    return result
+
+
+def _converted(number: Numeric, cls: type[Numeric]) -> Numeric:
+    """The number as `cls`; what is known of it survives widening."""
+    if type(number) is cls:
+        return number
+    made = cls(number)
+    if isinstance(made, Integer) and isinstance(number, Integer) and cls.width > number.width:
+        made.divisibility, made.bound = number.divisibility, _bound(number)
+    return made
+
+
+def _identity(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric | None:
+    """`x + 0`, `x - 0`, `x * 1`, `x // 1` are `x`; facts about it stay."""
+    if b.is_static and type(a) is cls and b.value == (0 if name in ("add", "sub", "shl", "shr") else 1):
+        if name in ("add", "sub", "mul", "floordiv", "shl", "shr"):
+            return a
+    if a.is_static and type(b) is cls and name in ("add", "mul") and a.value == (0 if name == "add" else 1):
+        return b
+    return None
+
+
+def _bound(number: Numeric) -> int | None:
+    """The greatest value that the number can have, None where it may be negative."""
+    if number.is_static:
+        return int(number.value) if type(number).facts.kind != "f" and number.value >= 0 else None
+    bound: int | None = getattr(number, "bound", None)
+    return type(number).max if bound is None and type(number).facts.kind == "u" else bound
+
+
+def _result_bound(name: str, low: int | None, high: int | None, right: Numeric, limit: int) -> int | None:
+    if low is None or high is None:
+        return None
+    if name == "floordiv" and right.is_static and right.value > 0:
+        return low // int(right.value)
+    results = {
+        "add": low + high, "mul": low * high, "floordiv": low, "shr": low, "mod": min(low, max(high - 1, 0)),
+        "min": min(low, high), "max": max(low, high), "and": min(low, high),
+    }  # fmt: skip
+    bound = results.get(name)
+    return bound if bound is not None and bound <= limit else None
+
+
+def _divisor(number: Numeric) -> int:
+    return abs(int(number.value)) if number.is_static else getattr(number, "divisibility", 1)
+
+
+def _divisibility(name: str, left: Numeric, right: Numeric) -> int:
+    a, b = _divisor(left), _divisor(right)
+    if name in ("add", "sub", "mod", "min", "max"):
+        return math.gcd(a, b) or 1
+    if name == "mul":
+        return max(a * b, 1)
+    if name == "floordiv" and right.is_static and b and a % b == 0:
+        return max(a // b, 1)
+    if name == "shl" and right.is_static:
+        return max(a << right.value, 1)
+    return 1
+
+
+def _compare(name: str, fold: Callable[[Any, Any], bool], left: object, right: object) -> Any:
+    if not is_number(right):
+        return NotImplemented
+    a, b = as_numeric(left), as_numeric(right)
+    cls = type(a) if type(a) is type(b) else common_type(type(a), type(b))
+    if a.is_static and b.is_static:
+        return Boolean(fold(wrap(a.value, cls.facts), wrap(b.value, cls.facts)))
+    left_value, right_value = cls(a).ir_value(), cls(b).ir_value()
+    return Boolean.from_ir(arithmetic.compare(name, cls.facts.arithmetic_kind, left_value, right_value))
+
+
+def minimum(left: object, right: object) -> Numeric:
+    """The lesser of two numbers, in their common type; a NaN gives the other."""
+    return _extreme("min", min, left, right)
+
+
+def maximum(left: object, right: object) -> Numeric:
+    """The greater of two numbers, in their common type; a NaN gives the other."""
+    return _extreme("max", max, left, right)
+
+
+def _extreme(name: str, fold: Callable[[Any, Any], Any], left: object, right: object) -> Numeric:
+    result = _operate(name, fold, left, right)
+    if result is NotImplemented:
+        raise CompileError(f"{name} of {type(left).__name__} and {type(right).__name__}", location=user_location())
+    return result

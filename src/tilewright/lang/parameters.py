@@ -1,0 +1,90 @@
+"""Parameters of kernels and jit functions: which are compile-time, and what annotations ask for."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tilewright.base.errors import CompileError
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import Numeric, as_numeric, is_number
+from tilewright.lang.tensor import Tensor
+
+T = TypeVar("T")
+
+
+class Constexpr(typing.Generic[T]):
+    """Annotation of a compile-time parameter: `Constexpr` or `Constexpr[int]`. Any Python object may be passed."""
+
+
+@dataclass(frozen=True)
+class BoundArguments:
+    """Arguments by parameter name: those of run time, and the constants of compile time."""
+
+    runtime: dict[str, Any]
+    constants: dict[str, Any]
+
+
+def is_constexpr(annotation: Any) -> bool:
+    """True for `Constexpr` and `Constexpr[...]`."""
+    return annotation is Constexpr or typing.get_origin(annotation) is Constexpr
+
+
+def annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function as objects; a text that does not evaluate stays text."""
+    try:
+        return inspect.get_annotations(function, eval_str=True)
+    except Exception:  # noqa: BLE001  (an annotation may be any expression; it is no error here)
+        return inspect.get_annotations(function)
+
+
+def bind(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name, defaults filled in; an error that names the function when they do not fit it."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise CompileError(
+            f"{function.__name__}{signature}: {error}", location=user_location(3), hint="check the number of arguments"
+        ) from error
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArguments:
+    """The arguments of a kernel launch. Python numbers become Int32, Float32, Boolean unless they are Constexpr."""
+    types = annotations(function)
+    runtime: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
+    for position, (name, value) in enumerate(bind(function, args, kwargs).items()):
+        annotation = types.get(name)
+        if is_constexpr(annotation):
+            constants[name] = value
+        elif isinstance(value, (str, type(None), type)) or inspect.isroutine(value):
+            constants[name] = value
+        else:
+            runtime[name] = adapt(value, annotation, position, name)
+    return BoundArguments(runtime, constants)
+
+
+def adapt(value: Any, annotation: Any, position: int, name: str) -> Any:
+    """`value` as its annotation asks; an error that names the parameter when it cannot be."""
+    if isinstance(annotation, type) and issubclass(annotation, Numeric):
+        if not is_number(value):
+            raise expects(position, name, annotation, value)
+        return annotation(as_numeric(value))
+    if annotation is Tensor and not isinstance(value, Tensor):
+        raise expects(position, name, annotation, value)
+    return as_numeric(value) if is_number(value) else value
+
+
+def expects(position: int, name: str, annotation: Any, value: Any) -> CompileError:
+    """The error of a wrong argument, in the words that CuTe DSL uses."""
+    return CompileError(
+        f"expects argument #{position + 1} ({name}) to be {annotation!r}, but got {type(value)!r}",
+        location=user_location(3),
+        hint="pass an argument of that type, or drop the annotation",
+    )

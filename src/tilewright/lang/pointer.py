@@ -1,0 +1,127 @@
+"""Addresses: an element type, a memory space, an alignment."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Self
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, types
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import Int64, Integer, Numeric, as_numeric
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+class AddressSpace(Enum):
+    """Where memory lies: `gmem` of the device, `smem` of a block, `rmem` of a thread, `tmem`; `generic` is any."""
+
+    generic = "generic"
+    gmem = "gmem"
+    smem = "smem"
+    rmem = "rmem"
+    tmem = "tmem"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Pointer:
+    """An address of elements of `dtype` in `memspace`, a multiple of `alignment` bytes.
+
+    `value` is the MLIR value of type `!cute.ptr`. `ptr + n` moves by n elements.
+    """
+
+    def __init__(self, value: ir.Value, dtype: type[Numeric], memspace: AddressSpace, alignment: int) -> None:
+        self.value = value
+        self.dtype = dtype
+        self.memspace = memspace
+        self.alignment = alignment
+
+    @property
+    def element_type(self) -> type[Numeric]:
+        return self.dtype
+
+    @property
+    def value_type(self) -> type[Numeric]:
+        return self.dtype
+
+    @property
+    def max_alignment(self) -> int:
+        return self.alignment
+
+    def __add__(self, offset: object) -> Pointer:
+        number = offset if isinstance(offset, int) else as_numeric(offset)
+        if isinstance(number, int) and number == 0:
+            return self
+        divisor = abs(number) if isinstance(number, int) else _divisor(number)
+        alignment = math.gcd(self.alignment, max(divisor * self.dtype.width // 8, 1))
+        index = _index_value(number)
+        type_ = types.ptr(self.dtype.facts.name, str(self.memspace), alignment)
+        value = build.cute("ptr_offset", (type_,), ((self.value,), (index,))).results[0]
+        return Pointer(value, self.dtype, self.memspace, alignment)
+
+    __radd__ = __add__
+
+    def __sub__(self, offset: Any) -> Pointer:
+        return self + -offset
+
+    def align(self, min_align: int, *, loc: object = None, ip: object = None) -> Pointer:
+        """The first address at or after this one that is a multiple of `min_align` bytes."""
+        if min_align <= self.alignment:
+            return self
+        if min_align & (min_align - 1):
+            raise CompileError(f"alignment {min_align} is no power of two", location=user_location())
+        address = (self.toint() + (min_align - 1)) & Int64(-min_align)
+        type_ = types.ptr(self.dtype.facts.name, str(self.memspace), min_align)
+        value = build.cute("int_to_ptr", (type_,), ((address.ir_value(),),)).results[0]
+        return Pointer(value, self.dtype, self.memspace, min_align)
+
+    def toint(self, *, loc: object = None, ip: object = None) -> Any:
+        """The address as Int64."""
+        value = build.cute("ptr_to_int", (types.parse("i64"),), ((self.value,),)).results[0]
+        return Int64.from_ir(value)
+
+    def recast(self, dtype: type[Numeric]) -> Pointer:
+        """The same address, of elements of `dtype`."""
+        return self._cast(dtype, self.memspace, self.alignment)
+
+    def with_alignment(self, alignment: int) -> Pointer:
+        """The same address, which the caller knows to be a multiple of `alignment` bytes."""
+        return self._cast(self.dtype, self.memspace, alignment)
+
+    def _cast(self, dtype: type[Numeric], memspace: AddressSpace, alignment: int) -> Pointer:
+        type_ = types.ptr(dtype.facts.name, str(memspace), alignment)
+        value = build.cute("ptr_cast", (type_,), ((self.value,),)).results[0]
+        return Pointer(value, dtype, memspace, alignment)
+
+    def __extract_mlir_values__(self) -> list[ir.Value]:
+        return [self.value]
+
+    def __new_from_mlir_values__(self, values: list[ir.Value]) -> Self:
+        return type(self)(values[0], self.dtype, self.memspace, self.alignment)
+
+    def __tw_structure__(self) -> str:
+        """What may not change in a region: all but the address."""
+        return str(self)
+
+    def __str__(self) -> str:
+        natural = max(self.dtype.width // 8, 1)
+        align = f", align<{self.alignment}>" if self.alignment > natural else ""
+        return f"ptr<{self.dtype.facts.name}, {self.memspace}{align}>"
+
+    __repr__ = __str__
+
+
+def _divisor(number: Numeric) -> int:
+    return abs(int(number.value)) if number.is_static else getattr(number, "divisibility", 1)
+
+
+def _index_value(number: int | Numeric) -> ir.Value:
+    if isinstance(number, int):
+        return build.constant(number, types.parse("i64"))
+    if not isinstance(number, Integer):
+        raise CompileError(f"a pointer moves by an integer, not by {type(number)}", location=user_location())
+    return (number if number.width in (32, 64) and type(number).facts.kind == "i" else Int64(number)).ir_value()

@@ -1,0 +1,125 @@
+"""Printing and assertions of the running program, on host and device."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, layout_text
+from tilewright.lang import trace
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import Boolean, Float32, Float64, Int32, Int64, Numeric, Uint32, Uint64, as_numeric, is_number
+from tilewright.lang.pointer import Pointer
+from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensor_ssa import TensorSSA
+from tilewright.layout import ComposedLayout, Layout
+
+_PLACEHOLDER = re.compile(r"\{[^}]*\}|%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[diuoxXfFeEgGcsp]|%%")
+
+
+def printf(*args: Any, end: str = "\n", loc: object = None, ip: object = None) -> None:
+    """Print at run time: `printf("x = {}", x)` or C's notation `printf("x = %d", x)`, or values alone.
+
+    Layouts, coordinates and tensors print as CuTe prints them, with their runtime values. A line ends by itself.
+    """
+    trace.current()
+    values = list(args)
+    text = values.pop(0) if values and isinstance(values[0], str) else " ".join("{}" for _ in values)
+    pieces, operands = _format(text, values)
+    build.emit("gpu.printf", (), operands, {"format": build.string(pieces + end)})
+
+
+def _format(text: str, values: list[Any]) -> tuple[str, list[Any]]:
+    operands: list[Any] = []
+    queue = list(values)
+
+    def replace(match: re.Match[str]) -> str:
+        mark = match.group()
+        if mark == "%%":
+            return mark
+        if not queue:
+            raise CompileError(
+                "printf has more placeholders than values", location=user_location(), values={"format": text}
+            )
+        return _conversion(queue.pop(0), mark, operands)
+
+    result = _PLACEHOLDER.sub(replace, text)
+    if queue:
+        raise CompileError(
+            f"printf has {len(queue)} values without a placeholder", location=user_location(), values={"format": text}
+        )
+    return result, operands
+
+
+def _conversion(value: Any, mark: str, operands: list[Any]) -> str:
+    """The C conversion for a value; what it needs goes to `operands`."""
+    if isinstance(value, str):
+        return value.replace("%", "%%")
+    if is_number(value):
+        return _number(as_numeric(value), mark, operands)
+    if isinstance(value, (Layout, ComposedLayout, tuple)):
+        return _structured(value, operands)
+    if isinstance(value, Pointer):
+        operands.append(value.toint().ir_value())
+        return "0x%016llx"
+    if isinstance(value, Tensor):
+        body = _conversion(value.iterator, "{}", operands)
+        return f"tensor({body} o {_structured(value.layout, operands)})"
+    if isinstance(value, TensorSSA):
+        return "(" + ",".join(_number(value[index], "{}", operands) for index in range(value.size)) + ")"
+    return str(value).replace("%", "%%")
+
+
+def _structured(value: Any, operands: list[Any]) -> str:
+    text, leaves32, leaves64 = layout_text.encode(value)
+    queues = {32: iter(leaves32), 64: iter(leaves64)}
+
+    def replace(match: re.Match[str]) -> str:
+        leaf = next(queues[64 if "i64" in match.group() else 32])
+        operands.append(leaf.ir_value())
+        return "%lld" if leaf.width == 64 else "%d"
+
+    return re.sub(r"\?(?:\{[^}]*\})?", replace, text.replace("%", "%%"))
+
+
+def _number(number: Numeric, mark: str, operands: list[Any]) -> str:
+    cls = type(number)
+    if cls.is_float:
+        wide = number if cls in (Float32, Float64) else Float32(number)
+        operands.append(wide.ir_value())
+        return mark if mark.startswith("%") else "%f"
+    wide, conversion = _integer(number)
+    operands.append(wide.ir_value())
+    if not mark.startswith("%"):
+        return conversion
+    body = re.sub(r"hh|h|ll|l|z", "", mark)
+    return body[:-1] + "ll" + body[-1] if wide.width == 64 and body[-1] in "diuoxX" else body
+
+
+def _integer(number: Numeric) -> tuple[Numeric, str]:
+    if type(number) is Boolean:
+        return Int32(number), "%d"
+    signed, wide = type(number).signed, number.width > 32
+    if signed:
+        return (Int64(number), "%lld") if wide else (Int32(number), "%d")
+    return (Uint64(number), "%llu") if wide else (Uint32(number), "%u")
+
+
+def assert_(condition: Any, message: str = "", *, loc: object = None, ip: object = None) -> None:
+    """Stop the program with `message` when `condition` is false at run time.
+
+    On the device it is checked only with `EnableAssertions`; on the host always: the call raises `LaunchError`.
+    """
+    program = trace.current()
+    number = Boolean(as_numeric(condition))
+    place = user_location()
+    text = message or "assertion failed"
+    if number.is_static:
+        if not number.value:
+            raise CompileError(text, location=place)
+        return
+    if program.side == "device" and not program.assertions:
+        return
+    where = f"{text} ({place})" if place is not None else text
+    build.cute("assert", (), ((number.ir_value(),),), message=build.string(where))

@@ -1,0 +1,289 @@
+"""Tensors: memory with a layout.
+
+A tensor is an iterator and a layout. The iterator is a `Pointer`, or a coordinate for tensors of coordinates
+(`make_identity_tensor`). Views cost nothing: slicing computes an offset and a new layout while tracing.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, layout_text, types
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, as_numeric, is_number
+from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.tensor_ssa import TensorSSA
+from tilewright.layout import ComposedLayout, Layout, add_coordinates, cosize, is_static, size, slice_and_offset
+from tilewright.layout.dynamic import DynamicInt
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+class Tensor(metaclass=ABCMeta):
+    """Elements of `element_type` at `iterator`, arranged by `layout`.
+
+    `t[i]` and `t[i, j]` read one element, `t[i, None]` is a view. Indices are Python ints or integers of the language.
+    """
+
+    def __init__(self, iterator: Any, layout: Layout | ComposedLayout, element_type: type[Numeric] | None) -> None:
+        self.iterator = iterator
+        self.layout = layout
+        self._element_type = element_type
+
+    @property
+    def is_coordinates(self) -> bool:
+        """True when the elements are coordinates, not memory."""
+        return not isinstance(self.iterator, Pointer)
+
+    @property
+    def element_type(self) -> type[Numeric]:
+        if self._element_type is None:
+            raise CompileError("a tensor of coordinates has no element type", location=user_location())
+        return self._element_type
+
+    dtype = element_type
+
+    @property
+    def memspace(self) -> AddressSpace:
+        return self._pointer("memspace").memspace
+
+    @property
+    def shape(self) -> Any:
+        return self.layout.shape
+
+    @property
+    def stride(self) -> Any:
+        return self.layout.stride
+
+    @property
+    def leading_dim(self) -> int | None:
+        """The mode of stride 1, None when there is none."""
+        strides = self.stride if isinstance(self.stride, tuple) else (self.stride,)
+        found = [mode for mode, stride in enumerate(strides) if isinstance(stride, int) and stride == 1]
+        return found[0] if found else None
+
+    def __getitem__(self, coord: Any) -> Any:
+        if has_slice(coord):
+            return self.slice(coord)
+        if self.is_coordinates:
+            return add_coordinates(self.iterator, self.layout(coord))
+        self._check_coord(coord)
+        dtype = self.element_type
+        text, leaves32, leaves64 = layout_text.encode(_leaves(coord))
+        groups = ((self.value,), _values(leaves32), _values(leaves64))
+        op = build.cute("load", (dtype.mlir_type,), groups, coord=build.string(text))
+        return dtype.from_ir(op.results[0])
+
+    def __setitem__(self, coord: Any, value: Any) -> None:
+        if self.is_coordinates:
+            raise CompileError("a tensor of coordinates cannot be written", location=user_location())
+        if has_slice(coord):
+            self.slice(coord).store(value)
+            return
+        self._check_coord(coord)
+        number = self._element(value)
+        text, leaves32, leaves64 = layout_text.encode(_leaves(coord))
+        groups = ((number,), (self.value,), _values(leaves32), _values(leaves64))
+        build.cute("store", (), groups, coord=build.string(text))
+
+    def slice(self, coord: Any) -> Tensor:
+        """The view that keeps the modes marked None and fixes the others."""
+        wide = map_leaves(self.widen, coord)
+        layout, offset = slice_and_offset(wide, self.layout)
+        return Tensor(self.advance(offset), layout, self._element_type)
+
+    def advance(self, offset: Any) -> Any:
+        """The iterator moved by `offset` elements (or by a coordinate)."""
+        return add_coordinates(self.iterator, offset) if self.is_coordinates else self.iterator + offset
+
+    def widen(self, index: Any) -> Any:
+        """An index in 64 bits where offsets may not fit 31, see `needs_wide_offsets`."""
+        if isinstance(index, Integer) and index.width < 64 and needs_wide_offsets(self):
+            return Int64(index).known(divisibility=index.divisibility, bound=index.bound)
+        return index
+
+    def load(self, *, loc: object = None, ip: object = None) -> TensorSSA:
+        """All elements as a register value."""
+        count = self._static_size("load")
+        type_ = types.vector(count, self.element_type.facts.name)
+        value = build.cute("load_tensor", (type_,), ((self.value,),)).results[0]
+        return TensorSSA(value, self.shape, self.element_type)
+
+    def store(self, value: Any, *, loc: object = None, ip: object = None) -> None:
+        """Write all elements: from a TensorSSA of the same shape, or one number to all."""
+        count = self._static_size("store")
+        if not isinstance(value, TensorSSA):
+            self.fill(value)
+            return
+        converted = value.broadcast_to(self.shape) if value.size != count else value
+        converted = converted.to(self.element_type)
+        build.cute("store_tensor", (), ((converted.value,), (self.value,)))
+
+    def fill(self, value: Any, *, loc: object = None, ip: object = None) -> None:
+        """Write one number to all elements."""
+        self._static_size("fill")
+        build.cute("fill", (), ((self._element(value),), (self.value,)))
+
+    @property
+    def value(self) -> ir.Value:
+        """The `cute.make_tensor` of this tensor, made where it is used."""
+        pointer = self._pointer("a memory access")
+        text, leaves32, leaves64 = layout_text.encode(self.layout)
+        type_ = types.tensor(self.element_type.facts.name, str(pointer.memspace), text, pointer.alignment)
+        groups = ((pointer.value,), _values(leaves32), _values(leaves64))
+        return build.cute("make_tensor", (type_,), groups).results[0]
+
+    def __extract_mlir_values__(self) -> list[ir.Value]:
+        iterator = [self.iterator.value] if isinstance(self.iterator, Pointer) else _dynamic_values(self.iterator)
+        return iterator + [leaf.ir_value() for leaf in _dynamic_leaves(self.layout)]
+
+    def __new_from_mlir_values__(self, values: list[ir.Value]) -> Tensor:
+        source = iter(values)
+        if isinstance(self.iterator, Pointer):
+            iterator: Any = self.iterator.__new_from_mlir_values__([next(source)])
+        else:
+            iterator = map_leaves(lambda leaf: _refill(leaf, source), self.iterator)
+        return Tensor(iterator, refill_layout(self.layout, source), self._element_type)
+
+    def __tw_structure__(self) -> tuple[str, ...]:
+        """What may not change in a region: everything but the runtime leaves."""
+        iterator = str(self.iterator) if isinstance(self.iterator, Pointer) else layout_text.encode(self.iterator)[0]
+        return iterator, layout_text.encode(self.layout)[0], str(self._element_type)
+
+    def __str__(self) -> str:
+        return f"tensor<{_iterator_text(self.iterator)} o {self.layout}>"
+
+    __repr__ = __str__
+
+    def _pointer(self, what: str) -> Pointer:
+        if not isinstance(self.iterator, Pointer):
+            raise CompileError(f"a tensor of coordinates has no memory for {what}", location=user_location())
+        return self.iterator
+
+    def _element(self, value: Any) -> ir.Value:
+        if isinstance(value, TensorSSA):
+            value = value[0] if value.size == 1 else value
+        if not is_number(value):
+            raise CompileError(
+                f"expected a number to store, got {type(value).__name__}",
+                location=user_location(),
+                values={"tensor": self, "value": value},
+            )
+        return self.element_type(as_numeric(value)).ir_value()
+
+    def _static_size(self, what: str) -> int:
+        count = _static_size(self.layout)
+        if count is None:
+            raise CompileError(
+                f"{what} of a tensor whose size is known only at run time",
+                location=user_location(),
+                values={"tensor": self},
+                hint="tile it first, so that each thread moves a static number of elements",
+            )
+        return count
+
+    def _check_coord(self, coord: Any) -> None:
+        rank = len(self.shape) if isinstance(self.shape, tuple) else 1
+        if isinstance(coord, tuple) and len(coord) != rank:
+            raise CompileError(
+                f"{len(coord)} indices for a tensor of rank {rank}",
+                location=user_location(),
+                values={"tensor": self, "indices": _coord_text(coord)},
+                hint="give one index for each mode, or one linear index",
+            )
+
+
+def make_tensor(iterator: Any, layout: Any, *, loc: object = None, ip: object = None) -> Tensor:
+    """A tensor at `iterator` (a Pointer or a coordinate); `layout` may be a bare shape."""
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        layout = Layout(layout)
+    if isinstance(iterator, Tensor):
+        iterator = iterator.iterator
+    return Tensor(iterator, layout, iterator.dtype if isinstance(iterator, Pointer) else None)
+
+
+def has_slice(coord: Any) -> bool:
+    """True when a coordinate keeps a mode (None)."""
+    return coord is None or (isinstance(coord, tuple) and any(has_slice(part) for part in coord))
+
+
+def map_leaves(function: Callable[[Any], Any], item: Any) -> Any:
+    """`item` with `function` applied to each entry of its nested tuples."""
+    if isinstance(item, tuple):
+        return tuple(map_leaves(function, part) for part in item)
+    return function(item)
+
+
+def needs_wide_offsets(tensor: Tensor) -> bool:
+    """True unless every element offset of the tensor is known to fit 31 bits."""
+    if tensor.is_coordinates or tensor.memspace in (AddressSpace.smem, AddressSpace.rmem):
+        return False
+    layout = tensor.layout.outer if isinstance(tensor.layout, ComposedLayout) else tensor.layout
+    return not is_static(layout) or cosize(layout) >= 1 << 31
+
+
+def _static_size(layout: Layout | ComposedLayout) -> int | None:
+    count = size(layout)
+    return count if isinstance(count, int) else None
+
+
+def _leaves(coord: Any) -> Any:
+    """A coordinate with integers of the language as Int32 or Int64 and Python ints as they are."""
+    return map_leaves(_index, coord)
+
+
+def _index(index: Any) -> Any:
+    if isinstance(index, int) and not isinstance(index, bool):
+        return index
+    if isinstance(index, Numeric) and index.is_static:
+        return int(index.value)
+    if isinstance(index, Integer):
+        return index if index.width in (32, 64) else Int64(index)
+    if isinstance(index, (Boolean, bool)):
+        return Int64(index)
+    raise CompileError(
+        f"a tensor is indexed by integers, not by {type(index).__name__}",
+        location=user_location(),
+        values={"index": index},
+    )
+
+
+def _values(leaves: list[Any]) -> list[ir.Value]:
+    return [leaf.ir_value() for leaf in leaves]
+
+
+def _dynamic_values(item: Any) -> list[ir.Value]:
+    return [leaf.ir_value() for leaf in _dynamic_leaves(item)]
+
+
+def _dynamic_leaves(item: Any) -> list[Any]:
+    _, leaves32, leaves64 = layout_text.encode(item)
+    return leaves32 + leaves64
+
+
+def refill_layout(layout: Any, source: Any) -> Any:
+    """The layout with its runtime leaves taken from `source`: the i32 ones first, then the i64 ones."""
+    text, leaves32, leaves64 = layout_text.encode(layout)
+    fresh = {32: [_refill(leaf, source) for leaf in leaves32], 64: [_refill(leaf, source) for leaf in leaves64]}
+    queues = {width: iter(items) for width, items in fresh.items()}
+    return layout_text.decode_layout(text, lambda width, divisibility: next(queues[width]))
+
+
+def _refill(leaf: Any, source: Any) -> Any:
+    if not isinstance(leaf, Integer):
+        return leaf
+    return type(leaf).from_ir(next(source)).known(divisibility=leaf.divisibility, bound=leaf.bound)
+
+
+def _iterator_text(iterator: Any) -> str:
+    return str(iterator) if isinstance(iterator, Pointer) else _coord_text(iterator)
+
+
+def _coord_text(coord: Any) -> str:
+    if isinstance(coord, tuple):
+        return "(" + ",".join(_coord_text(part) for part in coord) + ")"
+    return coord.dynamic_text() if isinstance(coord, DynamicInt) else str(coord)

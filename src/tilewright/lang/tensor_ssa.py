@@ -1,0 +1,350 @@
+"""TensorSSA: a tensor held in registers, as a value.
+
+Elements stand in colexicographic order of the shape. Operators work element by element, with NumPy's broadcasting and
+the promotion of `lang.dtypes`; a Python number takes the element type when it is a float type or both are integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Self
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, types
+from tilewright.lang import arithmetic, dtypes
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import BY_NAME, Boolean, Float32, Numeric, as_numeric, common_type, is_number
+from tilewright.layout import Layout, crd2idx, flatten_to_tuple, slice_and_offset
+from tilewright.layout import size as layout_size
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+class ReductionOp(Enum):
+    """How `reduce` folds."""
+
+    ADD = "add"
+    MUL = "mul"
+    MAX = "max"
+    MIN = "min"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+
+
+def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def forward(self: TensorSSA, other: Any) -> Any:
+        return _operate(name, self, other, reflected=False)
+
+    def reflected(self: TensorSSA, other: Any) -> Any:
+        return _operate(name, self, other, reflected=True)
+
+    return forward, reflected
+
+
+def _comparison(name: str) -> Callable[..., Any]:
+    def compare(self: TensorSSA, other: Any) -> Any:
+        return _compare(name, self, other)
+
+    return compare
+
+
+class TensorSSA:
+    """`value` is an MLIR vector with one element for each index of `shape`, `dtype` its element type."""
+
+    def __init__(self, value: ir.Value, shape: Any, dtype: type[Numeric]) -> None:
+        self.value = value
+        self.shape = shape if isinstance(shape, tuple) else (shape,)
+        self.dtype = dtype
+
+    @property
+    def element_type(self) -> type[Numeric]:
+        return self.dtype
+
+    @property
+    def size(self) -> int:
+        return int(layout_size(self.shape))
+
+    @property
+    def layout(self) -> Layout:
+        """The compact column-major layout of the shape."""
+        return Layout(self.shape)
+
+    def ir_value(self, *, loc: object = None, ip: object = None) -> ir.Value:
+        return self.value
+
+    def to(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
+        """Elements converted to `dtype`, as numbers are."""
+        value = dtypes.convert(self.value, self.dtype.facts, dtype.facts)
+        return TensorSSA(value, self.shape, dtype)
+
+    def bitcast(self, dtype: type[Numeric]) -> TensorSSA:
+        """The same bits as elements of `dtype`; only the first mode changes when widths differ."""
+        count = self.size * self.dtype.width // dtype.width
+        value = build.value("vector.bitcast", types.vector(count, dtype.facts.name), (self.value,))
+        shape = self.shape if count == self.size else (count,)
+        return TensorSSA(value, shape, dtype)
+
+    def broadcast_to(self, shape: Any) -> TensorSSA:
+        """Repeated along modes of extent 1 (and new leading modes) to `shape`, as NumPy does."""
+        target = shape if isinstance(shape, tuple) else (shape,)
+        if self.shape == target:
+            return self
+        source = (1,) * (len(target) - len(self.shape)) + self.shape
+        if len(source) != len(target) or any(a not in (1, b) for a, b in zip(source, target, strict=True)):
+            raise CompileError(
+                "shapes do not broadcast",
+                location=user_location(),
+                values={"from": self.shape, "to": target},
+                hint="each mode must be equal or 1",
+            )
+        strides = _broadcast_strides(source)
+        layout = Layout(target, strides)
+        return self._shuffled([int(layout(index)) for index in range(int(layout_size(layout)))], target)
+
+    def reshape(self, shape: Any) -> TensorSSA:
+        """The same elements in colexicographic order under another shape of equal size."""
+        result = TensorSSA(self.value, shape, self.dtype)
+        if result.size != self.size:
+            raise CompileError(
+                "reshape changes the number of elements",
+                location=user_location(),
+                values={"from": self.shape, "to": shape},
+            )
+        return result
+
+    def __getitem__(self, coord: Any) -> Any:
+        if isinstance(coord, tuple) and _has_none(coord):
+            layout, offset = slice_and_offset(coord, self.layout)
+            indices = [int(offset) + int(layout(index)) for index in range(int(layout_size(layout)))]
+            return self._shuffled(indices, layout.shape)
+        index = crd2idx(coord, self.layout) if isinstance(coord, tuple) else coord
+        return self._element(index)
+
+    def reduce(self, op: ReductionOp, init_val: Any, reduction_profile: Any = 0) -> Any:
+        """Fold with `op`, starting from `init_val`.
+
+        `reduction_profile` 0 folds all to one number; a tuple keeps the modes marked None and folds the others.
+        """
+        init = self.dtype(as_numeric(init_val)).ir_value()
+        whole = not isinstance(reduction_profile, tuple)
+        profile = tuple(1 for _ in self.shape) if whole else reduction_profile
+        if len(profile) != len(self.shape):
+            raise CompileError(
+                "a reduction profile has one entry for each mode",
+                location=user_location(),
+                values={"profile": profile, "shape": self.shape},
+            )
+        kept = tuple(extent for extent, mark in zip(self.shape, profile, strict=True) if mark is None)
+        name = f"{op.value}{self.dtype.facts.arithmetic_kind}"
+        result = types.vector(int(layout_size(kept)), self.dtype.facts.name) if kept else self.dtype.mlir_type
+        value = build.cute(
+            "reduce",
+            (result,),
+            ((self.value,), (init,)),
+            kind=build.string(name),
+            shape=build.i32_array([int(layout_size(extent)) for extent in self.shape]),
+            profile=build.i32_array([0 if mark is None else 1 for mark in profile]),
+        ).results[0]
+        return TensorSSA(value, kept, self.dtype) if kept else self.dtype.from_ir(value)
+
+    __add__, __radd__ = _binary("add")
+    __sub__, __rsub__ = _binary("sub")
+    __mul__, __rmul__ = _binary("mul")
+    __truediv__, __rtruediv__ = _binary("truediv")
+    __floordiv__, __rfloordiv__ = _binary("floordiv")
+    __mod__, __rmod__ = _binary("mod")
+    __pow__, __rpow__ = _binary("pow")
+    __and__, __rand__ = _binary("and")
+    __or__, __ror__ = _binary("or")
+    __xor__, __rxor__ = _binary("xor")
+    __lshift__, __rlshift__ = _binary("shl")
+    __rshift__, __rrshift__ = _binary("shr")
+    __lt__ = _comparison("lt")
+    __le__ = _comparison("le")
+    __gt__ = _comparison("gt")
+    __ge__ = _comparison("ge")
+    __eq__ = _comparison("eq")
+    __ne__ = _comparison("ne")
+    __hash__ = object.__hash__
+
+    def __neg__(self) -> TensorSSA:
+        return self.mapped(lambda value: arithmetic.negate(self.dtype.facts.arithmetic_kind, value))
+
+    def __invert__(self) -> TensorSSA:
+        return self.mapped(arithmetic.invert)
+
+    def __abs__(self) -> TensorSSA:
+        return self.mapped(lambda value: arithmetic.absolute(self.dtype.facts.arithmetic_kind, value))
+
+    def __bool__(self) -> bool:
+        raise CompileError(
+            "a TensorSSA has no single truth value",
+            location=user_location(),
+            hint="reduce it first, or use cute.where",
+        )
+
+    def mapped(self, function: Callable[[ir.Value], ir.Value]) -> TensorSSA:
+        """The same shape and type with `function` applied to the vector."""
+        return TensorSSA(function(self.value), self.shape, self.dtype)
+
+    def __extract_mlir_values__(self) -> list[ir.Value]:
+        return [self.value]
+
+    def __new_from_mlir_values__(self, values: list[ir.Value]) -> Self:
+        return type(self)(values[0], self.shape, self.dtype)
+
+    def __tw_structure__(self) -> tuple[str, str]:
+        """What may not change in a region."""
+        return str(self.shape), str(self.dtype)
+
+    def __str__(self) -> str:
+        extents = ", ".join(str(extent) for extent in self.shape)
+        return f"vector<{self.size}x{self.dtype.facts.name}> o ({extents})"
+
+    __repr__ = __str__
+
+    def _element(self, index: Any) -> Numeric:
+        if isinstance(index, int) and not 0 <= index < self.size:
+            raise CompileError(
+                f"index {index} is outside a TensorSSA of {self.size} elements", location=user_location()
+            )
+        number = build.constant(index, types.parse("i32")) if isinstance(index, int) else as_numeric(index).ir_value()
+        value = build.value("llvm.extractelement", self.dtype.mlir_type, (self.value, number))
+        return self.dtype.from_ir(value)
+
+    def _shuffled(self, indices: list[int], shape: Any) -> TensorSSA:
+        type_ = types.vector(len(indices), self.dtype.facts.name)
+        mask = build.i32_array(indices)
+        value = build.value("llvm.shufflevector", type_, (self.value, self.value), {"mask": mask})
+        return TensorSSA(value, shape, self.dtype)
+
+
+def full(shape: Any, fill_value: Any, dtype: type[Numeric]) -> TensorSSA:
+    """A TensorSSA of one number."""
+    shape = shape if isinstance(shape, tuple) else (shape,)
+    count = int(layout_size(shape))
+    number = dtype(as_numeric(fill_value))
+    type_ = types.vector(count, dtype.facts.name)
+    if number.is_static:
+        return TensorSSA(build.splat(number.value, type_), shape, dtype)
+    return TensorSSA(build.value("vector.broadcast", type_, (number.ir_value(),)), shape, dtype)
+
+
+def full_like(source: Any, fill_value: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+    """A TensorSSA of one number in the shape of `source`, a tensor or TensorSSA."""
+    return full(source.shape, fill_value, dtype or source.element_type)
+
+
+def zeros_like(source: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+    """A TensorSSA of zeros in the shape of `source`."""
+    return full_like(source, 0, dtype)
+
+
+def ones_like(source: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+    """A TensorSSA of ones in the shape of `source`."""
+    return full_like(source, 1, dtype)
+
+
+def where(condition: TensorSSA, left: Any, right: Any) -> TensorSSA:
+    """Elements of `left` where `condition`, else of `right`; shapes broadcast."""
+    operands = [item for item in (left, right) if isinstance(item, TensorSSA)]
+    dtype = _meet(left, right, operands)
+    left, right = (_as_ssa(item, condition.shape, dtype) for item in (left, right))
+    shape = _common_shape(_common_shape(condition.shape, left.shape), right.shape)
+    condition, left, right = (item.broadcast_to(shape) for item in (condition, left, right))
+    return TensorSSA(arithmetic.select(condition.value, left.value, right.value), shape, dtype)
+
+
+def _meet(left: Any, right: Any, operands: list[TensorSSA]) -> type[Numeric]:
+    if len(operands) == 2:
+        return common_type(left.dtype, right.dtype)
+    return operands[0].dtype if operands else common_type(type(as_numeric(left)), type(as_numeric(right)))
+
+
+def _as_ssa(item: Any, shape: Any, dtype: type[Numeric]) -> TensorSSA:
+    return item.to(dtype) if isinstance(item, TensorSSA) else full(shape, item, dtype)
+
+
+def _has_none(coord: Any) -> bool:
+    return coord is None or (isinstance(coord, tuple) and any(_has_none(part) for part in coord))
+
+
+def _broadcast_strides(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Column-major strides of a shape, 0 on modes of extent 1."""
+    strides, step = [], 1
+    for extent in shape:
+        flat = Layout(extent)
+        count = int(layout_size(flat))
+        strides.append(0 if count == 1 and not isinstance(extent, tuple) else _scaled(flat, step))
+        step *= count
+    return tuple(strides)
+
+
+def _scaled(layout: Layout, step: int) -> Any:
+    def scale(item: Any) -> Any:
+        return tuple(scale(part) for part in item) if isinstance(item, tuple) else item * step
+
+    return scale(layout.stride)
+
+
+def _common_shape(left: Any, right: Any) -> tuple[Any, ...]:
+    rank = max(len(left), len(right))
+    a, b = ((1,) * (rank - len(shape)) + tuple(shape) for shape in (left, right))
+    for first, second in zip(a, b, strict=True):
+        if first != second and 1 not in (first, second):
+            raise CompileError(
+                "shapes do not broadcast",
+                location=user_location(),
+                values={"left": left, "right": right},
+                hint="each mode must be equal or 1",
+            )
+    return tuple(second if first == 1 else first for first, second in zip(a, b, strict=True))
+
+
+def _pair(left: TensorSSA, other: Any) -> tuple[TensorSSA, TensorSSA] | None:
+    """Both operands in one shape; a number is repeated. None when `other` is neither."""
+    if is_number(other):
+        return left, full(left.shape, other, _number_type(left.dtype, other))
+    if not isinstance(other, TensorSSA):
+        return None
+    shape = left.shape if flatten_to_tuple(left.shape) == flatten_to_tuple(other.shape) else _common_shape(left.shape, other.shape)
+    if shape == left.shape and flatten_to_tuple(left.shape) == flatten_to_tuple(other.shape):
+        return left, TensorSSA(other.value, shape, other.dtype)
+    return left.broadcast_to(shape), other.broadcast_to(shape)
+
+
+def _number_type(dtype: type[Numeric], number: Any) -> type[Numeric]:
+    if isinstance(number, Numeric):
+        return type(number)
+    if isinstance(number, float):
+        return dtype if dtype.is_float else Float32
+    return dtype if dtype is not Boolean else type(as_numeric(number))
+
+
+def _operate(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
+    pair = _pair(left, other)
+    if pair is None:
+        return NotImplemented
+    a, b = pair[::-1] if reflected else pair
+    logical = name in ("and", "or", "xor") and a.dtype is Boolean and b.dtype is Boolean
+    dtype = Boolean if logical else BY_NAME[dtypes.promote(a.dtype.facts, b.dtype.facts).name]
+    if name == "truediv" and not dtype.is_float:
+        dtype = Float32
+    if name in ("and", "or", "xor", "shl", "shr") and dtype.is_float:
+        raise CompileError(f"`{name}` on {a.dtype} and {b.dtype}", location=user_location(), hint="it takes integers")
+    kind = dtype.facts.arithmetic_kind
+    value = arithmetic.binary(name, kind, a.to(dtype).value, b.to(dtype).value)
+    return TensorSSA(value, a.shape, dtype)
+
+
+def _compare(name: str, left: TensorSSA, other: Any) -> Any:
+    pair = _pair(left, other)
+    if pair is None:
+        return NotImplemented
+    a, b = pair
+    dtype = a.dtype if a.dtype is b.dtype else BY_NAME[dtypes.promote(a.dtype.facts, b.dtype.facts).name]
+    value = arithmetic.compare(name, dtype.facts.arithmetic_kind, a.to(dtype).value, b.to(dtype).value)
+    return TensorSSA(value, a.shape, Boolean)

@@ -1,0 +1,103 @@
+"""The program being traced: its module, its kernels, and whether host or device code is built now."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import mlir
+from tilewright.lang.locations import user_location
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+@dataclass
+class KernelTrace:
+    """A kernel of the program: its symbol, the Python function, and its `gpu.func`."""
+
+    name: str
+    function: Any
+    operation: Any
+
+
+@dataclass
+class Trace:
+    """What one compilation has built so far. `arch` is the chip (`sm_90a`), empty when it does not matter."""
+
+    module: ir.Module
+    arch: str = ""
+    assertions: bool = False
+    kernels: list[KernelTrace] = field(default_factory=list)
+    side: Literal["host", "device"] = "host"
+
+    def kernel_name(self, wanted: str) -> str:
+        """A symbol not yet taken: `wanted`, else `wanted_1`, `wanted_2`, ..."""
+        taken = {kernel.name for kernel in self.kernels}
+        name, number = wanted, 0
+        while name in taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        return name
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+
+
+_state = _State()
+
+
+def tracing() -> bool:
+    """True while a function of the language is traced by this thread."""
+    return bool(_state.traces)
+
+
+def current() -> Trace:
+    """The program being traced; an error outside."""
+    if not _state.traces:
+        raise CompileError(
+            "this works only inside a @cute.jit or @cute.kernel function",
+            location=user_location(2),
+            hint="call it from a function decorated with @cute.jit, or compile that function with cute.compile",
+        )
+    return _state.traces[-1]
+
+
+def device(what: str) -> Trace:
+    """The program being traced, for something that only device code may do."""
+    trace = current()
+    if trace.side != "device":
+        raise CompileError(
+            f"{what} is device code, and this function is host code",
+            location=user_location(2),
+            hint="put it in a function decorated with @cute.kernel and launch that from the @cute.jit function",
+        )
+    return trace
+
+
+@contextmanager
+def program(trace: Trace) -> Iterator[Trace]:
+    """Trace into `trace` inside the block."""
+    _state.traces.append(trace)
+    try:
+        yield trace
+    finally:
+        _state.traces.pop()
+
+
+@contextmanager
+def device_side(block: ir.Block) -> Iterator[None]:
+    """Build device code at the end of `block`."""
+    trace = current()
+    before, trace.side = trace.side, "device"
+    try:
+        with mlir.ir.InsertionPoint(block):
+            yield
+    finally:
+        trace.side = before

@@ -1,0 +1,216 @@
+"""Lowering the `cute` dialect: a table of rules, walked once.
+
+A rule takes an operation and the context, builds its replacement before it, and returns the values that stand for its
+results. Rules see operands already lowered: pointers are `!llvm.ptr`, numbers are as they were; a tensor operand is
+looked up with `context.tensor(value)`, which gives its address and its layout with runtime leaves filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir.context import located
+from tilewright.ir.int_value import IntValue
+from tilewright.layout import ComposedLayout, Layout
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+Rule = Callable[["ir.Operation", "LoweringContext"], "Sequence[ir.Value] | None"]
+
+
+class Rules:
+    """A table from operation name to rule. Tables add up: `memory + warp`; the right one wins."""
+
+    def __init__(self, table: dict[str, Rule] | None = None) -> None:
+        self.table = table or {}
+
+    def lowers(self, *names: str) -> Callable[[Rule], Rule]:
+        """Decorator: the function lowers `cute.<name>`; a name with a dot is that of another dialect's operation."""
+
+        def add(rule: Rule) -> Rule:
+            self.table.update({name if "." in name else f"cute.{name}": rule for name in names})
+            return rule
+
+        return add
+
+    def __add__(self, other: Rules) -> Rules:
+        return Rules({**self.table, **other.table})
+
+
+@dataclass(frozen=True)
+class PtrInfo:
+    """What a `!cute.ptr` or `!cute.tensor` type says: MLIR element type, space, alignment in bytes."""
+
+    element: ir.Type
+    space: str
+    align: int
+
+
+@dataclass(frozen=True)
+class TensorView:
+    """A lowered tensor: its address and its layout, whose leaves are ints and `IntValue`s."""
+
+    ptr: ir.Value
+    layout: Layout | ComposedLayout
+    info: PtrInfo
+
+
+@dataclass
+class LoweringContext:
+    """State of one lowering. `address_space` gives the LLVM address space of a CuTe space."""
+
+    address_space: dict[str, int]
+    facts: dict[str, Any] = field(default_factory=dict)
+    tensors: dict[Any, TensorView] = field(default_factory=dict)
+
+    def tensor(self, value: ir.Value) -> TensorView:
+        return self.tensors[value]
+
+    def llvm_ptr(self, space: str) -> ir.Type:
+        number = self.address_space[space]
+        return types.parse(f"!llvm.ptr<{number}>" if number else "!llvm.ptr")
+
+
+def ptr_info(type_: ir.Type) -> PtrInfo:
+    """The parameters of a `!cute.ptr` or `!cute.tensor` type."""
+    element, space, *rest = parameters(type_)
+    return PtrInfo(types.parse(element), space, int(rest[-1].partition(" ")[0]))
+
+
+def tensor_layout_text(type_: ir.Type) -> str:
+    """The layout in a `!cute.tensor` type."""
+    return parameters(type_)[2]
+
+
+def parameters(type_: ir.Type) -> list[str]:
+    """The parameters of a type of the `cute` dialect as text, quotes removed."""
+    body = str(type_).partition("<")[2][:-1]
+    parts, depth, quoted, start = [], 0, False, 0
+    for position, char in enumerate(body):
+        quoted ^= char == '"'
+        depth += (char in "<(") - (char in ">)")
+        if char == "," and not quoted and depth == 0:
+            parts.append(body[start:position])
+            start = position + 1
+    parts.append(body[start:])
+    return [part.strip().strip('"') for part in parts]
+
+
+def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> None:
+    """Rewrite every `cute` operation of `function`, and others that have a rule, in place."""
+    operations = _operations(function, rules)
+    _lower_pointer_types(function, context)
+    dead = []
+    for op in operations:
+        rule = _rule(rules, op)
+        location = op.location
+        with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
+            results = rule(op, context)
+        if results is None:
+            dead.append(op)
+            continue
+        for old, new in zip(op.results, results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+    for op in reversed(dead):
+        op.erase()
+
+
+def _rule(rules: Rules, op: ir.Operation) -> Rule:
+    rule = rules.table.get(op.name)
+    if rule is None:
+        raise CompileError(
+            f"{op.name} has no lowering for this target", values={"operation": str(op)[:200], "at": op.location}
+        )
+    return rule
+
+
+def _operations(function: ir.Operation, rules: Rules) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> Any:
+        if op.name.startswith("cute.") or op.name in rules.table:
+            found.append(op)
+        return mlir.ir.WalkResult.ADVANCE
+
+    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _lower_pointer_types(function: ir.Operation, context: LoweringContext) -> None:
+    """Values that pass through regions and signatures carry `!cute.ptr`; make them `!llvm.ptr` where they stand."""
+
+    def visit(op: ir.Operation) -> Any:
+        if not op.name.startswith("cute."):
+            _set_types(op.results, context)
+        for region in op.regions:
+            for block in region:
+                _set_types(block.arguments, context)
+        return mlir.ir.WalkResult.ADVANCE
+
+    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+    if "function_type" in function.attributes:
+        _set_function_type(function, context)
+
+
+def _set_types(values: Iterable[ir.Value], context: LoweringContext) -> None:
+    for value in values:
+        if types.is_cute(value.type):
+            value.set_type(context.llvm_ptr(ptr_info(value.type).space))
+
+
+def _set_function_type(function: ir.Operation, context: LoweringContext) -> None:
+    arguments = [argument.type for argument in function.regions[0].blocks[0].arguments]
+    results = mlir.ir.FunctionType(mlir.ir.TypeAttr(function.attributes["function_type"]).value).results
+    function.attributes["function_type"] = mlir.ir.TypeAttr.get(mlir.ir.FunctionType.get(arguments, results))
+
+
+def read_layout(text: str, leaves32: Sequence[ir.Value], leaves64: Sequence[ir.Value]) -> Layout | ComposedLayout:
+    """The layout written `text` over runtime leaves."""
+    return layout_text.decode_layout(text, _leaf_source(leaves32, leaves64))
+
+
+def read_coord(text: str, leaves32: Sequence[ir.Value], leaves64: Sequence[ir.Value]) -> Any:
+    """The coordinate written `text` over runtime leaves."""
+    return layout_text.decode_coord(text, _leaf_source(leaves32, leaves64))
+
+
+def _leaf_source(leaves32: Sequence[ir.Value], leaves64: Sequence[ir.Value]) -> Callable[[int, int], IntValue]:
+    sources = {32: iter(leaves32), 64: iter(leaves64)}
+    return lambda width, divisibility: IntValue(next(sources[width]), divisibility)
+
+
+def text_of(op: ir.Operation, name: str) -> str:
+    """A string attribute of `op`."""
+    return str(mlir.ir.StringAttr(op.attributes[name]).value)
+
+
+def number_of(op: ir.Operation, name: str) -> int:
+    """An integer attribute of `op`."""
+    return int(mlir.ir.IntegerAttr(op.attributes[name]).value)
+
+
+def gep(ptr: ir.Value, index: ir.Value, element: ir.Type) -> ir.Value:
+    """`ptr` moved by `index` elements of an LLVM-compatible type."""
+    return build.value(
+        "llvm.getelementptr",
+        ptr.type,
+        (ptr, index),
+        {
+            "rawConstantIndices": build.i32_array([-2147483648]),  # kDynamicIndex
+            "elem_type": mlir.ir.TypeAttr.get(element),
+            "noWrapFlags": build.attribute("0 : i32"),
+        },
+    )
+
+
+def gep_constant(ptr: ir.Value, index: int, element: ir.Type) -> ir.Value:
+    """`ptr` moved by a constant number of elements."""
+    if index == 0:
+        return ptr
+    return gep(ptr, build.constant(index, types.parse("i64")), element)

@@ -1,0 +1,297 @@
+"""Pass lists: as text, as objects, and running them.
+
+A list is written `builtin.module(my-pass{n=1},cute-to-nvvm{cubin-chip=sm_90a opt-level=3})`. A name is looked up
+among the passes registered here, then among MLIR's own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tilewright.base.errors import CompileError, PassError
+from tilewright.ir import mlir
+from tilewright.ir.context import current
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+class Pass:
+    """Base of all passes. A subclass names itself and writes `run`; its `options` are the defaults.
+
+    `requires` are names of passes that must have run before, in this pipeline or an earlier stage. `check` and
+    `ensures` may look at the module before and after and raise.
+    """
+
+    name: ClassVar[str] = ""
+    options: ClassVar[Mapping[str, object]] = {}
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, **options: object) -> None:
+        known = {key.replace("-", "_"): key for key in type(self).options}
+        for key in options:
+            if key.replace("-", "_") not in known:
+                raise PassError(
+                    f"pass {self.name} has no option {key!r}",
+                    hint=f"its options: {', '.join(type(self).options) or 'none'}",
+                )
+        given = {key.replace("-", "_"): value for key, value in options.items()}
+        self.values = {key: given.get(key.replace("-", "_"), default) for key, default in type(self).options.items()}
+
+    def __getitem__(self, option: str) -> Any:
+        return self.values[option]
+
+    def run(self, module: ir.Operation) -> None:
+        """Change `module`, or only look at it."""
+        raise PassError(f"pass {self.name} has no run(module)", hint="write the method in your subclass")
+
+    def check(self, module: ir.Operation) -> None:
+        """Raise when `module` is not what the pass can take."""
+
+    def ensures(self, module: ir.Operation) -> None:
+        """Raise when `module` is not what the pass promises."""
+
+    def __str__(self) -> str:
+        changed = {key: value for key, value in self.values.items() if value != type(self).options[key]}
+        return self.name + _options_text(changed)
+
+
+class UpstreamPass(Pass):
+    """One of MLIR's own passes, or a nest such as `gpu.module(convert-gpu-to-nvvm)`, by its text."""
+
+    name = "upstream"
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def run(self, module: ir.Operation) -> None:
+        manager = current().cached(("pass manager", self.text), self._parse)
+        try:
+            manager.run(module)
+        except mlir.ir.MLIRError as error:
+            raise PassError(f"pass {self.text} failed", nvvm_error=_diagnostics(error)) from error
+
+    def _parse(self) -> Any:
+        try:
+            return mlir.passmanager.PassManager.parse(f"builtin.module({self.text})")
+        except ValueError as error:
+            name = self.text.partition("{")[0]
+            raise PassError(
+                f"unknown pass {name!r}",
+                hint=f"registered passes: {', '.join(sorted(REGISTRY))}",
+                nvvm_error=str(error),
+            ) from error
+
+    def __str__(self) -> str:
+        return self.text
+
+
+REGISTRY: dict[str, type[Pass]] = {}
+
+
+def register(cls: type[Pass]) -> type[Pass]:
+    """Class decorator: make a pass known by its name."""
+    if not cls.name:
+        raise PassError(f"{cls.__name__} has no name", hint='set `name = "my-pass"` in the class')
+    REGISTRY[cls.name] = cls
+    return cls
+
+
+@dataclass
+class PassRun:
+    """What a pass took: seconds, and the number of operations before and after."""
+
+    name: str
+    seconds: float
+
+
+@dataclass
+class PassManager:
+    """An ordered list of passes over a module.
+
+    `after_each(pass, module)` is called after every pass, for dumping and exploring.
+    """
+
+    passes: list[Pass] = field(default_factory=list)
+    verify: bool = True
+    runs: list[PassRun] = field(default_factory=list)
+
+    @classmethod
+    def parse(cls, text: str) -> PassManager:
+        """The list written `builtin.module(a{x=1},b)`."""
+        return cls([make(name, options) for name, options in _split(text)])
+
+    def __str__(self) -> str:
+        return f"builtin.module({','.join(str(item) for item in self.passes)})"
+
+    def __iter__(self) -> Iterator[Pass]:
+        return iter(self.passes)
+
+    def add_pass(self, name: str, options: Mapping[str, object] | None = None) -> PassManager:
+        """Append the pass registered as `name`."""
+        self.passes.append(make(name, dict(options or {})))
+        return self
+
+    def build_pipeline(self, base: str | None = None) -> str:
+        """The text of these passes, followed by those of `base`."""
+        rest = PassManager.parse(base).passes if base else []
+        return str(PassManager(self.passes + rest))
+
+    def insert(self, item: Pass, *, before: str | None = None, after: str | None = None) -> PassManager:
+        """Put a pass before or after the one of the given name."""
+        wanted = before or after
+        names = [entry.name if not isinstance(entry, UpstreamPass) else entry.text for entry in self.passes]
+        if wanted not in names:
+            raise PassError(f"no pass {wanted!r} to insert {item.name} at", hint=f"the list has: {', '.join(names)}")
+        position = names.index(wanted) + (0 if before else 1)
+        self.passes.insert(position, item)
+        return self
+
+    def run(
+        self,
+        module: ir.Operation,
+        *,
+        done: Sequence[str] = (),
+        after_each: Callable[[Pass, ir.Operation], None] | None = None,
+    ) -> None:
+        """Run all passes; `done` names those which ran in earlier stages."""
+        finished = set(done)
+        for item in self.passes:
+            for needed in item.requires:
+                if needed not in finished:
+                    raise PassError(
+                        f"Pass {item.name} requires {needed} but {needed} was not run",
+                        hint=f"put {needed} before {item.name}",
+                    )
+            self._run_one(item, module)
+            finished.add(item.name)
+            if after_each is not None:
+                after_each(item, module)
+
+    def _run_one(self, item: Pass, module: ir.Operation) -> None:
+        start = time.perf_counter()
+        item.check(module)
+        try:
+            item.run(module)
+        except mlir.ir.MLIRError as error:
+            raise _user_error(item, _diagnostics(error)) from error
+        except ValueError as error:
+            if isinstance(error, CompileError) or "unregistered" not in str(error):
+                raise
+            raise _user_error(item, str(error)) from error
+        item.ensures(module)
+        self.runs.append(PassRun(str(item), time.perf_counter() - start))
+        if self.verify and not isinstance(item, UpstreamPass):
+            self._verify(item, module)
+
+    def _verify(self, item: Pass, module: ir.Operation) -> None:
+        try:
+            module.verify()
+        except mlir.ir.MLIRError as error:
+            raise PassError(
+                f"pass {item.name} left a module that is not valid",
+                nvvm_error=_diagnostics(error),
+                values={"reason": _diagnostics(error)},
+            ) from error
+
+
+def make(name: str, options: Mapping[str, object]) -> Pass:
+    """The pass registered as `name` with options, else MLIR's pass of that name."""
+    cls = REGISTRY.get(name)
+    if cls is None:
+        return UpstreamPass(name + _options_text(options))
+    return cls(**_typed(cls, options))
+
+
+def unknown_operation(text: str) -> PassError | None:
+    """The error for an operation of no dialect, when that is what MLIR's message `text` is about."""
+    for pattern in ("operation being parsed with an unregistered dialect", "unregistered operation", "unregistered"):
+        if pattern in text:
+            return PassError(
+                f"unknown operation {_quoted_operation(text)!r}",
+                nvvm_error=text,
+                hint="operations belong to a dialect: cute, gpu, nvvm, llvm, arith, scf, math, vector; to add your own, "
+                "build it from these in a @dsl_user_op",
+            )
+    return None
+
+
+def _user_error(item: Pass, text: str) -> PassError:
+    found = unknown_operation(text)
+    return found or PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text)
+
+
+def _quoted_operation(text: str) -> str:
+    for mark in ("'", '"'):
+        for part in text.split(mark)[1::2]:
+            if "." in part and " " not in part:
+                return part
+    return "?"
+
+
+def _diagnostics(error: Exception) -> str:
+    lines = [str(item.message) for item in getattr(error, "error_diagnostics", [])]
+    return "; ".join(lines) or str(error)
+
+
+def _typed(cls: type[Pass], options: Mapping[str, object]) -> dict[str, object]:
+    """Options from text in the type of their defaults."""
+    known = {key.replace("-", "_"): key for key in cls.options}
+    result: dict[str, object] = {}
+    for key, value in options.items():
+        name = key.replace("-", "_")
+        default = cls.options.get(known.get(name, ""), None)
+        result[name] = _converted(value, default) if isinstance(value, str) else value
+    return result
+
+
+def _converted(text: str, default: object) -> object:
+    if isinstance(default, bool):
+        return text.lower() in ("1", "true", "yes", "on")
+    if isinstance(default, int):
+        try:
+            return int(text)
+        except ValueError as error:
+            raise PassError(f"{text!r} is no integer") from error
+    return text
+
+
+def _options_text(options: Mapping[str, object]) -> str:
+    def value_text(value: object) -> str:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    pairs = " ".join(f"{key}={value_text(value)}" for key, value in options.items())
+    return f"{{{pairs}}}" if pairs else ""
+
+
+def _split(text: str) -> list[tuple[str, dict[str, object]]]:
+    """`builtin.module(a{x=1},gpu.module(b))` as [("a", {"x": "1"}), ("gpu.module(b)", {})]."""
+    text = text.strip()
+    prefix = "builtin.module("
+    if not (text.startswith(prefix) and text.endswith(")")):
+        raise PassError(f"not a pipeline: {text!r}", hint="write builtin.module(pass-a,pass-b{option=1})")
+    items, depth, start = [], 0, len(prefix)
+    for position in range(start, len(text)):
+        char = text[position]
+        depth += (char in "({") - (char in ")}")
+        if depth < 0 or (depth == 0 and char == ","):
+            items.append(text[start:position].strip())
+            start = position + 1
+    if depth != -1:
+        raise PassError(f"brackets do not match in {text!r}")
+    return [_split_options(item) for item in items if item]
+
+
+def _split_options(item: str) -> tuple[str, dict[str, object]]:
+    name, brace, rest = item.partition("{")
+    if not brace or "(" in name:
+        return item, {}
+    options: dict[str, object] = {}
+    for word in rest.rstrip("}").split():
+        key, equals, value = word.partition("=")
+        options[key] = value if equals else True
+    return name.strip(), options

@@ -1,0 +1,73 @@
+"""place-shared-memory: give every shared allocation an offset in the block's dynamic shared memory.
+
+before: `cute.alloc {bytes = 128}` in space smem          after: `cute.smem_base {offset = 0}`
+
+The total is left on the kernel as `tilewright.smem_bytes`; a launch without `smem=` asks for that much.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilewright.ir import build, mlir
+from tilewright.ir.context import located
+from tilewright.passes.lowering import number_of, ptr_info
+from tilewright.passes.pipeline import Pass, register
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+SMEM_BYTES = "tilewright.smem_bytes"
+SMEM_ALIGN = "tilewright.smem_align"
+
+
+@register
+class PlaceSharedMemory(Pass):
+    """See the module."""
+
+    name = "place-shared-memory"
+
+    def run(self, module: ir.Operation) -> None:
+        for kernel in kernels(module):
+            _place(kernel)
+
+
+def kernels(module: ir.Operation) -> list[ir.Operation]:
+    """The `gpu.func`s of a module, in order."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> Any:
+        if op.name == "gpu.func":
+            found.append(op)
+            return mlir.ir.WalkResult.SKIP
+        return mlir.ir.WalkResult.ADVANCE
+
+    module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _place(kernel: ir.Operation) -> None:
+    end, widest = 0, 16
+    for op in _shared_allocations(kernel):
+        align = ptr_info(op.results[0].type).align
+        start = -(-end // align) * align
+        end, widest = start + number_of(op, "bytes"), max(widest, align)
+        location = op.location
+        with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
+            base = build.cute("smem_base", (op.results[0].type,), (), offset=build.i32(start))
+        op.results[0].replace_all_uses_with(base.results[0])
+        op.erase()
+    kernel.attributes[SMEM_BYTES] = build.i32(end)
+    kernel.attributes[SMEM_ALIGN] = build.i32(widest)
+
+
+def _shared_allocations(kernel: ir.Operation) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> Any:
+        if op.name == "cute.alloc" and ptr_info(op.results[0].type).space == "smem":
+            found.append(op)
+        return mlir.ir.WalkResult.ADVANCE
+
+    kernel.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+    return found

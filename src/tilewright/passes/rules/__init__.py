@@ -1,0 +1,1 @@
+"""Lowering rules that give LLVM operations and know no target."""

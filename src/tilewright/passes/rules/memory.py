@@ -1,0 +1,392 @@
+"""Addresses, tensors and memory: `cute` operations to LLVM loads and stores.
+
+Element offsets into global memory are computed in 64 bits, except where the whole layout is known to span fewer than
+2^31 elements. Transfers of whole tensors use the widest vectors that layout and alignment allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, mlir, types
+from tilewright.ir.int_value import IntValue, materialize, widen
+from tilewright.layout import ComposedLayout, Layout, coalesce, cosize, is_static, size
+from tilewright.passes.lowering import (
+    LoweringContext,
+    PtrInfo,
+    Rules,
+    TensorView,
+    gep,
+    gep_constant,
+    number_of,
+    ptr_info,
+    read_coord,
+    read_layout,
+    tensor_layout_text,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+rules = Rules()
+MAX_VECTOR_BYTES = 16
+
+
+@rules.lowers("make_tensor")
+def _make_tensor(op: ir.Operation, context: LoweringContext) -> None:
+    (ptr,), leaves32, leaves64 = build.groups(op)
+    result = op.results[0]
+    layout = read_layout(tensor_layout_text(result.type), leaves32, leaves64)
+    context.tensors[result] = TensorView(ptr, layout, ptr_info(result.type))
+
+
+@rules.lowers("ptr_offset")
+def _ptr_offset(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    info = ptr_info(op.results[0].type)
+    return [gep(op.operands[0], op.operands[1], memory_type(info.element))]
+
+
+@rules.lowers("ptr_cast")
+def _ptr_cast(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    wanted = context.llvm_ptr(ptr_info(op.results[0].type).space)
+    source = op.operands[0]
+    if source.type == wanted:
+        return [source]
+    generic = context.llvm_ptr("generic")
+    if generic not in (source.type, wanted):  # a space converts only to and from generic
+        source = build.value("llvm.addrspacecast", generic, (source,))
+    return [build.value("llvm.addrspacecast", wanted, (source,))]
+
+
+@rules.lowers("ptr_to_int")
+def _ptr_to_int(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    return [build.value("llvm.ptrtoint", op.results[0].type, (op.operands[0],))]
+
+
+@rules.lowers("int_to_ptr")
+def _int_to_ptr(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    ptr = context.llvm_ptr(ptr_info(op.results[0].type).space)
+    return [build.value("llvm.inttoptr", ptr, (op.operands[0],))]
+
+
+@rules.lowers("alloc")
+def _alloc_rmem(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    """Memory of the thread: a stack slot in the entry block, which LLVM turns into registers."""
+    info = ptr_info(op.results[0].type)
+    if info.space != "rmem":
+        raise CompileError("shared memory was not placed", hint="run place-shared-memory before this pass")
+    entry = entry_block(op)
+    with mlir.ir.InsertionPoint.at_block_begin(entry):
+        count = build.constant(number_of(op, "bytes"), types.parse("i32"))
+        slot = build.value(
+            "llvm.alloca",
+            types.parse("!llvm.ptr"),
+            (count,),
+            {"elem_type": mlir.ir.TypeAttr.get(types.parse("i8")), "alignment": build.i64(max(info.align, 16))},
+        )
+    return [slot]
+
+
+def entry_block(op: ir.Operation) -> ir.Block:
+    """The entry block of the function around `op`."""
+    parent = op.parent
+    while parent.name not in ("gpu.func", "func.func", "llvm.func"):
+        parent = parent.parent
+    return parent.regions[0].blocks[0]
+
+
+@rules.lowers("load")
+def _load(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    (tensor,), coord32, coord64 = build.groups(op)
+    view = context.tensor(tensor)
+    address = element_address(view, read_coord(text_of(op, "coord"), coord32, coord64))
+    return [load(address, op.results[0].type, element_alignment(view))]
+
+
+@rules.lowers("store")
+def _store(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    (value,), (tensor,), coord32, coord64 = build.groups(op)
+    view = context.tensor(tensor)
+    address = element_address(view, read_coord(text_of(op, "coord"), coord32, coord64))
+    store(value, address, element_alignment(view))
+    return []
+
+
+@rules.lowers("load_tensor")
+def _load_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    view = context.tensor(op.operands[0])
+    width, offsets = chunks(view)
+    result = op.results[0].type
+    element = result.element_type
+    loaded = []
+    for offset in offsets:
+        address = offset_address(view, offset)
+        type_ = _vector(element, width) if width > 1 else element
+        loaded.append(load(address, type_, chunk_alignment(view, width)))
+    return [join(loaded, width, result)]
+
+
+@rules.lowers("store_tensor")
+def _store_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    view = context.tensor(op.operands[1])
+    width, offsets = chunks(view)
+    parts = split(op.operands[0], width, len(offsets))
+    for part, offset in zip(parts, offsets, strict=True):
+        store(part, offset_address(view, offset), chunk_alignment(view, width))
+    return []
+
+
+@rules.lowers("fill")
+def _fill(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    value, tensor = op.operands
+    view = context.tensor(tensor)
+    width, offsets = chunks(view)
+    part = value
+    if width > 1:
+        part = build.value("vector.broadcast", _vector(value.type, width), (value,))
+    for offset in offsets:
+        store(part, offset_address(view, offset), chunk_alignment(view, width))
+    return []
+
+
+@rules.lowers("copy")
+def _copy(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    (source,), (target,), preds = build.groups(op)
+    src, dst = context.tensor(source), context.tensor(target)
+    limit = _atom_elements(text_of(op, "atom"), src.info)
+    width = min(vector_width(src, limit), vector_width(dst, limit))
+    if preds:
+        pred = context.tensor(preds[0])
+        width = _predicated_width(width, size(src.layout), size(pred.layout))
+        _copy_where(src, dst, pred, width)
+        return []
+    for from_, to in zip(_offsets(src, width), _offsets(dst, width), strict=True):
+        _copy_chunk(src, dst, from_, to, width)
+    return []
+
+
+def _predicated_width(width: int, elements: int, predicates: int) -> int:
+    per_predicate = elements // predicates
+    while per_predicate % width:
+        width //= 2
+    return width
+
+
+def _copy_where(src: TensorView, dst: TensorView, pred: TensorView, width: int) -> None:
+    """Each predicate guards an equal run of elements."""
+    per_predicate = size(src.layout) // size(pred.layout)
+    runs = per_predicate // width
+    pairs = list(zip(_offsets(src, width), _offsets(dst, width), strict=True))
+    for number, start in enumerate(range(0, len(pairs), runs)):
+        at = offset_address(pred, pred.layout(number))
+        condition = load(at, types.parse("i1"), element_alignment(pred))
+        guard = build.emit("scf.if", (), (condition,), regions=2)
+        block = guard.regions[0].blocks.append()
+        with mlir.ir.InsertionPoint(block):
+            for from_, to in pairs[start : start + runs]:
+                _copy_chunk(src, dst, from_, to, width)
+            build.emit("scf.yield")
+
+
+def _copy_chunk(src: TensorView, dst: TensorView, from_: Any, to: Any, width: int) -> None:
+    element = memory_type(src.info.element)
+    type_ = _vector(element, width) if width > 1 else element
+    value = load(offset_address(src, from_), type_, chunk_alignment(src, width), raw=True)
+    store(value, offset_address(dst, to), chunk_alignment(dst, width), raw=True)
+
+
+def _atom_elements(atom: str, info: PtrInfo) -> int:
+    """Elements that one instruction of the copy atom may move; `auto` leaves it to layout and alignment."""
+    bits = int(atom) if atom.isdigit() and int(atom) else MAX_VECTOR_BYTES * 8
+    return max(bits // (element_bytes(info.element) * 8), 1)
+
+
+def element_bytes(element: ir.Type) -> int:
+    """Bytes of one element in memory."""
+    return max(memory_type(element).width // 8, 1)
+
+
+_BYTE_FLOATS = ("f8", "f6", "f4")
+
+
+def memory_type(element: ir.Type) -> ir.Type:
+    """The type that holds an element in memory: Booleans and narrow floats take a byte."""
+    text = str(element)
+    if text == "i1" or text.startswith(_BYTE_FLOATS):
+        return types.parse("i8")
+    return types.parse("f32") if text == "tf32" else element
+
+
+def needs_wide_offsets(view: TensorView) -> bool:
+    """True unless every element offset is known to fit 31 bits."""
+    if view.info.space in ("smem", "rmem"):
+        return False
+    layout = view.layout.outer if isinstance(view.layout, ComposedLayout) else view.layout
+    return not is_static(layout) or cosize(layout) >= 1 << 31
+
+
+def element_address(view: TensorView, coord: Any) -> ir.Value:
+    """The address of the element at `coord`."""
+    if needs_wide_offsets(view):
+        coord = _map_leaves(widen, coord)
+    return offset_address(view, view.layout(coord))
+
+
+def offset_address(view: TensorView, offset: IntValue | int) -> ir.Value:
+    """The address `offset` elements into the view."""
+    if isinstance(offset, int) and offset == 0:
+        return view.ptr
+    wide = isinstance(offset, int) or offset.width == 64
+    return gep(view.ptr, materialize(offset, 64 if wide else 32), memory_type(view.info.element))
+
+
+def _map_leaves(function: Any, item: Any) -> Any:
+    if isinstance(item, tuple):
+        return tuple(_map_leaves(function, part) for part in item)
+    return function(item)
+
+
+def element_alignment(view: TensorView) -> int:
+    return min(element_bytes(view.info.element), view.info.align)
+
+
+def chunk_alignment(view: TensorView, width: int) -> int:
+    return element_alignment(view) * width
+
+
+def chunks(view: TensorView) -> tuple[int, list[IntValue | int]]:
+    """Vector width in elements, and the element offset of each vector, in colexicographic order of elements."""
+    width = vector_width(view, max(MAX_VECTOR_BYTES // element_bytes(view.info.element), 1))
+    return width, _offsets(view, width)
+
+
+def _offsets(view: TensorView, width: int) -> list[IntValue | int]:
+    layout = view.layout
+    count = size(layout)
+    if not isinstance(count, int):
+        raise CompileError(
+            "a tensor whose size is known only at run time cannot be moved as a whole",
+            values={"layout": layout},
+            hint="tile it first, so that each thread moves a static number of elements",
+        )
+    return [layout(index) for index in range(0, count, width)]
+
+
+def vector_width(view: TensorView, limit: int) -> int:
+    """The widest power of two of elements, at most `limit`, such that all vectors are contiguous and aligned."""
+    layout, info = view.layout, view.info
+    width = 1
+    while width * 2 <= limit:
+        wider = width * 2
+        if info.align % (wider * element_bytes(info.element)) or not _contiguous(layout, wider):
+            break
+        width = wider
+    return width
+
+
+def _contiguous(layout: Layout | ComposedLayout, width: int) -> bool:
+    if is_static(layout):
+        return _contiguous_static(layout, width)
+    return isinstance(layout, Layout) and _contiguous_dynamic(layout, width)
+
+
+def _contiguous_static(layout: Layout | ComposedLayout, width: int) -> bool:
+    count = size(layout)
+    if count % width:
+        return False
+    for start in range(0, count, width):
+        first = layout(start)
+        if first % width or any(layout(start + step) != first + step for step in range(1, width)):
+            return False
+    return True
+
+
+def _contiguous_dynamic(layout: Layout, width: int) -> bool:
+    flat = coalesce(layout)
+    shape = flat.shape if isinstance(flat.shape, tuple) else (flat.shape,)
+    stride = flat.stride if isinstance(flat.stride, tuple) else (flat.stride,)
+    if not isinstance(shape[0], int) or shape[0] % width or not isinstance(stride[0], int) or stride[0] != 1:
+        return False
+    return all(_divides(width, item) for item in stride[1:])
+
+
+def _divides(width: int, item: IntValue | int) -> bool:
+    return (item if isinstance(item, int) else item.divisibility) % width == 0
+
+
+def _vector(element: ir.Type, width: int) -> ir.Type:
+    return types.parse(f"vector<{width}x{element}>")
+
+
+def load(address: ir.Value, type_: ir.Type, alignment: int, *, raw: bool = False) -> ir.Value:
+    """Load a value of `type_`; Booleans are read from their byte, unless `raw`."""
+    stored = type_ if raw else _memory_shape(type_)
+    value = build.value("llvm.load", stored, (address,), {"alignment": build.i64(alignment)})
+    return value if stored == type_ else _from_memory(value, type_)
+
+
+def store(value: ir.Value, address: ir.Value, alignment: int, *, raw: bool = False) -> None:
+    """Store a value; Booleans are written as a byte, unless `raw`."""
+    stored = value.type if raw else _memory_shape(value.type)
+    if stored != value.type:
+        op = "arith.extui" if "i1" in str(value.type) else "arith.bitcast"
+        value = build.value(op, stored, (value,))
+    build.emit("llvm.store", (), (value, address), {"alignment": build.i64(alignment)})
+
+
+def _memory_shape(type_: ir.Type) -> ir.Type:
+    if not isinstance(type_, mlir.ir.VectorType):
+        return memory_type(type_)
+    return _vector(memory_type(type_.element_type), type_.shape[0])
+
+
+def _from_memory(value: ir.Value, type_: ir.Type) -> ir.Value:
+    if "i1" not in str(type_):
+        return build.value("arith.bitcast", type_, (value,))
+    zero = build.splat(0, value.type) if isinstance(type_, mlir.ir.VectorType) else build.constant(0, value.type)
+    return build.value("arith.cmpi", type_, (value, zero), {"predicate": build.i64(1)})
+
+
+def join(parts: Sequence[ir.Value], width: int, result: ir.Type) -> ir.Value:
+    """Vectors (or scalars) of `width` elements side by side as one vector."""
+    if len(parts) == 1 and width > 1:
+        return parts[0]
+    whole = build.value("llvm.mlir.poison", result)
+    for number, part in enumerate(parts):
+        if width == 1:
+            whole = insert(whole, part, number)
+            continue
+        for step in range(width):
+            whole = insert(whole, extract(part, step), number * width + step)
+    return whole
+
+
+def split(value: ir.Value, width: int, count: int) -> list[ir.Value]:
+    """One vector as `count` vectors (or scalars) of `width` elements."""
+    if width == 1:
+        return [extract(value, number) for number in range(count)]
+    if count == 1:
+        return [value]
+    type_ = _vector(value.type.element_type, width)
+    parts = []
+    for number in range(count):
+        mask = build.i32_array(range(number * width, (number + 1) * width))
+        parts.append(build.value("llvm.shufflevector", type_, (value, value), {"mask": mask}))
+    return parts
+
+
+def extract(vector: ir.Value, index: int) -> ir.Value:
+    """Element `index` of a vector."""
+    position = build.constant(index, types.parse("i32"))
+    return build.value("llvm.extractelement", vector.type.element_type, (vector, position))
+
+
+def insert(vector: ir.Value, value: ir.Value, index: int) -> ir.Value:
+    """The vector with element `index` replaced."""
+    position = build.constant(index, types.parse("i32"))
+    return build.value("llvm.insertelement", vector.type, (vector, value, position))
+
+

@@ -1,0 +1,234 @@
+"""cute-to-host: host functions from the `cute` dialect to LLVM operations.
+
+before: `func.func @f(leaves..., stream)` with cute operations, `cute.launch` among them
+after:  `func.func @f(leaves..., stream, table) -> i32`, whose launches call `@__tw_launch` of the host runtime
+
+The function gives 0, or the code of the first launch or assertion that failed; what follows that one is not run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, mlir, types
+from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, lower, number_of, text_of
+from tilewright.passes.pipeline import Pass, register
+from tilewright.passes.place_shared_memory import SMEM_BYTES, kernels
+from tilewright.passes.rules import memory, values
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+rules = Rules()
+FLAGS = "tilewright.launch_flags"
+ADDRESS_SPACE = {"generic": 0, "gmem": 0, "rmem": 0, "smem": 0}
+
+
+@register
+class CuteToHost(Pass):
+    """See the module."""
+
+    name = "cute-to-host"
+    requires = ("place-shared-memory",)
+
+    def run(self, module: ir.Operation) -> None:
+        order = {text_of(kernel, "sym_name"): number for number, kernel in enumerate(kernels(module))}
+        smem = {text_of(kernel, "sym_name"): number_of(kernel, SMEM_BYTES) for kernel in kernels(module)}
+        for function in host_functions(module):
+            stream = function.regions[0].blocks[0].arguments[-1]
+            context = LoweringContext(ADDRESS_SPACE, {"order": order, "smem": smem, "stream": stream})
+            _add_table(function, context)
+            lower(function, memory.rules + values.rules + rules, context)
+            _return_status(function, context)
+        _declare_runtime(module)
+
+
+def host_functions(module: ir.Operation) -> list[ir.Operation]:
+    """The `func.func`s of a module."""
+    return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "func.func"]
+
+
+def _add_table(function: ir.Operation, context: LoweringContext) -> None:
+    """The pointer table as last argument, and a slot for the result."""
+    ptr = types.parse("!llvm.ptr")
+    block = function.regions[0].blocks[0]
+    context.facts["table"] = block.add_argument(ptr, mlir.ir.Location.unknown())
+    function_type = mlir.ir.FunctionType.get([argument.type for argument in block.arguments], [types.parse("i32")])
+    function.attributes["function_type"] = mlir.ir.TypeAttr.get(function_type)
+    with mlir.ir.InsertionPoint.at_block_begin(block):
+        context.facts["status"] = _slot(types.parse("i32"))
+        _store(build.constant(0, types.parse("i32")), context.facts["status"])
+
+
+def _return_status(function: ir.Operation, context: LoweringContext) -> None:
+    end = list(function.regions[0].blocks[0].operations)[-1].operation
+    with mlir.ir.InsertionPoint(end):
+        status = build.value("llvm.load", types.parse("i32"), (context.facts["status"],))
+        build.emit("func.return", (), (status,))
+    end.erase()
+
+
+def _slot(type_: ir.Type, count: int = 1) -> ir.Value:
+    size = build.constant(count, types.parse("i32"))
+    attributes = {"elem_type": mlir.ir.TypeAttr.get(type_), "alignment": build.i64(16)}
+    return build.value("llvm.alloca", types.parse("!llvm.ptr"), (size,), attributes)
+
+
+def _store(value: ir.Value, address: ir.Value) -> None:
+    build.emit("llvm.store", (), (value, address))
+
+
+@rules.lowers("gpu.launch_func")
+def _launch(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    launch = _Launch.of(op)
+    ptr, i32 = types.parse("!llvm.ptr"), types.parse("i32")
+    smem = launch.smem or [build.constant(context.facts["smem"][launch.kernel], i32)]
+    with mlir.ir.InsertionPoint.at_block_begin(memory.entry_block(op)):
+        slots = [_slot(argument.type) for argument in launch.arguments]
+        array = _slot(ptr, max(len(slots), 1))
+    for number, (slot, argument) in enumerate(zip(slots, launch.arguments, strict=True)):
+        _store(argument, slot)
+        _store(slot, gep_constant(array, number, ptr))
+    operands = [
+        context.facts["table"],
+        build.constant(context.facts["order"][launch.kernel], i32),
+        *launch.dims,
+        *(launch.cluster or [build.constant(1, i32)] * 3),
+        *smem,
+        *(launch.stream or [context.facts["stream"]]),
+        build.constant(number_of(op, FLAGS), i32),
+        array,
+    ]
+    _unless_failed(context, lambda: _call("__tw_launch", operands))
+    return []
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """The operands of a `gpu.launch_func` by what they are."""
+
+    kernel: str
+    dims: list[ir.Value]
+    cluster: list[ir.Value]
+    smem: list[ir.Value]
+    arguments: list[ir.Value]
+    stream: list[ir.Value]
+
+    @classmethod
+    def of(cls, op: ir.Operation) -> _Launch:
+        sizes = list(mlir.ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+        operands, parts = iter(op.operands), []
+        for count in (sum(sizes[:1]), 6, sum(sizes[7:10]), *sizes[10:]):
+            parts.append([next(operands) for _ in range(count)])
+        kernel = str(mlir.ir.SymbolRefAttr(op.attributes["kernel"]).value[0])
+        return cls(kernel, *parts[1:])
+
+
+def _unless_failed(context: LoweringContext, act: Any) -> None:
+    """Run `act`, which gives a code, unless an earlier one failed."""
+    i32, status = types.parse("i32"), context.facts["status"]
+    before = build.value("llvm.load", i32, (status,))
+    zero = build.constant(0, i32)
+    fine = build.value("arith.cmpi", types.parse("i1"), (before, zero), {"predicate": build.i64(0)})
+    guard = build.emit("scf.if", (), (fine,), regions=2)
+    with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
+        _store(act(), status)
+        build.emit("scf.yield")
+
+
+def _call(name: str, operands: list[ir.Value]) -> ir.Value:
+    attributes = {
+        "callee": build.symbol(name),
+        "operandSegmentSizes": build.i32_array([len(operands), 0]),
+        "op_bundle_sizes": build.i32_array([]),
+    }
+    return build.value("llvm.call", types.parse("i32"), operands, attributes)
+
+
+@rules.lowers("gpu.printf")
+def _print(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    text = _string(op, text_of(op, "format"))
+    arguments = [_promoted(argument) for argument in op.operands]
+    operands = [context.facts["table"], text, *arguments]
+    attributes = {
+        "callee": build.symbol("__tw_printf"),
+        "var_callee_type": build.attribute("!llvm.func<i32 (ptr, ptr, ...)>"),
+        "operandSegmentSizes": build.i32_array([len(operands), 0]),
+        "op_bundle_sizes": build.i32_array([]),
+    }
+    build.value("llvm.call", types.parse("i32"), operands, attributes)
+    return []
+
+
+def _promoted(value: ir.Value) -> ir.Value:
+    """C's promotion of variadic arguments."""
+    text = str(value.type)
+    if text in ("f16", "bf16", "f32"):
+        return build.value("arith.extf", types.parse("f64"), (value,))
+    if text in ("i1", "i8", "i16"):
+        return build.value("arith.extui" if text == "i1" else "arith.extsi", types.parse("i32"), (value,))
+    return value
+
+
+@rules.lowers("assert")
+def _assert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    one = build.constant(1, types.parse("i1"))
+    failed = build.value("arith.xori", types.parse("i1"), (op.operands[0], one))
+    guard = build.emit("scf.if", (), (failed,), regions=2)
+    with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
+        kind, message = _string(op, "LaunchError"), _string(op, text_of(op, "message"))
+        _unless_failed(context, lambda: _call("__tw_raise", [context.facts["table"], kind, message]))
+        build.emit("scf.yield")
+    return []
+
+
+@rules.lowers("index", "sync_threads", "barrier", "sync_warp", "shuffle", "vote", "warp_reduce", "smem_base")
+def _device_only(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    raise CompileError(
+        f"{op.name} is device code in a host function",
+        values={"at": op.location},
+        hint="put it in a function decorated with @cute.kernel and launch that from the @cute.jit function",
+    )
+
+
+def _string(op: ir.Operation, text: str) -> ir.Value:
+    """The address of a constant C string of the module."""
+    module = op
+    while module.name != "builtin.module":
+        module = module.parent.operation
+    name = f"__tw_text_{_text_number(module)}"
+    attributes = {
+        "global_type": mlir.ir.TypeAttr.get(types.parse(f"!llvm.array<{len(text.encode()) + 1} x i8>")),
+        "sym_name": build.string(name),
+        "linkage": build.attribute("#llvm.linkage<internal>"),
+        "constant": mlir.ir.UnitAttr.get(),
+        "value": build.string(text + "\0"),
+        "addr_space": build.i32(0),
+    }
+    with mlir.ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+        build.emit("llvm.mlir.global", (), (), attributes, regions=1)
+    return build.value("llvm.mlir.addressof", types.parse("!llvm.ptr"), (), {"global_name": build.symbol(name)})
+
+
+def _text_number(module: ir.Operation) -> int:
+    return sum(op.operation.name == "llvm.mlir.global" for op in module.regions[0].blocks[0])
+
+
+_RUNTIME = {
+    "__tw_launch": "!llvm.func<i32 (ptr, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, ptr, i32, ptr)>",
+    "__tw_raise": "!llvm.func<i32 (ptr, ptr, ptr)>",
+    "__tw_printf": "!llvm.func<i32 (ptr, ptr, ...)>",
+}
+
+
+def _declare_runtime(module: ir.Operation) -> None:
+    with mlir.ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+        for name, text in _RUNTIME.items():
+            attributes = {
+                "sym_name": build.string(name),
+                "function_type": mlir.ir.TypeAttr.get(types.parse(text)),
+                "linkage": build.attribute("#llvm.linkage<external>"),
+            }
+            build.emit("llvm.func", (), (), attributes, regions=1)

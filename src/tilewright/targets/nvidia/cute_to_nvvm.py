@@ -1,0 +1,83 @@
+"""cute-to-nvvm: kernels from the `cute` dialect to `nvvm`, `llvm` and what MLIR's own conversion takes.
+
+before: `gpu.func` with cute operations
+after:  `gpu.func` with arith, scf, math, vector, llvm, nvvm operations; `convert-gpu-to-nvvm` finishes the work
+
+The options are those of the closed compiler's pass of this name; the ones that have no meaning here are accepted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.hw.chips import chip, normalize_arch
+from tilewright.ir import build, mlir, types
+from tilewright.passes.lowering import LoweringContext, lower, number_of
+from tilewright.passes.pipeline import Pass, register
+from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BYTES, kernels
+from tilewright.passes.rules import memory, values
+from tilewright.targets.nvidia import rules
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+from tilewright.base.errors import CompileError
+
+RULES = memory.rules + values.rules + rules.rules
+ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0}
+FEATURES = "tilewright.features"
+
+
+@register
+class CuteToNvvm(Pass):
+    """See the module."""
+
+    name = "cute-to-nvvm"
+    requires = ("place-shared-memory",)
+    options = {
+        "cubin-chip": "sm_90a",
+        "cubin-format": "bin",
+        "opt-level": 3,
+        "toolkitPath": "",
+        "preserve-line-info": False,
+        "enable-assertions": False,
+        "enable-cuda-dialect": False,
+        "cuda-dialect-external-module": False,
+    }
+
+    def run(self, module: ir.Operation) -> None:
+        arch = normalize_arch(str(self["cubin-chip"]))
+        for kernel in kernels(module):
+            features: set[str] = set()
+            context = LoweringContext(ADDRESS_SPACE, {"arch": arch, "features": features})
+            _declare_shared_memory(kernel, arch)
+            _check_cluster(kernel, arch, features)
+            lower(kernel, RULES, context)
+            kernel.attributes[FEATURES] = build.string(",".join(sorted(features)))
+
+
+def _declare_shared_memory(kernel: ir.Operation, arch: str) -> None:
+    """The block's dynamic shared memory: an external array without a size."""
+    used, limit = number_of(kernel, SMEM_BYTES), chip(arch).shared_optin
+    if used > limit:
+        raise CompileError(
+            f"the kernel takes {used} bytes of shared memory",
+            values={"limit": f"{limit} bytes a block on {arch}"},
+            hint="use fewer stages or a smaller tile",
+        )
+    if not used:
+        return
+    attributes = {
+        "global_type": mlir.ir.TypeAttr.get(types.parse("!llvm.array<0 x i8>")),
+        "sym_name": build.string(rules.SMEM_SYMBOL),
+        "linkage": build.attribute("#llvm.linkage<external>"),
+        "addr_space": build.i32(3),
+        "alignment": build.i64(number_of(kernel, SMEM_ALIGN)),
+    }
+    with mlir.ir.InsertionPoint(kernel):
+        build.emit("llvm.mlir.global", (), (), attributes, regions=1)
+
+
+def _check_cluster(kernel: ir.Operation, arch: str, features: set[str]) -> None:
+    if "nvvm.cluster_dim" in kernel.attributes:
+        rules.use("cluster", "a launch with clusters", LoweringContext({}, {"arch": arch, "features": features}))

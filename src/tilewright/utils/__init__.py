@@ -1,0 +1,3 @@
+"""`cutlass.utils`: helpers of kernels."""
+
+from tilewright.lang.memory import SmemAllocator
