@@ -32,7 +32,7 @@ class Compiled:
         self.fn = fn
         self.dtypes = dtypes
         self.results: list[Any] = []
-        with compile_context() as session, located(locations.current):
+        with compile_context() as session, located(locations.current), mlir.ir.Location.unknown():
             self._build()
             if lower:
                 self._lower()

@@ -79,7 +79,8 @@ def _combine(decisive: bool, left: Boolean, right: Any) -> Any:
 
 
 def run_branch(
-    host: Names, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any], thunks: Sequence[Any]) -> Any:
+    host: Names, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any], thunks: Sequence[Any]
+) -> Any:
     """The value of the arm that `condition` picks at run time."""
     results: list[Any] = []
     branch = Branch(condition.ir_value(), Variables(host, *thunks), (), (), here())
@@ -92,7 +93,9 @@ def not_(value: Any) -> Any:
     return ~truth(value) if is_dynamic(value) else not value
 
 
-def chain(host: Names, simple: tuple[bool, ...], operators: tuple[str, ...], left: Any, right: Any, *rest: Thunk) -> Any:
+def chain(
+    host: Names, simple: tuple[bool, ...], operators: tuple[str, ...], left: Any, right: Any, *rest: Thunk
+) -> Any:
     """`left op right op ...`: each operand is computed once, and only while the comparison may still be true."""
     result = compare(operators[0], left, right)
     if not rest:

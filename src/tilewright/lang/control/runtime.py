@@ -49,9 +49,7 @@ class ConstantConditionWarning(UserWarning):
     """An `if` looks as if it were decided at run time, but its condition is a constant."""
 
 
-def if_(
-    around: Around, test: Any, then: Body, otherwise: Body | None, carried: Names, dead: Names
-) -> Exit | None:
+def if_(around: Around, test: Any, then: Body, otherwise: Body | None, carried: Names, dead: Names) -> Exit | None:
     """`if test: then() else: otherwise()`."""
     if not is_dynamic(test):
         if isinstance(test, Numeric):
@@ -135,9 +133,7 @@ def while_(
 class _Probe:
     """Runs the test of a `while` to see whether it is a constant; if not, as if it had not been run."""
 
-    def __init__(
-        self, region: Region, test: Callable[[Region], Any], body: Body, carried: Names, dead: Names
-    ) -> None:
+    def __init__(self, region: Region, test: Callable[[Region], Any], body: Body, carried: Names, dead: Names) -> None:
         self.test = test
         variables = Variables(region.host, test, body)
         places = variables.places((*carried, *dead))

@@ -25,7 +25,9 @@ def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
         return fn
     tree = source.find(fn, captured or source.capture(fn))
     first = next(iter((*tree.args.posonlyargs, *tree.args.args)), None)
-    rewriter = FunctionRewriter(fn.__code__.co_filename, fn.__name__, first.arg if first else "", frozenset(fn.__code__.co_freevars))
+    rewriter = FunctionRewriter(
+        fn.__code__.co_filename, fn.__name__, first.arg if first else "", frozenset(fn.__code__.co_freevars)
+    )
     code = source.compile_inner(rewriter.function(tree), fn.__code__, (CONTROL,))
     return _instantiate(_marked(code, fn.__qualname__), fn)
 

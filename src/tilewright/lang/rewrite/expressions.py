@@ -93,7 +93,9 @@ class ExpressionRewriter(ast.NodeTransformer):
         operators = tuple(_COMPARISONS[type(op)] for op in node.ops)
         first, *rest = node.comparators
         tail = (thunk(item) for item in rest)
-        return at(call("chain", self.host(), ast.Constant(simple), ast.Constant(operators), node.left, first, *tail), node)
+        return at(
+            call("chain", self.host(), ast.Constant(simple), ast.Constant(operators), node.left, first, *tail), node
+        )
 
     def _single(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)

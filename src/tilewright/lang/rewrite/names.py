@@ -165,7 +165,9 @@ def _collect_comprehension(node: ast.AST, into: Summary) -> None:
     """A comprehension's variables are its own; what `:=` binds is the function's."""
     inner = Summary()
     _collect_plain(node, inner)
-    inner.bound = {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr) and isinstance(n.target, ast.Name)}
+    inner.bound = {
+        n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr) and isinstance(n.target, ast.Name)
+    }
     into.add(inner)
 
 

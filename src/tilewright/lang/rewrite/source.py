@@ -135,9 +135,7 @@ def _definition(node: Function, class_name: str | None) -> Definition:
 
 def _lambdas(source: Source, line: int) -> list[Definition]:
     tree = ast.parse("".join(source.lines), source.file)
-    return [
-        _definition(node, None) for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == line
-    ]
+    return [_definition(node, None) for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == line]
 
 
 def _isolated(source: Source, definition: Definition) -> ast.FunctionDef:
