@@ -46,7 +46,7 @@ class EmuDevice:
     def _launch(self, config: LaunchConfig, number: int, params: Any) -> None:
         name = self._names[number]
         program = emu.load(self._job.kernels[name].texts["ptx"])
-        sizes = emu.parameter_sizes(program, name)
+        sizes = [parameter.size for parameter in program.module.functions[name].params]
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
         report = emu.launch(
             program,

@@ -105,7 +105,7 @@ def _number_attribute(number: int | float, type_: ir.Type) -> ir.Attribute:
         return ir_.Attribute.parse(f"{signed} : {type_}")
     if isinstance(type_, ir_.IndexType):
         return ir_.IntegerAttr.get(type_, int(number))
-    return ir_.FloatAttr.get(type_, float(number))
+    return ir_.FloatAttr.get(type_, float(number), loc=current().unknown)
 
 
 def splat(number: int | float, type_: ir.Type) -> ir.Value:
