@@ -28,6 +28,8 @@ DATA_LAYOUT: Final = (
 )
 """NVVM IR Specification, "Data Layout", for 64 bits."""
 
+_BITCODE: Final = b"BC\xc0\xde"
+
 _ADVICE: Final = (
     "Check the text given by override= for stage llvm",
     "Use LLVM's own backend, which is the default",
@@ -112,7 +114,7 @@ def compile_ir(ir_text: str, arch: str, *, opt_level: int = 3, libraries: Sequen
         ir_text: LLVM IR text, kernels with the calling convention `ptx_kernel`.
         arch: the target, sm_100 or newer.
         opt_level: 0 to 3.
-        libraries: bitcode to link what is needed from, beside libdevice, which is always at hand.
+        libraries: bitcode to link what is needed from, or text, which is linked whole; libdevice is always at hand.
 
     Raises:
         CompileError: an older target, a missing library, or a refusal with settings, reason and solutions; then
@@ -141,7 +143,7 @@ def _compile(library: Any, program: c_void_p, text: str, arch: str, opt_level: i
     data = text.encode()
     status = library.nvvmAddModuleToProgram(program, data, len(data), b"kernel.ll")
     for module in modules:
-        status = status or library.nvvmLazyAddModuleToProgram(program, module, len(module), b"library")
+        status = status or _add_library(library, program, module)
     if status == 0:
         texts = (c_char_p * len(options))(*(option.encode() for option in options))
         status = library.nvvmCompileProgram(program, len(options), texts)
@@ -149,6 +151,13 @@ def _compile(library: Any, program: c_void_p, text: str, arch: str, opt_level: i
         log = _take(library, program, "ProgramLog") or library.nvvmGetErrorString(status).decode()
         raise _refusal(text, arch, options, log)
     return _take(library, program, "CompiledResult")
+
+
+def _add_library(library: Any, program: c_void_p, module: bytes) -> int:
+    if module.startswith(_BITCODE):
+        return int(library.nvvmLazyAddModuleToProgram(program, module, len(module), b"library"))
+    text = for_library(module.decode(errors="replace")).encode()
+    return int(library.nvvmAddModuleToProgram(program, text, len(text), b"library.ll"))
 
 
 def _libdevice() -> bytes:
@@ -174,7 +183,7 @@ def _refusal(text: str, arch: str, options: Sequence[str], log: str) -> CompileE
         "Options": " ".join(options),
     }
     line = text.splitlines()[int(found[1]) - 1].strip() if found and int(found[1]) <= text.count("\n") else ""
-    reason = log.replace("library (", "(").strip()
+    reason = log.strip()
     return compilation_error(
         "libnvvm", shown, f"{reason}\n  in: {line}" if line else reason, context, _ADVICE, tool_text=log
     )

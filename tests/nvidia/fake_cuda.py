@@ -1,0 +1,98 @@
+"""A driver library that records its calls, for tests on machines without a GPU."""
+
+import ctypes
+from typing import Any
+
+from tilewright.targets.nvidia.driver_api import DEVICE_ATTRIBUTES, FUNC_ATTRIBUTES, SIGNATURES, LaunchConfig
+
+HOPPER = {"capability_major": 9, "capability_minor": 0, "multiprocessors": 132, "shared_optin": 232448}
+
+
+class FakeCuda:
+    """Answers like a driver with one H100. `fail` maps a function's name to the status that it gives."""
+
+    def __init__(self, **fail: int) -> None:
+        self.fail = fail
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.static_shared = 0
+        self.context = 0
+        self.launched: list[dict[str, Any]] = []
+        self._next = 0x1000
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in SIGNATURES:
+            raise AttributeError(name)
+        return lambda *arguments: self._call(name, arguments)
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.calls]
+
+    def count(self, name: str) -> int:
+        return self.names().count(name)
+
+    def _call(self, name: str, arguments: tuple[Any, ...]) -> int:
+        assert len(arguments) == len(SIGNATURES[name]), f"{name} takes {len(SIGNATURES[name])} arguments"
+        self.calls.append((name, arguments))
+        if name in self.fail:
+            return self.fail[name]
+        answer = getattr(self, f"_{name}", None)
+        if answer is not None:
+            answer(*arguments)
+        return 0
+
+    def _handle(self, out: Any, *_: Any) -> None:
+        self._next += 16
+        out._obj.value = self._next
+
+    _cuLibraryLoadData = _cuLibraryGetKernel = _cuKernelGetFunction = _handle
+    _cuMemAlloc_v2 = _cuStreamCreate = _cuDevicePrimaryCtxRetain = _handle
+
+    def _cuDriverGetVersion(self, out):
+        out._obj.value = 13000
+
+    def _cuDeviceGetCount(self, out):
+        out._obj.value = 1
+
+    def _cuDeviceGet(self, out, ordinal):
+        out._obj.value = ordinal
+
+    def _cuDeviceGetName(self, buffer, size, device):
+        buffer.value = b"NVIDIA H100"
+
+    def _cuDeviceTotalMem_v2(self, out, device):
+        out._obj.value = 80 * 2**30
+
+    def _cuDeviceGetAttribute(self, out, attribute, device):
+        name = {number: key for key, number in DEVICE_ATTRIBUTES.items()}[attribute]
+        out._obj.value = HOPPER.get(name, 1)
+
+    def _cuKernelGetAttribute(self, out, attribute, kernel, device):
+        out._obj.value = self.static_shared if attribute == FUNC_ATTRIBUTES["shared_bytes"] else 32
+
+    def _cuCtxGetCurrent(self, out):
+        out._obj.value = self.context
+
+    def _cuCtxSetCurrent(self, context):
+        self.context = context
+
+    def _cuCtxGetDevice(self, out):
+        out._obj.value = 0
+
+    def _cuOccupancyMaxActiveBlocksPerMultiprocessor(self, out, function, block, shared):
+        out._obj.value = 3
+
+    def _cuLaunchKernelEx(self, config, kernel, pointers, extra):
+        seen: LaunchConfig = config._obj
+        attributes = {seen.attributes[i].id: list(seen.attributes[i].value[:3]) for i in range(seen.attribute_count)}
+        values = [ctypes.cast(pointer, ctypes.POINTER(ctypes.c_uint32))[0] for pointer in pointers if pointer]
+        self.launched.append(
+            {
+                "grid": tuple(seen.grid),
+                "block": tuple(seen.block),
+                "shared": seen.shared_bytes,
+                "stream": seen.stream or 0,
+                "attributes": attributes,
+                "kernel": kernel,
+                "arguments": values,
+            }
+        )
