@@ -6,7 +6,7 @@ import struct
 import ml_dtypes
 import numpy as np
 
-from tilewright.base.signature import Dim, Signature, TensorParam
+from tilewright.base.signature import Dim, ScalarParam, Signature, TensorParam
 from tilewright.targets.host.function import HostFunction
 
 DECLARE_LAUNCH = f"declare i32 @__tw_launch(ptr, {', '.join(['i32'] * 11)}, ptr, i32, ptr)\n"
@@ -25,6 +25,28 @@ RUNTIME, ONE = dyn(), static(1)
 
 def tensor(name="a", dtype="f32", shape=(RUNTIME,), stride=ONE, align=4):
     return TensorParam(name, dtype, tuple(shape), tuple(stride), align)
+
+
+SCALE = Signature("scale", (tensor("x", align=4), ScalarParam("factor", "f32")))
+SCALE_IR = """
+define i32 @scale(ptr %x, i32 %n, float %factor, ptr %table) {
+entry:
+  br label %next
+next:
+  %i = phi i32 [ 0, %entry ], [ %i1, %step ]
+  %more = icmp slt i32 %i, %n
+  br i1 %more, label %step, label %end
+step:
+  %p = getelementptr float, ptr %x, i32 %i
+  %v = load float, ptr %p
+  %w = fmul float %v, %factor
+  store float %w, ptr %p
+  %i1 = add i32 %i, 1
+  br label %next
+end:
+  ret i32 0
+}
+"""
 
 
 def parameters(types):

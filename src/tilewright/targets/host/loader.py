@@ -10,7 +10,7 @@ import ctypes
 import mmap
 import platform
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tilewright.base.errors import CompileError
@@ -55,6 +55,8 @@ class LoadedObject:
 class _Image:
     """Where everything lies, as offsets from the base: sections, then the slots and stubs of outer symbols."""
 
+    parsed: elf.Object
+    known: list[tuple[elf.Relocation, relocations.Rule]]
     offsets: dict[int, int] = field(default_factory=dict)
     protections: list[tuple[int, int, int]] = field(default_factory=list)
     got: dict[int, int] = field(default_factory=dict)
@@ -64,11 +66,15 @@ class _Image:
     def align(self, alignment: int) -> None:
         self.size = -(-self.size // alignment) * alignment
 
-    def reserve(self, places: dict[int, int], keys: Iterable[int], step: int) -> None:
-        """Give each of `keys` its own `step` bytes at the end."""
-        for key in keys:
-            places[key] = self.size
-            self.size += step
+    def reserve(self, via: relocations.Via, step: int) -> dict[int, int]:
+        """Room of `step` bytes for each symbol that relocations reach `via` it; a near symbol needs no stub."""
+        places: dict[int, int] = {}
+        for one, rule in self.known:
+            outer = self.parsed.symbols[one.symbol].section == elf.SHN_UNDEF
+            if rule.via == via and (via == "got" or outer) and one.symbol not in places:
+                places[one.symbol] = self.size
+                self.size += step
+        return places
 
 
 def load_object(
@@ -92,37 +98,43 @@ def load_object(
     image = _lay_out(parsed)
     base = _map(image.size)
     try:
-        addresses = _addresses(parsed, image, base, resolve)
-        memory = _relocate(parsed, image, base, addresses)
+        addresses = _addresses(image, base, resolve)
+        memory = _relocate(image, base, addresses)
         ctypes.memmove(base, bytes(memory), image.size)
         for start, end, protection in image.protections:
             _protect(base + start, end - start, protection)
     except BaseException:
         _munmap(base, image.size)
         raise
-    named = {s.name: addresses[i] for i, s in enumerate(parsed.symbols) if s.name and s.section != elf.SHN_UNDEF}
+    named = {s.name: addresses[i] for i, s in enumerate(parsed.symbols) if s.name and i in addresses and _is_own(s)}
     return LoadedObject(base, image.size, named, keep_alive)
 
 
+def _is_own(symbol: elf.Symbol) -> bool:
+    return symbol.section not in (elf.SHN_UNDEF, elf.SHN_ABS)
+
+
+_KINDS = (
+    (elf.SHF_EXECINSTR, _PROT_READ | _PROT_EXEC),
+    (0, _PROT_READ),
+    (elf.SHF_WRITE, _PROT_READ | _PROT_WRITE),
+)
+
+
 def _lay_out(parsed: elf.Object) -> _Image:
-    image = _Image()
-    kinds = [
-        (elf.SHF_EXECINSTR, _PROT_READ | _PROT_EXEC),
-        (0, _PROT_READ),
-        (elf.SHF_WRITE, _PROT_READ | _PROT_WRITE),
-    ]
-    for kind, protection in kinds:
+    image = _Image(parsed, _known_relocations(parsed))
+    for kind, protection in _KINDS:
         start = image.size
         for index, section in enumerate(parsed.sections):
             if _is_loaded(section) and section.flags & (elf.SHF_WRITE | elf.SHF_EXECINSTR) == kind:
                 image.align(section.align)
                 image.offsets[index] = image.size
                 image.size += section.size
-        image.align(_SLOT * 2)
+        image.align(relocations.STUB_SIZE)
         if kind == elf.SHF_EXECINSTR:
-            image.reserve(image.stubs, _referred(parsed, "stub"), relocations.STUB_SIZE)
+            image.stubs = image.reserve("stub", relocations.STUB_SIZE)
         if kind == 0:
-            image.reserve(image.got, _referred(parsed, "got"), _SLOT)
+            image.got = image.reserve("got", _SLOT)
         image.align(mmap.PAGESIZE)
         if image.size > start:
             image.protections.append((start, image.size, protection))
@@ -134,32 +146,22 @@ def _is_loaded(section: elf.Section) -> bool:
     return bool(section.flags & elf.SHF_ALLOC) and not section.name.startswith((".eh_frame", ".note"))
 
 
-def _loaded_relocations(parsed: elf.Object) -> list[elf.Relocation]:
-    return [one for one in parsed.relocations if _is_loaded(parsed.sections[one.section])]
+def _known_relocations(parsed: elf.Object) -> list[tuple[elf.Relocation, relocations.Rule]]:
+    rules = relocations.RULES[parsed.machine]
+    found = []
+    for one in parsed.relocations:
+        if _is_loaded(parsed.sections[one.section]):
+            if one.type not in rules:
+                raise CompileError(f"the host object has a relocation of unknown type {one.type}")
+            found.append((one, rules[one.type]))
+    return found
 
 
-def _referred(parsed: elf.Object, via: relocations.Via) -> list[int]:
-    """The symbols that relocations reach through a stub or GOT slot; a near symbol needs no stub."""
-    found: dict[int, None] = {}
-    for one in _loaded_relocations(parsed):
-        outer = parsed.symbols[one.symbol].section == elf.SHN_UNDEF
-        if _rule(parsed.machine, one.type).via == via and (via == "got" or outer):
-            found[one.symbol] = None
-    return list(found)
-
-
-def _rule(machine: int, number: int) -> relocations.Rule:
-    rule = relocations.RULES[machine].get(number)
-    if rule is None:
-        raise CompileError(f"the host object has a relocation of unknown type {number}")
-    return rule
-
-
-def _addresses(parsed: elf.Object, image: _Image, base: int, resolve: Callable[[str], int]) -> dict[int, int]:
+def _addresses(image: _Image, base: int, resolve: Callable[[str], int]) -> dict[int, int]:
     """The address of every symbol that is loaded or referred to, by number."""
     found: dict[int, int] = {}
-    referred = {one.symbol for one in _loaded_relocations(parsed)}
-    for index, symbol in enumerate(parsed.symbols):
+    referred = {one.symbol for one, _ in image.known}
+    for index, symbol in enumerate(image.parsed.symbols):
         if symbol.section == elf.SHN_UNDEF:
             if index in referred:
                 found[index] = resolve(symbol.name)
@@ -170,19 +172,20 @@ def _addresses(parsed: elf.Object, image: _Image, base: int, resolve: Callable[[
     return found
 
 
-def _relocate(parsed: elf.Object, image: _Image, base: int, addresses: dict[int, int]) -> bytearray:
+def _relocate(image: _Image, base: int, addresses: dict[int, int]) -> bytearray:
     memory = bytearray(image.size)
     for index, offset in image.offsets.items():
-        content = parsed.sections[index].data
+        content = image.parsed.sections[index].data
         memory[offset : offset + len(content)] = content
     for symbol, offset in image.got.items():
         memory[offset : offset + _SLOT] = addresses[symbol].to_bytes(_SLOT, "little")
     for symbol, offset in image.stubs.items():
-        memory[offset : offset + relocations.STUB_SIZE] = relocations.stub(parsed.machine, addresses[symbol])
-    for one in _loaded_relocations(parsed):
-        rule = _rule(parsed.machine, one.type)
-        places = {"got": image.got, "stub": image.stubs, "symbol": {}}[rule.via]
-        target = base + places[one.symbol] if one.symbol in places else addresses[one.symbol]
+        stub = relocations.stub(image.parsed.machine, addresses[symbol])
+        memory[offset : offset + relocations.STUB_SIZE] = stub
+    places = {"got": image.got, "stub": image.stubs, "symbol": {}}
+    for one, rule in image.known:
+        detour = places[rule.via].get(one.symbol)
+        target = addresses[one.symbol] if detour is None else base + detour
         offset = image.offsets[one.section] + one.offset
         rule.write(memory, offset, target + one.addend, base + offset)
     return memory
