@@ -8,10 +8,10 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, ceil_div_leaf, floor_div, is_multiple, mul
 from tilewright.layout.facts import Fact, require
-from tilewright.layout.inttuple import IntTuple, ceil_div, compact_col_major, product
+from tilewright.layout.inttuple import IntTuple, ceil_div, compact_col_major, flat, product
 from tilewright.layout.layout import Layout, is_static, trusted
 from tilewright.layout.query import cosize, shape_of
-from tilewright.layout.simplify import as_shape, coalesced_modes, filter_, packed
+from tilewright.layout.simplify import as_shape, coalesced_modes, filter_, is_zero, packed
 
 
 def complement(layout: Any, cotarget: Any = None) -> Layout:
@@ -23,36 +23,88 @@ def complement(layout: Any, cotarget: Any = None) -> Layout:
     Raises:
         LayoutError: `layout` is not injective, or leaves gaps below `cotarget` that no layout can fill.
     """
-    return disjoint_rest(Layout(layout) if isinstance(layout, int) else layout, cotarget, cover=True)
+    if isinstance(layout, int):
+        layout = Layout(layout)
+    extents, strides = flat(layout.shape), flat(layout.stride)
+    if type(cotarget) is int and {*map(type, extents), *map(type, strides)} == _ONLY_INTS:
+        return _static_complement(layout, extents, strides, cotarget)
+    return _complement(layout, cotarget)
 
 
-def disjoint_rest(layout: Layout, cotarget: Any, *, cover: bool) -> Layout:
-    """`complement`; without `cover` gaps may stay, and R only keeps the copies of `layout` apart."""
+_ONLY_INTS = {int}
+
+
+def _static_complement(layout: Layout, extents: list[int], strides: list[int], target: int) -> Layout:
+    """As `_complement`, for ints alone."""
+    modes = sorted([(d, n) for n, d in zip(extents, strides, strict=True) if n != 1 and d != 0])
+    rest: list[tuple[Leaf, Leaf]] = []
+    reach = 1
+    for step, extent in modes:
+        if step % reach or step < reach:
+            problem = _problem(layout, extent, step, reach, gapless=True)
+            if problem and target <= modes[-1][0]:
+                return _least_cover([(n, d) for d, n in modes], target, problem)
+            if problem:
+                raise problem
+        if step != reach:
+            rest.append((step // reach, reach))
+        reach = extent * step
+    if target > reach:
+        rest.append((-(-target // reach), reach))
+    return packed(rest or [(1, 0)])
+
+
+def _complement(layout: Layout, cotarget: Any) -> Layout:
     filtered = filter_(layout)
     target = cosize(filtered) if cotarget is None else shape_of(cotarget)
     if is_static(target):
         target = product(target)
-    modes = sorted(coalesced_modes(filtered), key=lambda mode: _order(mode[1]))
-    if len(modes) == 1 and type(modes[0][1]) is int and modes[0][1] == 0:
+    modes = _sorted_modes(filtered)
+    if is_zero(modes[0][1]):
         return packed(coalesced_modes(Layout(target)))
-    shape: list[IntTuple] = []
-    stride: list[IntTuple] = []
+    gaps: list[tuple[Leaf, Leaf]] = []
     reach: Leaf = 1
     for extent, step in modes:
-        problem = _problem(layout, extent, step, reach, cover)
-        if problem and not (cover and type(target) is int and target < reach_of(modes)):
-            raise problem
+        problem = _problem(layout, extent, step, reach, gapless=True)
+        if problem and type(target) is int and target <= max(d for _, d in modes if type(d) is int):
+            return _least_cover(modes, target, problem)
         if problem:
-            return _least_cover(layout, modes, target, problem)
-        shape.append(floor_div(step, reach))
-        stride.append(reach)
+            raise problem
+        gaps.append((floor_div(step, reach), reach))
         reach = mul(extent, step)
     rest = as_shape(ceil_div(target, reach)) if isinstance(target, tuple) else ceil_div_leaf(target, reach)
-    return _packed([*shape, rest], [*stride, compact_col_major(rest, reach)])
+    return _joined(gaps, rest, compact_col_major(rest, reach))
 
 
-def _packed(shape: list[IntTuple], stride: list[IntTuple]) -> Layout:
-    return packed(coalesced_modes(trusted(tuple(shape), tuple(stride))))
+def places_for(block: Layout, count: Leaf) -> Layout:
+    """The layout of the indices, in order, at which at least `count` copies of `block` do not overlap.
+
+    Raises:
+        LayoutError: `block` overlaps or interleaves with itself.
+    """
+    modes = _sorted_modes(filter_(block))
+    if is_zero(modes[0][1]):
+        return trusted(count, 1)
+    gaps: list[tuple[Leaf, Leaf]] = []
+    reach: Leaf = 1
+    inside: Leaf = 1
+    for extent, step in modes:
+        problem = _problem(block, extent, step, reach, gapless=False)
+        if problem:
+            raise problem
+        gaps.append((floor_div(step, reach), reach))
+        inside = mul(gaps[-1][0], inside)
+        reach = mul(extent, step)
+    return _joined(gaps, ceil_div_leaf(count, inside), reach)
+
+
+def _sorted_modes(filtered: Layout) -> list[tuple[Leaf, Leaf]]:
+    return sorted(coalesced_modes(filtered), key=lambda mode: _order(mode[1]))
+
+
+def _joined(gaps: list[tuple[Leaf, Leaf]], rest: IntTuple, stride: IntTuple) -> Layout:
+    shape = (*(extent for extent, _ in gaps), rest)
+    return packed(coalesced_modes(trusted(shape, (*(step for _, step in gaps), stride))))
 
 
 def _order(step: Leaf) -> tuple[int, int]:
@@ -61,14 +113,14 @@ def _order(step: Leaf) -> tuple[int, int]:
     return (0, step) if type(step) is int else (1, 0)
 
 
-def _problem(layout: Layout, extent: Leaf, step: Leaf, reach: Leaf, cover: bool) -> LayoutError | None:
+def _problem(layout: Layout, extent: Leaf, step: Leaf, reach: Leaf, *, gapless: bool) -> LayoutError | None:
     """What keeps this mode from following the smaller ones, which end at `reach`."""
     mode = f"stride {step} of mode {extent}:{step}"
     if type(step) is int and type(reach) is int:
         if step < reach:
             why = "it is negative" if step < 0 else f"smaller modes already reach {reach}"
             return LayoutError(f"complement: {mode} clashes: {why}", values={"layout": layout})
-        if cover and step % reach:
+        if gapless and step % reach:
             return LayoutError(
                 f"complement: {mode} is not a multiple of {reach}, where smaller modes end",
                 values={"layout": layout, "gap": f"{step // reach * reach} to {step - 1}"},
@@ -78,25 +130,18 @@ def _problem(layout: Layout, extent: Leaf, step: Leaf, reach: Leaf, cover: bool)
     return None
 
 
-def reach_of(modes: list[tuple[Leaf, Leaf]]) -> int:
-    """The largest stride, beyond which nothing is decided by the modes; 0 if it is not known."""
-    return max((step if type(step) is int else 0 for _, step in modes), default=0) + 1
-
-
-def _least_cover(layout: Layout, modes: list[tuple[Leaf, Leaf]], target: int, problem: LayoutError) -> Layout:
+def _least_cover(modes: list[tuple[Leaf, Leaf]], target: int, problem: LayoutError) -> Layout:
     """R for a target so small that the modes which clash begin at or beyond its end."""
-    shape: list[IntTuple] = []
-    stride: list[IntTuple] = []
+    gaps: list[tuple[Leaf, Leaf]] = []
     reach = 1
     for extent, step in modes:
+        if type(extent) is not int or type(step) is not int or (step < target and step % reach):
+            raise problem
         if step >= target:
             break
-        if step % reach or type(extent) is not int:
-            raise problem
-        shape.append(step // reach)
-        stride.append(reach)
+        gaps.append((step // reach, reach))
         reach = extent * step
-    rest = _packed([*shape, -(-target // reach)], [*stride, reach])
+    rest = _joined(gaps, -(-target // reach), reach)
     if not _is_injective([*modes, *coalesced_modes(rest)]):
         raise problem
     return rest
@@ -105,7 +150,9 @@ def _least_cover(layout: Layout, modes: list[tuple[Leaf, Leaf]], target: int, pr
 def _is_injective(modes: list[tuple[Leaf, Leaf]]) -> bool:
     """Whether all sums differ; tried point by point, so False for what is too large to try."""
     count = 1
-    for extent, _ in modes:
+    for extent, step in modes:
+        if type(extent) is not int or type(step) is not int:
+            return False
         count *= extent
     if count > _SEARCH_LIMIT:
         return False

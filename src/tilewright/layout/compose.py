@@ -1,37 +1,24 @@
 """Composition of layouts: `R(c) = A(B(c))` for every coordinate `c` of `B`, or a refusal.
 
-A flat layout `A` with extents `a0, a1, ...` and strides `s0, s1, ...` has at index `x` the value
-
-    A(x) = s0*x + Σ_k jump_k * floor(x / q_k),      q_k = a0*...*ak,   jump_k = s_(k+1) - ak*sk
-
-Each mode `n:d` of `B` becomes the fewest *runs* on which `A` is linear: the first run ends at the first multiple
-of `d` at which a floor does not grow in step, that is at `ceil(q_k / (d mod q_k))` for the least k; its length
-must divide `n`, and the rest is a mode `n/m : d*m`. A layout splits this way if and only if it exists, so
-nothing is refused that has an answer. At last, the runs of all modes must add up without a carry: the sum of
-`(m-1) * (D mod q_k)` over runs `m:D` must stay below each `q_k`.
+Each mode of `B` is split where `A` is not linear; `linear` has the arithmetic, and says why nothing is refused that
+has an answer. Run-time extents go to `compose_symbolic`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product as grid
-from typing import Any, NoReturn
+from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import Path, ScaledBasis, basis_get
 from tilewright.layout.compose_symbolic import compose_symbolic
-from tilewright.layout.dynamic import mul
 from tilewright.layout.inttuple import IntTuple, flat
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, as_layout, is_static, trusted
+from tilewright.layout.linear import Linear, NotLinear
 from tilewright.layout.simplify import by_mode
 
-Run = tuple[int, int]
-"""Extent and stride of a run in the domain of A."""
-
-Jump = tuple[int, int, int]
-"""`(q, jump, extent)`: A's slope changes at multiples of `q`, which completes the mode of that extent."""
-
-_SEARCH_LIMIT = 1 << 18
+_LeafPair = tuple[IntTuple, IntTuple]
+"""Shape and stride of what stands for one leaf of the right layout."""
 
 
 def composition(lhs: Any, rhs: Any) -> Any:
@@ -45,6 +32,8 @@ def composition(lhs: Any, rhs: Any) -> Any:
     Raises:
         LayoutError: no such layout exists; or, with run-time extents, a fact is missing that would prove it.
     """
+    if type(lhs) is Layout and type(rhs) is Layout:
+        return compose(lhs, rhs)
     if rhs is None:
         return lhs
     if isinstance(lhs, ComposedLayout):
@@ -65,11 +54,122 @@ def compose(lhs: Layout, rhs: Layout, *, past_unit_modes: bool = True) -> Layout
 
     Without `past_unit_modes`, indices past the end run on in the last mode of `lhs` with more than one element.
     """
-    if any(isinstance(step, ScaledBasis) for step in flat(rhs.stride)):
+    extents, strides = flat(lhs.shape), flat(lhs.stride)
+    counts, steps = flat(rhs.shape), flat(rhs.stride)
+    if {*map(type, extents), *map(type, strides), *map(type, counts), *map(type, steps)} == _ONLY_INTS:
+        if not past_unit_modes or _stays_below(extents, counts, steps):
+            _drop_trailing_units(extents, strides)
+        linear = Linear(extents, strides)
+        return assemble(rhs.shape, _leaves(linear, counts, steps, lhs, rhs))
+    if any(isinstance(step, ScaledBasis) for step in steps):
         return _compose_by_basis(lhs, rhs, past_unit_modes)
     if is_static(lhs) and is_static(rhs):
-        return _compose_static(lhs, rhs, past_unit_modes)
+        return _compose_coordinates(lhs, rhs, past_unit_modes)
     return compose_symbolic(lhs, rhs)
+
+
+_ONLY_INTS = {int}
+
+
+def assemble(profile: IntTuple, leaves: Sequence[_LeafPair]) -> Layout:
+    """The layout of the nesting of `profile` with shape and stride of each leaf in turn."""
+    if type(profile) is tuple and len(profile) == len(leaves):
+        for item in profile:
+            if type(item) is tuple:
+                break
+        else:
+            return trusted(tuple([leaf[0] for leaf in leaves]), tuple([leaf[1] for leaf in leaves]))
+    return trusted(*_nested(profile, iter(leaves)))
+
+
+def _nested(profile: IntTuple, leaves: Any) -> _LeafPair:
+    if not isinstance(profile, tuple):
+        leaf: _LeafPair = next(leaves)
+        return leaf
+    parts = [_nested(item, leaves) for item in profile]
+    return tuple([part[0] for part in parts]), tuple([part[1] for part in parts])
+
+
+def _stays_below(extents: list[int], counts: list[int], steps: list[int]) -> bool:
+    """Whether all indices are in the domain of the left layout."""
+    size = 1
+    for extent in extents:
+        size *= extent
+    low = high = 0
+    for n, d in zip(counts, steps, strict=True):
+        if d < 0:
+            low += (n - 1) * d
+        else:
+            high += (n - 1) * d
+    return low >= 0 and high < size
+
+
+def _drop_trailing_units(extents: list[int], strides: list[Any]) -> None:
+    while len(extents) > 1 and extents[-1] == 1:
+        extents.pop()
+        strides.pop()
+
+
+def _leaves(linear: Linear, counts: list[int], steps: list[int], lhs: Layout, rhs: Layout) -> list[_LeafPair]:
+    """What stands for each leaf of `rhs`: one run, or a tuple of them."""
+    jumps = linear.jumps
+    if not jumps:
+        first = linear.first
+        return [(n, d * first) for n, d in zip(counts, steps, strict=True)]
+    if jumps[-1][0] == 0:
+        raise LayoutError("composition: the left layout is empty", values={"lhs": lhs, "rhs": rhs})
+    leaves: list[_LeafPair] = []
+    runs = []
+    n = d = 0
+    try:
+        for n, d in zip(counts, steps, strict=True):
+            found = linear.runs(n, d)
+            runs += found
+            if len(found) > 1:
+                leaves.append((tuple([m for m, _ in found]), tuple([linear(step) for _, step in found])))
+            else:
+                leaves.append((n, linear(d) if n != 1 else linear.unit_stride(d)))
+    except NotLinear as fault:
+        raise _refusal(fault, f"stride {d} of the right layout's mode {n}:{d}", lhs, rhs) from None
+    if len(runs) > 1:
+        try:
+            linear.require_additive(runs)
+        except NotLinear as fault:
+            raise _refused_sum(fault, counts, steps, lhs, rhs) from None
+    return leaves
+
+
+def _refusal(fault: NotLinear, mode: str, lhs: Layout, rhs: Layout) -> LayoutError:
+    if fault.jump is None:
+        return LayoutError("composition: too long to decide", values={"lhs": lhs, "rhs": rhs})
+    return LayoutError(
+        f"composition: extent {fault.jump[2]} (mode {_mode_at(lhs, fault.jump[0])}) of the left layout and {mode} "
+        "do not divide",
+        values={"lhs": lhs, "rhs": rhs},
+        hint="no layout has this function; choose a tile whose extent and stride divide the modes it crosses",
+    )
+
+
+def _refused_sum(fault: NotLinear, counts: list[int], steps: list[int], lhs: Layout, rhs: Layout) -> LayoutError:
+    assert fault.jump is not None
+    q, _, extent = fault.jump
+    modes = " and ".join(f"{n}:{d}" for n, d in zip(counts, steps, strict=True) if n > 1 and d % q)
+    return LayoutError(
+        f"composition: modes {modes} of the right layout together run over extent {extent} "
+        f"(mode {_mode_at(lhs, q)}) of the left layout",
+        values={"lhs": lhs, "rhs": rhs},
+        hint="no layout has this function; let each mode of the tile stay within one mode, or cover it whole",
+    )
+
+
+def _mode_at(layout: Layout, end: int) -> int:
+    """The flat mode of `layout` that is complete at the index `end`."""
+    q = 1
+    for index, extent in enumerate(flat(layout.shape)):
+        q *= extent
+        if q == end:
+            return index
+    return 0
 
 
 def _compose_by_basis(lhs: Layout, rhs: Layout, past_unit_modes: bool) -> Layout:
@@ -79,10 +179,10 @@ def _compose_by_basis(lhs: Layout, rhs: Layout, past_unit_modes: bool) -> Layout
     for index, step in enumerate(strides):
         if isinstance(step, ScaledBasis):
             places.setdefault(step.mode, []).append(index)
-        elif step != 0:
+        elif type(step) is not int or step != 0:
             raise LayoutError("offsets and coordinates are mixed in the strides", values={"rhs": rhs})
     _require_separate(places, rhs)
-    result: list[tuple[IntTuple, IntTuple]] = [(extent, 0) for extent in extents]
+    result: list[_LeafPair] = [(extent, 0) for extent in extents]
     for indices in places.values():
         mode = trusted(basis_get(strides[indices[0]], lhs.shape), basis_get(strides[indices[0]], lhs.stride))
         part = trusted(tuple(extents[i] for i in indices), tuple(strides[i].value for i in indices))
@@ -99,250 +199,42 @@ def _require_separate(places: dict[Path, list[int]], rhs: Layout) -> None:
                 raise LayoutError("strides address a mode and a part of it", values={"rhs": rhs})
 
 
-def assemble(profile: IntTuple, leaves: Sequence[tuple[IntTuple, IntTuple]]) -> Layout:
-    """The layout of the nesting of `profile` with shape and stride of each leaf in turn."""
-    remaining = iter(leaves)
-
-    def build(shape: IntTuple) -> tuple[IntTuple, IntTuple]:
-        if not isinstance(shape, tuple):
-            return next(remaining)
-        parts = [build(item) for item in shape]
-        return tuple([part[0] for part in parts]), tuple([part[1] for part in parts])
-
-    return trusted(*build(profile))
-
-
-class _Linear:
-    """A static layout as `first*x + Σ jump*(x // q)`, with basis strides packed into one integer."""
-
-    __slots__ = ("first", "jumps", "layout", "paths")
-    first: int
-
-    def __init__(self, layout: Layout, past_unit_modes: bool) -> None:
-        self.layout = layout
-        extents, strides = flat(layout.shape), flat(layout.stride)
-        self.paths: list[Path] | None = None
-        if any(isinstance(step, ScaledBasis) for step in strides):
-            self.paths = sorted({step.mode for step in strides if isinstance(step, ScaledBasis)})
-            strides = [self._pack(step) for step in strides]
-        if not past_unit_modes:
-            while len(extents) > 1 and extents[-1] == 1:
-                extents, strides = extents[:-1], strides[:-1]
-        if not extents:
-            extents, strides = [1], [0]
-        last = len(extents) - 1
-        self.jumps: list[Jump] = []
-        q = 1
-        before: tuple[int, int] | None = None
-        for index, extent in enumerate(extents):
-            if extent == 1 and index != last:
-                continue
-            step = strides[index]
-            if before is None:
-                self.first = step
-            else:
-                q *= before[0]
-                jump = step - before[0] * before[1]
-                if jump:
-                    self.jumps.append((q, jump, before[0]))
-            before = extent, step
-
-    def _pack(self, step: Any) -> int:
-        if not isinstance(step, ScaledBasis):
-            if step != 0:
-                raise LayoutError("offsets and coordinates are mixed in the strides", values={"layout": self.layout})
-            return 0
-        assert self.paths is not None
-        return int(step.value) << (_LANE * self.paths.index(step.mode))
-
-    def stride(self, x: int) -> Any:
-        """The value at `x`, as a stride."""
-        value = self.first * x
-        for q, jump, _ in self.jumps:
-            value += jump * (x // q)
-        return value if self.paths is None else self._unpack(value, x)
-
-    def _unpack(self, value: int, x: int) -> Any:
-        """Balanced digits of `value` in base 2**_LANE; all but one must be 0."""
-        assert self.paths is not None
-        found: Any = 0
-        for path in self.paths:
-            digit = (value + (1 << (_LANE - 1)) & (1 << _LANE) - 1) - (1 << (_LANE - 1))
-            value = (value - digit) >> _LANE
-            if digit:
-                if found != 0:
-                    raise LayoutError(
-                        "composition: a stride would lead along two modes at once",
-                        values={"lhs": self.layout, "index": x},
-                    )
-                found = ScaledBasis(digit, path)
-        return found
-
-
 _LANE = 192
+"""Bits for each coordinate when the strides of a layout with basis strides are packed into one int."""
 
 
-def _compose_static(lhs: Layout, rhs: Layout, past_unit_modes: bool) -> Layout:
-    extents, strides = flat(rhs.shape), flat(rhs.stride)
-    if past_unit_modes and isinstance(lhs.shape, tuple):
-        past_unit_modes = _reaches_past(lhs, extents, strides)
-    linear = _Linear(lhs, past_unit_modes)
-    if linear.jumps and linear.jumps[-1][0] == 0:
-        raise LayoutError("composition: the left layout is empty", values={"lhs": lhs, "rhs": rhs})
-    if not linear.jumps:
-        first = linear.stride(1) if linear.paths else linear.first
-        if type(first) is int:
-            return _scaled(rhs, first)
-        return assemble(rhs.shape, [(s, mul(d, first) if d else 0) for s, d in zip(extents, strides, strict=True)])
-    runs = [_runs(linear, n, d, rhs) for n, d in zip(extents, strides, strict=True)]
-    if len(runs) > 1 or (runs and len(runs[0]) > 1):
-        _require_additive(linear, [run for leaf in runs for run in leaf], rhs)
-    leaves: list[tuple[IntTuple, IntTuple]] = []
-    for leaf in runs:
-        if len(leaf) == 1:
-            n, d = leaf[0]
-            leaves.append((n, linear.stride(d) if n != 1 else _unit_stride(linear, d)))
-        else:
-            leaves.append((tuple([n for n, _ in leaf]), tuple([linear.stride(d) for _, d in leaf])))
-    return assemble(rhs.shape, leaves)
+def _compose_coordinates(lhs: Layout, rhs: Layout, past_unit_modes: bool) -> Layout:
+    """Static composition whose values are coordinates: all modes of a coordinate travel in one wide int."""
+    extents, strides = flat(lhs.shape), flat(lhs.stride)
+    paths = sorted({step.mode for step in strides if isinstance(step, ScaledBasis)})
+    packed = [_pack(step, paths, lhs) for step in strides]
+    if not past_unit_modes or _stays_below(extents, flat(rhs.shape), flat(rhs.stride)):
+        _drop_trailing_units(extents, packed)
+    leaves = _leaves(Linear(extents, packed), flat(rhs.shape), flat(rhs.stride), lhs, rhs)
+    return assemble(rhs.shape, [(shape, _unpack(stride, paths, lhs)) for shape, stride in leaves])
 
 
-def _scaled(rhs: Layout, factor: int) -> Layout:
-    def scale(stride: IntTuple) -> IntTuple:
-        return tuple([scale(item) for item in stride]) if isinstance(stride, tuple) else stride * factor
-
-    return trusted(rhs.shape, scale(rhs.stride))
-
-
-def _reaches_past(lhs: Layout, extents: list[int], strides: list[int]) -> bool:
-    size = 1
-    for extent in flat(lhs.shape):
-        size *= extent
-    low = high = 0
-    for n, d in zip(extents, strides, strict=True):
-        if d < 0:
-            low += (n - 1) * d
-        else:
-            high += (n - 1) * d
-    return low < 0 or high >= size
-
-
-def _unit_stride(linear: _Linear, d: int) -> Any:
-    """The stride CuTe prints for an extent of 1: `d` divided by each extent of A, rounded up, in its last mode."""
-    if d == 0 or linear.paths is not None:
-        return 0
-    below = 1
-    step = linear.first
-    for q, jump, _ in linear.jumps:
-        extent = q // below
-        d = -(-d // extent)
-        step = jump + extent * step
-        below = q
-    return d * step
-
-
-def _runs(linear: _Linear, n: int, d: int, rhs: Layout) -> list[Run]:
-    """The fewest runs `m:D` that make up `n:d`, on each of which A is linear."""
-    runs: list[Run] = []
-    rest, step = n, d
-    while True:
-        length, at, tied = rest, None, False
-        for jump in linear.jumps:
-            residue = step % jump[0]
-            if residue:
-                crossing = -(-jump[0] // residue)
-                if crossing < length:
-                    length, at, tied = crossing, jump, False
-                elif crossing == length < rest:
-                    tied = True
-        if tied:
-            length, at = _search_run(linear, rest, step, at)
-        if at is not None and rest % length:
-            _refuse(linear, n, d, at, rhs)
-        runs.append((length, step))
-        rest = rest // length if length else 1
-        if rest <= 1:
-            return runs
-        step *= length
-
-
-def _search_run(linear: _Linear, n: int, d: int, first: Jump | None) -> tuple[int, Jump | None]:
-    """The length of the first run where several jumps meet and may cancel."""
-    slope = _value(linear, d)
-    for count in range(2, min(n, _SEARCH_LIMIT)):
-        if _value(linear, count * d) != count * slope:
-            return count, first
-    if n > _SEARCH_LIMIT:
-        raise LayoutError("composition: too long to decide", values={"lhs": linear.layout, "extent": n, "stride": d})
-    return n, None
-
-
-def _value(linear: _Linear, x: int) -> int:
-    value = linear.first * x
-    for q, jump, _ in linear.jumps:
-        value += jump * (x // q)
-    return value
-
-
-def _require_additive(linear: _Linear, runs: list[Run], rhs: Layout) -> None:
-    """The value at a sum of runs is the sum of the values."""
-    carried: list[Jump] = []
-    for jump in linear.jumps:
-        q = jump[0]
-        load = 0
-        for m, step in runs:
-            load += (m - 1) * (step % q)
-        if load >= q:
-            carried.append(jump)
-    if not carried:
-        return
-    if len(carried) > 1 and _adds_up(linear, runs):
-        return
-    _refuse_carry(linear, carried[0], rhs)
-
-
-def _adds_up(linear: _Linear, runs: list[Run]) -> bool:
-    """Whether carries at several jumps cancel everywhere; tried point by point."""
-    points = 1
-    for m, _ in runs:
-        points *= m
-    if points > _SEARCH_LIMIT:
-        return False
-    slopes = [_value(linear, d) for _, d in runs]
-    for coord in grid(*(range(m) for m, _ in runs)):
-        x = sum(c * d for c, (_, d) in zip(coord, runs, strict=True))
-        if _value(linear, x) != sum(c * s for c, s in zip(coord, slopes, strict=True)):
-            return False
-    return True
-
-
-def _refuse(linear: _Linear, n: int, d: int, jump: Jump, rhs: Layout) -> NoReturn:
-    mode = _mode_at(linear.layout, jump)
-    raise LayoutError(
-        f"composition: extent {jump[2]} (mode {mode}) of the left layout and stride {d} "
-        f"of the right layout's mode {n}:{d} do not divide",
-        values={"lhs": linear.layout, "rhs": rhs},
-        hint="no layout has this function; choose a tile whose extent and stride divide the modes it crosses",
-    )
-
-
-def _refuse_carry(linear: _Linear, jump: Jump, rhs: Layout) -> NoReturn:
-    modes = " and ".join(
-        f"{n}:{d}" for n, d in zip(flat(rhs.shape), flat(rhs.stride), strict=True) if n > 1 and d % jump[0]
-    )
-    raise LayoutError(
-        f"composition: modes {modes} of the right layout together run over extent {jump[2]} "
-        f"(mode {_mode_at(linear.layout, jump)}) of the left layout",
-        values={"lhs": linear.layout, "rhs": rhs},
-        hint="no layout has this function; let each mode of the tile stay within one mode, or cover it whole",
-    )
-
-
-def _mode_at(layout: Layout, jump: Jump) -> int:
-    """The flat mode of `layout` that is complete at the jump."""
-    q = 1
-    for index, extent in enumerate(flat(layout.shape)):
-        q *= extent
-        if q == jump[0]:
-            return index
+def _pack(step: Any, paths: list[Path], lhs: Layout) -> int:
+    if isinstance(step, ScaledBasis):
+        return int(step.value) << (_LANE * paths.index(step.mode))
+    if step != 0:
+        raise LayoutError("offsets and coordinates are mixed in the strides", values={"lhs": lhs})
     return 0
+
+
+def _unpack(value: IntTuple, paths: list[Path], lhs: Layout) -> IntTuple:
+    """The stride in the balanced digits of `value`, all but one of which must be 0."""
+    if isinstance(value, tuple):
+        return tuple(_unpack(item, paths, lhs) for item in value)
+    half = 1 << (_LANE - 1)
+    parts = []
+    for path in paths:
+        digit = ((value + half) & (2 * half - 1)) - half
+        value = (value - digit) >> _LANE
+        if digit:
+            parts.append(ScaledBasis(digit, path))
+    if len(parts) > 1:
+        raise LayoutError(
+            "composition: a stride would lead along two modes at once", values={"lhs": lhs, "stride": parts}
+        )
+    return parts[0] if parts else 0

@@ -61,9 +61,10 @@ def _runs(modes: Modes, n: Leaf, d: Leaf, used: list[Modes], lhs: Layout, rhs: L
         if at_most(n, room):
             return _noted(runs, inside, n, d, step)
         if not is_multiple(n, room):
-            fact = Fact("at most", n, room) if type(room) is int else Fact("multiple", room, n)
-            require(fact, "composition", lhs=lhs, rhs=rhs)
-            return _noted(runs, inside, n, d, step)
+            if type(n) is int:
+                require(Fact("multiple", room, n), "composition", lhs=lhs, rhs=rhs)
+                return _noted(runs, inside, n, d, step)
+            require(Fact("multiple", n, room), "composition", lhs=lhs, rhs=rhs)
         _noted(runs, inside, room, d, step)
         n, d = floor_div(n, room), 1
     if not runs or not (type(n) is int and n == 1):

@@ -8,7 +8,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.complement import complement
 from tilewright.layout.compose import compose
 from tilewright.layout.inttuple import product, text, wrap
-from tilewright.layout.layout import ComposedLayout, Layout, as_layout, is_static, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, as_layout, trusted
 from tilewright.layout.modes import on_tuples
 from tilewright.layout.simplify import by_mode, coalesce
 
@@ -28,10 +28,14 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
         return layout.with_outer(logical_divide(layout.outer, tiler))
     if isinstance(tiler, tuple):
         return by_mode(layout, tiler, logical_divide, "logical_divide")
-    tile = as_layout(tiler)
-    if isinstance(tile, ComposedLayout):
-        raise LayoutError("a tiler must be a plain layout", values={"tiler": tile})
-    rest = complement(tile, product(layout.shape) if is_static(layout.shape) else coalesce(layout).shape)
+    if type(tiler) is int:
+        tile = trusted(tiler, 0 if tiler == 1 else 1)
+    else:
+        tile = as_layout(tiler)
+        if isinstance(tile, ComposedLayout):
+            raise LayoutError("a tiler must be a plain layout", values={"tiler": tile})
+    count = product(layout.shape)
+    rest = complement(tile, count if type(count) is int else coalesce(layout).shape)
     return compose(layout, trusted((tile.shape, rest.shape), (tile.stride, rest.stride)), past_unit_modes=False)
 
 

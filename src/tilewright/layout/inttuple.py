@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any
 
 from tilewright.base.errors import LayoutError
@@ -15,6 +16,13 @@ from tilewright.layout.dynamic import DynamicInt, Leaf, add, ceil_div_leaf, floo
 
 IntTuple = Any
 """`int | DynamicInt | tuple[IntTuple, ...]`."""
+
+_ONLY_INTS = {int}
+
+
+def is_flat_static(value: IntTuple) -> bool:
+    """True for a tuple of nothing but ints: the common case, worth a short way."""
+    return type(value) is tuple and {*map(type, value)} == _ONLY_INTS
 
 
 def clean(value: Any, what: str = "shape") -> IntTuple:
@@ -42,12 +50,15 @@ def text(value: IntTuple) -> str:
     if type(value) is int:
         return int.__repr__(value)
     if isinstance(value, tuple):
-        return f"({','.join([text(item) for item in value])})"
+        parts = map(str, value) if is_flat_static(value) else [text(item) for item in value]
+        return f"({','.join(parts)})"
     return "_" if value is None else str(value)
 
 
 def flat(value: IntTuple) -> list[Leaf]:
     """The leaves of `value`, left to right."""
+    if is_flat_static(value):
+        return list(value)
     if not isinstance(value, tuple):
         return [value]
     leaves: list[Leaf] = []
@@ -103,6 +114,8 @@ def product(value: IntTuple) -> Leaf:
     """The product of all leaves; 1 for the empty tuple."""
     if type(value) is int:
         return value
+    if is_flat_static(value):
+        return prod(value)
     result: Leaf = 1
     for leaf in flat(value):
         result = mul(result, leaf)

@@ -19,6 +19,7 @@ from tilewright.layout.inttuple import (
     equal,
     flat,
     is_congruent,
+    is_flat_static,
     product,
     text,
     transform_leaf,
@@ -44,6 +45,10 @@ class Layout:
     stride: IntTuple
 
     def __init__(self, shape: IntTuple, stride: IntTuple = None) -> None:
+        if is_flat_static(shape) and is_flat_static(stride) and len(shape) == len(stride) and min(shape) >= 0:
+            _set(self, "shape", shape)
+            _set(self, "stride", stride)
+            return
         shape = clean(shape)
         stride = compact_col_major(shape) if stride is None else clean(stride, "stride")
         if not is_congruent(shape, stride):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import LayoutError
-from tilewright.layout.complement import disjoint_rest
+from tilewright.layout.complement import places_for
 from tilewright.layout.compose import compose
 from tilewright.layout.construct import make_ordered_layout
 from tilewright.layout.divide import spread, unzip
-from tilewright.layout.dynamic import ceil_div_leaf, is_multiple, mul
+from tilewright.layout.dynamic import ceil_div_leaf, is_multiple
 from tilewright.layout.inttuple import product_each, text
-from tilewright.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, is_static, trusted
+from tilewright.layout.layout import ComposedLayout, as_layout, is_static, trusted
 from tilewright.layout.modes import append_ones, select, zip_modes
-from tilewright.layout.query import cosize, rank, size
+from tilewright.layout.query import cosize, rank
 from tilewright.layout.simplify import by_mode
 
 
@@ -34,8 +34,7 @@ def logical_product(block: Any, tiler: Any) -> Any:
     copies = as_layout(tiler)
     if isinstance(copies, ComposedLayout):
         raise LayoutError("a product repeats as a plain layout says", values={"tiler": copies})
-    rest = disjoint_rest(block, mul(size(block), cosize(copies)), cover=False)
-    placed = compose(rest, copies, past_unit_modes=False)
+    placed = compose(places_for(block, cosize(copies)), copies, past_unit_modes=False)
     return trusted((block.shape, placed.shape), (block.stride, placed.stride))
 
 
@@ -95,13 +94,3 @@ def tile_to_shape(block: Any, target: Any, order: Any = None) -> Any:
         counts.append(ceil_div_leaf(extent, part))
     places = tuple(range(modes)) if order is None else order
     return blocked_product(padded, make_ordered_layout(tuple(counts), places))
-
-
-def is_layout(value: object) -> bool:
-    """True for layouts and composed layouts."""
-    return isinstance(value, AnyLayout)
-
-
-def as_plain(value: Any) -> Layout:
-    """A plain layout for a tiler."""
-    return value if isinstance(value, Layout) else Layout(value)
