@@ -18,7 +18,7 @@ from tilewright.targets.nvidia.driver_errors import describe
 class CudaDevice:
     """Kernels loaded by the driver. NumPy arrays among the arguments are copied to the device and back."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, checks: Any = None) -> None:
         self._driver = cuda.driver()
         cuda.check_device(job.arch)
         self._driver.make_current(0)

@@ -12,11 +12,10 @@ from typing import Any
 from tilewright.base.errors import ArgumentError, CompileError
 from tilewright.compiler import stages
 from tilewright.compiler.arguments import BoundCall, converted
-from tilewright.compiler.cuda_device import CudaDevice
-from tilewright.compiler.emu_device import EmuDevice
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.report import Report
 from tilewright.compiler.source_map import SourceMap
+from tilewright.compiler.target import make_device
 from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
@@ -112,7 +111,7 @@ class Executor:
         self._count = len(call.passed())
         self._names = [name for name, value in call.runtime.items()]
         self.target = target
-        self.device = CudaDevice(job) if target == "cuda" else EmuDevice(job, checks)
+        self.device = make_device(target, job, checks)
         self.stages = StageMap(job)
         self.kernels = {name: KernelArtifact(name, StageMap(job, kernel), job.arch) for name, kernel in job.kernels.items()}
 

@@ -126,6 +126,7 @@ def _python(job: Job) -> None:
 
 def _cute(job: Job) -> None:
     job.module = job.trace(job)
+    current().appending = False
     before, _ = _split_pipeline(job.pipeline)
     _verify(job.module, "cute")
     before.run(job.module)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
 from tilewright.hw.chips import normalize_arch
 from tilewright.targets.nvidia import driver
 
 DEFAULT_ARCH = "sm_90a"
-TARGETS = ("cuda", "emu")
+# The module and class that run compiled functions, by target; loaded when a target is first used.
+DEVICES = {
+    "cuda": ("tilewright.compiler.cuda_device", "CudaDevice"),
+    "emu": ("tilewright.compiler.emu_device", "EmuDevice"),
+}
+TARGETS = tuple(DEVICES)
+
+
+def make_device(target: str, job: Any, checks: Any) -> Any:
+    """The device that runs the compiled function `job`."""
+    module, name = DEVICES[target]
+    return getattr(importlib.import_module(module), name)(job, checks)
 
 
 def choose_target(wanted: str | None) -> str:

@@ -53,7 +53,7 @@ def cute(
         sizes = [len(group) for group in groups]
         attributes["operandSegmentSizes"] = i32_array(sizes)
     full = f"cute.{name}"
-    if full not in PURE_OPS:
+    if full not in PURE_OPS or not current().appending:
         return emit(full, results, operands, attributes)
     key = (mlir.ir.InsertionPoint.current.block, full, tuple(operands), tuple(sorted(attributes.items())), tuple(results))
     pure = current().pure
@@ -88,9 +88,16 @@ def groups(op: ir.Operation) -> list[list[ir.Value]]:
 
 
 def constant(number: int | float, type_: ir.Type) -> ir.Value:
-    """`arith.constant` of an integer or float type."""
-    attribute = current().cached(("constant", repr(number), type_), lambda: _number_attribute(number, type_))
-    return value("arith.constant", type_, (), {"value": attribute})
+    """`arith.constant` of an integer or float type; one for each block and number."""
+    session = current()
+    if not session.appending:
+        return value("arith.constant", type_, (), {"value": _number_attribute(number, type_)})
+    key = (mlir.ir.InsertionPoint.current.block, "constant", repr(number), type_)
+    found = session.pure.get(key)
+    if found is None:
+        attribute = session.cached(key[1:], lambda: _number_attribute(number, type_))
+        found = session.pure[key] = value("arith.constant", type_, (), {"value": attribute})
+    return found
 
 
 def _number_attribute(number: int | float, type_: ir.Type) -> ir.Attribute:

@@ -33,6 +33,8 @@ class Session:
         self.context.enable_multithreading(False)
         self.cache: dict[Any, Any] = {}
         self.pure: dict[Any, Any] = {}  # pure operations of this compilation, see build.cute
+        # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.
+        self.appending = True
         self.uses = 0
         with self.context:
             mlir.irdl.load_dialects(mlir.ir.Module.parse(irdl_text()))
@@ -62,6 +64,7 @@ def compile_context() -> Iterator[Session]:
     session = _idle.free.pop() if _idle.free else Session()
     session.uses += 1
     session.pure.clear()
+    session.appending = True
     _idle.active.append(session)
     try:
         with session.context:

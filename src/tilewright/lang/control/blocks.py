@@ -204,6 +204,7 @@ def discard(block: ir.Block) -> None:
 
 def _forget(block: ir.Block) -> None:
     """Operations made in `block` must not be found again as common ones."""
+    # Blocks inside `block` go with it, and their addresses may come back as other blocks: forget everything.
     pure = current().pure
-    for key in [key for key in pure if isinstance(key, tuple) and key[0] == block]:
+    for key in [key for key in pure if isinstance(key, tuple)]:
         del pure[key]
