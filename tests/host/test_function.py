@@ -124,9 +124,16 @@ def test_wrong_text_is_an_error_with_its_line():
     assert caught.value.line == 12
 
 
-def test_entry_of_another_type_is_refused():
-    with pytest.raises(CompileError):
-        HostFunction("define i32 @other(ptr %t) {\n  ret i32 0\n}\n", Signature("f", ()))
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("define i32 @other(ptr %x, i32 %n, ptr %t)", "does not define the function 'f'"),
+     ("define i32 @f(ptr %x, i64 %n, ptr %t)", "expected  i32 (ptr, i32, ptr)\n  found     i32 (ptr, i64, ptr)"),
+     ("define i32 @f(ptr %x, i32 %n)", "found     i32 (ptr, i32)")],
+)  # fmt: skip
+def test_entry_must_fit_the_signature(text, message):
+    with pytest.raises(CompileError) as caught:
+        HostFunction(f"{text} {{\n  ret i32 0\n}}\n", Signature("f", (tensor(),)))
+    assert message in str(caught.value)
 
 
 def test_unknown_function_is_named():

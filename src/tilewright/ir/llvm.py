@@ -13,13 +13,13 @@ import pickle
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.ir.libdevice import link_libdevice
 from tilewright.ir.llvm_api import ASSEMBLY, OBJECT, Context, LlvmError, Machine, api, take_text
 
-__all__ = ["LlvmError", "emit_object", "emit_ptx", "emit_ptx_in_child", "link_bitcode"]
+__all__ = ["LlvmError", "emit_object", "emit_ptx", "emit_ptx_in_child", "host_target", "link_bitcode"]
 
 NVPTX_TRIPLE = "nvptx64-nvidia-cuda"
 
@@ -77,7 +77,8 @@ def _check_target(ptx: str, chip: str, ptx_version: str) -> None:
 
 
 @functools.cache
-def _host() -> tuple[str, str, str]:
+def host_target() -> tuple[str, str, str]:
+    """What `emit_object` compiles for by default, for cache keys: triple, processor, features."""
     llvm = api()
     queries = (llvm.LLVMGetDefaultTargetTriple, llvm.LLVMGetHostCPUName, llvm.LLVMGetHostCPUFeatures)
     triple, cpu, features = (take_text(query(), llvm.LLVMDisposeMessage) for query in queries)
@@ -92,6 +93,7 @@ def emit_object(
     cpu: str | None = None,
     links: Sequence[bytes | str] = (),
     keep: Sequence[str] = (),
+    defines: Mapping[str, str] | None = None,
 ) -> bytes:
     """A relocatable ELF object for this machine, position independent: a loader may place it anywhere.
 
@@ -103,17 +105,20 @@ def emit_object(
         cpu: the processor to generate for (`x86-64` runs on every one); by default the one at hand.
         links: further modules (bitcode or text) to link in first.
         keep: the symbols to export; all others become private, and go where nothing uses them. Empty: all stay.
+        defines: functions that the text must define, with their types (`i32 (ptr, float)`); the linker checks neither.
 
     Raises:
-        LlvmError: as for `emit_ptx`.
+        LlvmError: as for `emit_ptx`, or a function of `defines` is missing or of another type.
     """
-    triple, native, features = _host()
+    triple, native, features = host_target()
     source = ir_text if isinstance(ir_text, str) else ""
     chosen = (native, features) if cpu is None else (cpu, "")
     levels = opt_level, opt_level if codegen_level is None else codegen_level
     with Context(source) as context, Machine(triple, *chosen, *levels) as machine:
         module = context.parse(ir_text)
         machine.aim(module)
+        for name, type_ in (defines or {}).items():
+            context.check_function(module, name, type_)
         link_bitcode(context, module, links)
         if keep:
             names = ";".join(f"preserve-gv={name}" for name in keep)

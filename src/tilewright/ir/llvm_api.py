@@ -51,6 +51,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "LLVMGetNextFunction": (c_void_p, (c_void_p,)),
     "LLVMGetNamedFunction": (c_void_p, (c_void_p, c_char_p)),
     "LLVMGetValueName2": (c_void_p, (c_void_p, POINTER(c_size_t))),
+    "LLVMGlobalGetValueType": (c_void_p, (c_void_p,)),
+    "LLVMPrintTypeToString": (c_void_p, (c_void_p,)),
     "LLVMIsDeclaration": (c_int, (c_void_p,)),
     "LLVMGetLinkage": (c_int, (c_void_p,)),
     "LLVMSetLinkage": (None, (c_void_p, c_int)),
@@ -157,6 +159,16 @@ class Context:
             raise self.error("LLVM IR is not valid", take_text(message.value, self.llvm.LLVMDisposeMessage))
         self.llvm.LLVMDisposeMessage(message)
         return module.value
+
+    def check_function(self, module: int, name: str, type_: str) -> None:
+        """Require that `module` defines function `name` with the type that LLVM prints as `type_`."""
+        function = self.llvm.LLVMGetNamedFunction(module, name.encode())
+        if not function or self.llvm.LLVMIsDeclaration(function):
+            raise LlvmError(f"LLVM IR does not define the function {name!r}")
+        printed = self.llvm.LLVMPrintTypeToString(self.llvm.LLVMGlobalGetValueType(function))
+        found = take_text(printed, self.llvm.LLVMDisposeMessage)
+        if found != type_:
+            raise LlvmError(f"function {name!r} has the wrong type", values={"expected": type_, "found": found})
 
     def link(self, module: int, other: int) -> None:
         """Move the contents of module `other`, which ends here, into `module`."""

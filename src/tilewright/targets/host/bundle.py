@@ -17,7 +17,7 @@ from tilewright.ir.llvm import emit_object
 from tilewright.targets.host import abi, symbols
 from tilewright.targets.host.loader import LoadedObject, load_object
 from tilewright.targets.host.runtime import runtime_ir
-from tilewright.targets.host.wrapper import export_name, wrapper_ir
+from tilewright.targets.host.wrapper import entry_type, export_name, wrapper_ir
 
 _MAGIC = b"tilewright host 1\0"
 _HEADER = struct.Struct("<18sQ")
@@ -43,9 +43,12 @@ def compile_program(
         CompileError: the text is wrong, or a parameter cannot be passed.
     """
     keep = (export_name(signature), abi.TABLE)
+    defines = {entry: entry_type(signature)}
     wrapper = wrapper_ir(signature, entry, kernels)
     # What only launches kernels is compiled fast; what computes on the host is compiled well.
-    program = emit_object(ir_text, codegen_level=0 if kernels else 2, cpu=cpu, links=(wrapper,), keep=keep)
+    program = emit_object(
+        ir_text, codegen_level=0 if kernels else 2, cpu=cpu, links=(wrapper,), keep=keep, defines=defines
+    )
     support = _support_object(cpu)
     return _HEADER.pack(_MAGIC, len(support)) + support + program
 

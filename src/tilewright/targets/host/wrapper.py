@@ -41,6 +41,15 @@ def export_name(signature: Signature) -> str:
     return "__tvm_ffi_" + re.sub(r"\W", "_", signature.name)
 
 
+def entry_type(signature: Signature) -> str:
+    """The LLVM type of the function that the wrapper calls."""
+    return f"i32 ({', '.join(_entry_types(signature))})"
+
+
+def _entry_types(signature: Signature) -> list[str]:
+    return [*(leaf.type for leaf in signature.leaves()), "ptr"]
+
+
 def wrapper_ir(signature: Signature, entry: str, kernels: int = 0) -> str:
     """LLVM IR of the wrapper and the pointer table.
 
@@ -55,7 +64,7 @@ def wrapper_ir(signature: Signature, entry: str, kernels: int = 0) -> str:
     check_signature(signature)
     writer = _Wrapper(signature)
     leaves = writer.arguments()
-    types = ", ".join([*(leaf.type for leaf in signature.leaves()), "ptr"])
+    types = ", ".join(_entry_types(signature))
     table = f"@{abi.TABLE} = global [{abi.FIRST_KERNEL + kernels} x i64] zeroinitializer, align 8"
     head = f"define i32 @{export_name(signature)}(ptr %handle, ptr %args, i32 %count, ptr %result)"
     writer.finish(entry, leaves)
