@@ -95,7 +95,7 @@ def test_metadata_is_what_the_driver_says(cuda, device):
         info, kernel = read_cubin(cubin).kernels[name], cuda.load_library(cubin).kernel(name)
         assert info.registers == kernel.attribute("registers", 0)
         assert info.shared_bytes == kernel.attribute("shared_bytes", 0)
-        assert info.local_bytes <= kernel.attribute("local_bytes", 0) or info.local_bytes == 0
+        assert info.local_bytes <= kernel.attribute("local_bytes", 0)
         assert (info.max_block_threads or 1024) >= kernel.attribute("max_threads_per_block", 0)
 
 
@@ -162,7 +162,7 @@ def test_code_for_another_chip_is_refused(cuda, device):
     other = "sm_80" if device.arch != "sm_80" else "sm_90"
     with pytest.raises(LaunchError, match="another architecture"):
         check_device(other)
-    with pytest.raises(LaunchError, match="CUDA_ERROR_NO_BINARY_FOR_GPU"):
+    with pytest.raises(LaunchError, match=r"CUDA_ERROR_(NO_BINARY_FOR_GPU|INVALID_IMAGE)"):
         cuda.load_library(assemble(ptx_kernels.store("sm_120"), "sm_120").data).kernel("store").attribute(
             "registers", 0
         )
@@ -174,7 +174,7 @@ def test_the_launch_address_is_in_the_driver(cuda):
 
 def test_memory_comes_back(cuda):
     size = 1 << 28
-    for _ in range(2000):
+    for _ in range(800):
         cuda.allocate(size)
     gc.collect()
     assert cuda.allocate(size).address > 0

@@ -12,6 +12,7 @@ from tilewright.targets.nvidia.assemble import assemble
 def bare(monkeypatch):
     """A machine with no packages and nothing on PATH."""
     monkeypatch.setattr(toolchain, "_package_roots", lambda: iter(()))
+    monkeypatch.setattr(toolchain, "_found", {})
     monkeypatch.setenv("PATH", "/nonexistent")
     with settings.scope(toolkit=""):
         yield
@@ -44,6 +45,16 @@ def test_a_toolkit_that_is_not_there_leaves_the_packages(tmp_path):
         assert toolchain.find("ptxas").origin == "package"
         row = next(row for row in doctor.rows() if row.name == "CUDA toolkit")
     assert row.ok is False and "no such folder" in row.value and "CUDA_TOOLKIT_PATH" in row.remedy
+
+
+def test_a_tool_that_goes_away_is_looked_for_again(tmp_path):
+    mine = tmp_path / "bin" / "ptxas"
+    mine.parent.mkdir()
+    mine.touch()
+    with settings.scope(toolkit=str(tmp_path)):
+        assert toolchain.find("ptxas").path == mine
+        mine.unlink()
+        assert toolchain.find("ptxas").origin == "package"
 
 
 def test_path_is_the_last_place(bare, monkeypatch, tmp_path):

@@ -108,7 +108,12 @@ def ptx_solutions(tool_text: str, target: Chip) -> list[str]:
     found = [advice.format(target=target, optin=target.shared_optin // 1024)
              for pattern, advices in _PTX_ADVICE if re.search(pattern, tool_text, re.IGNORECASE)
              for advice in advices]  # fmt: skip
-    return found or [advice.format(target=target) for advice in _GENERAL_ADVICE]
+    return found or general_solutions(target)
+
+
+def general_solutions(target: Chip) -> list[str]:
+    """What to try when the reason tells nothing more: the documented three, for this target."""
+    return [advice.format(target=target) for advice in _GENERAL_ADVICE]
 
 
 _PTX_ADVICE: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (

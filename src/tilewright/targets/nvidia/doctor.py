@@ -48,7 +48,8 @@ def rows() -> list[Row]:
 def _python() -> Iterator[Row]:
     ok = sys.version_info >= OLDEST_PYTHON
     wanted = ".".join(map(str, OLDEST_PYTHON))
-    yield Row("Python", f"{platform.python_version()} ({platform.machine()})", ok, f"use Python {wanted} or newer")
+    remedy = "" if ok else f"use Python {wanted} or newer"
+    yield Row("Python", f"{platform.python_version()} ({platform.machine()})", ok, remedy)
 
 
 def _packages() -> Iterator[Row]:

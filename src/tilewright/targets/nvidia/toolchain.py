@@ -89,8 +89,22 @@ def _newest(matches: Iterator[Path]) -> Path | None:
     return max(files, key=lambda file: [int(part) for part in re.findall(r"\d+", file.name)], default=None)
 
 
+_found: dict[tuple[str, str], Tool] = {}
+
+
 def locate(name: str) -> Tool | None:
     """The tool that would be used now, or None."""
+    key = name, str(settings.get("toolkit"))
+    known = _found.get(key)
+    if known is not None and known.path.is_file():
+        return known
+    tool = _look(name)
+    if tool is not None:
+        _found[key] = tool
+    return tool
+
+
+def _look(name: str) -> Tool | None:
     search = TOOLS[name]
     for roots in (_toolkit_root, _package_roots, _path_roots):
         for root, origin in roots():
