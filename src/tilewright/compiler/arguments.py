@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.base.errors import ArgumentError, CompileError
-from tilewright.base.signature import Dim, Leaf, Param, PointerParam, ScalarParam, Signature, StreamParam, TensorParam, TupleParam
+from tilewright.base.signature import (
+    Dim,
+    Leaf,
+    Param,
+    PointerParam,
+    ScalarParam,
+    Signature,
+    StreamParam,
+    TensorParam,
+    TupleParam,
+)
 from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
 from tilewright.ir import types
 from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
@@ -141,7 +151,12 @@ def is_tensor(value: Any) -> bool:
 
 def is_stream(value: Any) -> bool:
     """True for CUDA streams of the driver bindings, of frameworks, and fake ones."""
-    return isinstance(value, FakeStream) or type(value).__name__ in ("CUstream", "cudaStream_t", "Stream", "ExternalStream")
+    return isinstance(value, FakeStream) or type(value).__name__ in (
+        "CUstream",
+        "cudaStream_t",
+        "Stream",
+        "ExternalStream",
+    )
 
 
 def _is_env_stream(value: Any) -> bool:

@@ -22,15 +22,15 @@ class CudaDevice:
         self._driver = cuda.driver()
         cuda.check_device(job.arch)
         self._driver.make_current(0)
-        self._kernels = [self._load(job, name) for name in job.kernels]
-        self._host = HostFunction(
-            job.host_llvm,
+        self.kernels = [self._load(job, name) for name in job.kernels]
+        self.host = HostFunction(
+            job.host_program.result(),
             job.signature,
-            kernels=[kernel.handle for kernel in self._kernels],
+            kernels=[kernel.handle for kernel in self.kernels],
             launch=self._driver.launch_address(),
             device="cuda",
             describe_error=lambda code: str(describe(code)),
-            keep_alive=self._kernels,
+            keep_alive=self.kernels,
         )
 
     def _load(self, job: Job, name: str) -> cuda.Kernel:
@@ -45,11 +45,11 @@ class CudaDevice:
         if any(_on_host(value) for value in values):
             self._run_with_copies(values)
         else:
-            self._host(*values)
+            self.host(*values)
 
     def _run_with_copies(self, values: Sequence[Any]) -> None:
         staged = [_Staged(self._driver, value) if _on_host(value) else value for value in values]
-        self._host(*(item.tensor if isinstance(item, _Staged) else item for item in staged))
+        self.host(*(item.tensor if isinstance(item, _Staged) else item for item in staged))
         self._driver.synchronize()
         for item in staged:
             if isinstance(item, _Staged):

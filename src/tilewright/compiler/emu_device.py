@@ -30,8 +30,8 @@ class EmuDevice:
         self._call = _Call()
         self._names = list(job.kernels)
         self.reports: list[Any] = []
-        self._host = HostFunction(
-            job.host_llvm, job.signature, kernels=len(self._names), launch=self._launch, device="emu"
+        self.host = HostFunction(
+            job.host_program.result(), job.signature, kernels=len(self._names), launch=self._launch, device="emu"
         )
 
     def run(self, values: Sequence[Any]) -> None:
@@ -39,7 +39,7 @@ class EmuDevice:
         self.reports = []
         outer, self._call.buffers = self._call.buffers, tuple(_buffers(values))
         try:
-            self._host(*values)
+            self.host(*values)
         finally:
             self._call.buffers = outer
 

@@ -113,7 +113,9 @@ class Executor:
         self.target = target
         self.device = make_device(target, job, checks)
         self.stages = StageMap(job)
-        self.kernels = {name: KernelArtifact(name, StageMap(job, kernel), job.arch) for name, kernel in job.kernels.items()}
+        self.kernels = {
+            name: KernelArtifact(name, StageMap(job, kernel), job.arch) for name, kernel in job.kernels.items()
+        }
 
     @property
     def name(self) -> str:
@@ -137,6 +139,16 @@ class Executor:
     def pass_timings(self) -> list[tuple[str, float]]:
         """Seconds that each pass took, in order."""
         return [(item.name, item.seconds) for item in self._job.pass_runs]
+
+    @property
+    def operations(self) -> dict[str, int]:
+        """Operations in the module after stages `cute` and `nvvm`."""
+        return dict(self._job.operations)
+
+    @property
+    def native(self) -> Any:
+        """The tvm-ffi function itself: no conversion of arguments, errors are tvm-ffi's."""
+        return self.device.host.function
 
     @property
     def pipeline(self) -> str:
@@ -199,7 +211,9 @@ class Executor:
             f"{self.name} needs an argument for {name!r}", values={"parameters": ", ".join(self._passed_names())}
         )
 
-    def occupancy(self, block: int | tuple[int, ...], *, kernel: str | None = None, smem: int | None = None) -> Occupancy:
+    def occupancy(
+        self, block: int | tuple[int, ...], *, kernel: str | None = None, smem: int | None = None
+    ) -> Occupancy:
         """Active warps of the most a multiprocessor holds, with blocks of `block` threads.
 
         `smem` is the dynamic shared memory in bytes; by default what the kernel allocates.
@@ -298,4 +312,3 @@ def _write_new(folder: Path, stem: str, extension: str, data: Any) -> Path:
         if path.read_bytes() == raw:
             return path
         number += 1
-

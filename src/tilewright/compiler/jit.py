@@ -151,7 +151,9 @@ class Compile:
         jit_function, bound_self = _jit_function(function)
         call = bind_call(jit_function.function, jit_function.function.__name__, (*bound_self, *args), kwargs)
         chosen = choose_target(target)
-        job = _job(jit_function, call, made, choose_arch(arch or made.gpu_arch, chosen), override or {}, passes, pipeline)
+        job = _job(
+            jit_function, call, made, choose_arch(arch or made.gpu_arch, chosen), override or {}, passes, pipeline
+        )
         return Executor.build(job, call, chosen, jit_function.function, checks, observers)
 
 
@@ -231,7 +233,9 @@ def after(name: str, item: Pass) -> Placed:
     return Placed(item, after=name)
 
 
+@functools.lru_cache(maxsize=1024)
 def _source(function: FunctionType) -> str:
+    """The text of a function as it was when first compiled."""
     try:
         return inspect.getsource(function)
     except (OSError, TypeError):

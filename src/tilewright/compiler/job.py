@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,7 @@ class Job:
     texts: dict[str, str] = field(default_factory=dict)
     kernels: dict[str, KernelJob] = field(default_factory=dict)
     host_llvm: str = ""
+    host_program: Future[bytes] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     operations: dict[str, int] = field(default_factory=dict)
     pass_runs: list[Any] = field(default_factory=list)

@@ -212,7 +212,9 @@ def parse_flags(text: str) -> dict[str, Any]:
         name = flag.removeprefix("--").replace("-", "_")
         name = _ALIASES.get(name, name)
         if not flag.startswith("--") or (name not in known and name not in _EXTRA):
-            raise CompileError(f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {_flag_names()}")
+            raise CompileError(
+                f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {_flag_names()}"
+            )
         if name in _EXTRA:
             continue
         if isinstance(known[name].default, bool):

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 
-
 @dataclass(frozen=True)
 class KernelReport:
     """Figures of one kernel. Memory in bytes: `shared` is static plus what SmemAllocator takes; spills and stack are

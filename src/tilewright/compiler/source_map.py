@@ -66,7 +66,9 @@ class SourceMap:
 
 
 def _pick(table: dict[tuple[str, int], list[Instruction]], line: int, file: str | None) -> list[Instruction]:
-    return [item for (name, number), items in table.items() if number == line and file in (None, name) for item in items]
+    return [
+        item for (name, number), items in table.items() if number == line and file in (None, name) for item in items
+    ]
 
 
 def _find(table: dict[tuple[str, int], list[Instruction]], line: int, kernel: str | None) -> tuple[str, int] | None:

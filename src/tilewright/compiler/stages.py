@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,7 @@ from tilewright.lang.locations import user_location
 from tilewright.passes.lowering import number_of, text_of
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass, unknown_operation
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
+from tilewright.targets.host.bundle import compile_program
 from tilewright.targets.host.cute_to_host import CuteToHost
 from tilewright.targets.nvidia.assemble import assemble
 from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
@@ -48,6 +51,10 @@ HOST_FINISH = (
     "convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,convert-math-to-libm,convert-arith-to-llvm,"
     "convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts"
 )
+
+
+# Host code compiles beside the kernels: LLVM runs without the GIL.
+_COMPILERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tilewright-host")
 
 
 @dataclass(frozen=True)
@@ -132,8 +139,8 @@ def _cute(job: Job) -> None:
     before.run(job.module)
     job.pass_runs += before.runs
     job.texts["cute"] = asm(job.module)
-    for op in _gpu_modules(job.module):
-        job.kernels[_symbol(op)].texts["cute"] = asm(op)
+    for kernel in job.kernels.values():
+        kernel.texts["cute"] = _part(job.texts["cute"], kernel.name)
     for op in kernels(job.module):
         job.kernels[_symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
 
@@ -149,7 +156,7 @@ def _nvvm(job: Job) -> None:
         job.texts["nvvm"] = asm(job.module)
     for op in _gpu_modules(job.module):
         kernel = job.kernels[_symbol(op)]
-        kernel.texts["nvvm"] = asm(op)
+        kernel.texts["nvvm"] = _part(job.texts["nvvm"], kernel.name)
         kernel.user_text = "nvvm" in job.override
         kernel.features = _features(op)
 
@@ -166,6 +173,9 @@ def _lower_host(job: Job) -> None:
         op.erase()
     UpstreamPass(HOST_FINISH).run(host.operation)
     job.host_llvm = _translate(host.operation, job)
+    job.host_program = _COMPILERS.submit(
+        compile_program, job.host_llvm, job.signature, entry=job.name, kernels=len(job.kernels)
+    )
     for op in list(job.module.regions[0].blocks[0]):
         if op.operation.name == "func.func":
             op.operation.erase()
@@ -264,6 +274,14 @@ def _verify(module: ir.Operation, stage: str) -> None:
 def asm(op: ir.Operation) -> str:
     """The text of an operation, without locations."""
     return str(op.get_asm(enable_debug_info=False))
+
+
+def _part(text: str, kernel: str) -> str:
+    """The `gpu.module` of a kernel, from the text of the whole module (printing it twice costs more)."""
+    lines = text.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"  gpu.module @{kernel} "))
+    end = next(number for number in range(start, len(lines)) if lines[number] == "  }")
+    return "\n".join(line.removeprefix("  ") for line in lines[start : end + 1]) + "\n"
 
 
 def _gpu_modules(module: ir.Operation) -> list[ir.Operation]:

@@ -1,5 +1,6 @@
 """CuTe's names. `import tilewright.cute as cute` is what a CuTe DSL source imports as `cutlass.cute`."""
 
+from tilewright.compiler.executor import Executor
 from tilewright.compiler.jit import after, before, dsl_user_op, jit, kernel
 from tilewright.compiler.jit import compile_function as compile
 from tilewright.compiler.options import (
@@ -119,4 +120,3 @@ TensorView = Tensor
 Shape = Stride = Coord = Tile = Tiler = IntTuple
 XTuple = IntTuple
 Int = int
-

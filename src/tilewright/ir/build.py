@@ -55,7 +55,13 @@ def cute(
     full = f"cute.{name}"
     if full not in PURE_OPS or not current().appending:
         return emit(full, results, operands, attributes)
-    key = (mlir.ir.InsertionPoint.current.block, full, tuple(operands), tuple(sorted(attributes.items())), tuple(results))
+    key = (
+        mlir.ir.InsertionPoint.current.block,
+        full,
+        tuple(operands),
+        tuple(sorted(attributes.items())),
+        tuple(results),
+    )
     pure = current().pure
     found = pure.get(key)
     if found is None:

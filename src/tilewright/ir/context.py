@@ -6,9 +6,11 @@ is off: Python verifiers and MLIR's threads deadlock (llvm issue 215781).
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
@@ -36,6 +38,8 @@ class Session:
         # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.
         self.appending = True
         self.uses = 0
+        # MLIR looks for a Python module of every dialect at each operation, unless it found one before.
+        sys.modules.setdefault("mlir.dialects.cute", ModuleType("mlir.dialects.cute"))
         with self.context:
             mlir.irdl.load_dialects(mlir.ir.Module.parse(irdl_text()))
             self.unknown: ir.Location = mlir.ir.Location.unknown()

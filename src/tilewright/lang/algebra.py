@@ -141,9 +141,7 @@ def dice(target: Any, dicer: Any, *, loc: object = None, ip: object = None) -> A
     return algebra.dice(target, dicer)
 
 
-def local_tile(
-    target: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: object = None, ip: object = None
-) -> Any:
+def local_tile(target: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: object = None, ip: object = None) -> Any:
     """The tile at `coord` of `target` cut by `tiler`; see `tilewright.layout.local_tile`."""
     if not isinstance(target, Tensor):
         return algebra.local_tile(target, tiler, coord, proj)

@@ -133,9 +133,7 @@ def sync_threads(*, loc: object = None, ip: object = None) -> None:
     build.cute("sync_threads", ())
 
 
-def barrier(
-    *, barrier_id: Any = None, number_of_threads: Any = None, loc: object = None, ip: object = None
-) -> None:
+def barrier(*, barrier_id: Any = None, number_of_threads: Any = None, loc: object = None, ip: object = None) -> None:
     """Wait at barrier `barrier_id` (default 0) for `number_of_threads` threads (default all of the block)."""
     if barrier_id is None and number_of_threads is None:
         sync_threads()
@@ -143,7 +141,9 @@ def barrier(
     _named_barrier("sync", barrier_id if barrier_id is not None else 0, number_of_threads)
 
 
-def barrier_arrive(*, barrier_id: Any = None, number_of_threads: Any = None, loc: object = None, ip: object = None) -> None:
+def barrier_arrive(
+    *, barrier_id: Any = None, number_of_threads: Any = None, loc: object = None, ip: object = None
+) -> None:
     """Arrive at a barrier without waiting. `number_of_threads` counts those that arrive and those that wait."""
     if number_of_threads is None:
         raise CompileError("barrier_arrive needs number_of_threads", location=user_location())

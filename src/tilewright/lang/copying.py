@@ -62,7 +62,10 @@ def _copy(src: Tensor, dst: Tensor, bits: int, pred: Tensor | None) -> None:
         raise CompileError(
             "copy source and destination disagree on the number of elements",
             location=user_location(3),
-            values={"source": f"{src.layout}   {counts[0]} elements", "destination": f"{dst.layout}   {counts[1]} elements"},
+            values={
+                "source": f"{src.layout}   {counts[0]} elements",
+                "destination": f"{dst.layout}   {counts[1]} elements",
+            },
             hint="partition both sides with the same thr_copy",
         )
     if src.element_type.width != dst.element_type.width:

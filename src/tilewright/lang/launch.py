@@ -84,7 +84,11 @@ class KernelLauncher:
         current at the call.
         """
         _refuse_unknown(others)
-        dims = [_dims(grid, "grid"), _dims(block, "block"), _dims(cluster if cluster is not None else (0, 0, 0), "cluster")]
+        dims = [
+            _dims(grid, "grid"),
+            _dims(block, "block"),
+            _dims(cluster if cluster is not None else (0, 0, 0), "cluster"),
+        ]
         _check_block(dims[1])
         symbol = self._trace(dims[1], dims[2], max_number_threads, min_blocks_per_mp)
         values, _ = _flatten(self.arguments.runtime)
@@ -153,7 +157,9 @@ def _kernel_function(module: ir.Module, name: str, arguments: list[ir.Type]) -> 
     return function
 
 
-def _set_bounds(function: ir.Operation, block: list[Any], cluster: list[Any], max_threads: Any, min_blocks: int) -> None:
+def _set_bounds(
+    function: ir.Operation, block: list[Any], cluster: list[Any], max_threads: Any, min_blocks: int
+) -> None:
     if all(isinstance(extent, int) for extent in block):
         function.attributes["known_block_size"] = build.i32_array(block)
     elif max_threads is not None:
@@ -168,9 +174,7 @@ def _set_bounds(function: ir.Operation, block: list[Any], cluster: list[Any], ma
 def _dims(value: Any, what: str) -> list[Any]:
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     if not 1 <= len(items) <= 3 or not all(is_number(item) for item in items):
-        raise CompileError(
-            f"{what} takes one to three integers", location=user_location(3), values={what: value}
-        )
+        raise CompileError(f"{what} takes one to three integers", location=user_location(3), values={what: value})
     items = [int(item.value) if not isinstance(item, int) and item.is_static else item for item in items]
     return items + [1] * (3 - len(items))
 

@@ -57,6 +57,15 @@ def is_dynamic(value: object) -> bool:
     return type(value).__module__.startswith("mlir.") and isinstance(value, mlir.ir.Value)
 
 
+def holds_runtime(value: Any) -> bool:
+    """True when a value known only at run time is in `value`."""
+    if isinstance(value, Numeric) or is_dynamic(value):
+        return is_dynamic(value)
+    if has_protocol(value):
+        return bool(extract(value))
+    return is_aggregate(value) and any(holds_runtime(item) for item in split(value).values())
+
+
 def describe(value: object) -> str:
     """The type of a value as the user would write it."""
     if isinstance(value, tuple | list) and len(value) <= 8:

@@ -85,5 +85,3 @@ def _mlir_location(places: tuple[tuple[CodeType, int], ...]) -> ir.Location:
     if len(locations) == 1:
         return locations[0]
     return mlir.ir.Location.callsite(locations[0], locations[1:])
-
-

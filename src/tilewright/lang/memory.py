@@ -26,7 +26,9 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: type[Numeric], *, loc: object 
     return make_tensor(Pointer(value, dtype, AddressSpace.rmem, RMEM_ALIGN), layout)
 
 
-def make_rmem_tensor_like(source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> Tensor:
+def make_rmem_tensor_like(
+    source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
+) -> Tensor:
     """A register tensor of the shape of `source` (tensor or layout), compact in the order of its strides."""
     layout = source.layout if isinstance(source, Tensor) else source
     if isinstance(layout, ComposedLayout):
@@ -68,7 +70,13 @@ class SmemAllocator:
         raise CompileError(f"allocate takes bytes or a type, not {size_or_type!r}", location=user_location())
 
     def allocate_array(
-        self, element_type: type[Numeric], num_elems: int = 1, byte_alignment: int = 1, *, loc: object = None, ip: object = None
+        self,
+        element_type: type[Numeric],
+        num_elems: int = 1,
+        byte_alignment: int = 1,
+        *,
+        loc: object = None,
+        ip: object = None,
     ) -> Pointer:
         """A pointer to `num_elems` elements."""
         return self._bytes(-(-num_elems * element_type.width // 8), element_type, byte_alignment)

@@ -9,7 +9,18 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean, Float32, Float64, Int32, Int64, Numeric, Uint32, Uint64, as_numeric, is_number
+from tilewright.lang.numeric import (
+    Boolean,
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    Numeric,
+    Uint32,
+    Uint64,
+    as_numeric,
+    is_number,
+)
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.tensor import Tensor
 from tilewright.lang.tensor_ssa import TensorSSA

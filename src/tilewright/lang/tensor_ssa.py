@@ -310,7 +310,11 @@ def _pair(left: TensorSSA, other: Any) -> tuple[TensorSSA, TensorSSA] | None:
         return left, full(left.shape, other, _number_type(left.dtype, other))
     if not isinstance(other, TensorSSA):
         return None
-    shape = left.shape if flatten_to_tuple(left.shape) == flatten_to_tuple(other.shape) else _common_shape(left.shape, other.shape)
+    shape = (
+        left.shape
+        if flatten_to_tuple(left.shape) == flatten_to_tuple(other.shape)
+        else _common_shape(left.shape, other.shape)
+    )
     if shape == left.shape and flatten_to_tuple(left.shape) == flatten_to_tuple(other.shape):
         return left, TensorSSA(other.value, shape, other.dtype)
     return left.broadcast_to(shape), other.broadcast_to(shape)

@@ -388,5 +388,3 @@ def insert(vector: ir.Value, value: ir.Value, index: int) -> ir.Value:
     """The vector with element `index` replaced."""
     position = build.constant(index, types.parse("i32"))
     return build.value("llvm.insertelement", vector.type, (vector, value, position))
-
-
