@@ -103,7 +103,10 @@ class UserOp(_Decorated):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for name in self._drops:
             kwargs.pop(name, None)
-        return self.traced(*args, **kwargs)
+        if not trace.tracing():
+            return self.traced(*args, **kwargs)
+        with locations.current():  # for operations that the body builds with MLIR's own classes
+            return self.traced(*args, **kwargs)
 
 
 class Compile:
@@ -247,7 +250,7 @@ def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
     module = mlir.ir.Module.create(loc=current().unknown)
     module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
     program = trace.Trace(module, job.arch, job.options.enable_assertions)
-    with located(locations.current), trace.program(program), mlir.ir.InsertionPoint(module.body):
+    with located(locations.current), trace.program(program), current().unknown, mlir.ir.InsertionPoint(module.body):
         body = _host_function(call)
         with mlir.ir.InsertionPoint(body):
             _trace_root(function.traced, traced(call, list(body.arguments)))
