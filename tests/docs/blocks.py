@@ -55,6 +55,14 @@ def find_blocks(text):
     return blocks
 
 
+def outside_blocks(text):
+    """The text without its fenced blocks and code spans."""
+    lines = text.splitlines()
+    for block in find_blocks(text):
+        lines[block.line - 1 : block.line - 1 + len(block.lines)] = [""] * len(block.lines)
+    return re.sub(r"`[^`]*`", "", "\n".join(lines))
+
+
 def matches(expected, actual):
     """Whether the printed text fits the stated one."""
     pattern = r"(?s:.*?)".join(re.escape(part) for part in tidy(expected).split("..."))
@@ -66,7 +74,7 @@ def tidy(text):
 
 
 class Document:
-    """A Markdown file whose blocks run in one namespace, under the file's own name and line numbers."""
+    """A Markdown file whose blocks run in one namespace, with the file's line numbers."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -76,7 +84,6 @@ class Document:
 
     def run(self, printed):
         """Run all blocks; `printed()` gives what was printed since it was last called. Yields (block, problem)."""
-        self._show_source_to_python()
         sys.modules[self.module.__name__] = self.module
         try:
             for block, following in zip(self.blocks, [*self.blocks[1:], None], strict=True):
@@ -93,7 +100,7 @@ class Document:
 
     def _execute(self, block):
         """Run one block; the message of the exception that it must raise."""
-        code = compile("\n" * (block.line - 1) + "\n".join(block.lines), str(self.path), "exec", dont_inherit=True)
+        code = self._compiled(block)
         if not block.error:
             exec(code, self.module.__dict__)
             return ""
@@ -105,11 +112,9 @@ class Document:
             return f"{type(error).__name__}: {error}"
         raise AssertionError(f"{self.path.name}:{block.line}: the block must raise {block.error} and does not")
 
-    def _show_source_to_python(self):
-        """Let `inspect` find the source of functions: the file with everything but the Python blocks blanked."""
-        lines = [""] * len(self.path.read_text(encoding="utf-8").splitlines())
-        for block in self.blocks:
-            if block.runs:
-                lines[block.line - 1 : block.line - 1 + len(block.lines)] = block.lines
-        text = [line + "\n" for line in lines]
-        linecache.cache[str(self.path)] = (sum(map(len, text)), None, text, str(self.path))
+    def _compiled(self, block):
+        """The code of a block, which is a file of its own to Python, with its source where `inspect` looks for it."""
+        name = f"{self.path}#{block.line}"
+        text = "\n" * (block.line - 1) + "\n".join(block.lines) + "\n"
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        return compile(text, name, "exec", dont_inherit=True)

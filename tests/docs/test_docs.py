@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import Document, find_blocks, matches
+from tests.docs.blocks import Document, find_blocks, matches, outside_blocks
 from tilewright.base import settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,8 +22,8 @@ def test_code_of_the_docs_runs(path, capfd, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
 def test_links_to_files_of_the_repository_lead_somewhere(path):
-    text = path.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+    prose = outside_blocks(path.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
         if "://" not in target and not target.startswith("mailto:"):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 

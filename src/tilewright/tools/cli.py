@@ -28,7 +28,6 @@ COMMANDS = {
     "emulate": "Run a kernel of a PTX file on the emulator.",
     "bench": "Run the benchmarks of a source checkout.",
     "passes": "List the passes and the pipeline they stand in.",
-    "cache": "Show or clear the compile cache.",
     "doctor": "Say what is installed, what is missing, and the remedy.",
 }
 
@@ -67,7 +66,7 @@ def group() -> None:
 def main() -> None:
     """Run the command line; an error of Tilewright is printed without a traceback, exit status 1."""
     try:
-        app()
+        app(prog_name="tilewright")
     except TilewrightError as error:
         if settings.get("debug"):
             traceback.print_exc()
