@@ -33,6 +33,11 @@ KIND_NAMES = {
     76: "dict", BIGINT: "int beyond 64 bits",
 }  # fmt: skip
 
+# The first letter of a check's message says what failed: a tensor, another argument, the number of arguments, or the
+# function itself, which gave an error number. Then follow what is wrong, what was expected and a hint line, each
+# ended by a zero byte.
+FAILED_TENSOR, FAILED_ARGUMENT, FAILED_COUNT, FAILED_STATUS = "TACS"
+
 VIEW_TAG = 5
 """An opaque pointer with these low three bits, less the tag, is the address of a DLTensor: how our own views travel."""
 

@@ -51,6 +51,7 @@ class Body:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.cold: list[str] = []
+        self.failures: list[tuple[str, int, str, str]] = []
         self.block = "entry"
         self._count = 0
 
@@ -91,13 +92,48 @@ class Body:
         """`pointer` moved by a constant number of bytes."""
         return self.value(f"getelementptr i8, ptr {pointer}, i64 {bytes_}") if bytes_ else pointer
 
-    def require(self, condition: str, otherwise: list[str]) -> None:
-        """Go on where `condition` (an i1) holds; else run the cold lines `otherwise`, which return."""
+    def require(self, condition: str, failure: int, value: str, subject: str) -> None:
+        """Go on where `condition` (an i1) holds; else go to the block `fail`.
+
+        Args:
+            condition: an i1.
+            failure: the number of the failure.
+            value: an i64 to report.
+            subject: a pointer to report.
+        """
         number = self._next()
         self.do(f"br i1 {condition}, label %ok{number}, label %bad{number}")
-        self.cold += [f"bad{number}:", *(f"  {line}" for line in otherwise)]
+        self.cold += [f"bad{number}:", "  br label %fail"]
+        self.failures.append((f"%bad{number}", failure, value, subject))
         self.start(f"ok{number}")
 
-    def text(self) -> str:
-        """The whole body."""
-        return "\n".join([*self.allocas, *self.lines, *self.cold])
+    def text(self, fail: list[str]) -> str:
+        """The whole body; block `fail` runs the lines `fail`, which know `%failure`, `%value` and `%subject`."""
+        sources = [", ".join(f"[ {row[column]}, {row[0]} ]" for row in self.failures) for column in (1, 2, 3)]
+        phis = [
+            f"  %{name} = phi {type_} {source}"
+            for name, type_, source in zip(("failure", "value", "subject"), ("i32", "i64", "ptr"), sources, strict=True)
+        ]
+        lines = [*self.allocas, *self.lines, *self.cold, "fail:", *phis, *(f"  {line}" for line in fail)]
+        return "\n".join(lines)
+
+
+class Messages:
+    """The messages of a function's checks in one constant; each is known by its offset."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[str, int] = {}
+        self._size = 0
+
+    def __call__(self, kind: str, what: str, expected: str = "", hint: str = "") -> int:
+        """The offset of a message."""
+        text = f"{kind}{what}\0{expected}\0{hint}\0"
+        if text not in self._offsets:
+            self._offsets[text] = self._size
+            self._size += len(text.encode())
+        return self._offsets[text]
+
+    def definition(self, symbol: str) -> str:
+        """The constant that holds all messages."""
+        body, size = c_string("".join(self._offsets))
+        return f'@{symbol} = private unnamed_addr constant [{size} x i8] c"{body}"'

@@ -21,6 +21,7 @@ declare void @llvm.va_end.p0(ptr)
 declare i32 @llvm.smax.i32(i32, i32)
 declare i32 @vsnprintf(ptr, i64, ptr, ptr)
 declare i32 @snprintf(ptr, i64, ptr, ...)
+declare i64 @strlen(ptr)
 
 ; Sets an error of a kind (a class of tilewright.base.errors) and returns RAISED.
 define i32 @__tw_raise(ptr %table, ptr %kind, ptr %message) cold noinline {{
@@ -155,7 +156,7 @@ define internal ptr @expected_device(ptr %table) cold noinline {{
 }}
 
 ; A tensor fails a check; %what is in printf's notation and may show %value once.
-define i32 @__tw_fail_tensor(ptr %table, ptr %what, i64 %value, ptr %expected, ptr %hint, ptr %dl) cold noinline {{
+define internal i32 @fail_tensor(ptr %table, ptr %what, i64 %value, ptr %expected, ptr %hint, ptr %dl) cold noinline {{
   %head = alloca [512 x i8]
   %actual = alloca [1280 x i8]
   call i32 (ptr, i64, ptr, ...) @snprintf(ptr %head, i64 512, ptr %what, i64 %value)
@@ -167,7 +168,7 @@ define i32 @__tw_fail_tensor(ptr %table, ptr %what, i64 %value, ptr %expected, p
 }}
 
 ; An argument (a TVMFFIAny) fails a check.
-define i32 @__tw_fail_any(ptr %table, ptr %what, ptr %expected, ptr %hint, ptr %any) cold noinline {{
+define internal i32 @fail_any(ptr %table, ptr %what, ptr %expected, ptr %hint, ptr %any) cold noinline {{
 entry:
   %actual = alloca [1280 x i8]
   %type = load i32, ptr %any
@@ -210,6 +211,35 @@ report:
   %result = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {argument_error}, ptr {any_report}, ptr %what,
     ptr %expected, ptr %actual, ptr %hint)
   ret i32 %result
+}}
+
+; A check of the wrapper fails; %message is as abi.py says.
+define i32 @__tw_fail_check(ptr %table, ptr %message, i64 %value, ptr %subject) cold noinline {{
+  %kind = load i8, ptr %message
+  %what = getelementptr i8, ptr %message, i64 1
+  %what_size = call i64 @strlen(ptr %what)
+  %what_end = getelementptr i8, ptr %what, i64 %what_size
+  %expected = getelementptr i8, ptr %what_end, i64 1
+  %expected_size = call i64 @strlen(ptr %expected)
+  %expected_end = getelementptr i8, ptr %expected, i64 %expected_size
+  %hint = getelementptr i8, ptr %expected_end, i64 1
+  switch i8 %kind, label %status [
+    i8 {failed_tensor}, label %tensor
+    i8 {failed_argument}, label %argument
+    i8 {failed_count}, label %count
+  ]
+tensor:
+  %r0 = call i32 @fail_tensor(ptr %table, ptr %what, i64 %value, ptr %expected, ptr %hint, ptr %subject)
+  ret i32 %r0
+argument:
+  %r1 = call i32 @fail_any(ptr %table, ptr %what, ptr %expected, ptr %hint, ptr %subject)
+  ret i32 %r1
+count:
+  %r2 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {argument_error}, ptr %what, i64 %value)
+  ret i32 %r2
+status:
+  %r3 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {launch_error}, ptr %what, i64 %value)
+  ret i32 %r3
 }}
 """
 
@@ -367,6 +397,7 @@ _REPORT_TEXTS = {
     "cpu_word": "cpu",
     "cuda_word": "cuda",
     "argument_error": "ArgumentError",
+    "launch_error": "LaunchError",
     "tensor_report": "%s\n  expected  %s on %s\n  actual    %s%s",
     "any_report": "%s\n  expected  %s\n  actual    %s%s",
     "int_format": "int %lld",
@@ -400,7 +431,8 @@ def runtime_ir() -> str:
         dtype_count=18, dtype_width=dtype_width, device_count=20, device_width=device_width,
         kind_count=80, kind_width=kind_width, cuda=abi.CUDA, devices=abi.SLOT_DEVICES, cpu_bit=1 << abi.CPU,
         any_value=abi.ANY_VALUE, object_header=abi.OBJECT_HEADER, int=abi.INT, bool=abi.BOOL, float=abi.FLOAT,
-        dltensor=abi.DLTENSOR, tensor=abi.TENSOR,
+        dltensor=abi.DLTENSOR, tensor=abi.TENSOR, failed_tensor=ord(abi.FAILED_TENSOR),
+        failed_argument=ord(abi.FAILED_ARGUMENT), failed_count=ord(abi.FAILED_COUNT),
     )  # fmt: skip
     launch = _LAUNCH.format(
         **{name: strings(text) for name, text in _LAUNCH_TEXTS.items()},

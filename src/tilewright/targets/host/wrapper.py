@@ -22,17 +22,21 @@ from tilewright.base.signature import (
     TupleParam,
 )
 from tilewright.targets.host import abi, scalars
-from tilewright.targets.host.irtext import Body, Strings
+from tilewright.targets.host.irtext import Body, Messages
 
 _INT32_MAX = 2**31 - 1
+_MESSAGES = "messages"
+_FAIL = [
+    f"%message = getelementptr i8, ptr @{_MESSAGES}, i32 %failure",
+    f"%failed = call i32 @__tw_fail_check(ptr @{abi.TABLE}, ptr %message, i64 %value, ptr %subject)",
+    "ret i32 %failed",
+]
 
 _DECLARATIONS = """
 declare i64 @llvm.abs.i64(i64, i1)
 declare i16 @__tw_half(double)
 declare i16 @__tw_bfloat(double)
-declare i32 @__tw_fail(ptr, ptr, ptr, ...)
-declare i32 @__tw_fail_any(ptr, ptr, ptr, ptr, ptr)
-declare i32 @__tw_fail_tensor(ptr, ptr, i64, ptr, ptr, ptr)
+declare i32 @__tw_fail_check(ptr, ptr, i64, ptr)
 """
 
 
@@ -69,9 +73,9 @@ def wrapper_ir(signature: Signature, entry: str, kernels: int = 0) -> str:
     head = f"define i32 @{export_name(signature)}(ptr %handle, ptr %args, i32 %count, ptr %result)"
     writer.finish(entry, leaves)
     return "\n".join([
-        table, *writer.strings.definitions(), _DECLARATIONS, f"declare i32 @{entry}({types})",
+        table, writer.messages.definition(_MESSAGES), _DECLARATIONS, f"declare i32 @{entry}({types})",
         # Straight code that runs once a call: optimising it costs 20 ms and gains next to nothing.
-        f"{head} noinline optnone {{", "entry:", writer.body.text(), "}", "",
+        f"{head} noinline optnone {{", "entry:", writer.body.text(_FAIL), "}", "",
     ])  # fmt: skip
 
 
@@ -102,7 +106,7 @@ class _Wrapper:
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.body = Body()
-        self.strings = Strings("arg")
+        self.messages = Messages()
         self.symbols: dict[str, _Symbol] = {}
         self.device: str | None = None
         self.device_place = ""
@@ -132,22 +136,19 @@ class _Wrapper:
         passed = [f"{type_} {value}" for type_, value in zip(types, leaves, strict=True)]
         status = self.body.value(f"call i32 @{entry}({', '.join([*passed, f'ptr @{abi.TABLE}'])})")
         done, raised = (self.body.value(f"icmp eq i32 {status}, {code}") for code in (0, abi.RAISED))
-        text = f"{_escape(self.signature.name)} ended with error %d"
-        self.body.require(self.body.value(f"or i1 {done}, {raised}"), self._fail("LaunchError", text, status))
+        text = f"{_escape(self.signature.name)} ended with error %lld"
+        failure = self.messages(abi.FAILED_STATUS, text)
+        shown = self.body.value(f"sext i32 {status} to i64")
+        self.body.require(self.body.value(f"or i1 {done}, {raised}"), failure, shown, "null")
         self.body.do(f"store i32 {abi.NONE}, ptr %result")
         self.body.do(f"ret i32 {status}")
 
-    def _fail(self, kind: str, text: str, *values: str) -> list[str]:
-        passed = "".join(f", i32 {value}" for value in values)
-        call = f"call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr @{abi.TABLE}, ptr {self.strings(kind)}"
-        return [f"{call}, ptr {self.strings(text)}{passed})", f"ret i32 {abi.RAISED}"]
-
     def _check_count(self, count: int) -> None:
         names = [p.name for p in self.signature.params if not (isinstance(p, StreamParam) and p.env)]
-        text = f"{self.signature.name} takes {count} argument{'s' * (count != 1)}, %d were given"
-        text += f"\n  parameters  {', '.join(names) or 'none'}"
+        text = f"{_escape(self.signature.name)} takes {count} argument{'s' * (count != 1)}, %lld were given"
+        failure = self.messages(abi.FAILED_COUNT, f"{text}\n  parameters  {', '.join(names) or 'none'}")
         right = self.body.value(f"icmp eq i32 %count, {count}")
-        self.body.require(right, self._fail("ArgumentError", text, "%count"))
+        self.body.require(right, failure, self.body.value("sext i32 %count to i64"), "null")
 
     def _argument(self, param: Param, any_: str, place: str) -> None:
         match param:
@@ -163,9 +164,8 @@ class _Wrapper:
                 self._tuple(param, any_, place)
 
     def _require_any(self, ok: str, any_: str, what: str, expected: str, hint: str = "") -> None:
-        texts = ", ".join(f"ptr {self.strings(text)}" for text in (what, expected, _hint_line(hint)))
-        call = f"call i32 @__tw_fail_any(ptr @{abi.TABLE}, {texts}, ptr {any_})"
-        self.body.require(ok, [call, f"ret i32 {abi.RAISED}"])
+        failure = self.messages(abi.FAILED_ARGUMENT, what, expected, _hint_line(hint))
+        self.body.require(ok, failure, "0", any_)
 
     # Scalars, pointers, streams, tuples
 
@@ -243,10 +243,9 @@ class _Wrapper:
         self._check_span(tensor)
 
     def _require(self, ok: str, tensor: _Tensor, what: str, value: str = "0", hint: str = "") -> None:
-        texts = [f"{_escape(tensor.place)}: {what}", describe(tensor.param), _hint_line(hint)]
-        head, expected, hint_text = (self.strings(text) for text in texts)
-        call = f"call i32 @__tw_fail_tensor(ptr @{abi.TABLE}, ptr {head}, i64 {value}, ptr {expected}, ptr {hint_text}"
-        self.body.require(ok, [f"{call}, ptr {tensor.dl})", f"ret i32 {abi.RAISED}"])
+        head = f"{_escape(tensor.place)}: {what}"
+        failure = self.messages(abi.FAILED_TENSOR, head, describe(tensor.param), _hint_line(hint))
+        self.body.require(ok, failure, value, tensor.dl)
 
     def _dltensor(self, param: TensorParam, any_: str, place: str) -> str:
         """The address of the DLTensor: passed itself, inside a tensor object, or as a tagged pointer of ours."""
