@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tilewright.layout import ComposedLayout, Layout, Swizzle
+from tilewright.layout import ComposedLayout, Layout, ScaledBasis, Swizzle
 from tilewright.layout.dynamic import DynamicInt
 
-_TOKEN = re.compile(r"\s*(\?(?:\{[^}]*\})?|-?\d+|[(),:])")
+_TOKEN = re.compile(r"\s*((?:\?(?:\{[^}]*\})?|-?\d+)(?:@\d+)*|[(),:])")
 
 
 def encode(item: Any) -> tuple[str, list[Any], list[Any]]:
@@ -35,6 +35,8 @@ def _text(item: Any, leaf: Callable[[DynamicInt], str]) -> str:
         return f"{_text(item.shape, leaf)}:{_text(item.stride, leaf)}"
     if isinstance(item, ComposedLayout):
         return f"{item.inner} o {_text(item.offset, leaf)} o {_text(item.outer, leaf)}"
+    if isinstance(item, ScaledBasis):
+        return "@".join([_text(item.value, leaf), *map(str, reversed(item.mode))])
     if isinstance(item, DynamicInt):
         return leaf(item)
     if isinstance(item, tuple):
@@ -80,6 +82,12 @@ def _items(tokens: Iterator[str], leaves: Callable[[int, int], Any]) -> Iterable
 
 
 def _leaf(token: str, leaves: Callable[[int, int], Any]) -> Any:
+    token, *path = token.split("@")
+    value = _integer(token, leaves)
+    return ScaledBasis(value, [int(mode) for mode in reversed(path)]) if path else value
+
+
+def _integer(token: str, leaves: Callable[[int, int], Any]) -> Any:
     if not token.startswith("?"):
         return int(token)
     divisibility = re.search(r"div=(\d+)", token)

@@ -92,6 +92,7 @@ def emit_object(
     codegen_level: int | None = None,
     cpu: str | None = None,
     links: Sequence[bytes | str] = (),
+    frame: Sequence[bytes | str] = (),
     keep: Sequence[str] = (),
     defines: Mapping[str, str] | None = None,
 ) -> bytes:
@@ -104,6 +105,7 @@ def emit_object(
             faster to compile.
         cpu: the processor to generate for (`x86-64` runs on every one); by default the one at hand.
         links: further modules (bitcode or text) to link in first.
+        frame: modules to link in after optimisation, which leaves them as they are.
         keep: the symbols to export; all others become private, and go where nothing uses them. Empty: all stay.
         defines: functions that the text must define, with their types (`i32 (ptr, float)`); the linker checks neither.
 
@@ -121,10 +123,17 @@ def emit_object(
             context.check_function(module, name, type_)
         link_bitcode(context, module, links)
         if keep:
-            names = ";".join(f"preserve-gv={name}" for name in keep)
-            machine.run_passes(context, module, f"internalize<{names}>")
+            machine.run_passes(context, module, _internalize(*keep, *(defines or ())))
         machine.optimise(context, module)
+        if frame:
+            link_bitcode(context, module, frame)
+            machine.run_passes(context, module, _internalize(*keep))
         return machine.emit(context, module, OBJECT)
+
+
+def _internalize(*names: str) -> str:
+    """The pass that makes all symbols private but `names`."""
+    return f"internalize<{';'.join(f'preserve-gv={name}' for name in names)}>"
 
 
 _CHILD = (
