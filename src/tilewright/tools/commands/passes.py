@@ -3,47 +3,60 @@
 from __future__ import annotations
 
 import inspect
+import sys
+import textwrap
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from tilewright.base.errors import PassError
+from tilewright.compiler.stages import standard_pipeline
+from tilewright.compiler.target import DEFAULT_ARCH
 from tilewright.passes import pipeline
+from tilewright.tools.loading import load_module
 
 
 def command(
     name: Annotated[str | None, typer.Argument(help="show this pass only, with its whole description")] = None,
+    arch: Annotated[str, typer.Option(help="the chip whose pipeline is shown")] = DEFAULT_ARCH,
+    load: Annotated[list[Path] | None, typer.Option(help="Python files with further passes")] = None,
 ) -> None:
-    """List the registered passes with their options, or describe one."""
-    console = Console()
-    if name is None:
-        console.print(table())
-        console.print("MLIR's own passes can stand in a pipeline too, by their names.", style="dim")
+    """List the registered passes and the pipeline that compiles a function, or describe one pass."""
+    for path in load or []:
+        load_module(path)
+    console = Console(highlight=False)
+    if name is not None:
+        describe(name, console)
         return
+    for known in sorted(pipeline.REGISTRY):
+        describe(known, console, whole=False)
+    console.print("\nMLIR's own passes can stand in a pipeline too, by their names. The pipeline of a compilation:")
+    console.print(str(standard_pipeline(arch)), markup=False, soft_wrap=True)
+
+
+def describe(name: str, console: Console, whole: bool = True) -> None:
+    """Print a pass: its options with their defaults, what it needs, what it does (the first paragraph or all)."""
     found = pipeline.REGISTRY.get(name)
     if found is None:
         raise PassError(f"unknown pass {name!r}", hint=f"registered passes: {', '.join(sorted(pipeline.REGISTRY))}")
-    console.print(f"[bold]{name}[/bold]{options_text(found)}")
-    console.print(inspect.getdoc(found) or "", highlight=False)
-    if found.requires:
-        console.print(f"requires: {', '.join(found.requires)}")
+    text = description(found)
+    console.print(name, style="bold", markup=False)
+    show_below(text if whole else text.split("\n\n")[0], console)
+    options = " ".join(f"{key}={value}" for key, value in found.options.items())
+    for title, words in (("options", options), ("requires", " ".join(found.requires))):
+        if words:
+            show_below(f"{title}: {words}", console)
 
 
-def table() -> Table:
-    """All registered passes, by name."""
-    result = Table()
-    for column in ("pass", "options (defaults)", "requires", "what it does"):
-        result.add_column(column)
-    for name, cls in sorted(pipeline.REGISTRY.items()):
-        summary = (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
-        options = " ".join(f"{key}={value}" for key, value in cls.options.items())
-        result.add_row(name, options, " ".join(cls.requires), summary)
-    return result
+def show_below(text: str, console: Console) -> None:
+    """Print a text indented under the name of its pass."""
+    console.print(textwrap.indent(text, "    "), markup=False, soft_wrap=True)
 
 
-def options_text(cls: type[pipeline.Pass]) -> str:
-    """The options of a pass as a pipeline string has them."""
-    pairs = " ".join(f"{key}={value}" for key, value in cls.options.items())
-    return f"{{{pairs}}}" if pairs else ""
+def description(cls: type[pipeline.Pass]) -> str:
+    """What a pass says of itself; one with a file of its own says it there, after its name and a colon."""
+    module = inspect.getdoc(sys.modules[cls.__module__]) or ""
+    prefix = f"{cls.name}: "
+    return module.removeprefix(prefix) if module.startswith(prefix) else inspect.getdoc(cls) or ""
