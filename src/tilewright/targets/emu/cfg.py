@@ -43,9 +43,7 @@ class Block:
 def gathers(instruction: Instruction) -> bool:
     """Whether threads must gather in front of an instruction."""
     if instruction.op in ("bar", "barrier"):
-        return "arrive" not in instruction.mods or "warp" in instruction.mods
-    if instruction.op == "vprintf":
-        return False
+        return "arrive" not in instruction.mods
     return instruction.op in WARP_SYNC
 
 

@@ -56,7 +56,6 @@ class Code:
     zeros: list[Any] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     frame: int = 0
-    sites: list[Instruction] = field(default_factory=list)
     source: str = ""
     lines: list[Instruction | None] = field(default_factory=list)
 

@@ -236,8 +236,8 @@ class FunctionCoder:
         return name
 
     def site(self, instruction: Instruction) -> int:
-        self.code.sites.append(instruction)
-        return len(self.code.sites) - 1
+        self.program.sites.append(instruction)
+        return len(self.program.sites) - 1
 
 
 def make_constant(value: Any, dtype: str) -> Any:
@@ -613,6 +613,8 @@ def gate_expression(coder: BlockCoder, gate: Instruction) -> str:
     """The call that waits in front of a synchronising instruction."""
     if gate.op in ("bar", "barrier"):
         return _barrier_gate(coder, gate)
+    if gate.op in ("wgmma", "setmaxnreg"):
+        return "warpgroup_gate(S, C)"
     mask = membermask(gate)
     value = "FULL" if mask is None else coder.use(mask, "u32")
     return f"warp_gate(S, C, {value})"

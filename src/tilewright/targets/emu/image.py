@@ -45,7 +45,7 @@ class Program:
         self._names = list(self.module.functions)
         for name, variable in self.module.variables.items():
             if variable.space in ("global", "const") and not variable.extern:
-                self.memory[name] = _aligned(variable.size, variable.align)
+                self.memory[name] = aligned_bytes(variable.size, variable.align)
         self.reset()
 
     @property
@@ -106,7 +106,7 @@ class Program:
         return self.module.files
 
 
-def _aligned(size: int, align: int) -> np.ndarray[Any, Any]:
+def aligned_bytes(size: int, align: int) -> np.ndarray[Any, Any]:
     """Zeroed bytes at an address that is a multiple of `align`."""
     align = max(align, 16)
     raw = np.zeros(max(size, 1) + align, np.uint8)
@@ -124,6 +124,7 @@ class Image:
         self.checks = checks
         self.rules = RULES
         self.serials = 0
+        self.sites: list[Instruction] = []
         self.codes: dict[str, Code] = {}
         self._offsets: dict[str, dict[str, int]] = {}
         self.reached = _reached(program.module, kernel)

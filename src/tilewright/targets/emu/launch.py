@@ -14,7 +14,7 @@ from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.targets.emu.code import Code, lay_out
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import Fault, located
-from tilewright.targets.emu.image import Image, Program
+from tilewright.targets.emu.image import Image, Program, aligned_bytes
 from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
@@ -54,16 +54,23 @@ class Launch:
         self.kernel = image.kernel.name
         self.shape = shape
         self.options = options
-        self.params = np.zeros(max(len(params), 1) + 15, np.uint8)
+        self.params = aligned_bytes(max(len(params), 1), 128)
         self.params[: len(params)] = np.frombuffer(params, np.uint8)
         self.param_address = int(self.params.ctypes.data)
         self.param_cache: dict[Any, Any] = {}
         self.dynamic_shared = smem
         self.shared_size = image.shared.static + smem
-        own = [Buffer(self.param_address, len(self.params), False, "parameters")]
+        self.workspace = aligned_bytes(64, 64)
+        own = [
+            Buffer(self.param_address, len(self.params), False, "parameters"),
+            Buffer(int(self.workspace.ctypes.data), 64, True, "grid workspace"),
+        ]
         self.memory = GlobalMemory([*buffers, *image.program.buffers(), *own], options.checks is not False)
         self.hits = _Hits()
         self.constants = launch_constants(shape)
+        # Cooperative groups find the grid's barrier, behind a word of size, through these registers.
+        workspace = int(self.workspace.ctypes.data)
+        self.constants["envreg1"], self.constants["envreg2"] = (np.uint32(workspace >> k & 0xFFFFFFFF) for k in (32, 0))
         self.idle = 0
         self.ticks = 0
         self.text: list[str] = []

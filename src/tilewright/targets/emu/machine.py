@@ -11,7 +11,9 @@ from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeB
 from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
 from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
+from tilewright.targets.emu.access import Memories
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
+from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.sync import Barriers
 
 POLLS_A_TURN = 8
@@ -19,7 +21,7 @@ STEPS_A_TURN = 4096
 MAX_DEPTH = 256
 
 
-class Machine:
+class Machine(Memories):
     """A batch of blocks that run together. The generated code gets it as `S`."""
 
     def __init__(self, launch: Any, blocks: Array) -> None:
@@ -31,6 +33,7 @@ class Machine:
         self.sh = SharedMemory(self.slots, launch.shared_size, launch.options.checks)
         self.lo = LocalMemory(self.slots * self.shape.stride, launch.code.frame, launch.options.checks)
         self.barriers = Barriers(self, self.slots)
+        self.clusters = ClusterBarriers(self, self.slots, self.shape.cluster_blocks)
         self.parked: dict[tuple[int, ...], Cohort] = {}
         self.ready: dict[tuple[int, ...], list[Cohort]] = {}
         self.front: tuple[int, tuple[int, ...]] | None = None
@@ -105,6 +108,11 @@ class Machine:
         self.parked[wait.key] = wait
         self.add(go)
 
+    def park_part(self, cohort: Cohort, waits: Array, parked: list[Cohort]) -> None:
+        """Park the lanes marked in `waits` in a list; queue the others again."""
+        parked.append(part(cohort, np.flatnonzero(waits), cohort.pc))
+        self.add(part(cohort, np.flatnonzero(~waits), cohort.pc))
+
     def alive_masks(self) -> Array:
         """The mask of living lanes of each warp."""
         if self._masks is None:
@@ -174,7 +182,7 @@ class Machine:
                 out = block.run(cohort, cohort.R, self)
             except Fault as fault:
                 raise self.error(
-                    fault, cohort, cohort.code.sites[fault.site] if fault.site >= 0 else block.first
+                    fault, cohort, self.launch.program.sites[fault.site] if fault.site >= 0 else block.first
                 ) from None
             kind = block.kind
             if kind == JUMP:
@@ -232,6 +240,8 @@ class Machine:
         self.launch.exited(self, cohort)
         if self.barriers.counts:
             self.barriers.release_all()
+        if self.clusters.count.any():
+            self.clusters.settle()
         if self.parked:
             parked, self.parked = self.parked, {}
             for waiting in parked.values():
@@ -303,18 +313,6 @@ class Machine:
         cohort.code, cohort.pc, cohort.sp, cohort.R = frame.code, frame.pc, frame.sp, list(frame.registers)
         self.launch.program.pass_results(self, cohort, frame.call, callee, callee_sp, callee_registers)
 
-    # Hooks for checks.
-
-    def barrier_passed(self, cohort: Cohort) -> None:
-        """All threads of the batch passed a barrier of all threads together."""
-
-    def barrier_arrived(self, cohort: Cohort, number: int) -> None:
-        """Threads arrived at a barrier without waiting."""
-
-    def barrier_done(self, number: int, done: Array, cohorts: list[Cohort]) -> None:
-        """The barriers `number` of the slots marked in `done` are complete."""
-        self.launch.idle = 0
-
     # Errors.
 
     def threads(self, L: Lanes, at: Array | None) -> dict[str, Any]:
@@ -341,6 +339,7 @@ class Machine:
     def deadlock(self) -> EmulationError:
         """An error that says where each warp waits."""
         waiting = [*self.parked.values(), *(c for group in self.barriers.parked.values() for c in group)]
+        waiting += self.clusters.parked
         waiting += [c for group in self.ready.values() for c in group]
         values: dict[str, Any] = {"kernel": self.launch.kernel}
         for number, cohort in enumerate(waiting[:8]):

@@ -160,7 +160,8 @@ class GlobalMemory:
         return found
 
     def _spread(
-        self, site: int, addr: Array, dtype: Any, shift: int, lanes: int, write: bool, size: int, kind: Any
+        self, site: int, addr: Array, dtype: Any, shift: int, lanes: int, write: bool, size: int, kind: Any,
+        keep: bool = True,
     ) -> list[tuple[Array, Any, Array | None]]:
         """Addresses in several buffers."""
         inside = np.searchsorted(self.start_array, addr, "right") - 1
@@ -177,7 +178,8 @@ class GlobalMemory:
                 raise read_only(site, addr, at, region.buffer, kind is not np.ndarray)
             base, view = region.view(dtype, shift, lanes)
             index = ((addr[at] - base) >> shift).view(np.int64)
-            self.cache[site] = (base, view)
+            if keep:
+                self.cache[site] = (base, view)
             if kind is not np.ndarray:
                 return [(view, int(index[0]), None)]
             places.append((view, index, None if len(at) == len(addr) else at))
@@ -234,6 +236,13 @@ class GlobalMemory:
             return None
         start = address - self.starts[index]
         return self.regions[index].bytes[start : start + nbytes]
+
+    def octets(self, site: int, addr: Array) -> Array:
+        """Single bytes, whatever type the site reads otherwise."""
+        out = np.empty(len(addr), np.uint8)
+        for view, index, at in self._spread(site, addr, np.dtype(np.uint8), 0, 1, False, 1, np.ndarray, False):
+            out[slice(None) if at is None else at] = view[index]
+        return out
 
     def buffer_of(self, address: int) -> Buffer | None:
         index = bisect_right(self.starts, address) - 1

@@ -19,6 +19,7 @@ NAMESPACE: dict[str, Any] = {
     "TRUE": np.bool_(True),
     "FALSE": np.bool_(False),
     "warp_gate": sync.warp_gate,
+    "warpgroup_gate": sync.warpgroup_gate,
     "barrier_gate": sync.barrier_gate,
     "barrier_arrive": sync.barrier_arrive,
     "where": np.where,
@@ -153,6 +154,6 @@ def special_register(name: str) -> tuple[str, str]:
         return "u4", "u4.type(S.launch.dynamic_shared)"
     if name == "total_smem_size":
         return "u4", "u4.type(S.launch.shared_size)"
-    if name.startswith("envreg") or name.startswith("pm"):
-        return "u4", "u4.type(0)"
+    if name.startswith(("envreg", "pm")):
+        return "u4", f"S.constants.get({name!r}, u4.type(0))"
     return "", ""

@@ -33,6 +33,27 @@ def warp_gate(machine: Any, cohort: Cohort, mask: Any) -> bool:
     return False
 
 
+def warpgroup_gate(machine: Any, cohort: Cohort) -> bool:
+    """Wait until all living threads of each group of four warps stand here."""
+    L = cohort.L
+    if L.n == machine.living:
+        return True
+    waiting = machine.parked.pop(cohort.key, None)
+    if waiting is not None:
+        return bool(machine.again(joined(waiting, cohort)))
+    # A group never spans two blocks: the groups of a block are counted from its first thread.
+    per_block = -(-L.shape.stride // 128)
+    group = L.slot * per_block + L.thread // 128
+    alive = np.flatnonzero(machine.alive)
+    owner = alive // L.shape.stride * per_block + alive % L.shape.stride // 128
+    total = machine.slots * per_block
+    absent = (np.bincount(owner, minlength=total) > np.bincount(group, minlength=total))[group]
+    if not absent.any():
+        return True
+    machine.split_wait(cohort, absent)
+    return False
+
+
 class Barriers:
     """The 16 barriers of each block of a batch."""
 

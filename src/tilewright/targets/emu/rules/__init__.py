@@ -2,13 +2,17 @@
 
 from tilewright.targets.emu.rules import (
     atomics,
+    barriers,
+    cluster,
     control,
     conversion,
+    copies,
     floating,
     integer,
     logic,
+    matrix,
     memory,
     warp,
 )
 
-__all__ = ["atomics", "control", "conversion", "floating", "integer", "logic", "memory", "warp"]
+__all__ = ["atomics", "barriers", "cluster", "control", "conversion", "copies", "floating", "integer", "logic", "matrix", "memory", "warp"]

@@ -153,9 +153,26 @@ def update(
         old = view[index]
         view[index] = change(old, b, c)
         return old
+    if op == "cas" and c is not None:
+        return _compare_and_swap(view, places, starts, order, b, c)
     if integral and op == "add":
         return _prefix_sums(view, places, first, starts, order, b)
     return _rounds(view, places, starts, order, change, b, c)
+
+
+def _compare_and_swap(view: Array, places: Array, starts: Array, order: Array, b: Array, c: Array) -> Array:
+    """Address by address: one step for each swap that succeeds."""
+    out = np.empty(len(places), view.dtype)
+    for start, end in zip(starts, np.append(starts[1:], len(places)), strict=True):
+        lanes, place = order[start:end], places[start]
+        while len(lanes):
+            out[lanes] = view[place]
+            hits = np.flatnonzero(b[lanes] == view[place])
+            if not len(hits):
+                break
+            view[place] = c[lanes[hits[0]]]
+            lanes = lanes[hits[0] + 1 :]
+    return out
 
 
 def _prefix_sums(view: Array, places: Array, first: Array, starts: Array, order: Array, b: Array) -> Array:

@@ -24,8 +24,6 @@ def barrier(c: BlockCoder, i: Instruction) -> None:
     elif "red" in i.mods:
         op = next(m for m in i.mods if m in ("popc", "and", "or"))
         kind = "u32" if op == "popc" else "pred"
-        negated = type(i.ops[-1]).__name__ == "Neg"
-        del negated
         c.set(i.ops[0], kind, f"barrier_result(C, {op!r})")
 
 

@@ -1,0 +1,127 @@
+"""What generated code asks of the machine beside plain loads and stores, without checks.
+
+`Memories` moves data and lets every event pass unwatched; `checks.Watch` overrides the events to find mistakes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.cohort import Cohort
+from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.tensormap import TensorMap
+
+U8 = np.dtype(np.uint8)
+
+
+class Memories:
+    """Data movement of asynchronous and matrix instructions, and the events that checks watch."""
+
+    g: Any
+    sh: Any
+    lo: Any
+    launch: Any
+
+    # Data.
+
+    def async_read(self, site: int, L: Lanes, source: Any, size: int) -> Array:
+        """The bytes that `cp.async` reads: one row a thread."""
+        rows = self.g.load(site, source, U8, size.bit_length() - 1, size)
+        return rows if rows.ndim == 2 else np.broadcast_to(rows, (L.n, size))
+
+    def async_write(self, site: int, L: Lanes, to: Any, rows: Array, size: int) -> None:
+        """Write what `cp.async` has read."""
+        self.sh.store(site, L, to, rows, U8, size.bit_length() - 1, size)
+
+    def async_store(self, site: int, L: Lanes, to: Any, value: Any, dtype: Any, size: int, barrier: Any) -> None:
+        """`st.async`."""
+        self.sh.store(site, L, to, value, dtype, size.bit_length() - 1)
+
+    def shared_rows(self, site: int, L: Lanes, addr: Array) -> Array:
+        """Rows of 16 bytes, for ldmatrix."""
+        rows: Array = self.sh.load(site, L, addr, U8, 4, 16)
+        return rows
+
+    def store_shared_rows(self, site: int, L: Lanes, addr: Array, rows: Array) -> None:
+        """Rows of 16 bytes, for stmatrix."""
+        self.sh.store(site, L, addr, rows, U8, 4, 16)
+
+    def matrix_bytes(self, site: int, L: Lanes, addresses: Array, size: int) -> Array:
+        """Elements of `size` bytes at shared addresses (groups, rows, columns), for wgmma."""
+        heads = L.subset(np.arange(0, L.n, 128))
+        base = heads.slot * self.sh.stride
+        flat = addresses.reshape(len(addresses), -1)
+        if flat.size and int(flat.max()) + size > self.sh.size:
+            self.sh.index(site, heads, flat.max(axis=1).astype(np.uint64), size.bit_length() - 1)
+        view = self.sh.view(np.dtype(f"u{size}"), 1)
+        words = view[((flat + base[:, None]) >> (size.bit_length() - 1)).reshape(addresses.shape)]
+        return np.ascontiguousarray(words)[..., None].view(np.uint8)
+
+    # Events.
+
+    def barrier_passed(self, cohort: Cohort) -> None:
+        """All threads of the batch passed a barrier of all threads together."""
+
+    def barrier_arrived(self, cohort: Cohort, number: int) -> None:
+        """Threads arrived at a barrier without waiting."""
+
+    def barrier_done(self, number: int, done: Array, cohorts: list[Cohort]) -> None:
+        """The barriers `number` of the slots marked in `done` are complete."""
+        self.launch.idle = 0
+
+    def warp_synced(self, L: Lanes, mask: Any) -> None:
+        """`bar.warp.sync`: the threads of each mask have met."""
+
+    def fenced(self, L: Lanes, scope: str, kind: str) -> None:
+        """A fence."""
+
+    def mbarrier_made(self, site: int, L: Lanes, addr: Any) -> None:
+        """An mbarrier was initialised."""
+
+    def mbarrier_arriving(self, site: int, L: Lanes, index: Array, counts: Array, relaxed: bool) -> None:
+        """Threads are about to arrive at mbarriers, given by word index."""
+
+    def mbarrier_completed(self, index: Array, parity: Array) -> None:
+        """A phase of mbarriers has ended."""
+
+    def mbarrier_waited(self, site: int, L: Lanes, index: Array, done: Array, relaxed: bool) -> None:
+        """Threads (where `done`) have seen that a phase ended."""
+
+    def cluster_arriving(self, L: Lanes, relaxed: bool) -> None:
+        """Threads arrive at the cluster's barrier."""
+
+    def cluster_completed(self, clusters: Array) -> None:
+        """The cluster barrier's phase has ended."""
+
+    def cluster_waited(self, cohort: Cohort) -> None:
+        """Threads passed the cluster's barrier."""
+
+    def async_commit(self, L: Lanes, bulk: bool) -> None:
+        """A group of copies was committed."""
+
+    def async_wait(self, L: Lanes, count: int, bulk: bool, everything: bool, read: bool) -> None:
+        """Threads waited until at most `count` groups are in flight."""
+
+    def async_arriving(self, L: Lanes) -> None:
+        """An mbarrier arrival follows the thread's copies."""
+
+    def bulk_moved(
+        self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signals: bool
+    ) -> None:
+        """A bulk copy moves `count` bytes."""
+
+    def tensor_moved(
+        self, site: int, one: Lanes, made: TensorMap, start: list[int], shared: int, count: int, loads: bool
+    ) -> None:
+        """A tensor copy moves a box."""
+
+    def wgmma_fence(self, site: int, L: Lanes) -> None:
+        """`wgmma.fence`."""
+
+    def wgmma_commit(self, site: int, L: Lanes) -> None:
+        """`wgmma.commit_group`."""
+
+    def wgmma_wait(self, site: int, L: Lanes, count: int) -> None:
+        """`wgmma.wait_group`."""

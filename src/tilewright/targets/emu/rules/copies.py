@@ -1,0 +1,424 @@
+"""Asynchronous copies (PTX ISA 9.7.9.25): `cp.async`, bulk and tensor copies, their groups, `st.async`.
+
+Copies take effect when they are issued; with checks on, what is not waited for counts as not yet there.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu import tensormap
+from tilewright.targets.emu.coder import DTYPE, BlockCoder, bits_of, rule
+from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.memory import describe
+from tilewright.targets.emu.numerics.wgmma import swizzled
+from tilewright.targets.emu.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
+from tilewright.targets.emu.rules.atomics import atomic, combine
+from tilewright.targets.emu.rules.barriers import complete_bytes, mbarrier_arrive
+from tilewright.targets.emu.rules.memory import address
+from tilewright.targets.emu.runtime import provide
+
+U8 = np.dtype(np.uint8)
+SIZES = {4: 2, 8: 3, 16: 4}
+REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+
+
+# cp.async.
+
+
+@rule("cp.async")
+def cp_async(c: BlockCoder, i: Instruction) -> None:
+    """`cp.async.ca|cg.shared.global [dst], [src], size{, src-size}{, policy}`, or an ignore-source predicate."""
+    to, source, size = i.ops[:3]
+    if not isinstance(size, Imm) or size.value not in SIZES:
+        raise c.fail("cp.async copies 4, 8 or 16 bytes")
+    extra = [op for op in i.ops[3:] if not (isinstance(op, Reg) and op.type == "b64")]
+    if "L2::cache_hint" in i.mods or any("cache_hint" in m for m in i.mods):
+        extra = list(i.ops[3:-1])
+    args = [c.let(f"shared_address({address(c, to, 'shared')})"), address(c, source, "global")]
+    kept = "None"
+    if extra and isinstance(extra[0], Reg) and extra[0].type == "pred":
+        args.append(c.let(f"where({c.use(extra[0], 'pred')}, {c.constant(0, 'u4')}, {c.constant(size.value, 'u4')})[()]"))
+        kept = "{2}"
+    elif extra:
+        args.append(c.use(extra[0], "u32"))
+        kept = "{2}"
+    c.effect(f"copy_async(S, SITE, L, {{0}}, {{1}}, {size.value}, {kept})", args)
+
+
+@provide
+def copy_async(S: Any, site: int, L: Lanes, to: Any, source: Any, size: int, kept: Any) -> None:
+    """Copy `size` bytes a thread; of which the first `kept` are read, the rest zeroed."""
+    if kept is None or (kept.__class__ is not np.ndarray and int(kept) == size):
+        rows = S.async_read(site, L, source, size)
+    else:
+        rows = _partial(S, site, L, source, size, np.broadcast_to(kept, (L.n,)))
+    S.async_write(site, L, to, rows, size)
+
+
+def _partial(S: Any, site: int, L: Lanes, source: Any, size: int, kept: Array) -> Array:
+    if (kept > size).any():
+        raise Fault("operand", "cp.async with a source size beyond its copy size", site, np.flatnonzero(kept > size))
+    rows = np.zeros((L.n, size), np.uint8)
+    for amount in np.unique(kept):
+        at = np.flatnonzero(kept == amount)
+        if not amount:
+            continue
+        start = source[at] if source.__class__ is np.ndarray else source
+        for offset in range(int(amount)):
+            rows[at, offset] = S.g.octets(site, np.broadcast_to(start + np.uint64(offset), (len(at),)))
+    return rows
+
+
+@rule("cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all", "cp.async.bulk.commit_group",
+      "cp.async.bulk.wait_group")  # fmt: skip
+def groups(c: BlockCoder, i: Instruction) -> None:
+    bulk = "bulk" in i.mods
+    if "commit_group" in i.mods:
+        c.effect(f"S.async_commit(L, {bulk})", [])
+    else:
+        count = int(i.ops[0].value) if i.ops and isinstance(i.ops[0], Imm) else 0
+        c.effect(f"S.async_wait(L, {count}, {bulk}, {'wait_all' in i.mods}, {'read' in i.mods})", [])
+
+
+@rule("cp.async.mbarrier.arrive")
+def arrive_when_copied(c: BlockCoder, i: Instruction) -> None:
+    """Arrive when this thread's copies are done; without .noinc the pending count was raised by one before."""
+    place = c.let(f"shared_address({address(c, i.ops[0], 'shared')})")
+    c.effect(f"copies_arrive(S, SITE, L, {{0}}, {'noinc' in i.mods})", [place])
+
+
+@provide
+def copies_arrive(S: Any, site: int, L: Lanes, addr: Any, counted: bool) -> None:
+    S.async_arriving(L)
+    mbarrier_arrive(S, site, L, addr, 1 if counted else 0, 0)
+
+
+# Bulk copies.
+
+
+@rule("cp.async.bulk.prefetch")
+def prefetch(c: BlockCoder, i: Instruction) -> None:
+    """No effect."""
+
+
+@rule("cp.async.bulk", "cp.reduce.async.bulk")
+def bulk(c: BlockCoder, i: Instruction) -> None:
+    """`[dst], [src], size{, [mbar]}{, mask}{, policy}`."""
+    spaces = [m for m in i.mods if m.split("::")[0] in ("shared", "global")]
+    if len(spaces) != 2:
+        raise c.fail("a bulk copy goes from one state space to another")
+    operands = list(i.ops)
+    to, source = operands.pop(0), operands.pop(0)
+    size = c.use(operands.pop(0), "u32")
+    barrier = operands.pop(0) if any("complete_tx" in m for m in i.mods) else None
+    mask = c.use(operands.pop(0), "u16") if "multicast::cluster" in i.mods else "None"
+    reduction = next((m for m in i.mods if m in REDUCTIONS), "") if "reduce" in i.mods else ""
+    args = [place(c, to, spaces[0]), place(c, source, spaces[1]), size]
+    args.append(c.let(f"shared_address({address(c, barrier, 'shared')})") if barrier else "None")
+    names = ["{0}", "{1}", "{2}", "{3}" if barrier else "None"]
+    spaces = [s.split("::")[0] for s in spaces]
+    extra = f"{mask}, {reduction!r}, {i.type!r}"
+    given = args[: 4 if barrier else 3]
+    c.effect(f"bulk_copy(S, SITE, L, {spaces[0]!r}, {spaces[1]!r}, {', '.join(names)}, {extra})", given)
+
+
+def place(c: BlockCoder, mem: Operand, space: str) -> str:
+    text = address(c, mem, space.split("::")[0])
+    return c.let(f"shared_address({text})") if space.startswith("shared") else text
+
+
+def at_lane(value: Any, lane: int) -> int:
+    return int(value[lane]) if value.__class__ is np.ndarray else int(value)
+
+
+@provide
+def bulk_copy(
+    S: Any, site: int, L: Lanes, to_space: str, from_space: str, to: Any, source: Any, size: Any, barrier: Any,
+    mask: Any, op: str, kind: str,
+) -> None:  # fmt: skip
+    """One copy a thread, of `size` bytes."""
+    for lane in range(L.n):
+        one = L.subset(np.array([lane]))
+        count = at_lane(size, lane)
+        start, end = at_lane(source, lane), at_lane(to, lane)
+        if count % 16 or start % 16 or end % 16:
+            raise Fault("misaligned", "A bulk copy needs addresses and a size that are multiples of 16", site,
+                        np.array([lane]), {"source": f"{start:#x}", "target": f"{end:#x}", "bytes": count})  # fmt: skip
+        data = span(S, site, one, from_space, start, count, lane, False)
+        for rank in targets(mask, lane):
+            destination = end if rank is None else (end & 0xFFFFFF) | (rank + 1) << 24
+            out = span(S, site, one, to_space, destination, count, lane, True)
+            S.bulk_moved(site, one, from_space, start, to_space, destination, count, barrier is not None)
+            if op:
+                reduce_into(out, data, op, kind)
+            else:
+                out[:] = data
+            if barrier is not None:
+                signal(S, site, one, at_lane(barrier, lane), rank, count)
+
+
+def targets(mask: Any, lane: int) -> list[int | None]:
+    """The ranks in the cluster that a multicast copy writes to; None for no multicast."""
+    if mask is None:
+        return [None]
+    bits = at_lane(mask, lane)
+    return [rank for rank in range(16) if bits >> rank & 1]
+
+
+def signal(S: Any, site: int, one: Lanes, barrier: int, rank: int | None, count: int) -> None:
+    """Tell the barrier (of the target block, for a multicast) that bytes have come."""
+    where = barrier if rank is None else (barrier & 0xFFFFFF) | (rank + 1) << 24
+    index = S.sh.index(site, one, np.array([where], np.uint64), 3)
+    complete_bytes(S, site, np.atleast_1d(index), np.array([count]))
+
+
+def span(S: Any, site: int, one: Lanes, space: str, start: int, count: int, lane: int, write: bool) -> Array:
+    """`count` bytes of a memory, as a view."""
+    if count == 0:
+        return np.empty(0, np.uint8)
+    if space == "global":
+        data = S.g.at(start, count)
+        if data is None:
+            bad = np.array([True])
+            fault = S.g.out_of_bounds(site, np.array([start], np.uint64), bad, count, write, True)
+            fault.lanes = np.array([lane])
+            raise fault
+        buffer = S.g.buffer_of(start)
+        if write and not buffer.writable:
+            raise Fault("readonly", "Write to read-only global memory", site, np.array([lane]), {"buffer": describe(buffer)})
+        return np.asarray(data)
+    first = int(np.atleast_1d(S.sh.index(site, one, np.array([start], np.uint64), 0))[0])
+    offset = start & 0xFFFFFF
+    if offset + count > S.sh.size:
+        raise Fault("bounds", "Out-of-bounds access to shared memory", site, np.array([lane]),
+                    {"address": f"{offset:#x}", "bytes": count, "shared memory": f"{S.sh.size} bytes"})  # fmt: skip
+    return np.asarray(S.sh.bytes[first : first + count])
+
+
+def reduce_into(out: Array, data: Array, op: str, kind: str) -> None:
+    dtype = np.dtype(DTYPE[kind])
+    view = out.view(dtype)
+    view[:] = combine(op, kind, False)(view.copy(), np.ascontiguousarray(data).view(dtype), None)
+
+
+# Tensor copies.
+
+
+@rule("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
+def tensor(c: BlockCoder, i: Instruction) -> None:
+    spaces = [m.split("::")[0] for m in i.mods if m.split("::")[0] in ("shared", "global")]
+    if any(m.startswith("im2col") or m.startswith("tile::") for m in i.mods):
+        raise c.fail(f"{i.opcode}: only tiled tensor copies are emulated")
+    if spaces[:1] == ["shared"]:
+        _load_tensor(c, i)
+    else:
+        _store_tensor(c, i)
+
+
+def coordinates(c: BlockCoder, mem: Operand) -> tuple[str, list[str]]:
+    """The address of the map and the coordinates of `[map, {x, y}]`."""
+    assert isinstance(mem, Mem)
+    coords = mem.coords[0]
+    assert isinstance(coords, Vec)
+    return address(c, Mem(mem.base, mem.offset), "generic"), [c.use(x, "s32") for x in coords.items]
+
+
+def _load_tensor(c: BlockCoder, i: Instruction) -> None:
+    to, source, barrier = i.ops[:3]
+    where, coords = coordinates(c, source)
+    mask = c.use(i.ops[3], "u16") if "multicast::cluster" in i.mods else ""
+    args = [place(c, to, "shared"), where, place(c, barrier, "shared"), *coords, *([mask] if mask else [])]
+    inner = ", ".join(f"{{{3 + k}}}" for k in range(len(coords)))
+    last = f"{{{3 + len(coords)}}}" if mask else "None"
+    c.effect(f"tensor_load(S, SITE, L, {{0}}, {{1}}, {{2}}, ({inner},), {last})", args)
+
+
+def _store_tensor(c: BlockCoder, i: Instruction) -> None:
+    where, coords = coordinates(c, i.ops[0])
+    op = next((m for m in i.mods if m in REDUCTIONS), "") if "reduce" in i.mods else ""
+    args = [where, place(c, i.ops[1], "shared"), *coords]
+    inner = ", ".join(f"{{{2 + k}}}" for k in range(len(coords)))
+    c.effect(f"tensor_store(S, SITE, L, {{0}}, {{1}}, ({inner},), {op!r})", args)
+
+
+@rule("cp.async.bulk.prefetch.tensor")
+def prefetch_tensor(c: BlockCoder, i: Instruction) -> None:
+    """No effect."""
+
+
+@lru_cache(maxsize=256)
+def known_map(data: bytes) -> tensormap.TensorMap | None:
+    return tensormap.decode(data)
+
+
+def read_map(S: Any, site: int, address_: int, lane: int) -> tensormap.TensorMap:
+    """The tensor map at an address of global, constant or parameter memory."""
+    data = S.g.at(address_, tensormap.SIZE)
+    if data is None or address_ % 64:
+        raise Fault("tensormap", "No tensor map at this address", site, np.array([lane]), {"address": f"{address_:#x}"},
+                    "a tensor map is 128 bytes at a multiple of 64, in global, constant or parameter memory")  # fmt: skip
+    found = known_map(data.tobytes())
+    if found is None:
+        raise Fault("tensormap", "This tensor map was not made for the emulator", site, np.array([lane]),
+                    {"address": f"{address_:#x}"},
+                    "maps of cuTensorMapEncodeTiled are opaque; build them with targets.emu.tensormap.encode")  # fmt: skip
+    return found
+
+
+@provide
+def tensor_load(S: Any, site: int, L: Lanes, to: Any, where: Any, barrier: Any, coords: tuple[Any, ...], mask: Any) -> None:
+    """One box a thread: global memory to shared memory, signalled at an mbarrier."""
+    for lane in range(L.n):
+        one = L.subset(np.array([lane]))
+        made = read_map(S, site, at_lane(where, lane), lane)
+        start = [at_lane(x, lane) for x in coords]
+        tile = read_box(S, site, made, start, lane)
+        for rank in targets(mask, lane):
+            base = at_lane(to, lane)
+            destination = base if rank is None else (base & 0xFFFFFF) | (rank + 1) << 24
+            out = span(S, site, one, "shared", destination, tile.size, lane, True)
+            check_place(destination & 0xFFFFFF, made, site, lane)
+            S.tensor_moved(site, one, made, start, destination, tile.size, True)
+            out.reshape(-1, 16)[chunk_order(destination & 0xFFFFFF & 1023, tile.size, made.swizzle)] = tile.reshape(-1, 16)
+            signal(S, site, one, at_lane(barrier, lane), rank, tile.size)
+
+
+@provide
+def tensor_store(S: Any, site: int, L: Lanes, where: Any, source: Any, coords: tuple[Any, ...], op: str) -> None:
+    """One box a thread: shared memory to global memory; what lies outside the tensor is dropped."""
+    for lane in range(L.n):
+        one = L.subset(np.array([lane]))
+        made = read_map(S, site, at_lane(where, lane), lane)
+        start = [at_lane(x, lane) for x in coords]
+        base = at_lane(source, lane)
+        check_place(base & 0xFFFFFF, made, site, lane)
+        data = span(S, site, one, "shared", base, made.nbytes, lane, False)
+        chunks = data.reshape(-1, 16)[chunk_order(base & 1023, made.nbytes, made.swizzle)]
+        S.tensor_moved(site, one, made, start, base, made.nbytes, False)
+        write_box(S, site, made, start, np.ascontiguousarray(chunks).reshape(-1), op, lane)
+
+
+def check_place(offset: int, made: tensormap.TensorMap, site: int, lane: int) -> None:
+    if offset % 128:
+        raise Fault("misaligned", "A tensor copy needs a shared address that is a multiple of 128", site,
+                    np.array([lane]), {"address": f"{offset:#x}"})  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def chunk_order(base: int, nbytes: int, span_: int) -> Array:
+    """Where each 16-byte chunk of a box lies, counted in chunks from the box's start."""
+    address_ = base + 16 * np.arange(nbytes // 16, dtype=np.int64)
+    order: Array = (swizzled(address_, span_) - base) >> 4
+    return order
+
+
+def box_view(S: Any, site: int, made: tensormap.TensorMap, start: list[int], lane: int, write: bool) -> tuple[Any, Any]:
+    """(strided view of the box's part inside the tensor, the slices of that part in the box); modes outermost first."""
+    if len(start) != made.rank:
+        raise Fault("tensormap", f"A copy of rank {len(start)} with a tensor map of rank {made.rank}", site, np.array([lane]))
+    strides = (made.width, *made.strides)
+    offset, shape, steps, slices = 0, [], [], []
+    for x, extent, count, step, stride in zip(start, made.extents, made.counts, made.element_strides, strides, strict=True):
+        first = -(-max(-x, 0) // step)
+        last = min(count, -(-(extent - x) // step)) if extent > x else first
+        last = max(last, first)
+        offset += (x + first * step) * stride
+        shape.append(last - first)
+        steps.append(step * stride)
+        slices.append(slice(first, last))
+    if 0 in shape:
+        return None, None
+    last_byte = offset + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) + made.width
+    data = S.g.at(made.address + offset, last_byte - offset)
+    if data is None:
+        bad = S.g.out_of_bounds(site, np.array([made.address + offset], np.uint64), np.array([True]),
+                                last_byte - offset, write, True)  # fmt: skip
+        bad.lanes = np.array([lane])
+        bad.hint = "the tensor map spans more than the buffer"
+        raise bad
+    if write and not S.g.buffer_of(made.address + offset).writable:
+        raise Fault("readonly", "Write to read-only global memory", site, np.array([lane]))
+    view = np.lib.stride_tricks.as_strided(data, (*shape[::-1], made.width), (*steps[::-1], 1), writeable=write)
+    return view, tuple(slices[::-1])
+
+
+def read_box(S: Any, site: int, made: tensormap.TensorMap, start: list[int], lane: int) -> Array:
+    """The bytes of a box, in order; what lies outside the tensor is zero (or NaN)."""
+    tile = np.zeros((*made.counts[::-1], made.width), np.uint8)
+    if made.fill_nan:
+        tile[...] = np.frombuffer(nan_fill(made.type), np.uint8)
+    view, slices = box_view(S, site, made, start, lane, False)
+    if view is not None:
+        tile[slices] = view
+    return tile.reshape(-1)
+
+
+def nan_fill(kind: str) -> bytes:
+    """The special NaN that fills out-of-bounds elements."""
+    width = tensormap.WIDTHS[kind]
+    patterns = {2: b"\xff\x7f", 4: b"\xff\xff\xff\x7f", 8: b"\xff\xff\xff\xff\xff\xff\xff\x7f"}
+    return patterns.get(width, bytes(width))
+
+
+def write_box(S: Any, site: int, made: tensormap.TensorMap, start: list[int], data: Array, op: str, lane: int) -> None:
+    view, slices = box_view(S, site, made, start, lane, True)
+    if view is None:
+        return
+    tile = data.reshape(*made.counts[::-1], made.width)[slices]
+    if not op:
+        view[...] = tile
+        return
+    kind = {"f32ftz": "f32", "tf32": "f32", "tf32ftz": "f32"}.get(made.type, made.type)
+    dtype = np.dtype(DTYPE[kind])
+    old = np.ascontiguousarray(view).view(dtype)
+    new = combine(op, kind, False)(old, np.ascontiguousarray(tile).view(dtype), None)
+    view[...] = np.ascontiguousarray(new).view(np.uint8).reshape(view.shape)
+
+
+# Stores to other blocks of the cluster.
+
+
+@rule("st.async")
+def st_async(c: BlockCoder, i: Instruction) -> None:
+    """`st.async...complete_tx::bytes.shared::cluster{.v}.type [a], b, [mbar]`."""
+    kind = i.type
+    size = bits_of(DTYPE[kind]) // 8
+    items = i.ops[1].items if isinstance(i.ops[1], Vec) else (i.ops[1],)
+    mem = i.ops[0]
+    assert isinstance(mem, Mem)
+    barrier = place(c, i.ops[2], "shared")
+    for index, item in enumerate(items):
+        to = place(c, Mem(mem.base, mem.offset + index * size), "shared")
+        c.effect(f"store_async(S, SITE, L, {{0}}, {{1}}, {{2}}, {DTYPE[kind]}, {size})", [to, c.use(item, kind), barrier])
+
+
+@provide
+def store_async(S: Any, site: int, L: Lanes, to: Any, value: Any, barrier: Any, dtype: Any, size: int) -> None:
+    S.async_store(site, L, to, value, dtype, size, barrier)
+    index = np.broadcast_to(S.sh.index(site, L, barrier, 3), (L.n,))
+    complete_bytes(S, site, index, np.full(L.n, size))
+
+
+@rule("red.async")
+def red_async(c: BlockCoder, i: Instruction) -> None:
+    kind = i.type
+    op = next(m for m in i.mods if m in REDUCTIONS)
+    size = bits_of(DTYPE[kind]) // 8
+    args = [place(c, i.ops[0], "shared"), c.use(i.ops[1], kind), place(c, i.ops[2], "shared")]
+    text = f"reduce_async(S, SITE, L, {{0}}, {{1}}, {{2}}, {op!r}, {kind!r}, {DTYPE[kind]}, {size})"
+    c.effect(text, args)
+
+
+@provide
+def reduce_async(
+    S: Any, site: int, L: Lanes, to: Any, value: Any, barrier: Any, op: str, kind: str, dtype: Any, size: int
+) -> None:
+    atomic(S, site, L, "shared", op, kind, dtype, to, value, None, False, False)
+    index = np.broadcast_to(S.sh.index(site, L, barrier, 3), (L.n,))
+    complete_bytes(S, site, index, np.full(L.n, size))
+

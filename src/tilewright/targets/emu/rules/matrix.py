@@ -1,0 +1,208 @@
+"""Matrix instructions (PTX ISA 9.7.14, 9.7.15): ldmatrix, stmatrix, movmatrix, mma.sync, wgmma."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.numerics import ldmatrix as lane_maps
+from tilewright.targets.emu.numerics import matrix, wgmma
+from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, parse_shape
+from tilewright.targets.emu.ptx import Imm, Instruction, Operand, Reg, Vec
+from tilewright.targets.emu.rules.memory import address, state_space
+from tilewright.targets.emu.runtime import full, provide
+
+U8 = np.dtype(np.uint8)
+MATRICES = {"x1": 1, "x2": 2, "x4": 4}
+
+
+def items_of(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vec) else (operand,)
+
+
+def shared_place(c: BlockCoder, mem: Operand, i: Instruction) -> str:
+    return c.let(f"shared_address({address(c, mem, state_space(i))})")
+
+
+def whole(L: Lanes, site: int, size: int = 32, what: str = "warp") -> int:
+    """The number of whole warps (or warpgroups); an error unless the cohort has whole ones only."""
+    rows = L.ids.reshape(-1, size) if L.n % size == 0 else None
+    if rows is None or not ((rows[:, -1] - rows[:, 0] == size - 1) & (rows[:, 0] % size == 0)).all():
+        raise Fault("diverged", f"A matrix instruction needs all threads of its {what}", site,
+                    hint="some threads have ended, or took another path")  # fmt: skip
+    return len(rows)
+
+
+@rule("ldmatrix")
+def ldmatrix(c: BlockCoder, i: Instruction) -> None:
+    count = next(MATRICES[m] for m in i.mods if m in MATRICES)
+    require_b16(c, i)
+    results = [(item, "b32") for item in items_of(i.ops[0])]
+    text = f"load_matrices(S, SITE, L, {{0}}, {count}, {'trans' in i.mods})"
+    c.effect(f"{text}[0]" if count == 1 else text, [shared_place(c, i.ops[1], i)], results)
+
+
+@rule("stmatrix")
+def stmatrix(c: BlockCoder, i: Instruction) -> None:
+    require_b16(c, i)
+    values = [c.use(item, "b32") for item in items_of(i.ops[1])]
+    names = ", ".join(f"{{{k + 1}}}" for k in range(len(values)))
+    c.effect(f"store_matrices(S, SITE, L, {{0}}, ({names},), {'trans' in i.mods})", [shared_place(c, i.ops[0], i), *values])
+
+
+def require_b16(c: BlockCoder, i: Instruction) -> None:
+    if "m8n8" not in i.mods or "b16" not in i.mods:
+        raise c.fail(f"{i.opcode}: only m8n8.b16 matrices are emulated")
+
+
+@provide
+def load_matrices(S: Any, site: int, L: Lanes, addr: Any, count: int, transposed: bool) -> list[Array]:
+    warps = whole(L, site)
+    named = np.flatnonzero(L.lane < 8 * count)
+    rows = S.shared_rows(site, L.subset(named), full(addr, L.n)[named])
+    return [r.reshape(-1) for r in lane_maps.from_rows(rows.reshape(warps, 8 * count, 16), count, transposed)]
+
+
+@provide
+def store_matrices(S: Any, site: int, L: Lanes, addr: Any, values: tuple[Any, ...], transposed: bool) -> None:
+    whole(L, site)
+    count = len(values)
+    named = np.flatnonzero(L.lane < 8 * count)
+    rows = lane_maps.to_rows([full(v, L.n).reshape(-1, 32) for v in values], transposed)
+    S.store_shared_rows(site, L.subset(named), full(addr, L.n)[named], rows.reshape(-1, 16))
+
+
+@rule("movmatrix")
+def movmatrix(c: BlockCoder, i: Instruction) -> None:
+    c.effect("transposed_matrix(L, SITE, {0})", [c.use(i.ops[1], "b32")], [(i.ops[0], "b32")])
+
+
+@provide
+def transposed_matrix(L: Lanes, site: int, value: Any) -> Array:
+    whole(L, site)
+    return lane_maps.transpose(full(value, L.n).reshape(-1, 32)).reshape(-1)
+
+
+# mma.sync.
+
+
+@rule("mma")
+def mma(c: BlockCoder, i: Instruction) -> None:
+    """`mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype{.op} d, a, b, c`."""
+    if any(m.startswith("sp") for m in i.mods) or "block_scale" in i.mods:
+        raise c.fail(f"{i.opcode}: sparse and block-scaled products are not emulated")
+    shape = next(m for m in i.mods if m[0] == "m" and "n" in m and "k" in m)
+    d_type, a_type, b_type, c_type = [m for m in i.mods if m in ELEMENT_BITS]
+    layouts = [m for m in i.mods if m in ("row", "col")]
+    words = [f"a_layout={layouts[0]!r}, b_layout={layouts[1]!r}, d_type={d_type!r}"]
+    words += ["satfinite=True"] if "satfinite" in i.mods else []
+    words += [f"op={m!r}" for m in i.mods if m in ("xor", "and")]
+    words += [f"rnd={m!r}" for m in i.mods if m in ("rn", "rz", "rm", "rp")]
+    groups = []
+    for operand, kind in zip(i.ops[1:4], (a_type, b_type, c_type), strict=True):
+        groups.append(f"({', '.join(c.use(item, register_type(kind)) for item in items_of(operand))},)")
+    text = f"warp_product(L, SITE, {shape!r}, {a_type!r}, {b_type!r}, {c_type!r}, {', '.join(groups)}, {', '.join(words)})"
+    results = [(item, register_type(d_type)) for item in items_of(i.ops[0])]
+    c.effect(f"{text}[0]" if len(results) == 1 else text, [], results)
+
+
+def register_type(kind: str) -> str:
+    return "b64" if kind == "f64" else "b32"
+
+
+@provide
+def warp_product(
+    L: Lanes, site: int, shape: str, a_type: str, b_type: str, c_type: str, a: Any, b: Any, c: Any, **words: Any
+) -> list[Array]:
+    whole(L, site)
+    tables = [[full(x, L.n).reshape(-1, 32) for x in group] for group in (a, b, c)]
+    return [r.reshape(-1) for r in matrix.mma(parse_shape(shape), a_type, b_type, c_type, *tables, **words)]
+
+
+# wgmma.
+
+
+@rule("wgmma.fence", "wgmma.commit_group")
+def wgmma_order(c: BlockCoder, i: Instruction) -> None:
+    c.effect(f"S.wgmma_{'fence' if 'fence' in i.mods else 'commit'}(SITE, L)", [])
+
+
+@rule("wgmma.wait_group")
+def wgmma_wait(c: BlockCoder, i: Instruction) -> None:
+    count = i.ops[0]
+    if not isinstance(count, Imm):
+        raise c.fail("wgmma.wait_group needs an immediate")
+    c.effect(f"S.wgmma_wait(SITE, L, {count.value})", [])
+
+
+@rule("wgmma.mma_async")
+def wgmma_mma(c: BlockCoder, i: Instruction) -> None:
+    """`d, a|a-desc, b-desc, scale-d{, imm-scale-a, imm-scale-b{, trans-a}{, trans-b}}`."""
+    if "sp" in i.mods:
+        raise c.fail("sparse wgmma is not emulated")
+    shape = next(m for m in i.mods if m.startswith("m64n"))
+    d_type, a_type, b_type = [m for m in i.mods if m in ELEMENT_BITS]
+    operands = list(i.ops)
+    d, a, b = operands[:3]
+    scale = c.use(operands[3], "pred") if isinstance(operands[3], Reg) else c.use(operands[3], "pred")
+    flags = [int(op.value) for op in operands[4:] if isinstance(op, Imm)]
+    signs = flags[:2] if len(flags) >= 2 else [1, 1]
+    transposes = flags[2:]
+    from_registers = isinstance(a, Vec)
+    trans_a = bool(transposes[0]) if transposes and not from_registers else False
+    trans_b = bool(transposes[-1]) if transposes else False
+    if isinstance(a, Vec):
+        first = f"({', '.join(c.use(item, 'b32') for item in a.items)},)"
+    else:
+        first = c.use(a, "b64")
+    results = [(item, "b32") for item in items_of(d)]
+    old = f"({', '.join(c.use(item, 'b32') for item in items_of(d))},)"
+    words = f"trans=({trans_a}, {trans_b}), negate=({signs[0] < 0}, {signs[1] < 0}), satfinite={'satfinite' in i.mods}"
+    text = (
+        f"group_product(S, SITE, L, {shape!r}, {d_type!r}, {a_type!r}, {b_type!r}, {first}, {c.use(b, 'b64')}, {old}, "
+        f"{scale}, {words})"
+    )
+    c.effect(text, [], results)
+
+
+@provide
+def group_product(
+    S: Any, site: int, L: Lanes, shape: str, d_type: str, a_type: str, b_type: str, a: Any, b: Any, d: Any, scale: Any,
+    trans: tuple[bool, bool], negate: tuple[bool, bool], satfinite: bool,
+) -> list[Array]:  # fmt: skip
+    """D of each warpgroup of 128 threads."""
+    groups = whole(L, site, 128, "warpgroup")
+    _, n, k = parse_shape(shape)
+    right = operand(S, site, L, groups, b, n, k, b_type, trans[1])
+    if isinstance(a, tuple):
+        left = wgmma.a_from_registers([full(x, L.n).reshape(-1, 128) for x in a], a_type)
+    else:
+        left = operand(S, site, L, groups, a, 64, k, a_type, trans[0])
+    keep = full(scale, L.n)[::128]
+    old = wgmma.d_from_registers([full(x, L.n).reshape(-1, 128) for x in d], n, d_type)
+    total = wgmma.product(left, right, old, a_type, b_type, d_type, scale_d=keep, negate_a=negate[0], negate_b=negate[1],
+                          satfinite=satfinite)  # fmt: skip
+    return [r.reshape(-1) for r in wgmma.d_to_registers(total, d_type)]
+
+
+def operand(
+    S: Any, site: int, L: Lanes, groups: int, descriptor: Any, rows: int, k: int, kind: str, transposed: bool
+) -> Array:
+    """A matrix in shared memory as float64 (groups, rows, k)."""
+    words = full(descriptor, L.n).reshape(groups, 128)
+    if (words != words[:, :1]).any():
+        raise Fault("operand", "The threads of a warpgroup give different matrix descriptors", site)
+    bits = ELEMENT_BITS[kind]
+    columns = k // 8 if kind == "b1" else k
+    size = 1 if kind == "b1" else bits // 8
+    addresses = np.stack([
+        wgmma.operand_addresses(int(word), rows, columns, 8 if kind == "b1" else bits, transposed) for word in words[:, 0]
+    ])  # fmt: skip
+    octets = S.matrix_bytes(site, L, addresses, size)
+    return wgmma.from_bytes(octets[..., 0] if kind == "b1" else octets, kind)
+
+
