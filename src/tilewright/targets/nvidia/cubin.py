@@ -10,7 +10,7 @@ from typing import Final
 
 from tilewright.base.errors import CompileError
 from tilewright.targets.nvidia import nv_info
-from tilewright.targets.nvidia.elf import Elf, Relocation, Section, Symbol, read_elf
+from tilewright.targets.nvidia.elf import DAMAGE, Elf, Relocation, Section, Symbol, read_elf
 from tilewright.targets.nvidia.line_program import read_rows
 from tilewright.targets.nvidia.nv_info import Attribute, Parameter
 
@@ -109,7 +109,7 @@ def read_cubin(data: bytes) -> CubinInfo:
             for index, symbol in enumerate(elf.symbols)
             if _is_kernel(symbol)
         }
-    except (struct.error, IndexError) as error:
+    except DAMAGE as error:
         raise CompileError(f"damaged cubin: {error}", values={"bytes": len(data)}) from error
     sections = {section.name: section.size for section in elf.sections if section.name}
     return CubinInfo(arch, kernels, sections, elf.symbols)

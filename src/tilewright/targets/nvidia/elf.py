@@ -18,6 +18,9 @@ SHT_RELA: Final = 4
 SHT_NOBITS: Final = 8
 SHT_REL: Final = 9
 
+DAMAGE: Final = (struct.error, IndexError, ValueError, OverflowError)
+"""What reading a file with wrong numbers in it raises."""
+
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
@@ -107,7 +110,7 @@ def read_elf(data: bytes) -> Elf:
     try:
         sections = _sections(data, table, entry_size, count, names)
         return Elf(flags, data[8], sections, _symbols(sections))
-    except (struct.error, IndexError) as error:
+    except DAMAGE as error:
         raise CompileError(f"damaged cubin: {error}", values={"bytes": len(data)}) from error
 
 

@@ -133,6 +133,8 @@ def _read_header(data: bytes, start: int) -> _Header:
     minimum_length = reader.integer(1)
     reader.at += 2 if version >= 4 else 1  # operations per instruction (from 4 on), default_is_stmt
     line_base, line_range, opcode_base = reader.integer(1, signed=True), reader.integer(1), reader.integer(1)
+    if line_range == 0:
+        raise CompileError("damaged line table: a line range of 0")
     counts = [0, *(reader.integer(1) for _ in range(opcode_base - 1))]
     return _Header(end, program, minimum_length, line_base, line_range, counts, _read_files(reader))
 
