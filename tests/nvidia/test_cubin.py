@@ -191,7 +191,8 @@ def test_damage_is_an_error_and_never_a_crash():
     for length in range(0, len(cubin) - 1, 37):
         readable(cubin[:length])
     for place in range(0, len(cubin), 11):
-        readable(cubin[:place] + bytes([cubin[place] ^ 0x55]) + cubin[place + 1 :])
+        for value in (0, 0x55, 0xFF):
+            readable(cubin[:place] + bytes([cubin[place] ^ 0x55 if value == 0x55 else value]) + cubin[place + 1 :])
     with pytest.raises(CompileError, match="damaged cubin"):
         read_cubin(cubin[: len(cubin) // 2])
 
