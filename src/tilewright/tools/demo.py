@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -87,8 +88,8 @@ def block_sum(generator: np.random.Generator) -> Problem:
 CASES = (
     Case("vector add", kernels.add, kernels.ADD_THREADS, vector_add),
     Case("row sum", kernels.row_sum, kernels.ROW_THREADS, row_sum(64, 4096)),
-    Case("row sum, layouts", kernels.row_sum_layout, kernels.LAYOUT_THREADS, row_sum(64, 4000)),
-    Case("block sum, tree", kernels.block_sum, kernels.TREE_THREADS, block_sum),
+    Case("with layouts", kernels.row_sum_layout, kernels.LAYOUT_THREADS, row_sum(64, 4000)),
+    Case("block sum", kernels.block_sum, kernels.TREE_THREADS, block_sum),
 )
 
 
@@ -121,39 +122,43 @@ def where(executor: Any) -> str:
 
 def stage_table(outcomes: Sequence[Outcome]) -> Table:
     """Size and time of every stage, two columns for each kernel. Times are of this process, the first included."""
-    table = Table(title="Stages: lines (bytes of the cubin), milliseconds", title_justify="left")
-    table.add_column("stage")
+    table = plain_table("Stages: lines (cubin: bytes), milliseconds", "stage")
     for outcome in outcomes:
-        table.add_column(outcome.case.title, justify="right")
-        table.add_column("ms", justify="right")
+        table.add_column(outcome.case.title, justify="right", no_wrap=True)
+        table.add_column("ms", justify="right", no_wrap=True)
     for stage in outcomes[0].executor.stages:
-        cells = [cell for outcome in outcomes for cell in stage_cells(outcome.executor, stage)]
-        table.add_row(stage, *cells)
+        table.add_row(stage, *(cell for outcome in outcomes for cell in stage_cells(outcome.executor, stage)))
     totals = [cell for outcome in outcomes for cell in ("", f"{sum(outcome.executor.timings.values()) * 1e3:.1f}")]
     table.add_row("all", *totals)
     return table
 
 
 def stage_cells(executor: Any, stage: str) -> tuple[str, str]:
-    """Size and milliseconds of one stage; a stage whose tool is missing is shown as such."""
+    """Size and milliseconds of one stage; of a stage that cannot be made, such as for want of a tool, neither."""
     try:
         content = executor.stages[stage]
-    except CompileError as error:
-        return "missing", error.message.split(":")[0][:20]
-    size = f"{len(content):,} B" if isinstance(content, bytes) else str(content.count("\n"))
-    return size, f"{executor.timings[stage] * 1e3:.1f}"
+    except CompileError:
+        return "missing", ""
+    size = len(content) if isinstance(content, bytes) else content.count("\n")
+    return f"{size:,}", f"{executor.timings[stage] * 1e3:.1f}"
 
 
 def result_table(outcomes: Sequence[Outcome]) -> Table:
     """Error against NumPy in float64 with its bound, and what each kernel costs."""
-    table = Table(title="Results against NumPy in float64", title_justify="left")
-    for column in ("kernel", "error", "allowed", "", "registers", "shared", "occupancy", "limited by"):
-        table.add_column(column, justify="left" if column in ("kernel", "", "limited by") else "right")
+    table = plain_table("Results: error against NumPy in float64, and what a kernel costs", "kernel")
+    for column in ("error", "allowed", "registers", "shared", "occupancy"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("limited by", no_wrap=True)
     for outcome in outcomes:
-        mark = "[green]ok[/green]" if outcome.right else "[red]wrong[/red]"
-        table.add_row(
-            outcome.case.title, f"{outcome.error:.2g}", f"{outcome.allowed:.2g}", mark, *resource_cells(outcome)
-        )
+        error = f"{'[green]' if outcome.right else '[red]wrong: '}{outcome.error:.2g}"
+        table.add_row(outcome.case.title, error, f"{outcome.allowed:.2g}", *resource_cells(outcome))
+    return table
+
+
+def plain_table(title: str, first: str) -> Table:
+    """A table that fits into 80 columns."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0)
+    table.add_column(first, no_wrap=True)
     return table
 
 
