@@ -386,9 +386,13 @@ def test_cost_of_a_call():
     tensors = [torch.zeros(4, 8) for _ in range(3)]
 
     def nanoseconds(call):
-        start = time.perf_counter_ns()
-        for _ in range(5000):
-            call(*tensors)
-        return (time.perf_counter_ns() - start) / 5000
+        """The best of many short runs: some run is not interrupted."""
+        best = float("inf")
+        for _ in range(400):
+            start = time.perf_counter_ns()
+            for _ in range(200):
+                call(*tensors)
+            best = min(best, time.perf_counter_ns() - start)
+        return best / 200
 
-    assert min(nanoseconds(function) for _ in range(30)) - min(nanoseconds(bare) for _ in range(30)) < 1000
+    assert nanoseconds(function) - nanoseconds(bare) < 1000

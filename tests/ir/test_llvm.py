@@ -10,6 +10,7 @@ import pytest
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import llvm
+from tilewright.targets.host import elf
 
 ADD = """
 define ptx_kernel void @k(ptr addrspace(1) %a, float %x) {
@@ -168,6 +169,36 @@ def test_host_object_keeps_what_it_is_told():
     assert b"dropped" in llvm.emit_object(text)
     assert b"dropped" not in llvm.emit_object(text, keep=["kept"])
     assert b"kept" in llvm.emit_object(text, keep=["kept"])
+
+
+def test_frame_is_linked_after_optimisation():
+    text = "define i32 @inner(i32 %x) {\n  %y = add i32 %x, 1\n  ret i32 %y\n}\n"
+    frame = "declare i32 @inner(i32)\ndefine i32 @outer(i32 %x) {\n  %y = call i32 @inner(i32 %x)\n  ret i32 %y\n}\n"
+    data = llvm.emit_object(text, frame=[frame], keep=["outer"], defines={"inner": "i32 (i32)"})
+    symbols = {symbol.name: symbol.section for symbol in elf.parse(data).symbols}
+    assert {"inner", "outer"} <= symbols.keys()  # a private function keeps its name, and is not inlined
+    assert 0 not in (symbols["inner"], symbols["outer"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("declare i32 @f(i32)", "does not define the function 'f'"),
+        ("define i32 @g(i32 %x) {\n ret i32 %x\n}", "does not define the function 'f'"),
+        ("define i32 @f(i64 %x) {\n ret i32 0\n}", "expected  i32 (i32)\n  found     i32 (i64)"),
+    ],
+)
+def test_functions_that_must_be_defined(text, message):
+    with pytest.raises(llvm.LlvmError) as caught:
+        llvm.emit_object(text, defines={"f": "i32 (i32)"})
+    assert message in str(caught.value)
+
+
+def test_code_generation_level():
+    text = "define float @f(ptr %p, i32 %n) {\n  %q = getelementptr float, ptr %p, i32 %n\n" \
+        "  %v = load float, ptr %q\n  %w = fmul float %v, %v\n  ret float %w\n}\n"  # fmt: skip
+    assert llvm.emit_object(text, codegen_level=0) != llvm.emit_object(text, codegen_level=2)
+    assert llvm.emit_object(text, codegen_level=2) == llvm.emit_object(text)
 
 
 def test_host_object_for_a_named_processor():

@@ -47,7 +47,7 @@ def compile_program(
     wrapper = wrapper_ir(signature, entry, kernels)
     # What only launches kernels is compiled fast; what computes on the host is compiled well.
     program = emit_object(
-        ir_text, codegen_level=0 if kernels else 2, cpu=cpu, links=(wrapper,), keep=keep, defines=defines
+        ir_text, codegen_level=0 if kernels else 2, cpu=cpu, frame=(wrapper,), keep=keep, defines=defines
     )
     support = _support_object(cpu)
     return _HEADER.pack(_MAGIC, len(support)) + support + program

@@ -115,11 +115,15 @@ class HostFunction:
         try:
             self.function(*arguments)
         except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
-            raised = self._pending.take() or ffi.translate(error, self._describe_error)
+            raised = self.raised(error)
         else:
             del held  # the views had to live until here
             return
         raise raised from None
+
+    def raised(self, error: Exception) -> BaseException:
+        """The error to raise for one that `function` raised."""
+        return self._pending.take() or ffi.translate(error, self._describe_error)
 
 
 def _launch_callback(launch: Launch, pending: ffi.Pending) -> Any:
