@@ -22,7 +22,7 @@ def test_all_kernels_are_right_and_every_figure_is_printed():
     right, text = run(arch="sm_90a")
     assert right
     assert "Compiled for sm_90a, ran on the PTX emulator" in text
-    assert all(f"\n{stage} " in text for stage in STAGES)
+    assert all(f"\n {stage} " in text for stage in STAGES)
     assert all(case.title in text for case in demo.CASES)
     assert "wrong" not in text and "missing" not in text
     assert max(map(len, text.splitlines())) <= 80

@@ -109,7 +109,8 @@ def run_case(case: Case, **compile_options: Any) -> Outcome:
     executor(*problem.arguments)
     errors = np.abs(problem.arguments[-1].astype(np.float64) - problem.exact)
     errors[np.isnan(errors)] = np.inf
-    worst = int(np.argmax(errors - problem.allowed))
+    share = np.divide(errors, problem.allowed, out=np.where(errors > 0, np.inf, 0.0), where=problem.allowed > 0)
+    worst = int(np.argmax(share))
     return Outcome(case, executor, float(errors[worst]), float(problem.allowed[worst]))
 
 
