@@ -195,8 +195,22 @@ def test_functions_that_must_be_defined(text, message):
 
 
 def test_code_generation_level():
-    text = "define float @f(ptr %p, i32 %n) {\n  %q = getelementptr float, ptr %p, i32 %n\n" \
-        "  %v = load float, ptr %q\n  %w = fmul float %v, %v\n  ret float %w\n}\n"  # fmt: skip
+    text = """
+define i32 @f(i32 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i1, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %sum1, %loop ]
+  %square = mul i32 %i, %sum
+  %sum1 = xor i32 %square, %n
+  %i1 = add i32 %i, 1
+  %more = icmp slt i32 %i1, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret i32 %sum1
+}
+"""
     assert llvm.emit_object(text, codegen_level=0) != llvm.emit_object(text, codegen_level=2)
     assert llvm.emit_object(text, codegen_level=2) == llvm.emit_object(text)
 
