@@ -6,6 +6,7 @@ import ctypes
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import tilewright.cute as cute
 from bench.kernels import nothing
@@ -54,7 +55,7 @@ def _microseconds(run: Callable[[], None], wait: Callable[[], object], batches: 
     return statistics.median(times[1:])
 
 
-def _bare_launch(compiled: cute.Executor) -> Callable[[], None]:
+def _bare_launch(compiled: Any) -> Callable[[], None]:
     """cuLaunchKernel in a loop of our own machine code's making: LLVM IR compiled like any host function."""
     from tilewright.ir.llvm import emit_object
     from tilewright.targets.host.loader import load_object

@@ -14,7 +14,7 @@ from tilewright.base.errors import (
     PassError,
     TilewrightError,
 )
-from tilewright.compiler.jit import after, before, dsl_user_op
+from tilewright.compiler.jit import dsl_user_op
 from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic
 from tilewright.lang.numeric import (
     BFloat16,
@@ -51,7 +51,7 @@ from tilewright.lang.numeric import maximum as max
 from tilewright.lang.numeric import minimum as min
 from tilewright.lang.parameters import Constexpr
 from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.passes.pipeline import Pass, PassManager
+from tilewright.passes.pipeline import Pass, PassManager, after, before
 from tilewright.passes.pipeline import register as register_pass
 
 DSLRuntimeError = CompilationError = CompileError

@@ -19,10 +19,14 @@ from tilewright.compiler.target import make_device
 from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
+from tilewright.targets.host import ffi
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
 _EXTENSIONS = {"python": "py", "cute": "cute.mlir", "nvvm": "nvvm.mlir", "llvm": "ll", "ptx": "ptx", "cubin": "cubin",
                "sass": "sass"}  # fmt: skip
+
+
+_PLAIN = ffi.needs_nothing()
 
 
 class StageMap(Mapping[str, Any]):
@@ -112,6 +116,7 @@ class Executor:
         self._names = [name for name, value in call.runtime.items()]
         self.target = target
         self.device = make_device(target, job, checks)
+        self._direct = self.device.host.function if target == "cuda" else None
         self.stages = StageMap(job)
         self.kernels = {
             name: KernelArtifact(name, StageMap(job, kernel), job.arch) for name, kernel in job.kernels.items()
@@ -174,6 +179,16 @@ class Executor:
             LaunchError: the driver refused a launch.
             EmulationError: the emulator found a fault.
         """
+        if self._direct is not None and not kwargs and len(args) == self._count:
+            for argument in args:
+                if type(argument) not in _PLAIN:
+                    break
+            else:  # nothing to convert, nothing to copy: straight to native code
+                try:
+                    self._direct(*args)
+                except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
+                    raise self.device.host.raised(error) from None
+                return
         if kwargs or len(args) != self._count:
             args = tuple(self._bind(args, kwargs))
         self.run(args)

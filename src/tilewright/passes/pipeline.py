@@ -199,6 +199,23 @@ class PassManager:
             ) from error
 
 
+class Placed:
+    """A pass and where it goes in the list."""
+
+    def __init__(self, item: Pass, *, before: str | None = None, after: str | None = None) -> None:
+        self.item, self.before, self.after = item, before, after
+
+
+def before(name: str, item: Pass) -> Placed:
+    """Run `item` before the pass called `name`."""
+    return Placed(item, before=name)
+
+
+def after(name: str, item: Pass) -> Placed:
+    """Run `item` after the pass called `name`."""
+    return Placed(item, after=name)
+
+
 def make(name: str, options: Mapping[str, object]) -> Pass:
     """The pass registered as `name` with options, else MLIR's pass of that name."""
     cls = REGISTRY.get(name)

@@ -1,0 +1,155 @@
+"""From a jit function and its arguments to a compiled function: tracing, the pass list, the cache of direct calls."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+from tilewright.compiler import stages
+from tilewright.compiler.arguments import BoundCall, bind_call, leaf_type, traced
+from tilewright.compiler.executor import Executor
+from tilewright.compiler.job import Job, KernelJob
+from tilewright.compiler.jit import JitFunction
+from tilewright.compiler.options import Options
+from tilewright.compiler.target import choose_arch, choose_target
+from tilewright.ir import build, mlir
+from tilewright.ir.context import compile_context, current, located
+from tilewright.lang import locations, trace
+from tilewright.passes.pipeline import PassManager, Placed, before
+
+
+def compile_function(
+    preset: Sequence[Any],
+    decorated: tuple[JitFunction, tuple[Any, ...]],
+    args: tuple[Any, ...],
+    *,
+    options: Any = None,
+    target: str | None = None,
+    arch: str | None = None,
+    override: Mapping[str, Any] | None = None,
+    passes: Any = (),
+    pipeline: Any = None,
+    checks: Any = True,
+    observers: Sequence[stages.Observer] = (),
+    **kwargs: Any,
+) -> Executor:
+    """Compile `function` for these arguments. It always compiles; keep the executor.
+
+    Args:
+        preset: options given in brackets.
+        decorated: the `@cute.jit` function, and the object that a method is bound to.
+        args: arguments as a call would have them; compile-time ones are baked in.
+        options: flags such as `"--opt-level 2 --keep-ptx"`, or option objects.
+        target: `cuda` or `emu`; by default cuda where a device is.
+        arch: the chip; by default the device's, without one `sm_90a`.
+        override: texts or files to use for stages `nvvm`, `llvm`, `ptx`, `cubin` instead of what was made.
+        passes: passes to add to stage `cute`, or `before(name, pass)`, `after(name, pass)`.
+        pipeline: the whole pass list, as text or `PassManager`.
+        checks: on the emulator: True raises at the first fault, "collect" reports all, False is fast.
+        observers: called after each stage with its name and the job.
+
+    Raises:
+        CompileError: the function or its arguments are wrong.
+    """
+    made = Options.from_settings().merged(preset).merged(options)
+    jit_function, bound_self = decorated
+    call = bind_call(jit_function.function, jit_function.function.__name__, (*bound_self, *args), kwargs)
+    chosen = choose_target(target)
+    job = _job(jit_function, call, made, choose_arch(arch or made.gpu_arch, chosen), override or {}, passes, pipeline)
+    return Executor.build(job, call, chosen, jit_function.function, checks, observers)
+
+
+def _job(
+    function: JitFunction,
+    call: BoundCall,
+    options: Options,
+    arch: str,
+    override: Mapping[str, Any],
+    passes: Any,
+    pipeline: Any,
+) -> Job:
+    stages.check_override(override)
+    return Job(
+        name=call.signature.name,
+        arch=arch,
+        options=options,
+        pipeline=_pipeline(arch, options, passes, pipeline),
+        trace=lambda job: trace_program(job, function, call),
+        python=_source(function.function),
+        override=override,
+        signature=call.signature,
+    )
+
+
+def _pipeline(arch: str, options: Options, passes: Any, pipeline: Any) -> PassManager:
+    if pipeline is None:
+        manager = stages.standard_pipeline(arch, opt_level=options.opt_level)
+    else:
+        given = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline
+        manager = stages.completed(given, arch)
+    for item in passes if isinstance(passes, (list, tuple)) else (passes,):
+        place = item if isinstance(item, Placed) else before("cute-to-nvvm", item)
+        manager.insert(place.item, before=place.before, after=place.after)
+    return manager
+
+
+@functools.lru_cache(maxsize=1024)
+def _source(function: FunctionType) -> str:
+    """The text of a function as it was when first compiled."""
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return f"# the source of {function.__qualname__} is not available\n"
+
+
+def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
+    """Stage `cute`: run the function on symbolic arguments; gives the module."""
+    module = mlir.ir.Module.create(loc=current().unknown)
+    module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
+    program = trace.Trace(module, job.arch, job.options.enable_assertions)
+    with located(locations.current), trace.program(program), current().unknown, mlir.ir.InsertionPoint(module.body):
+        body = _host_function(call)
+        with mlir.ir.InsertionPoint(body):
+            _trace_root(function.traced, traced(call, list(body.arguments)))
+            build.emit("func.return")
+    job.kernels = {item.name: KernelJob(item.name, _source(item.function)) for item in program.kernels}
+    return module.operation
+
+
+def _host_function(call: BoundCall) -> Any:
+    types = [leaf_type(param, leaf) for param in call.signature.params for leaf in param.leaves()]
+    function_type = mlir.ir.TypeAttr.get(mlir.ir.FunctionType.get(types, []))
+    attributes = {"sym_name": build.string(call.signature.name), "function_type": function_type}
+    function = build.emit("func.func", (), (), attributes, regions=1)
+    return function.regions[0].blocks.append(*types, arg_locs=[current().unknown] * len(types))
+
+
+def _trace_root(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Run the user's function; locations stop at this frame."""
+    function(**arguments)
+
+
+_MOST_CACHED = 256
+_cache: dict[Any, Executor] = {}
+
+
+def run_directly(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
+    """Trace again (globals may have changed), and compile only what was not compiled before."""
+    call = bind_call(function.function, function.function.__name__, args, kwargs)
+    options, target = Options.from_settings(), choose_target(None)
+    arch = choose_arch(options.gpu_arch, target)
+    job = _job(function, call, options, arch, {}, (), None)
+    with compile_context():
+        stages.run(job, "cute")
+        key = (job.texts["cute"], call.signature, options, target, arch)
+        executor = None if no_cache else _cache.get(key)
+        if executor is None:
+            executor = Executor.finish(job, call, target, function.function, True, ())
+            if len(_cache) >= _MOST_CACHED:
+                _cache.pop(next(iter(_cache)))
+            _cache[key] = executor
+    executor.run(call.passed())
+    return None
