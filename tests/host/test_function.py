@@ -20,6 +20,7 @@ from tilewright.base.signature import ScalarParam, Signature
 from tilewright.ir.llvm import LlvmError, emit_object
 from tilewright.targets.host import bundle, ffi
 from tilewright.targets.host.function import HostFunction
+from tilewright.targets.host.irtext import symbol
 from tilewright.targets.host.loader import load_object
 
 
@@ -107,6 +108,17 @@ def test_host_assertions(kind, class_):
         function(0)
     assert type(caught.value) is class_
     function(1)
+
+
+@pytest.mark.parametrize("name", ["<lambda>", "größe", "a b;c", 'quo"te', "back\\slash", "100%d"])
+def test_names_of_every_kind(name):
+    signature = Signature(name, (ScalarParam("n", "i32"),))
+    text = f"define i32 {symbol(name)}(i32 %n, ptr %t) {{\n  ret i32 %n\n}}\n"
+    function = HostFunction(text, signature)
+    function(0)
+    with pytest.raises(LaunchError) as caught:
+        function(3)
+    assert caught.value.message == f"{name} ended with error 3"
 
 
 def test_other_results_are_errors_too():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
-from collections.abc import Iterator
 from ctypes import byref, c_void_p
 from pathlib import Path
 
@@ -45,22 +44,13 @@ def link_libdevice(context: Context, module: int) -> None:
     Raises:
         LlvmError: libdevice has no such function.
     """
-    names = frozenset(name for name, function in _functions(context, module) if _is_declared(context, name, function))
+    names = frozenset(name for name, function in context.symbols(module) if _is_declared(context, name, function))
     if not names:
         return
     context.link(module, context.parse(_extract(names), "libdevice"))
     for name in names:
         function = context.llvm.LLVMGetNamedFunction(module, name.encode())
         context.llvm.LLVMSetLinkage(function, INTERNAL)
-
-
-def _functions(context: Context, module: int) -> Iterator[tuple[str, int]]:
-    length = ctypes.c_size_t()
-    function = context.llvm.LLVMGetFirstFunction(module)
-    while function:
-        name = context.llvm.LLVMGetValueName2(function, byref(length))
-        yield ctypes.string_at(name, length.value).decode(), function
-        function = context.llvm.LLVMGetNextFunction(function)
 
 
 def _is_declared(context: Context, name: str, function: int) -> bool:
@@ -75,7 +65,7 @@ def _extract(names: frozenset[str]) -> bytes:
     with Context() as context:
         module = context.parse(wanted)
         context.link(module, _load_lazily(context))
-        missing = [name for name, function in _functions(context, module) if _is_declared(context, name, function)]
+        missing = [name for name, function in context.symbols(module) if _is_declared(context, name, function)]
         if missing:
             raise LlvmError(f"libdevice has no function {', '.join(sorted(missing))}")
         return context.take_buffer(context.llvm.LLVMWriteBitcodeToMemoryBuffer(module))

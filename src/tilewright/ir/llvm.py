@@ -123,17 +123,12 @@ def emit_object(
             context.check_function(module, name, type_)
         link_bitcode(context, module, links)
         if keep:
-            machine.run_passes(context, module, _internalize(*keep, *(defines or ())))
+            context.make_private(module, {*keep, *(defines or ())})
         machine.optimise(context, module)
         if frame:
             link_bitcode(context, module, frame)
-            machine.run_passes(context, module, _internalize(*keep))
+            context.make_private(module, set(keep))
         return machine.emit(context, module, OBJECT)
-
-
-def _internalize(*names: str) -> str:
-    """The pass that makes all symbols private but `names`."""
-    return f"internalize<{';'.join(f'preserve-gv={name}' for name in names)}>"
 
 
 _CHILD = (

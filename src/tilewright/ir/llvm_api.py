@@ -11,7 +11,7 @@ import functools
 import platform
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
 from typing import Any, Self
 
@@ -49,6 +49,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "LLVMSetModuleDataLayout": (None, (c_void_p, c_void_p)),
     "LLVMGetFirstFunction": (c_void_p, (c_void_p,)),
     "LLVMGetNextFunction": (c_void_p, (c_void_p,)),
+    "LLVMGetFirstGlobal": (c_void_p, (c_void_p,)),
+    "LLVMGetNextGlobal": (c_void_p, (c_void_p,)),
     "LLVMGetNamedFunction": (c_void_p, (c_void_p, c_char_p)),
     "LLVMGetValueName2": (c_void_p, (c_void_p, POINTER(c_size_t))),
     "LLVMGlobalGetValueType": (c_void_p, (c_void_p,)),
@@ -169,6 +171,23 @@ class Context:
         found = take_text(printed, self.llvm.LLVMDisposeMessage)
         if found != type_:
             raise LlvmError(f"function {name!r} has the wrong type", values={"expected": type_, "found": found})
+
+    def symbols(self, module: int) -> Iterator[tuple[str, int]]:
+        """The functions and globals of `module`, by name."""
+        length = c_size_t()
+        for kind in ("Function", "Global"):
+            value = getattr(self.llvm, f"LLVMGetFirst{kind}")(module)
+            while value:
+                name = self.llvm.LLVMGetValueName2(value, byref(length))
+                yield ctypes.string_at(name, length.value).decode(), value
+                value = getattr(self.llvm, f"LLVMGetNext{kind}")(value)
+
+    def make_private(self, module: int, keep: Collection[str]) -> None:
+        """Make every symbol that `module` defines private to it, but those named."""
+        for name, value in self.symbols(module):
+            # LLVM's own variables (llvm.used, ...) bear their linkage.
+            if name not in keep and not name.startswith("llvm.") and not self.llvm.LLVMIsDeclaration(value):
+                self.llvm.LLVMSetLinkage(value, INTERNAL)
 
     def link(self, module: int, other: int) -> None:
         """Move the contents of module `other`, which ends here, into `module`."""

@@ -206,7 +206,7 @@ class Pending(threading.local):
         return error
 
 
-def translate(error: Exception, describe: Callable[[int], str] | None = None) -> Exception:
+def translate(error: BaseException, describe: Callable[[int], str] | None = None) -> BaseException:
     """The error to raise for one that tvm-ffi raised.
 
     Args:
@@ -214,6 +214,8 @@ def translate(error: Exception, describe: Callable[[int], str] | None = None) ->
         describe: the name of an error number of the driver.
     """
     ffi_error = getattr(error, "__tvm_ffi_error__", None)
+    if not isinstance(error, Exception):
+        return error
     if ffi_error is None:
         # Raised before native code ran, by an argument that tvm-ffi cannot convert.
         return ArgumentError(f"an argument cannot be passed: {error}")

@@ -114,16 +114,13 @@ class HostFunction:
                 break
         try:
             self.function(*arguments)
-        except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
-            raised = self.raised(error)
+        except BaseException as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
+            pending = self._pending.take()
+            raised = pending if pending is not None else ffi.translate(error, self._describe_error)
         else:
             del held  # the views had to live until here
             return
         raise raised from None
-
-    def raised(self, error: Exception) -> BaseException:
-        """The error to raise for one that `function` raised."""
-        return self._pending.take() or ffi.translate(error, self._describe_error)
 
 
 def _launch_callback(launch: Launch, pending: ffi.Pending) -> Any:

@@ -10,6 +10,12 @@ def c_string(text: str) -> tuple[str, int]:
     return body, len(data)
 
 
+def symbol(name: str) -> str:
+    """`name` as a global symbol in IR, whatever characters it has."""
+    body, _ = c_string(name)
+    return f'@"{body.removesuffix(chr(92) + "00")}"'
+
+
 def name_table(symbol: str, names: dict[int, str], count: int, default: str) -> tuple[str, int]:
     """A constant array of `count` fixed-width strings, and the width: text number i at byte i * width.
 

@@ -22,7 +22,7 @@ from tilewright.base.signature import (
     TupleParam,
 )
 from tilewright.targets.host import abi, scalars
-from tilewright.targets.host.irtext import Body, Messages
+from tilewright.targets.host.irtext import Body, Messages, symbol
 
 _INT32_MAX = 2**31 - 1
 _MESSAGES = "messages"
@@ -42,7 +42,7 @@ declare i32 @__tw_fail_check(ptr, ptr, i64, ptr)
 
 def export_name(signature: Signature) -> str:
     """The symbol of the wrapper."""
-    return "__tvm_ffi_" + re.sub(r"\W", "_", signature.name)
+    return "__tvm_ffi_" + re.sub(r"\W", "_", signature.name, flags=re.ASCII)
 
 
 def entry_type(signature: Signature) -> str:
@@ -73,7 +73,7 @@ def wrapper_ir(signature: Signature, entry: str, kernels: int = 0) -> str:
     head = f"define i32 @{export_name(signature)}(ptr %handle, ptr %args, i32 %count, ptr %result)"
     writer.finish(entry, leaves)
     return "\n".join([
-        table, writer.messages.definition(_MESSAGES), _DECLARATIONS, f"declare i32 @{entry}({types})",
+        table, writer.messages.definition(_MESSAGES), _DECLARATIONS, f"declare i32 {symbol(entry)}({types})",
         # Straight code that runs once a call: optimising it costs 20 ms and gains next to nothing.
         f"{head} noinline optnone {{", "entry:", writer.body.text(_FAIL), "}", "",
     ])  # fmt: skip
@@ -134,7 +134,7 @@ class _Wrapper:
         """Call the entry and return its result."""
         types = [leaf.type for leaf in self.signature.leaves()]
         passed = [f"{type_} {value}" for type_, value in zip(types, leaves, strict=True)]
-        status = self.body.value(f"call i32 @{entry}({', '.join([*passed, f'ptr @{abi.TABLE}'])})")
+        status = self.body.value(f"call i32 {symbol(entry)}({', '.join([*passed, f'ptr @{abi.TABLE}'])})")
         done, raised = (self.body.value(f"icmp eq i32 {status}, {code}") for code in (0, abi.RAISED))
         text = f"{_escape(self.signature.name)} ended with error %lld"
         failure = self.messages(abi.FAILED_STATUS, text)
