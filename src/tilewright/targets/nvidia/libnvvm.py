@@ -63,7 +63,9 @@ def _load(path: str) -> Any:
         "nvvmGetProgramLog": (program, c_void_p),
     }
     for name, arguments in signatures.items():
-        function = getattr(library, name)
+        function = getattr(library, name, None)
+        if function is None and name == "nvvmLLVMVersion":  # toolkits before 13.1
+            continue
         function.argtypes = arguments
         function.restype = c_int
     library.nvvmGetErrorString.argtypes = (c_int,)
@@ -80,8 +82,11 @@ def version() -> tuple[int, int]:
 
 def llvm_version(arch: str) -> int:
     """The major version of LLVM whose IR the library reads for an architecture; 0 where it knows none."""
+    query = getattr(_library(), "nvvmLLVMVersion", None)
+    if query is None:
+        return 0
     major = c_int()
-    status = _library().nvvmLLVMVersion(_virtual(arch).encode(), byref(major))
+    status = query(_virtual(arch).encode(), byref(major))
     return major.value if status == 0 else 0
 
 
