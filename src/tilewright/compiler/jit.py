@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.lang import trace
+from tilewright.lang import locations, trace
 from tilewright.lang.launch import Kernel
 from tilewright.lang.locations import user_location
 from tilewright.lang.rewrite import capture, rewrite

@@ -21,7 +21,8 @@ class KernelJob:
     texts: dict[str, Any] = field(default_factory=dict)
     features: tuple[str, ...] = ()
     smem_bytes: int = 0
-    user_text: bool = False  # the user replaced a stage: compile in a child process, LLVM may abort on it
+    user_text: bool = False  # the user replaced a stage
+    in_child: bool = False  # compile in a child process: LLVM may abort on it
 
 
 @dataclass

@@ -27,8 +27,9 @@ from tilewright.passes.lowering import number_of, text_of
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass, unknown_operation
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
 from tilewright.targets.host.bundle import compile_program
-from tilewright.targets.host.cute_to_host import CuteToHost
+from tilewright.targets.host.cute_to_host import CuteToHost, check_host
 from tilewright.targets.nvidia.assemble import assemble
+from tilewright.targets.nvidia.check_nvvm import check_nvvm
 from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
 from tilewright.targets.nvidia.diagnose import compilation_error
 from tilewright.targets.nvidia.sass import disassemble
@@ -44,7 +45,8 @@ CUTE_DIALECTS = _SHARED | {"cute", "func"}
 NVVM_DIALECTS = frozenset(("llvm", "nvvm", "gpu", "builtin"))
 
 FINISH = (
-    "gpu.module(convert-scf-to-cf,convert-vector-to-llvm,convert-gpu-to-nvvm,reconcile-unrealized-casts)",
+    "gpu.module(convert-scf-to-cf,convert-vector-to-llvm,convert-gpu-to-nvvm,convert-nvvm-to-llvm,"
+    "reconcile-unrealized-casts)",
     "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}",
 )
 HOST_FINISH = (
@@ -156,9 +158,11 @@ def _nvvm(job: Job) -> None:
         job.texts["nvvm"] = asm(job.module)
     for op in _gpu_modules(job.module):
         kernel = job.kernels[_symbol(op)]
+        findings = check_nvvm(op, job.arch)
         kernel.texts["nvvm"] = _part(job.texts["nvvm"], kernel.name)
         kernel.user_text = "nvvm" in job.override
-        kernel.features = _features(op)
+        kernel.in_child = kernel.user_text or findings.unknown
+        kernel.features = tuple(sorted({*_features(op), *findings.features}))
 
 
 def _lower_host(job: Job) -> None:
@@ -172,6 +176,7 @@ def _lower_host(job: Job) -> None:
     for op in [*_gpu_modules(host.operation)]:
         op.erase()
     UpstreamPass(HOST_FINISH).run(host.operation)
+    check_host(host.operation)
     job.host_llvm = _translate(host.operation, job)
     job.host_program = _COMPILERS.submit(
         compile_program, job.host_llvm, job.signature, entry=job.name, kernels=len(job.kernels)
@@ -200,7 +205,7 @@ def _ptx(job: Job) -> None:
 
 
 def _emit_ptx(job: Job, kernel: KernelJob) -> str:
-    emit = emit_ptx_in_child if kernel.user_text else emit_ptx
+    emit = emit_ptx_in_child if kernel.in_child else emit_ptx
     version = ptx_version(job.arch, kernel.features)
     try:
         return emit(kernel.texts["llvm"], chip=job.arch, ptx_version=version, opt_level=job.options.opt_level)
@@ -331,7 +336,7 @@ def _apply_override(job: Job, kernel: KernelJob, stage: str) -> None:
         )
     if given is not None:
         kernel.texts[stage] = replacement(given)
-        kernel.user_text = True
+        kernel.user_text = kernel.in_child = True
 
 
 def _parse_override(text: str) -> ir.Operation:

@@ -15,6 +15,7 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue
+from tilewright.ir.source import source_location
 from tilewright.layout import ComposedLayout, Layout
 
 if TYPE_CHECKING:
@@ -125,7 +126,9 @@ def _rule(rules: Rules, op: ir.Operation) -> Rule:
     rule = rules.table.get(op.name)
     if rule is None:
         raise CompileError(
-            f"{op.name} has no lowering for this target", values={"operation": str(op)[:200], "at": op.location}
+            f"{op.name} has no lowering for this target",
+            location=source_location(op.location),
+            hint="add a rule for it, or lower it in a pass before this one",
         )
     return rule
 

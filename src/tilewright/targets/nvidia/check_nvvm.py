@@ -1,0 +1,70 @@
+"""The last look at a kernel in the nvvm dialect: what LLVM would end the process on is refused here.
+
+It also gathers the features that the kernel uses, from which its PTX version follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import PassError
+from tilewright.hw.features import require
+from tilewright.ir import mlir
+from tilewright.ir.source import source_location
+from tilewright.passes.lowering import text_of
+from tilewright.targets.nvidia.inline_asm import check_inline_asm
+from tilewright.targets.nvidia.needs import features_of_operation, features_of_ptx
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+@dataclass
+class Findings:
+    """The features that a kernel uses, and whether it has nvvm operations of which no needs are known."""
+
+    features: set[str] = field(default_factory=set)
+    unknown: bool = False
+
+
+def check_nvvm(module: ir.Operation, arch: str) -> Findings:
+    """Look at every operation of a `gpu.module` that is about to become LLVM IR.
+
+    Raises:
+        PassError: an operation is left that LLVM IR has no form for.
+        CompileError: an operation that `arch` lacks, or inline assembly that cannot be right.
+    """
+    findings = Findings()
+
+    def visit(op: ir.Operation) -> Any:
+        if op.name != "gpu.module":
+            _check(op, arch, findings)
+        return mlir.ir.WalkResult.ADVANCE
+
+    module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+    return findings
+
+
+def _check(op: ir.Operation, arch: str, findings: Findings) -> None:
+    dialect = op.name.partition(".")[0]
+    if dialect not in ("llvm", "nvvm"):
+        raise PassError(
+            f"operation {op.name!r} is left in a kernel at the end of stage nvvm",
+            location=source_location(op.location),
+            hint="a pass must lower it to the llvm or nvvm dialect",
+        )
+    if op.name == "llvm.inline_asm":
+        check_inline_asm(op)
+        _require(features_of_ptx(text_of(op, "asm_string")), op, arch, findings, "inline assembly with ")
+    elif dialect == "nvvm":
+        needed = features_of_operation(op.name)
+        findings.unknown |= needed is None
+        _require(set(needed or ()), op, arch, findings, "")
+
+
+def _require(features: set[str], op: ir.Operation, arch: str, findings: Findings, what: str) -> None:
+    for feature in sorted(features):
+        operation = f"{what}{feature}" if what else op.name
+        require(feature, arch, operation=operation, location=source_location(op.location))
+    findings.features |= features
