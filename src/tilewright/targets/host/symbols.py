@@ -27,7 +27,7 @@ ALLOWED = frozenset((*f"{_MEMORY} {_MATH} {_RUNTIME}".split(), *(f"{name}f" for 
 @functools.cache
 def _libraries() -> tuple[ctypes.CDLL, ...]:
     found = []
-    for name in ("libc.so.6", "libm.so.6", "libgcc_s.so.1"):
+    for name in ("libc.so.6", "libm.so.6", "libgcc_s.so.1", None):  # None: the process itself
         try:
             found.append(ctypes.CDLL(name))
         except OSError:
