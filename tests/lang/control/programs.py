@@ -40,7 +40,7 @@ class Generator:
         self.lines: list[str] = []
         self.loops = 0
         self.budget = budget
-        self.static_loop = False  # directly inside a loop of compile time, with no runtime construct between
+        self.static_loop = ""  # the variable of the loop of compile time around, with no runtime construct between
         self.static_path = True  # no runtime construct around
 
     def program(self) -> str:
@@ -119,14 +119,14 @@ class Generator:
         compound = [self.if_, self.if_, self.for_, self.while_, self.static_if, self.static_for, self.other_for]
         choices = simple if nesting == 0 or self.budget < 0 else [*simple, *compound, *compound]
         if self.static_loop and r.random() < 0.15:
-            self.emit(depth, f"if {r.choice(['step_ == 1', 'step_ > 2', 'False'])}:")
+            self.emit(depth, f"if {r.choice([f'{self.static_loop} == 1', f'{self.static_loop} > 2', 'False'])}:")
             self.emit(depth + 1, r.choice(["break", "continue"]))
             return
         r.choice(choices)(depth, nesting - 1)
 
-    def block(self, depth: int, nesting: int, runtime: bool, static_loop: bool = False) -> None:
+    def block(self, depth: int, nesting: int, runtime: bool, static_loop: str = "") -> None:
         before = self.static_loop, self.static_path
-        self.static_loop = static_loop or (self.static_loop and not runtime)
+        self.static_loop = static_loop or ("" if runtime else self.static_loop)
         self.static_path = self.static_path and not runtime
         for _ in range(self.random.randint(1, 3)):
             self.statement(depth, nesting)
@@ -192,17 +192,20 @@ class Generator:
 
     def static_for(self, depth: int, nesting: int) -> None:
         self.loops += 1
-        self.emit(depth, f"for step_ in range_constexpr({self.random.randint(0, 4)}):")
-        self.emit(depth + 1, f"y = (y + step_ * {self.random.randint(1, 9)}) % 1000")
-        self.block(depth + 1, nesting, False, True)
+        step = f"s{self.loops}"
+        self.emit(depth, f"for {step} in range_constexpr({self.random.randint(0, 4)}):")
+        self.emit(depth + 1, f"y = (y + {step} * {self.random.randint(1, 9)}) % 1000")
+        self.block(depth + 1, nesting, False, step)
         if self.random.random() < 0.3:
             self.emit(depth, "else:")
             self.emit(depth + 1, f"x = {self.integer(1)} % 100")
 
     def other_for(self, depth: int, nesting: int) -> None:
-        self.emit(depth, "for step_, value_ in enumerate((x, 3, y)):")
+        self.loops += 1
+        step = f"s{self.loops}"
+        self.emit(depth, f"for {step}, value_ in enumerate((x, 3, y)):")
         self.emit(depth + 1, "z = (z + value_) % 1000")
-        self.block(depth + 1, nesting, False, True)
+        self.block(depth + 1, nesting, False, step)
 
 
 def load(text: str, name: str) -> Callable[..., Any]:

@@ -210,7 +210,7 @@ def slot_name(name: str, owner: Any, key: Any) -> str:
 def _keep_constant(slot: Slot, values: Sequence[Any]) -> None:
     """An attribute made inside the branch lives on when it is a constant (a cache), else it is gone."""
     for value in values:
-        if value is not MISSING and not leaves.extract(value):
+        if value is not MISSING and not leaves.holds_runtime(value):
             slot.set(value)
             return
     slot.set(MISSING)

@@ -102,14 +102,14 @@ class CarriedState(Carried):
 
 
 def _update(old: Any, new: Any) -> None:
-    """Give `old` the state of `new`; state objects inside keep their identity too."""
-    state = watch.state_of(new)
-    now = watch.state_of(old)
-    for key, value in state.items():
-        inner = now.get(key)
+    """Give `old` the values of `new`; state objects inside keep their identity too, attributes of Python stay."""
+    state = watch.state_of(old)
+    for key, value in watch.state_of(new).items():
+        inner = state.get(key)
         if type(inner) is type(value) and leaves.has_protocol(inner) and watch.kind_of(type(inner)) == "object":
             _update(inner, value)
-            state[key] = inner
+        elif key not in state or leaves.holds_runtime(value):
+            state[key] = value
     watch.set_state(old, state)
 
 
@@ -230,7 +230,7 @@ class LoopState:
             slot = Slot(slot_name(name, owner, inner), owner, inner)
             if before is not MISSING:
                 raise self._unseen(slot.name)
-            if leaves.extract(after):
+            if leaves.holds_runtime(after):
                 slot.set(MISSING)
 
     def _unseen(self, name: str) -> CompileError:

@@ -22,7 +22,7 @@ def attributes(loop: Range, unsigned: bool) -> Mapping[str, ir.Attribute]:
     found: dict[str, ir.Attribute] = {}
     if unsigned:
         found["unsignedCmp"] = build.attribute("unit")
-    if not leaves.is_dynamic(loop.unroll) and loop.unroll > 1:
+    if not leaves.is_dynamic(loop.unroll) and loop.unroll >= 1:
         found["tilewright.unroll"] = build.i32(int(loop.unroll))
     if loop.unroll_full:
         found["tilewright.unroll_full"] = build.attribute("unit")

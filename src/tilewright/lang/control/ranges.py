@@ -19,7 +19,7 @@ class range:
 
     Args:
         arguments: `stop`, or `start, stop`, or `start, stop, step`, integers of Python or of the language.
-        unroll: how many turns to put into one; 0 or 1 leave the loop as it is.
+        unroll: how many turns to put into one; 1 forbids unrolling, less leaves it to the compiler.
         unroll_full: leave no loop; the trip count must be known after constant folding.
         prefetch_stages: how many turns loads run ahead (software pipelining).
         vectorize: let neighbouring turns become vector operations.

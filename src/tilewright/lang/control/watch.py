@@ -2,7 +2,8 @@
 
 From the variables that a body can see, the walk finds instances, lists, dicts and closures. Comparing their state
 before and after a body tells what the body changed; nothing that it changed is lost without an error.
-A class says `__tw_immutable__ = True` to be left out.
+A class says `__tw_immutable__ = True` to be left out. Classes of the language itself are left out unless they say
+`__tw_mutable__ = True`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, Protocol
 
-from tilewright.lang.leaves import extract, has_protocol, same
+from tilewright.lang.leaves import has_protocol, holds_runtime, same
 from tilewright.lang.numeric import Numeric
 
 Kind = Literal["skip", "object", "list", "dict", "tuple", "function", "method"]
@@ -37,7 +38,7 @@ def kind_of(cls: type) -> Kind:
 def _classify(cls: type) -> Kind:
     if cls.__module__.split(".")[0] in _FOREIGN or getattr(cls, "__tw_immutable__", False):
         return "skip"
-    if cls.__module__.startswith(_INTERNAL) and not hasattr(cls, "__extract_mlir_values__"):
+    if cls.__module__.startswith(_INTERNAL) and not getattr(cls, "__tw_mutable__", False):
         return "skip"
     if issubclass(cls, Numeric | type | ModuleType | enum.Enum | str | bytes | BuiltinFunctionType):
         return "skip"
@@ -119,7 +120,7 @@ def reachable(roots: Iterable[tuple[str, Any]], ignore: set[int]) -> dict[int, t
         following: list[tuple[str, Any]] = []
         for name, value in frontier:
             kind = "object" if type(value) is CellType else kind_of(type(value))
-            if kind == "skip" or id(value) in seen:
+            if kind == "skip" or id(value) in seen or (kind in ("list", "dict", "tuple") and len(value) > _LIMIT):
                 continue
             seen.add(id(value))
             if kind in ("object", "list", "dict"):
@@ -186,7 +187,10 @@ class Watch:
         if _same_state(before, after):
             return False
         return key not in self.host or any(
-            extract(state[name]) for state in (before, after) for name in state if not _same_at(name, before, after)
+            holds_runtime(state[name])
+            for state in (before, after)
+            for name in state
+            if not _same_at(name, before, after)
         )
 
     def mutable_protocol(self) -> list[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import CellType, CodeType, FunctionType
+from weakref import WeakSet
 
 from tilewright.lang.control import runtime
 from tilewright.lang.locations import REGION_PREFIX
@@ -12,6 +13,7 @@ from tilewright.lang.rewrite.statements import FunctionRewriter
 from tilewright.lang.rewrite.syntax import CONTROL, REGION
 
 _control_cell = CellType(runtime)
+_rewritten: WeakSet[CodeType] = WeakSet()
 
 
 def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
@@ -34,7 +36,7 @@ def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
 
 def is_rewritten(fn: FunctionType) -> bool:
     """True when `rewrite` made this function, or a function around it."""
-    return CONTROL in fn.__code__.co_freevars
+    return fn.__code__ in _rewritten
 
 
 def is_region(code: CodeType) -> bool:
@@ -53,7 +55,9 @@ def _marked(code: CodeType, qualname: str) -> CodeType:
     name = code.co_name
     if is_region(code) and not name.startswith(REGION_PREFIX):
         name = f"{REGION_PREFIX}operand__"
-    return code.replace(co_consts=constants, co_name=name, co_qualname=qualname)
+    made = code.replace(co_consts=constants, co_name=name, co_qualname=qualname)
+    _rewritten.add(made)
+    return made
 
 
 def _instantiate(code: CodeType, fn: FunctionType) -> FunctionType:

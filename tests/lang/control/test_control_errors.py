@@ -1,0 +1,458 @@
+"""What control flow refuses, and the words in which it does: user's line, what disagrees, what to do."""
+
+from __future__ import annotations
+
+import importlib.util
+import linecache
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.lang.control.harness import compiled, trace
+from tests.lang.control.programs import State
+from tilewright.base.errors import CompileError
+from tilewright.lang import control
+from tilewright.lang.control import ConstantConditionWarning, const_expr, range_constexpr
+from tilewright.lang.numeric import Float32, Int32, Int64
+from tilewright.lang.rewrite import capture, rewrite
+
+
+def refused(fn: Callable[..., Any], *dtypes: Any) -> CompileError:
+    """The error of compiling `fn`; the line marked `# here` must be the one that it names."""
+    with pytest.raises(CompileError) as caught:
+        trace(fn, *dtypes)
+    error = caught.value
+    lines, first = linecache.getlines(__file__), fn.__code__.co_firstlineno
+    marked = next(n for n in range(first, first + 40) if "# here" in lines[n - 1])
+    assert error.location is not None
+    assert (error.location.file, error.location.line) == (__file__, marked)
+    assert error.hint
+    for word in ("scf.", "arith.", "%"):
+        assert word not in str(error)
+    return error
+
+
+def test_break_in_a_runtime_loop():
+    def f(n):
+        for i in range(n):
+            break  # here
+
+    error = refused(f)
+    assert "`break` in a runtime `for` loop" in str(error)
+    assert "keep a Boolean" in error.hint and "range_constexpr" in error.hint
+
+
+def test_break_under_a_runtime_if_in_a_static_loop():
+    def f(n):
+        for i in range_constexpr(4):
+            if n > i:
+                break  # here
+
+    assert "`break` under a runtime `if`" in str(refused(f))
+
+
+def test_continue_in_a_runtime_while():
+    def f(n):
+        while n > 0:
+            n -= 1
+            if const_expr(True):
+                continue  # here
+
+    error = refused(f)
+    assert "`continue` in a runtime `while` loop" in str(error) and "opposite condition" in error.hint
+
+
+def test_return_under_a_runtime_if():
+    def f(n):
+        if n > 0:
+            return 1  # here
+        return 2
+
+    error = refused(f)
+    assert "`return` under a runtime `if`" in str(error) and "once at the end" in error.hint
+    assert error.values["`if`"].line == f.__code__.co_firstlineno + 1
+
+
+def test_return_in_a_runtime_loop_from_a_static_if():
+    def f(n):
+        for i in range(n):
+            if const_expr(True):
+                return i  # here
+
+    assert "`return` in a runtime `for` loop" in str(refused(f))
+
+
+def test_raise_under_a_runtime_if():
+    def f(n):
+        if n > 0:
+            raise ValueError("x")  # here
+
+    error = refused(f)
+    assert "`raise` under a runtime `if`" in str(error) and "cute.testing.assert_" in error.hint
+
+
+def test_assert_on_a_runtime_value():
+    def f(n):
+        assert n > 0, "positive"  # here
+
+    error = refused(f)
+    assert "`assert` on a value known only at run time" in str(error) and "cute.testing.assert_" in error.hint
+
+
+def test_name_defined_in_one_branch_only():
+    def f(n):
+        if n > 0:
+            x = n
+        return x + 1  # here
+
+    error = refused(f)
+    assert "`x` is used, but only one branch of a runtime `if` gives it a value" in str(error)
+    assert error.values["`if`"].line == f.__code__.co_firstlineno + 1
+    assert "before the `if` or in both branches" in error.hint
+
+
+@pytest.mark.parametrize("use", ["isinstance(x, int)", "x.value", "x()", "[*x]", "x == 1", "f'{x}'", "x and True"])
+def test_every_use_of_an_undefined_name(use):
+    text = f"def f(n):\n    if n > 0:\n        x = n\n    y = {use}\n    return n\n"
+    name = f"<undefined {use}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    scope: dict[str, Any] = {}
+    exec(compile(text, name, "exec"), scope)
+    with pytest.raises(CompileError, match="`x` is used") as caught:
+        trace(scope["f"])
+    assert caught.value.location.line == 4
+
+
+def test_name_defined_in_a_loop_that_may_not_run():
+    def f(n):
+        for i in range(n):
+            last = i
+        return last + 0  # here
+
+    error = refused(f)
+    assert "`last` is used, but it has no value if the `for` loop runs zero times" in str(error)
+
+
+def test_type_change_across_a_branch():
+    def f(n, y):
+        x = n
+        if n > 0:  # here
+            x = y
+        return x
+
+    error = refused(f, Int32, Float32)
+    assert "`x` has different types in the branches of a runtime `if`" in str(error)
+    assert error.values == {"before": "Int32", "then": "Float32", "else": "Int32"}
+
+
+def test_different_types_of_a_new_name():
+    def f(n, y):
+        if n > 0:
+            x = y
+        else:
+            x = n
+        return x + 1  # here
+
+    error = refused(f, Int32, Float32)
+    assert error.values["then"] == "Float32" and error.values["else"] == "Int32"
+
+
+def test_unused_type_change_is_allowed():
+    def f(n, y):
+        x = n
+        z = x
+        if n > 0:
+            x = y
+        return z
+
+    assert compiled(f, Int32, Float32)(3, 1.0) == 3
+
+
+def test_type_change_in_a_loop():
+    def f(n, y):
+        x = n
+        for i in range(n):  # here
+            x = x + y
+        return x
+
+    error = refused(f, Int32, Float32)
+    assert "`x` changes its type in a runtime `for` loop" in str(error)
+    assert error.values == {"before": "Int32", "after a turn": "Float32"}
+
+
+def test_type_change_inside_a_tuple_names_the_item():
+    def f(n, y):
+        pair = (1, (n, 2))
+        while n > 0:  # here
+            n -= 1
+            pair = (1, (y, 2))
+        return pair[1][0]
+
+    assert "`pair[1][0]` changes its type in a runtime `while` loop" in str(refused(f, Int32, Float32))
+
+
+def test_none_to_value():
+    def f(n):
+        x = None
+        if n > 0:  # here
+            x = n
+        return 0 if x is None else x
+
+    error = refused(f)
+    assert error.values["then"] == "Int32" and error.values["else"] == "None"
+
+
+def test_ternary_of_two_types():
+    def f(n, y):
+        return n if n > 0 else y  # here
+
+    error = refused(f, Int32, Float32)
+    assert "the conditional expression has different types" in str(error)
+
+
+def test_list_rebound_under_a_runtime_if():
+    def f(n):
+        xs = [1, 2]
+        if n > 0:  # here
+            xs = [3, 4]
+        return xs[0]
+
+    error = refused(f)
+    assert "the Python list `xs`" in str(error) and "const_expr" in error.hint
+
+
+def test_list_that_grows_in_a_runtime_region():
+    def f(n):
+        xs = [1, 2]
+        for i in range(n):  # here
+            xs.append(i)
+        return xs[0]
+
+    assert "the Python list `xs` changes its length inside a runtime region" in str(refused(f))
+
+    def g(n):
+        xs = [1, 2]
+        if n > 0:  # here
+            xs.append(7)
+        return len(xs)
+
+    assert "the Python list `xs` changes its length" in str(refused(g))
+
+
+def test_object_changed_by_a_call_in_a_loop():
+    class Counter:
+        def __init__(self, n: Any) -> None:
+            self.n = n
+
+        def bump(self) -> None:
+            self.n = self.n + 1
+
+    def f(n):
+        counter = Counter(n)
+        for i in range(n):  # here
+            counter.bump()
+        return counter.n
+
+    error = refused(f)
+    assert "`counter.n` changes in place in a runtime `for` loop" in str(error)
+    assert "__extract_mlir_values__" in error.hint
+
+
+def test_closure_changed_by_a_call_in_a_loop():
+    def f(n):
+        total = 0
+
+        def add(v):
+            nonlocal total
+            total += v
+
+        for i in range(n):  # here
+            add(i)
+        return total
+
+    assert "`total` changes in place" in str(refused(f))
+
+
+def test_static_attribute_of_a_state_changed_in_a_loop():
+    class Tagged(State):
+        tag = 0
+
+        def __init__(self, count: Any) -> None:
+            super().__init__(count)
+            self.turns = 0
+
+        def advance(self, by: Any) -> None:
+            super().advance(by)
+            self.turns += 1
+
+    def f(n):
+        state = Tagged(n + 0)
+        for i in range(n):  # here
+            state.advance(1)
+        return state.count
+
+    assert "`state.turns` changes in place" in str(refused(f))
+
+
+def test_a_log_outside_the_program_is_no_part_of_it():
+    log = []
+
+    def f(n):
+        for i in range(n):
+            log.append("turn")
+        return n
+
+    assert compiled(f)(3) == 3
+    assert log == ["turn"]
+
+
+def test_constexpr_of_a_runtime_value():
+    def f(n):
+        if const_expr(n > 0):  # here
+            n += 1
+        return n
+
+    assert "`const_expr` of a value known only at run time" in str(refused(f))
+
+    def g(n):
+        for i in range_constexpr(n):  # here
+            n += 1
+        return n
+
+    assert "`range_constexpr` of a value" in str(refused(g))
+
+
+def test_range_of_wrong_things():
+    def f(n):
+        for i in range(1.5):  # here
+            n += 1
+
+    with pytest.raises(CompileError, match="range takes integers, got float"):
+        trace(f)
+
+    def g(n):
+        for i in range(0, n, 0):  # here
+            n += 1
+
+    assert "the step of `range` is zero" in str(refused(g))
+
+    def h(n):
+        for i in range(n):  # here
+            pass
+
+    assert "`range` takes integers, got Float32" in str(refused(h, Float32))
+
+
+def test_a_loop_variable_of_another_type():
+    def f(n, m):
+        i = n
+        for i in range(m):  # here
+            pass
+        return i
+
+    assert "`i` changes its type" in str(refused(f, Int32, Int64))
+
+
+def test_global_and_underscore():
+    def f(n):
+        global something  # here
+        something = n
+
+    assert "`global something` in a compiled function" in str(refused(f))
+
+    def g(n):
+        for _ in range(n):
+            n = _ + 1  # here
+
+    assert "`_` is read" in str(refused(g))
+
+
+def test_an_endless_while_of_python(monkeypatch):
+    monkeypatch.setattr(sys.modules["tilewright.lang.control.runtime"], "_TRACE_TURNS", 50)
+
+    def f(n):
+        i = 0
+        while i >= 0:  # here
+            i += 1
+        return i
+
+    assert "50 turns" in str(refused(f))
+
+
+def test_a_dynamic_loop_in_code_that_is_only_traced():
+    def helper(n):
+        for i in control.range(n):
+            n += 1
+        return n
+
+    with pytest.raises(CompileError, match="only traced"):
+        trace(lambda n: helper(n))
+
+
+def test_a_constant_condition_warns_once_a_line():
+    def f(n):
+        x = Int32(5)
+        if x > 3:
+            n += 1
+        if const_expr(x > 3):
+            n += 1
+        if 5 > 3:
+            n += 1
+        return n
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        trace(f)
+    found = [w for w in caught if w.category is ConstantConditionWarning]
+    assert len(found) == 1
+    assert (found[0].filename, found[0].lineno) == (__file__, f.__code__.co_firstlineno + 2)
+
+
+def load(path: Any, text: str, name: str) -> Any:
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_file_edited_after_import(tmp_path):
+    path = tmp_path / "edited_kernel.py"
+    fn = load(path, "def f(n):\n    return n + 1\n", "edited_kernel").f
+    source = capture(fn)
+    path.write_text("# new\n\ndef f(n):\n    return n + 2\n")
+    linecache.checkcache(str(path))
+    with pytest.raises(CompileError, match="is not the one that was imported") as caught:
+        rewrite(fn)
+    assert str(path) in str(caught.value)
+    assert rewrite(fn, source)(1) == 2
+
+
+def test_an_edit_in_place_is_noticed(tmp_path):
+    path = tmp_path / "edited_constant.py"
+    fn = load(path, "def f(n):\n    return n + 1\n", "edited_constant").f
+    path.write_text("def f(n):\n    return n + 27\n")
+    with pytest.raises(CompileError, match="edited after the import"):
+        rewrite(fn)
+    path.write_text("def f(n:\n")
+    with pytest.raises(CompileError, match="can no longer be parsed"):
+        rewrite(fn)
+
+
+def test_source_that_is_not_there():
+    scope: dict[str, Any] = {}
+    exec("def f(n):\n    return n\n", scope)
+    with pytest.raises(CompileError, match="the source of `f` is not available") as caught:
+        rewrite(scope["f"])
+    assert "preprocess=False" in caught.value.hint
+
+
+def test_async_functions_are_refused():
+    async def f(n):
+        return n
+
+    with pytest.raises(CompileError, match="async functions"):
+        rewrite(f)
