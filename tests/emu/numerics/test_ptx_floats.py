@@ -328,3 +328,28 @@ def test_two_product_is_exact() -> None:
     x, y = rng.standard_normal((2, 500))
     for a, b, p, e in zip(x, y, *exact.two_product(x, y), strict=True):
         assert Fraction(a) * Fraction(b) == Fraction(p) + Fraction(e)
+
+
+@pytest.mark.parametrize("type", ["f32", "f16x2", "f64"])
+def test_long_arrays_give_the_same_as_short_ones(type: str) -> None:
+    scalar = type.removesuffix("x2")
+    words = [w.view(np.uint32 if type == "f16x2" else FLOAT[scalar]) for w in operands(scalar, 3, seed=10, count=20000)]
+    whole = floats.fma(*words, type=type)
+    parts = [floats.fma(*(w[start : start + 1000] for w in words), type=type) for start in range(0, len(whole), 1000)]
+    np.testing.assert_array_equal(floats.bits_of(whole, ""), floats.bits_of(np.concatenate(parts), ""))
+    uniform = floats.fma(words[0], words[1][0], words[2], type=type)
+    np.testing.assert_array_equal(uniform[:5], floats.fma(words[0][:5], words[1][:1], words[2][:5], type=type))
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_scalars_give_the_same_as_arrays(type: str) -> None:
+    """The engine passes uniform registers as NumPy scalars."""
+    words = operands(type, 3, seed=11, count=60)
+    for lane in range(60):
+        arrays = [w[lane : lane + 1].view(FLOAT[type]) for w in words]
+        scalars = [a[0] for a in arrays]
+        for name in ("add", "sub", "mul", "fma", "min_", "max_", "abs_", "neg", "copysign"):
+            count = {"fma": 3, "abs_": 1, "neg": 1}.get(name, 2)
+            one = np.asarray(getattr(floats, name)(*scalars[:count], type=type))
+            many = getattr(floats, name)(*arrays[:count], type=type)
+            assert floats.bits_of(one, type).reshape(1) == floats.bits_of(many, type), (name, arrays)

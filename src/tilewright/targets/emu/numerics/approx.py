@@ -21,6 +21,7 @@ from tilewright.targets.emu.numerics.formats import (
     format_named,
     limit,
     quantize,
+    some,
 )
 
 TURN = np.float32(0.15915493667125702)  # 1/2π as the hardware multiplies by it, rounding towards zero
@@ -108,7 +109,7 @@ def _scaled(a: Array, b: Array, ftz: bool) -> tuple[Array, Array]:
     if ftz:
         a, b = flush(a, "f32"), flush(b, "f32")
     low = np.abs(b) < TINY32
-    if not low.any():
+    if not some(low):
         return a, b
     scale = np.where(low, np.float32(2.0**24), np.float32(1))
     return a * scale, b * scale

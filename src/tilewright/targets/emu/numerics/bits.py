@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.numerics.formats import Array, unknown_mode
+from tilewright.targets.emu.numerics.formats import Array, some, unknown_mode
 from tilewright.targets.emu.numerics.integers import typed, width
 
 NONE = np.uint32(0xFFFFFFFF)
+NIBBLES = np.array([0, 4, 8, 12], np.uint32)
+# Bit 2a+b of the index is the result for those two bits.
+PAIR_LOGIC: tuple[Callable[[Array, Array], Array], ...] = (
+    lambda x, y: np.zeros((), np.uint32),
+    lambda x, y: ~(x | y),
+    lambda x, y: ~x & y,
+    lambda x, y: ~x,
+    lambda x, y: x & ~y,
+    lambda x, y: ~y,
+    lambda x, y: x ^ y,
+    lambda x, y: ~(x & y),
+    lambda x, y: x & y,
+    lambda x, y: ~(x ^ y),
+    lambda x, y: y,
+    lambda x, y: ~x | y,
+    lambda x, y: x,
+    lambda x, y: x | ~y,
+    lambda x, y: x | y,
+    lambda x, y: np.full((), 0xFFFFFFFF, np.uint32),
+)
 # For each mode and selector, the source byte of result bytes 0 to 3 (PTX ISA, `prmt`).
 PERMUTE_MODES: dict[str, tuple[tuple[int, int, int, int], ...]] = {
     "f4e": ((0, 1, 2, 3), (1, 2, 3, 4), (2, 3, 4, 5), (3, 4, 5, 6)),
@@ -71,6 +92,8 @@ def bfe(a: Array, b: Array, c: Array, type: str) -> Array:
     unsigned = "u" + type[1:]
     x, bits = typed(a, unsigned), width(type)
     start, length = _bytes(b), _bytes(c)
+    if start.ndim == length.ndim == 0 and type[0] == "u":
+        return _field(x, int(start), int(length))
     inside = np.clip(np.minimum(length, bits - start), 0, bits)
     mask = _low_mask(inside, x.dtype)
     field = _right(x, start) & mask
@@ -79,6 +102,15 @@ def bfe(a: Array, b: Array, c: Array, type: str) -> Array:
     top = np.clip(np.minimum(start + length - 1, bits - 1), 0, bits - 1)
     sign = ((x >> top.astype(x.dtype)) & x.dtype.type(1)).astype(bool) & (length > 0)
     return typed(np.where(sign, field | ~mask, field), type)
+
+
+def _field(x: Array, start: int, length: int) -> Array:
+    """The unsigned field where start and length are the same for all."""
+    bits = x.dtype.itemsize * 8
+    if start >= bits or length == 0:
+        return np.zeros_like(x)
+    field = x >> x.dtype.type(start) if start else x
+    return np.asarray(field & x.dtype.type((1 << length) - 1) if length + start < bits else field)
 
 
 def bfi(a: Array, b: Array, c: Array, d: Array, type: str) -> Array:
@@ -146,31 +178,35 @@ def fns(mask: Array, base: Array, offset: Array) -> Array:
 
 def prmt(a: Array, b: Array, c: Array, mode: str | None = None) -> Array:
     """Four bytes picked from b:a; selectors in the nibbles of c (bit 3 repeats the byte's sign), or by `mode`."""
-    source = typed(b, "u32").astype(np.uint64) << np.uint64(32) | typed(a, "u32")
+    source = np.stack(np.broadcast_arrays(typed(a, "u32"), typed(b, "u32")), axis=-1).view(np.uint8)
     control = typed(c, "u32")
     if mode is not None:
-        return _permute_mode(source, control, mode)
-    r = np.zeros(np.broadcast_shapes(source.shape, control.shape), np.uint32)
-    for place in range(4):
-        nibble = (control >> np.uint32(4 * place)) & np.uint32(15)
-        byte = _byte(source, nibble & np.uint32(7))
-        spread = np.where(byte & np.uint32(0x80), np.uint32(0xFF), np.uint32(0))
-        r |= np.where(nibble & np.uint32(8), spread, byte) << np.uint32(8 * place)
-    return r
+        if mode not in PERMUTE_MODES:
+            raise unknown_mode("prmt mode", mode, " ".join(PERMUTE_MODES))
+        return _picked(source, np.array(PERMUTE_MODES[mode])[control & np.uint32(3)])
+    nibbles = (control[..., None] >> NIBBLES) & np.uint32(15)
+    picked = _take(source, nibbles & np.uint32(7))
+    repeat = nibbles > 7
+    if some(repeat):
+        picked = np.where(repeat, (picked.view(np.int8) >> 7).view(np.uint8), picked)
+    return _word(picked)
 
 
-def _permute_mode(source: Array, control: Array, mode: str) -> Array:
-    if mode not in PERMUTE_MODES:
-        raise unknown_mode("prmt mode", mode, " ".join(PERMUTE_MODES))
-    picks = np.array(PERMUTE_MODES[mode], np.uint32)[control & np.uint32(3)]
-    r = np.zeros(np.broadcast_shapes(source.shape, control.shape), np.uint32)
-    for place in range(4):
-        r |= _byte(source, picks[..., place]) << np.uint32(8 * place)
-    return r
+def _picked(source: Array, index: Array) -> Array:
+    return _word(_take(source, index))
 
 
-def _byte(source: Array, index: Array) -> Array:
-    return np.asarray(((source >> (index.astype(np.uint64) * np.uint64(8))) & np.uint64(0xFF)).astype(np.uint32))
+def _take(source: Array, index: Array) -> Array:
+    """Bytes (..., 4) picked by `index` from bytes (..., 8); one index for all, or one for each word."""
+    if index.ndim == 1:
+        return np.asarray(source[..., index])
+    if source.ndim < index.ndim:
+        source = np.broadcast_to(source, (*index.shape[:-1], 8))
+    return np.take_along_axis(source, index.astype(np.int64), axis=-1)
+
+
+def _word(octets: Array) -> Array:
+    return np.asarray(np.ascontiguousarray(octets).view(np.uint32)[..., 0])
 
 
 def lop3(a: Array, b: Array, c: Array, table: int) -> Array:
@@ -178,13 +214,13 @@ def lop3(a: Array, b: Array, c: Array, table: int) -> Array:
     if not 0 <= table <= 0xFF:
         raise unknown_mode("lop3 table", table, "0 to 255")
     x, y, z = typed(a, "u32"), typed(b, "u32"), typed(c, "u32")
-    inverted = table.bit_count() > 4
-    terms = 0xFF ^ table if inverted else table
-    r = np.zeros(np.broadcast_shapes(x.shape, y.shape, z.shape), np.uint32)
-    for term in range(8):
-        if terms >> term & 1:
-            r |= (x if term & 4 else ~x) & (y if term & 2 else ~y) & (z if term & 1 else ~z)
-    return ~r if inverted else r
+    clear = sum((table >> 2 * pair & 1) << pair for pair in range(4))  # the function of a and b where c is 0
+    changed = clear ^ sum((table >> 2 * pair + 1 & 1) << pair for pair in range(4))
+    r = PAIR_LOGIC[clear](x, y)
+    if changed:
+        r = r ^ (PAIR_LOGIC[changed](x, y) & z)
+    shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
+    return np.asarray(r if r.shape == shape else np.broadcast_to(r, shape))
 
 
 def cnot(a: Array, type: str) -> Array:

@@ -14,7 +14,6 @@ from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.numerics import exact, floats
 from tilewright.targets.emu.numerics.formats import (
     FORMATS,
-    NAN32,
     Array,
     Format,
     decode,
@@ -23,6 +22,7 @@ from tilewright.targets.emu.numerics.formats import (
     limit,
     quantize,
     round_integral,
+    some,
     unknown_mode,
 )
 
@@ -95,15 +95,18 @@ def _to_integer(values: Array, src: str, dst: str, rnd: str, ftz: bool) -> Array
     if rnd not in INTEGRAL:
         raise unknown_mode("rounding", rnd, " ".join(INTEGRAL))
     fmt, dtype = format_named(src), INTEGERS[dst]
-    x = decode(floats.flush(values, src) if ftz and src == "f32" else values, fmt)
+    values = floats.flush(values, src) if ftz and src == "f32" else values
+    x = values if src == "f32" else decode(values, fmt)
     x = round_integral(x, INTEGRAL[rnd])
     bounds = np.iinfo(dtype)
     high = 2.0 ** (dtype.itemsize * 8 - (dtype.kind == "i"))  # first value beyond the range, exact in float64
     inside = (x >= bounds.min) & (x < high)
+    if some(inside) == inside.size:
+        return np.asarray(x.astype(dtype))
     r = np.where(inside, x, 0.0).astype(dtype)
     r = np.where(inside, r, np.where(x > 0, dtype.type(bounds.max), dtype.type(bounds.min)))
     lost = x != x
-    if not lost.any():
+    if not some(lost):
         return r
     wide = src == "f64" or dtype.itemsize == 8
     nan = dtype.type(bounds.min if dtype.kind == "i" else (bounds.max >> 1) + 1) if wide else dtype.type(0)
@@ -149,8 +152,11 @@ def _rounded(x: Array, fmt: Format, rnd: str, relu: bool = False, satfinite: boo
     if relu:
         x = np.where((x > 0) | (x != x), x, 0.0)
     if fmt.name == "f32":
-        r = exact.narrow(x, np.float32, rnd)
-        return np.where(r != r, NAN32, r)
+        return floats.canonical(exact.narrow(x, np.float32, rnd), "f32")
+    if fmt.name == "f16" and not satfinite:
+        return floats.canonical(exact.narrow(x, np.float16, rnd), "f16")
+    if fmt.name == "bf16" and not satfinite:
+        return exact.narrow_bf16(x, rnd)
     x = limit(quantize(x, fmt, rnd), fmt, rnd, satfinite)
     if fmt.name in NO_NAN:
         x = np.where(x != x, fmt.largest, x)

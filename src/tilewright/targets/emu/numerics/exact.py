@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.targets.emu.numerics.formats import Array, unknown_mode
+from tilewright.targets.emu.numerics.formats import Array, some, unknown_mode
 
 SPLITTER = 134217729.0  # 2**27 + 1
-SAFE_LOW, SAFE_HIGH = 2.0**-300, 2.0**300  # no step of the plain algorithm under- or overflows in between
+SAFE_HIGH, SAFE_LOW = 2.0**400, 2.0**-900  # operands below, products above: no step of the plain algorithm errs
 FAR = 220  # binary orders after which the smaller addend only decides the direction of rounding
 
 
@@ -41,7 +41,7 @@ def to_odd(s: Array, e: Array) -> Array:
     bits = s.view(np.int64)
     even = (bits & 1) == 0
     inexact = (e != 0) & even & np.isfinite(s)
-    if not inexact.any():
+    if not some(inexact):
         return s
     inward = (e < 0) != (s < 0)
     moved = bits + np.where(inward, -1, 1)
@@ -62,17 +62,35 @@ def _signed_zero(s: Array, p: Array, c: Array) -> Array:
 
 def fma(a: Array, b: Array, c: Array, rnd: str = "rn") -> Array:
     """a * b + c in float64, rounded once in mode `rnd`. NaN results are not canonical here."""
+    if rnd == "rn" and _safe(a, b, c):
+        return _fma_plain(a, b, c)
     a, b, c = np.broadcast_arrays(a, b, c)
-    if rnd == "rn" and _safe(a) and _safe(b) and _safe(c):
-        high, tail = _fma_parts(a, b, c)
-        r = high + tail
-        return np.where(r == 0, a * b + c, r)
     return _fma_any(a, b, c, rnd)
 
 
-def _safe(x: Array) -> bool:
-    size = np.abs(x)
-    return bool((((size > SAFE_LOW) & (size < SAFE_HIGH)) | (size == 0)).all())
+def _safe(a: Array, b: Array, c: Array) -> bool:
+    """Whether `_fma_plain` may run: nothing is great, not finite, or a product that would lose its low half."""
+    for x in (a, b, c):
+        if some(np.abs(x) < SAFE_HIGH) != x.size:
+            return False
+    small = np.abs(a * b) < SAFE_LOW
+    return not some(small) or not some(small & (a != 0) & (b != 0))
+
+
+def _fma_plain(a: Array, b: Array, c: Array) -> Array:
+    """The tail is rounded to nearest; where the last sum is then a tie, it is taken again with one rounded to odd."""
+    uh, ul = two_product(a, b)
+    th, tl = two_sum(c, ul)
+    vh, vl = two_sum(uh, th)
+    r, e = two_sum(vh, tl + vl)
+    r = np.asarray(r)
+    twice = e + e
+    tie = ((r + twice) - r == twice) & (twice != 0)
+    if some(tie):
+        at = np.nonzero(tie)
+        r[at] = vh[at] + to_odd(*two_sum(tl[at], vl[at])) if r.ndim else vh + to_odd(*two_sum(tl, vl))
+    zero = r == 0
+    return np.where(zero, a * b + c, r) if some(zero) else r
 
 
 def _fma_parts(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
@@ -100,7 +118,7 @@ def _fma_any(a: Array, b: Array, c: Array, rnd: str) -> Array:
     r, e = two_sum(high, tail)
     full = _compose(r, e, top, rnd)
     zero = r == 0
-    if zero.any():  # exact cancellation, or a product of zeros that `simple` holds
+    if some(zero):  # exact cancellation, or a product of zeros that `simple` holds
         full = np.where(zero, -0.0 if rnd == "rm" else 0.0, full)
     return np.where(plain, simple, full)
 
@@ -190,3 +208,27 @@ def narrow(x: Array, dtype: type[np.floating], rnd: str) -> Array:
     if rnd == "rp":
         return np.where(back < x, np.nextafter(r, dtype(np.inf)), r)
     raise unknown_mode("rounding", rnd, "rn rz rm rp")
+
+
+def narrow_bf16(x: Array, rnd: str) -> Array:
+    """Round float64 `x` to bf16 bits in mode rn, rz, rm or rp; NaN becomes 0x7fff.
+
+    Rounding to float32 on the way is harmless unless it lands on the midpoint of two bf16 values (to nearest), and
+    in the same direction it always is.
+    """
+    x = np.asarray(x)
+    wide = narrow(x, np.float32, rnd)
+    bits = np.asarray(wide.view(np.uint32))
+    tail = bits & np.uint32(0xFFFF)
+    if rnd == "rn":
+        tie = tail == np.uint32(0x8000)
+        if some(tie):
+            bits = np.where(tie & (np.abs(wide) > np.abs(x)), bits - np.uint32(1), bits)
+            bits = np.where(tie & (np.abs(wide) < np.abs(x)), bits + np.uint32(1), bits)
+        bits = bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
+    elif rnd != "rz":
+        outward = (bits >> np.uint32(31)) == np.uint32(rnd == "rm")
+        bits = np.where(outward & (tail != 0), bits + np.uint32(0xFFFF), bits)
+    half = (bits >> np.uint32(16)).astype(np.uint16)
+    lost = x != x
+    return np.where(lost, np.uint16(0x7FFF), half) if some(lost) else half

@@ -21,14 +21,13 @@ from tilewright.targets.emu.numerics.formats import (
     NAN64,
     Array,
     decode,
-    encode,
     format_named,
-    limit,
-    quantize,
+    some,
     unknown_mode,
 )
 
 PACKED = {"f16x2": ("f16", np.float16), "bf16x2": ("bf16", np.uint16), "f32x2": ("f32", np.float32)}
+PIECE = 4096  # elements
 TINY32 = np.float32(2.0**-126)
 HALFWAY32 = np.int64(0x10000000)  # the discarded bits of a float64 that lies midway between two float32
 DISCARDED32 = np.int64(0x1FFFFFFF)
@@ -37,10 +36,13 @@ ONE = np.ones(())
 
 
 def packed(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Let a function of the scalar type take the packed type too: each half by itself."""
+    """Let a function of the scalar type take the packed type too, each half by itself, and long arrays in pieces."""
 
     @wraps(function)
     def either(*operands: Any, type: str = "f32", **modifiers: Any) -> Array:
+        longest = max(operand.size for operand in operands)
+        if longest > PIECE and all(operand.shape in ((), (longest,)) for operand in operands):
+            return _in_pieces(either, operands, longest, type=type, **modifiers)
         if type not in PACKED:
             return function(*operands, type=type, **modifiers)
         scalar, dtype = PACKED[type]
@@ -50,6 +52,15 @@ def packed(function: Callable[..., Array]) -> Callable[..., Array]:
         return np.asarray(result.view(word)[..., 0])
 
     return either
+
+
+def _in_pieces(function: Callable[..., Array], operands: tuple[Any, ...], size: int, **modifiers: Any) -> Array:
+    """Work on pieces whose temporaries stay in the cache (and in the allocator's hands)."""
+    pieces = []
+    for start in range(0, size, PIECE):
+        part = slice(start, start + PIECE)
+        pieces.append(function(*(x[part] if x.ndim else x for x in operands), **modifiers))
+    return np.concatenate(pieces)
 
 
 # ---- sums and products ----------------------------------------------------------------------------------------
@@ -125,13 +136,13 @@ def fma(
 def _fma32(a: Array, b: Array, c: Array) -> Array:
     """The product is exact in float64; a sum whose second rounding could err is rounded again, to odd first."""
     p = a.astype(np.float64) * b.astype(np.float64)
-    s = p + c
+    s = p + c.astype(np.float64)
     r = s.astype(np.float32)
     suspect = (s.view(np.int64) & DISCARDED32) == HALFWAY32
     small = np.abs(r) <= TINY32
-    if small.any():
-        suspect |= small & (s != 0)
-    if suspect.any():
+    if some(small):
+        suspect = suspect | (small & (s != 0))
+    if some(suspect):
         r = np.asarray(r)
         c = np.broadcast_to(c, r.shape)[suspect].astype(np.float64)
         r[suspect] = exact.to_odd(*exact.two_sum(np.asarray(p)[suspect], c)).astype(np.float32)
@@ -141,13 +152,19 @@ def _fma32(a: Array, b: Array, c: Array) -> Array:
 # ---- quotients and roots --------------------------------------------------------------------------------------
 
 
+@packed
 def div(a: Array, b: Array, type: str = "f32", rnd: str = "rn", ftz: bool = False) -> Array:
     """a / b. A float64 quotient of two float32 never rounds onto the float32 grid or a midpoint, so it rounds twice."""
+    if type == "f32" and rnd == "rn":
+        if ftz:
+            a, b = _flush32(a), _flush32(b)
+        return _finish32(a / b, ftz, False)
     if type == "f64":
         return _nan64(exact.divide(a, b, rnd), a, b)
     return _narrow(np.divide, (a, b), type, rnd, ftz)
 
 
+@packed
 def rcp(a: Array, type: str = "f32", rnd: str = "rn", ftz: bool = False) -> Array:
     """1 / a."""
     if type == "f64":
@@ -155,8 +172,11 @@ def rcp(a: Array, type: str = "f32", rnd: str = "rn", ftz: bool = False) -> Arra
     return _narrow(lambda x: 1.0 / x, (a,), type, rnd, ftz)
 
 
+@packed
 def sqrt(a: Array, type: str = "f32", rnd: str = "rn", ftz: bool = False) -> Array:
     """The square root; -0 of -0, NaN of negative values."""
+    if type == "f32" and rnd == "rn":
+        return _finish32(np.sqrt(_flush32(a) if ftz else a), ftz, False)
     if type == "f64":
         return _nan64(exact.square_root(a, rnd), a)
     return _narrow(np.sqrt, (a,), type, rnd, ftz)
@@ -200,6 +220,10 @@ def _extreme(
 ) -> Array:
     if ftz:
         a, b = flush(a, type), flush(b, type)
+    if type != "bf16" and not (nan or xorsign or abs_):
+        r = np.fmax(a, b) if greatest else np.fmin(a, b)
+        if not some(r == 0) and not some(r != r):  # else the sign of zero, or which NaN, matters
+            return r
     sign = (bits_of(a, type) ^ bits_of(b, type)) & sign_bit(type) if xorsign else None
     if xorsign or abs_:
         a, b = _magnitude(a, type), _magnitude(b, type)
@@ -210,7 +234,7 @@ def _extreme(
     same = x == y  # equal values differ at most in the sign of zero
     r = np.where(same, u & v if greatest else u | v, r)
     lost = ((x != x) | (y != y)) if nan else ((x != x) & (y != y))
-    if lost.any():
+    if some(lost):
         quiet = v | QUIET64 if type == "f64" and not nan else np.asarray(format_named(type).nan, u.dtype)
         r = np.where(lost, quiet, r)
     if sign is not None:
@@ -228,13 +252,13 @@ def _magnitude(a: Array, type: str) -> Array:
 @packed
 def abs_(a: Array, type: str = "f32", ftz: bool = False) -> Array:
     """|a|; a NaN becomes the canonical NaN, except in f64."""
-    return _canonical(_magnitude(flush(a, type) if ftz else a, type), type)
+    return canonical(_magnitude(flush(a, type) if ftz else a, type), type)
 
 
 @packed
 def neg(a: Array, type: str = "f32", ftz: bool = False) -> Array:
     """-a; a NaN becomes the canonical NaN, except in f64."""
-    return _canonical(from_bits(bits_of(flush(a, type) if ftz else a, type) ^ sign_bit(type), type), type)
+    return canonical(from_bits(bits_of(flush(a, type) if ftz else a, type) ^ sign_bit(type), type), type)
 
 
 def copysign(a: Array, b: Array, type: str = "f32") -> Array:
@@ -335,7 +359,7 @@ def _comparable(a: Array, type: str) -> Array:
 
 def _flush32(a: Array) -> Array:
     small = np.abs(a) < TINY32
-    return np.where(small, np.copysign(np.float32(0), a), a) if small.any() else a
+    return np.where(small, np.copysign(np.float32(0), a), a) if some(small) else a
 
 
 def _finish32(r: Array, ftz: bool, sat: bool) -> Array:
@@ -344,22 +368,22 @@ def _finish32(r: Array, ftz: bool, sat: bool) -> Array:
     if sat:
         return saturate(r)
     lost = r != r
-    return np.where(lost, NAN32, r) if lost.any() else r
+    return np.where(lost, NAN32, r) if some(lost) else r
 
 
-def _canonical(r: Array, type: str) -> Array:
-    if type == "f32":
-        return np.where(r != r, NAN32, r)
-    if type == "f16":
-        return np.where(r != r, NAN16, r)
+def canonical(r: Array, type: str) -> Array:
+    """NaN replaced by the canonical one (f64 values stay)."""
     if type == "bf16":
         return np.where((r & np.uint16(0x7FFF)) > np.uint16(0x7F80), np.uint16(0x7FFF), r)
-    return r
+    if type == "f64":
+        return r
+    lost = r != r
+    return np.where(lost, NAN32 if type == "f32" else NAN16, r) if some(lost) else r
 
 
 def _nan64(r: Array, *operands: Array) -> Array:
     lost = r != r
-    if not lost.any():
+    if not some(lost):
         return r
     bits = np.broadcast_to(NAN64.view(np.uint64), r.shape)
     for x in reversed(operands):
@@ -382,13 +406,14 @@ def _narrow(
         operands = tuple(flush(x, type) for x in operands)
     x = operation(*(decode(np.asarray(operand), fmt) for operand in operands))
     if type == "bf16":
-        r = limit(quantize(x, fmt, rnd), fmt, rnd)
-    else:
-        r = exact.narrow(x, np.float32 if type == "f32" else np.float16, rnd)
+        if relu:
+            x = np.where((x > 0) | (x != x), x, 0.0)
+        return exact.narrow_bf16(x, rnd)
+    r = exact.narrow(x, np.float32 if type == "f32" else np.float16, rnd)
     if ftz:
         r = flush(r, type)
     if sat:
         r = saturate(r)
     if relu:
         r = np.where((r > 0) | (r != r), r, r.dtype.type(0))
-    return encode(r, fmt) if type == "bf16" else _canonical(r, type)
+    return canonical(r, type)

@@ -71,6 +71,9 @@ NAN16: np.float16 = np.uint16(0x7FFF).view(np.float16)
 NAN64: np.float64 = np.uint64(0xFFF8000000000000).view(np.float64)
 
 
+some = np.count_nonzero  # whether any Boolean is true, in a fraction of the time of `any`
+
+
 def format_named(name: str) -> Format:
     """The format of a PTX type name; `EmulationError` for another name."""
     row = FORMATS.get(name)
@@ -122,7 +125,7 @@ def limit(x: Array, fmt: Format, rnd: str = "rn", satfinite: bool = False) -> Ar
     With `satfinite`, or in a format without infinity, always by the largest finite value (infinities too).
     """
     over = np.abs(x) > fmt.largest
-    if not over.any():
+    if not some(over):
         return x
     bound = np.copysign(fmt.largest, x)
     if satfinite or not fmt.infinite:
@@ -170,7 +173,7 @@ def _encode_small(x: Array, fmt: Format) -> Array:
     nan = np.isnan(x)
     if fmt.nan is not None:
         code = np.where(nan, fmt.nan, code)
-    elif nan.any():
+    elif some(nan):
         raise EmulationError(f"{fmt.name} has no NaN", hint="convert with .satfinite")
     return np.asarray(code, fmt.storage_dtype)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.numerics.convert import INTEGERS
-from tilewright.targets.emu.numerics.formats import Array
+from tilewright.targets.emu.numerics.formats import Array, some
 
 WORD = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
@@ -238,7 +238,7 @@ def _shift(x: Array, b: Array, function: np.ufunc, beyond: Any) -> Array:
     bits = x.dtype.itemsize * 8
     amount = typed(b, "u32")
     inside = amount < bits
-    if inside.all():
+    if some(inside) == inside.size:
         return np.asarray(function(x, amount.astype(x.dtype)))
     return np.asarray(np.where(inside, function(x, np.where(inside, amount, 0).astype(x.dtype)), beyond))
 
