@@ -7,6 +7,7 @@ from itertools import permutations, product
 import pytest
 
 from tests.layout import oracle
+from tests.layout.test_complement import SMALL
 from tilewright.base.errors import LayoutError
 from tilewright.layout import (
     Layout,
@@ -20,7 +21,6 @@ from tilewright.layout import (
     size,
     sym_int,
 )
-from tests.layout.test_complement import SMALL
 
 
 def samples(count, seed):
@@ -163,7 +163,7 @@ def test_padded_layout_at_full_size():
 def test_left_inverse_refuses_what_is_not_injective():
     with pytest.raises(LayoutError, match="mode 4:0 is not injective"):
         left_inverse(parse("(4,2):(0,1)"))
-    with pytest.raises(LayoutError, match="injective|nest"):
+    with pytest.raises(LayoutError, match=r"injective|nest"):
         left_inverse(parse("(4,2):(1,2)"))
 
 

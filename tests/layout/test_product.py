@@ -5,6 +5,8 @@ from itertools import product
 import pytest
 
 from tests.layout import oracle
+from tests.layout.test_complement import SMALL, image
+from tests.layout.test_divide import instance
 from tilewright.base.errors import LayoutError
 from tilewright.layout import (
     Layout,
@@ -19,8 +21,6 @@ from tilewright.layout import (
     tiled_product,
     zipped_product,
 )
-from tests.layout.test_complement import SMALL, image
-from tests.layout.test_divide import instance
 
 COPIES = [parse(t) for t in ("1:0", "2:1", "3:1", "4:2", "(2,2):(2,1)", "(2,3):(1,2)", "(2,2):(0,1)", "(2,2):(1,4)")]
 

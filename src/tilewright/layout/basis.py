@@ -53,6 +53,9 @@ class ScaledBasis:
 
     __repr__ = __str__
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScaledBasis, (self.value, self.mode)
+
     def evaluate(self, env: Any) -> ScaledBasis:
         """With every symbol of `env` replaced by its value."""
         value = self.value.evaluate(env) if hasattr(self.value, "evaluate") else self.value

@@ -10,7 +10,7 @@ from itertools import permutations
 from typing import Any
 
 from tilewright.layout.basis import ScaledBasis
-from tilewright.layout.dynamic import Leaf, at_most, divisibility, floor_div, is_multiple, mul
+from tilewright.layout.dynamic import Leaf, add, at_most, divisibility, floor_div, is_multiple, mul, sub
 from tilewright.layout.facts import Fact, require
 from tilewright.layout.inttuple import IntTuple, flat
 from tilewright.layout.layout import Layout, trusted
@@ -20,8 +20,13 @@ Modes = list[tuple[Leaf, Leaf]]
 
 
 def compose_symbolic(lhs: Layout, rhs: Layout) -> Layout:
-    """The composition, or a `LayoutError` that states the fact that is missing."""
+    """The composition, or a `LayoutError` that states the fact that is missing.
+
+    Indices past the end of `lhs` run on in its last mode of more than one element.
+    """
     modes = coalesced_modes(lhs)
+    if len(modes) == 1 and type(modes[0][0]) is int and modes[0][0] == 1 and flat(lhs.stride):
+        modes = [(1, flat(lhs.stride)[0])]
     used: list[Modes] = [[] for _ in modes[:-1]]
 
     def leaf(extent: Leaf, step: Leaf) -> tuple[IntTuple, IntTuple]:
@@ -62,7 +67,7 @@ def _runs(modes: Modes, n: Leaf, d: Leaf, used: list[Modes], lhs: Layout, rhs: L
             return _noted(runs, inside, n, d, step)
         if not is_multiple(n, room):
             if type(n) is int:
-                require(Fact("multiple", room, n), "composition", lhs=lhs, rhs=rhs)
+                require(Fact("at most", n, room), "composition", lhs=lhs, rhs=rhs)
                 return _noted(runs, inside, n, d, step)
             require(Fact("multiple", n, room), "composition", lhs=lhs, rhs=rhs)
         _noted(runs, inside, room, d, step)
@@ -92,14 +97,13 @@ def _require_room(extent: Leaf, inside: Modes, lhs: Layout, rhs: Layout) -> None
     inside = [(n, d) for n, d in inside if not (type(n) is int and n == 1)]
     if len(inside) < 2:
         return
-    if all(type(leaf) is int for run in inside for leaf in run):
-        load = sum((n - 1) * d for n, d in inside)
-        if load < divisibility(extent):
-            return
     if len(inside) <= 4 and any(_nests(extent, order) for order in permutations(inside)):
         return
-    reach = max(inside, key=lambda run: divisibility(run[1]))
-    require(Fact("multiple", extent, mul(*reach)), "composition", lhs=lhs, rhs=rhs)
+    reach: Leaf = 1
+    for n, d in inside:
+        reach = add(reach, mul(sub(n, 1), d))
+    if not (type(reach) is int and reach <= divisibility(extent)):
+        require(Fact("at most", reach, extent), "composition", lhs=lhs, rhs=rhs)
 
 
 def _nests(extent: Leaf, runs: tuple[tuple[Leaf, Leaf], ...]) -> bool:
@@ -107,8 +111,3 @@ def _nests(extent: Leaf, runs: tuple[tuple[Leaf, Leaf], ...]) -> bool:
     ends = [mul(n, d) for n, d in runs]
     steps = [d for _, d in runs[1:]] + [extent]
     return all(is_multiple(step, end) for end, step in zip(ends, steps, strict=True))
-
-
-def leaves(layout: Layout) -> Modes:
-    """Extent and stride of each leaf."""
-    return list(zip(flat(layout.shape), flat(layout.stride), strict=True))

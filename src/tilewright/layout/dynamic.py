@@ -44,6 +44,9 @@ class DynamicInt:
             facts.append(f"div={self.divisibility}")
         return f"?{{{' '.join(facts)}}}" if facts else "?"
 
+    def __str__(self) -> str:
+        return self.dynamic_text()
+
 
 def is_int(leaf: object) -> bool:
     """True for a leaf that may be an extent: an int or a `DynamicInt`."""

@@ -52,6 +52,8 @@ def text(value: IntTuple) -> str:
     if isinstance(value, tuple):
         parts = map(str, value) if is_flat_static(value) else [text(item) for item in value]
         return f"({','.join(parts)})"
+    if isinstance(value, DynamicInt):
+        return value.dynamic_text()
     return "_" if value is None else str(value)
 
 

@@ -11,7 +11,7 @@ from tilewright.layout.dynamic import Leaf, ceil_div_leaf, divisibility, floor_d
 from tilewright.layout.facts import Fact, require
 from tilewright.layout.inttuple import flat, transform_leaf
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, trusted
-from tilewright.layout.simplify import coalesced_modes, filter_, is_zero
+from tilewright.layout.simplify import is_zero
 
 
 def recast_layout(new_type_bits: int, old_type_bits: int, layout: Any) -> Any:
@@ -74,13 +74,15 @@ def _require_whole_groups(layout: Layout, count: int) -> None:
     """The modes of stride below `count` must fill aligned groups, the others step over whole groups."""
     reach = 1
     small: list[tuple[int, Leaf]] = []
-    for extent, step in coalesced_modes(filter_(layout)):
+    for extent, step in zip(flat(layout.shape), flat(layout.stride), strict=True):
+        if is_zero(step) or (type(extent) is int and extent == 1):
+            continue
         if isinstance(step, ScaledBasis):
             raise LayoutError("coordinates cannot be recast", values={"layout": layout})
         if type(step) is not int:
             if divisibility(step) % count:
                 require(Fact("multiple", step, count), "upcast", layout=layout)
-        elif abs(step) >= count or is_zero(step):
+        elif abs(step) >= count:
             if step % count:
                 raise LayoutError(
                     f"upcast: stride {step} of mode {extent}:{step} is not a multiple of {count}",
@@ -123,7 +125,7 @@ def downcast(layout: Any, count: int) -> Any:
         return layout
     if sum(1 for step in flat(layout.stride) if type(step) is int and step in (1, -1)) != 1:
         raise LayoutError("downcast: exactly one mode must have stride 1", values={"layout": layout})
-    shape = transform_leaf(lambda s, d: mul(s, count) if d == 1 else s, layout.shape, layout.stride)
+    shape = transform_leaf(lambda s, d: mul(s, count) if type(d) is int and d == 1 else s, layout.shape, layout.stride)
     stride = transform_leaf(lambda d: d if type(d) is int and d == 1 else mul(count, d), layout.stride)
     return trusted(shape, stride)
 

@@ -44,7 +44,7 @@ class _Term:
     right: SymInt | int
 
     def sort_key(self) -> str:
-        return f"1{self.left.expression()}{self.kind}{_expression(self.right)}"
+        return f"1{self.left.expression()}{self.kind}{_expression_of(self.right)}"
 
     def value(self, env: Mapping[str, int]) -> int:
         return _OPERATIONS[self.kind](self.left.evaluate(env), evaluate(self.right, env))
@@ -99,8 +99,18 @@ class SymInt(DynamicInt):
 
     __repr__ = __str__
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SymInt, (dict(self._terms), self._width)
+
     def __bool__(self) -> bool:
         raise LayoutError("a symbolic integer has no truth value", values={"integer": self.expression()})
+
+    def _unordered(self, other: object) -> bool:
+        raise LayoutError(
+            "symbolic integers have no order", values={"left": self.expression(), "right": _expression_of(other)}
+        )
+
+    __lt__ = __le__ = __gt__ = __ge__ = _unordered
 
     def expression(self) -> str:
         """The polynomial in words, such as `8*n + 1`."""
@@ -212,14 +222,14 @@ def evaluate(value: Any, env: Mapping[str, int]) -> Any:
     return value.evaluate(env) if hasattr(value, "evaluate") else value
 
 
-def _expression(value: SymInt | int) -> str:
+def _expression_of(value: object) -> str:
     return value.expression() if isinstance(value, SymInt) else str(value)
 
 
 def _atom_text(atom: _Unknown | _Term) -> str:
     if isinstance(atom, _Unknown):
         return atom.name if atom.unit == 1 else f"({atom.name}/{atom.unit})"
-    return f"(({atom.left.expression()}) {atom.kind} ({_expression(atom.right)}))"
+    return f"(({atom.left.expression()}) {atom.kind} ({_expression_of(atom.right)}))"
 
 
 def _terms_of(value: SymInt | int) -> tuple[tuple[_Monomial, int], ...]:

@@ -6,13 +6,13 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.compose import composition
-from tilewright.layout.divide import zipped_divide
+from tilewright.layout.divide import tiled_divide, zipped_divide
 from tilewright.layout.dynamic import Leaf
 from tilewright.layout.inttuple import product_each, text, wrap
 from tilewright.layout.inverse import right_inverse
 from tilewright.layout.layout import ComposedLayout, Layout, as_layout
 from tilewright.layout.modes import append, dice, slice_, slice_and_offset
-from tilewright.layout.multiply import raked_product
+from tilewright.layout.multiply import raked_product, tile_to_shape
 from tilewright.layout.query import rank, size
 
 
@@ -117,3 +117,20 @@ def make_layout_tv(thr_layout: Any, val_layout: Any) -> tuple[tuple[Leaf, ...], 
     tile = raked_product(as_layout(thr_layout), as_layout(val_layout))
     layout_tv = composition(right_inverse(tile), Layout((size(thr_layout), size(val_layout))))
     return product_each(tile.shape), layout_tv
+
+
+def tile_to_mma_shape(atom: Any, mma_tile_shape: Any, order: Any = None) -> Any:
+    """`atom`, a layout of M and N (or K), repeated to a tile of MMAs: `((MMA_M,MMA_N), M_MMAs, N_MMAs, ...)`.
+
+    `mma_tile_shape` has that form: the extents of one MMA, the counts of MMAs, then further modes such as stages.
+
+    Raises:
+        LayoutError: the shape is not of that form, or the atom does not divide it.
+    """
+    if not isinstance(mma_tile_shape, tuple) or len(mma_tile_shape) < 3 or len(wrap(mma_tile_shape[0])) != 2:
+        raise LayoutError(
+            "an MMA tile shape is ((MMA_M,MMA_N),M_MMAs,N_MMAs,...)", values={"shape": text(mma_tile_shape)}
+        )
+    (mma_m, mma_n), count_m, count_n, *further = mma_tile_shape
+    tiled = tile_to_shape(atom, ((mma_m, count_m), (mma_n, count_n), *further), order)
+    return tiled_divide(tiled, product_each(mma_tile_shape[0]))
