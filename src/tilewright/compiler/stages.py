@@ -22,9 +22,14 @@ from tilewright.hw.features import ptx_version
 from tilewright.ir import mlir
 from tilewright.ir.context import current
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
+from tilewright.ir.source import source_location
+from tilewright.ir.walk import operations
+from tilewright.ir.walk import unknown_operation as find_unknown
 from tilewright.lang.locations import user_location
+from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.lowering import number_of, text_of
-from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass, unknown_operation
+from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass, check_known, unknown_name, unknown_operation
+from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
 from tilewright.targets.host.bundle import compile_program
 from tilewright.targets.host.cute_to_host import CuteToHost, check_host
@@ -44,11 +49,11 @@ _SHARED = frozenset(("arith", "scf", "math", "vector", "llvm", "nvvm", "gpu", "b
 CUTE_DIALECTS = _SHARED | {"cute", "func"}
 NVVM_DIALECTS = frozenset(("llvm", "nvvm", "gpu", "builtin"))
 
-FINISH = (
+TO_LLVM = (
     "gpu.module(convert-scf-to-cf,convert-vector-to-llvm,convert-gpu-to-nvvm,convert-nvvm-to-llvm,"
-    "reconcile-unrealized-casts)",
-    "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}",
+    "reconcile-unrealized-casts)"
 )
+DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}"
 HOST_FINISH = (
     "convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,convert-math-to-libm,convert-arith-to-llvm,"
     "convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts"
@@ -70,8 +75,13 @@ class Stage:
 
 def standard_pipeline(arch: str, *, opt_level: int = 3) -> PassManager:
     """The passes that lead from traced code to the nvvm dialect."""
-    passes: list[Pass] = [PlaceSharedMemory(), CuteToNvvm(**{"cubin-chip": arch, "opt-level": opt_level})]
-    return PassManager([*passes, *(UpstreamPass(text) for text in FINISH)])
+    passes: list[Pass] = [AnnotateLoops(), PlaceSharedMemory(), CuteToNvvm(**{"cubin-chip": arch, "opt-level": opt_level})]
+    return PassManager([*passes, *_finish()])
+
+
+def _finish() -> list[Pass]:
+    """What follows cute-to-nvvm, whatever passes the user gives."""
+    return [UpstreamPass(TO_LLVM), PlaceLoopAnnotations(), UpstreamPass(DEBUG_SCOPES)]
 
 
 def completed(pipeline: PassManager, arch: str) -> PassManager:
@@ -80,11 +90,12 @@ def completed(pipeline: PassManager, arch: str) -> PassManager:
     passes = list(pipeline.passes)
     if CuteToNvvm.name not in names:
         passes.append(CuteToNvvm(**{"cubin-chip": arch}))
-    if PlaceSharedMemory.name not in names:
-        position = [item.name for item in passes].index(CuteToNvvm.name)
-        passes.insert(position, PlaceSharedMemory())
+    for missing in (PlaceSharedMemory, AnnotateLoops):
+        if missing.name not in names:
+            position = [item.name for item in passes].index(CuteToNvvm.name)
+            passes.insert(position, missing())
     texts = [str(item) for item in passes]
-    passes += [UpstreamPass(text) for text in FINISH if text not in texts]
+    passes += [item for item in _finish() if str(item) not in texts]
     return PassManager(passes)
 
 
@@ -107,24 +118,19 @@ def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
 
 def check_legal(module: ir.Operation, stage: Stage) -> int:
     """Refuse operations that may not be left after `stage`; gives the number of operations."""
-    count = 0
+    found = operations(module)
     legal = stage.legal or frozenset()
-
-    def visit(op: ir.Operation) -> Any:
-        nonlocal count
-        count += 1
+    for op in found:
         if op.name.partition(".")[0] not in legal:
             raise _illegal(op, stage)
-        return mlir.ir.WalkResult.ADVANCE
-
-    module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return count
+    return len(found)
 
 
 def _illegal(op: ir.Operation, stage: Stage) -> PassError:
     return PassError(
-        f"unknown operation {op.name!r} after stage {stage.name}",
-        values={"at": str(op.location).removeprefix("loc"), "dialects allowed": ", ".join(sorted(stage.legal or ()))},
+        f"operation {op.name!r} is left after stage {stage.name}",
+        location=source_location(op.location),
+        values={"dialects allowed": ", ".join(sorted(stage.legal or ()))},
         hint=f"a pass of stage {stage.name} must lower it",
     )
 
@@ -272,8 +278,8 @@ def _verify(module: ir.Operation, stage: str) -> None:
         module.verify()
     except mlir.ir.MLIRError as error:
         text = "; ".join(str(item.message) for item in error.error_diagnostics) or str(error)
-        found = unknown_operation(text)
-        raise found or CompileError(f"stage {stage} is not valid: {text}", nvvm_error=text) from error
+        raise CompileError(f"stage {stage} is not valid: {text}", nvvm_error=text) from error
+    check_known(module)
 
 
 def asm(op: ir.Operation) -> str:
@@ -341,14 +347,35 @@ def _apply_override(job: Job, kernel: KernelJob, stage: str) -> None:
 
 def _parse_override(text: str) -> ir.Operation:
     try:
-        return mlir.ir.Module.parse(text).operation
+        module = mlir.ir.Module.parse(text).operation
     except mlir.ir.MLIRError as error:
-        reasons = [f"{item.location}: {item.message}".removeprefix("loc") for item in error.error_diagnostics]
-        message = "; ".join(reasons) or str(error)
-        found = unknown_operation(message)
-        raise found or CompileError(
-            "the text given for stage nvvm does not parse", values={"reason": message}, nvvm_error=message
-        ) from error
+        raise _parse_error(text, error) from error
+    unknown = find_unknown(module)
+    if unknown is not None:
+        place = source_location(unknown.location)
+        raise unknown_operation(unknown.name, _text_line(text, place.line if place else 0))
+    return module
+
+
+def _parse_error(text: str, error: Any) -> CompileError:
+    """What MLIR says of a text, with the line at fault."""
+    first = next(iter(error.error_diagnostics), None)
+    place = source_location(first.location) if first is not None else None
+    reason = str(first.message) if first is not None else str(error)
+    line = _text_line(text, place.line if place else 0)
+    if name := unknown_name(reason):
+        return unknown_operation(name, line)
+    return CompileError(
+        "the text given for stage nvvm does not parse",
+        values={"reason": reason, **line},
+        hint="compare it with .stages['nvvm'] of a compilation without override",
+        nvvm_error=str(error),
+    )
+
+
+def _text_line(text: str, number: int) -> dict[str, object]:
+    lines = text.splitlines()
+    return {f"line {number}": lines[number - 1].strip()} if 0 < number <= len(lines) else {}
 
 
 def check_override(override: Iterable[str]) -> None:

@@ -33,6 +33,9 @@ class Session:
     def __init__(self) -> None:
         self.context: ir.Context = mlir.ir.Context()
         self.context.enable_multithreading(False)
+        # MLIR ends the process where an operation of no dialect is created, unless it allows them; they are refused
+        # by `walk.unknown_operation` instead.
+        self.context.allow_unregistered_dialects = True
         self.cache: dict[Any, Any] = {}
         self.pure: dict[Any, Any] = {}  # pure operations of this compilation, see build.cute
         # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.

@@ -6,14 +6,18 @@ among the passes registered here, then among MLIR's own.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tilewright.base.errors import CompileError, PassError
+from tilewright.base.errors import PassError
+from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current
+from tilewright.ir.source import source_location
+from tilewright.ir.walk import unknown_operation as find_unknown
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -178,11 +182,8 @@ class PassManager:
         try:
             item.run(module)
         except mlir.ir.MLIRError as error:
-            raise _user_error(item, _diagnostics(error)) from error
-        except ValueError as error:
-            if isinstance(error, CompileError) or "unregistered" not in str(error):
-                raise
-            raise _user_error(item, str(error)) from error
+            text = _diagnostics(error)
+            raise PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text) from error
         item.ensures(module)
         self.runs.append(PassRun(str(item), time.perf_counter() - start))
         if self.verify and not isinstance(item, UpstreamPass):
@@ -197,6 +198,7 @@ class PassManager:
                 nvvm_error=_diagnostics(error),
                 values={"reason": _diagnostics(error)},
             ) from error
+        check_known(module, f"pass {item.name}")
 
 
 class Placed:
@@ -224,30 +226,35 @@ def make(name: str, options: Mapping[str, object]) -> Pass:
     return cls(**_typed(cls, options))
 
 
-def unknown_operation(text: str) -> PassError | None:
-    """The error for an operation of no dialect, when that is what MLIR's message `text` is about."""
-    for pattern in ("operation being parsed with an unregistered dialect", "unregistered operation", "unregistered"):
-        if pattern in text:
-            return PassError(
-                f"unknown operation {_quoted_operation(text)!r}",
-                nvvm_error=text,
-                hint="operations belong to a dialect: cute, gpu, nvvm, llvm, arith, scf, math, vector; to add your own, "
-                "build it from these in a @dsl_user_op",
-            )
-    return None
+_NO_DIALECT = re.compile(
+    r"unregistered (?:operation|dialect)[^'\"]*['\"]([\w.]+)|custom op '([\w.]+)'|unregistered operation '([\w.]+)'"
+)
 
 
-def _user_error(item: Pass, text: str) -> PassError:
-    found = unknown_operation(text)
-    return found or PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text)
+def unknown_name(text: str) -> str:
+    """The operation of no dialect that MLIR's message `text` is about, empty when it is about something else."""
+    found = _NO_DIALECT.search(text)
+    return next((name for name in found.groups() if name), "") if found else ""
 
 
-def _quoted_operation(text: str) -> str:
-    for mark in ("'", '"'):
-        for part in text.split(mark)[1::2]:
-            if "." in part and " " not in part:
-                return part
-    return "?"
+def unknown_operation(
+    name: str, values: Mapping[str, object] | None = None, location: SourceLocation | None = None
+) -> PassError:
+    """The error for an operation of no dialect."""
+    return PassError(
+        f"unknown operation {name!r}",
+        location=location,
+        values=values,
+        hint="operations belong to a dialect: cute, gpu, nvvm, llvm, arith, scf, math, vector; to add your own, "
+        "build it from these in a @dsl_user_op",
+    )
+
+
+def check_known(module: ir.Operation, maker: str = "") -> None:
+    """Refuse operations that no dialect has; `maker` is who left the module so."""
+    op = find_unknown(module)
+    if op is not None:
+        raise unknown_operation(op.name, {"made by": maker} if maker else None, source_location(op.location))
 
 
 def _diagnostics(error: Exception) -> str:

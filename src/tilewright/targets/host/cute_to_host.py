@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.source import source_location
+from tilewright.ir.walk import operations
 from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, lower, number_of, text_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_BYTES, kernels
@@ -197,16 +198,13 @@ def _device_only(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
 def check_host(module: ir.Operation) -> None:
     """Refuse what cannot become native code: operations of the device, assembly, and what no pass has lowered."""
 
-    def visit(op: ir.Operation) -> Any:
+    for op in operations(module):
         if op.name.partition(".")[0] not in ("llvm", "builtin") or op.name == "llvm.inline_asm":
             raise CompileError(
                 f"{op.name} is device code in a host function",
                 location=source_location(op.location),
                 hint="put it in a function decorated with @cute.kernel and launch that from the @cute.jit function",
             )
-        return mlir.ir.WalkResult.ADVANCE
-
-    module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
 
 
 def _string(op: ir.Operation, text: str) -> ir.Value:

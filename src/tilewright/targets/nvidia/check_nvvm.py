@@ -6,12 +6,12 @@ It also gathers the features that the kernel uses, from which its PTX version fo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright.base.errors import PassError
 from tilewright.hw.features import require
-from tilewright.ir import mlir
 from tilewright.ir.source import source_location
+from tilewright.ir.walk import operations
 from tilewright.passes.lowering import text_of
 from tilewright.targets.nvidia.inline_asm import check_inline_asm
 from tilewright.targets.nvidia.needs import features_of_operation, features_of_ptx
@@ -37,12 +37,9 @@ def check_nvvm(module: ir.Operation, arch: str) -> Findings:
     """
     findings = Findings()
 
-    def visit(op: ir.Operation) -> Any:
+    for op in operations(module):
         if op.name != "gpu.module":
             _check(op, arch, findings)
-        return mlir.ir.WalkResult.ADVANCE
-
-    module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
     return findings
 
 
