@@ -75,7 +75,11 @@ class Stage:
 
 def standard_pipeline(arch: str, *, opt_level: int = 3) -> PassManager:
     """The passes that lead from traced code to the nvvm dialect."""
-    passes: list[Pass] = [AnnotateLoops(), PlaceSharedMemory(), CuteToNvvm(**{"cubin-chip": arch, "opt-level": opt_level})]
+    passes: list[Pass] = [
+        AnnotateLoops(),
+        PlaceSharedMemory(),
+        CuteToNvvm(**{"cubin-chip": arch, "opt-level": opt_level}),
+    ]
     return PassManager([*passes, *_finish()])
 
 

@@ -49,7 +49,8 @@ class CuteToNvvm(Pass):
         arch = normalize_arch(str(self["cubin-chip"]))
         for kernel in kernels(module):
             features: set[str] = set()
-            context = LoweringContext(ADDRESS_SPACE, {"arch": arch, "features": features})
+            facts = {"arch": arch, "features": features, "block": _static_block(kernel)}
+            context = LoweringContext(ADDRESS_SPACE, facts)
             _declare_shared_memory(kernel, arch)
             _check_cluster(kernel, arch, features)
             lower(kernel, RULES, context)
@@ -76,6 +77,13 @@ def _declare_shared_memory(kernel: ir.Operation, arch: str) -> None:
     }
     with mlir.ir.InsertionPoint(kernel):
         build.emit("llvm.mlir.global", (), (), attributes, regions=1)
+
+
+def _static_block(kernel: ir.Operation) -> list[int] | None:
+    """The extents of the block where the launch gives them as constants."""
+    if "known_block_size" not in kernel.attributes:
+        return None
+    return list(mlir.ir.DenseI32ArrayAttr(kernel.attributes["known_block_size"]))
 
 
 def _check_cluster(kernel: ir.Operation, arch: str, features: set[str]) -> None:

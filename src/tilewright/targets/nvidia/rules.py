@@ -6,6 +6,7 @@ Registers".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.base.errors import CompileError
@@ -48,9 +49,23 @@ def _index(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     name = text_of(op, "name")
     if "cluster" in name:
         use("cluster", name, context)
+    known = _known(name, context.facts.get("block"))
+    if known is not None:
+        return [build.constant(known, op.results[0].type)]
     if name == "dynamic_smem_size":
         return [_asm("mov.u32 $0, %dynamic_smem_size;", op.results[0].type)]
     return [build.value(special_register(name), op.results[0].type)]
+
+
+def _known(name: str, block: Sequence[int] | None) -> int | None:
+    """What a launch with a static block says of an index: the block's extents, and 0 along an extent of 1."""
+    head, _, axis = name.partition(".")
+    if block is None or head not in ("block_dim", "thread_idx"):
+        return None
+    extent = block["xyz".index(axis)]
+    if head == "block_dim":
+        return extent
+    return 0 if extent == 1 else None
 
 
 def _asm(text: str, result: ir.Type) -> ir.Value:

@@ -1,0 +1,33 @@
+"""place-loop-annotations: put loop annotations where the translation to LLVM IR reads them.
+
+before: `llvm.br ... {llvm.loop_annotation = #a}`      after: `llvm.br ... {loop_annotation = #a}`
+
+MLIR carries the discardable attribute of an `scf.for` to its branch and leaves it at that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilewright.ir import mlir
+from tilewright.passes.annotate_loops import ANNOTATION
+from tilewright.passes.pipeline import Pass, register
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+@register
+class PlaceLoopAnnotations(Pass):
+    """See the module."""
+
+    name = "place-loop-annotations"
+
+    def run(self, module: ir.Operation) -> None:
+        def visit(op: ir.Operation) -> Any:
+            if ANNOTATION in op.attributes:
+                op.attributes["loop_annotation"] = op.attributes[ANNOTATION]
+                del op.attributes[ANNOTATION]
+            return mlir.ir.WalkResult.ADVANCE
+
+        module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
