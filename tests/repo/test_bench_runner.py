@@ -1,0 +1,72 @@
+"""The benchmark runner: what it finds, prints and keeps."""
+
+import importlib
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import runner
+from bench.runner import Row
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("row", "met"),
+    [
+        (Row("x", 5, "ms"), None),
+        (Row("x", 5, "ms", target=5), True),
+        (Row("x", 6, "ms", target=5), False),
+        (Row("x", 6, "GB/s", target=5, better="higher"), True),
+        (Row("x", 4, "GB/s", target=5, better="higher"), False),
+    ],
+)
+def test_targets(row, met):
+    assert row.met is met
+
+
+def test_timed_takes_the_median_after_a_warm_up(monkeypatch):
+    clock = iter([0.0, 1.0, 10.0, 12.0, 20.0, 29.0])
+    monkeypatch.setattr(runner.time, "perf_counter", lambda: next(clock))
+    calls = []
+    assert runner.timed(lambda: calls.append(0), samples=3) == 2.0
+    assert len(calls) == 4
+
+
+def test_every_topic_can_be_imported_and_says_what_it_is():
+    for topic in runner.topics():
+        module = importlib.import_module(f"bench.bench_{topic}")
+        assert module.__doc__ and callable(module.rows)
+
+
+def test_run_prints_and_keeps(tmp_path, monkeypatch):
+    class Topic:
+        """Sorting: how long it takes."""
+
+        @staticmethod
+        def rows(quick):
+            yield Row("sort", 1.5 if quick else 3.0, "ms", 7, target=2.0, note="of 1,000 numbers")
+
+    monkeypatch.setattr(runner.importlib, "import_module", lambda name: {"bench.bench_sort": Topic}[name])
+    stream = io.StringIO()
+    assert runner.run(["sort"], True, tmp_path, Console(file=stream, width=100)) is True
+    assert runner.run(["sort"], False, tmp_path, Console(file=stream, width=100)) is False
+    text = stream.getvalue()
+    assert "Sorting: how long it takes." in text and "≤ 2" in text and "of 1,000 numbers" in text
+    kept = json.loads((tmp_path / "sort.json").read_text())
+    assert kept["rows"] == [
+        {"name": "sort", "median": 3.0, "unit": "ms", "samples": 7, "target": 2.0, "better": "lower",
+         "note": "of 1,000 numbers"}
+    ]  # fmt: skip
+    assert kept["machine"]["python"] and kept["machine"]["processor"]
+
+
+def test_unknown_topic():
+    done = subprocess.run([sys.executable, "-m", "bench", "nothing-such"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "unknown topic 'nothing-such'" in done.stderr
