@@ -115,7 +115,7 @@ def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
         with mlir.ir.InsertionPoint(body):
             _trace_root(function.traced, traced(call, list(body.arguments)))
             build.emit("func.return")
-    job.kernels = {item.name: KernelJob(item.name, _source(item.function)) for item in program.kernels}
+    job.kernels = {item.name: KernelJob(item.name, _source(item.function), item.launched_at) for item in program.kernels}
     return module.operation
 
 

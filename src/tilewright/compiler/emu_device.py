@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.base import settings
+from tilewright.base.errors import CompileError, EmulationError, TilewrightError
 from tilewright.compiler.dlpack import view
-from tilewright.compiler.job import Job
+from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.targets import emu
 from tilewright.targets.host.function import HostFunction, LaunchConfig
+from tilewright.targets.nvidia.assemble import assemble
 
 
 class _Call(threading.local):
@@ -30,6 +32,9 @@ class EmuDevice:
         self._call = _Call()
         self._names = list(job.kernels)
         self.reports: list[Any] = []
+        for kernel in job.kernels.values():
+            if kernel.user_text:
+                self._program(kernel)
         self.host = HostFunction(
             job.host_program.result(), job.signature, kernels=len(self._names), launch=self._launch, device="emu"
         )
@@ -43,9 +48,28 @@ class EmuDevice:
         finally:
             self._call.buffers = outer
 
+    def _program(self, kernel: KernelJob) -> emu.Program:
+        """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
+        try:
+            program = emu.load(kernel.texts["ptx"])
+            program.image(kernel.name, self._checks is not False)
+        except EmulationError:
+            _assemble(kernel, self._job.arch)
+            raise
+        return program
+
     def _launch(self, config: LaunchConfig, number: int, params: Any) -> None:
-        name = self._names[number]
-        program = emu.load(self._job.kernels[name].texts["ptx"])
+        kernel = self._job.kernels[self._names[number]]
+        try:
+            self._emulate(kernel, config, params)
+        except TilewrightError as error:
+            if error.location is None:
+                error.location = kernel.launched_at
+            raise
+
+    def _emulate(self, kernel: KernelJob, config: LaunchConfig, params: Any) -> None:
+        name = kernel.name
+        program = self._program(kernel)
         sizes = [parameter.size for parameter in program.module.functions[name].params]
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
         report = emu.launch(
@@ -60,6 +84,15 @@ class EmuDevice:
             options=emu.Options(checks=self._checks, seed=settings.get("seed")),
         )
         self.reports.append(report)
+
+
+def _assemble(kernel: KernelJob, arch: str) -> None:
+    """Refuse PTX that is not valid, with the assembler's words; nothing where there is no assembler."""
+    try:
+        assemble(kernel.texts["ptx"], arch)
+    except CompileError as error:
+        if error.nvvm_error:
+            raise
 
 
 def _buffers(values: Sequence[Any]) -> list[tuple[int, int, bool]]:

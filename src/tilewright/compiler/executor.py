@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from tilewright.base.errors import ArgumentError, CompileError
+from tilewright.base.errors import ArgumentError, CompileError, LaunchError, TilewrightError
 from tilewright.compiler import stages
 from tilewright.compiler.arguments import BoundCall, converted
 from tilewright.compiler.job import Job, KernelJob
@@ -19,6 +19,7 @@ from tilewright.compiler.target import make_device
 from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
+from tilewright.lang.locations import user_location
 from tilewright.targets.host import ffi
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
@@ -187,7 +188,7 @@ class Executor:
                 try:
                     self._direct(*args)
                 except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
-                    raise self.device.host.raised(error) from None
+                    raise self._placed(self.device.host.raised(error)) from None
                 return
         if kwargs or len(args) != self._count:
             args = tuple(self._bind(args, kwargs))
@@ -195,7 +196,18 @@ class Executor:
 
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""
-        self.device.run([converted(value) for value in values])
+        try:
+            self.device.run([converted(value) for value in values])
+        except TilewrightError as error:
+            raise self._placed(error) from error.__cause__
+
+    def _placed(self, error: TilewrightError) -> TilewrightError:
+        """The error with a line of the user: of the launch where it is known, else of the call."""
+        if error.location is None:
+            launches = [kernel.launched_at for kernel in self._job.kernels.values()]
+            at_launch = isinstance(error, LaunchError) and len(launches) == 1
+            error.location = launches[0] if at_launch else user_location()
+        return error
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Arguments by name and with defaults, in the order of the signature; compile-time ones may be repeated."""

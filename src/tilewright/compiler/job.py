@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilewright.base.location import SourceLocation
 from tilewright.base.signature import Signature
 from tilewright.compiler.options import Options
 from tilewright.passes.pipeline import PassManager
@@ -14,10 +15,11 @@ from tilewright.passes.pipeline import PassManager
 
 @dataclass
 class KernelJob:
-    """One kernel: its symbol, the MLIR of its `gpu.module` while there is one, and the text of each stage so far."""
+    """One kernel: its symbol, its Python text, where it is launched, and the text of each stage so far."""
 
     name: str
     python: str
+    launched_at: SourceLocation | None = None
     texts: dict[str, Any] = field(default_factory=dict)
     features: tuple[str, ...] = ()
     smem_bytes: int = 0

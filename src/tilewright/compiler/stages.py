@@ -8,8 +8,9 @@ loop; nothing else compiles.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from tilewright.targets.host.bundle import compile_program
 from tilewright.targets.host.cute_to_host import CuteToHost, check_host
 from tilewright.targets.nvidia.assemble import assemble
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
+from tilewright.targets.nvidia.cubin import read_cubin
 from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
 from tilewright.targets.nvidia.diagnose import compilation_error
 from tilewright.targets.nvidia.sass import disassemble
@@ -166,6 +168,7 @@ def _nvvm(job: Job) -> None:
     if "nvvm" in job.override:
         job.module = _parse_override(replacement(job.override["nvvm"]))
         job.texts["nvvm"] = asm(job.module)
+        _check_kernels("nvvm", [_symbol(op) for op in _gpu_modules(job.module)], list(job.kernels))
     for op in _gpu_modules(job.module):
         kernel = job.kernels[_symbol(op)]
         findings = check_nvvm(op, job.arch)
@@ -241,6 +244,11 @@ def _ptx_solutions(kernel: KernelJob, arch: str) -> list[str]:
 
 def _cubin(job: Job) -> None:
     for kernel in job.kernels.values():
+        given = _given(job, kernel, "cubin")
+        if given is not None:
+            kernel.texts["cubin"] = given if isinstance(given, bytes) else _file(given).read_bytes()
+            _check_kernels("cubin", list(read_cubin(kernel.texts["cubin"]).kernels), [kernel.name])
+            continue
         made = assemble(
             kernel.texts["ptx"],
             job.arch,
@@ -326,27 +334,37 @@ def _translate(module: ir.Operation, job: Job) -> str:
 def replacement(given: Any) -> str:
     """The text that the user gives for a stage: itself, or the content of a file."""
     if isinstance(given, Path):
-        return given.read_text()
+        return _file(given).read_text()
     text = str(given)
-    if "\n" not in text and Path(text).is_file():
-        return Path(text).read_text()
-    if "\n" not in text:
-        raise CompileError(f"override: no file {text!r}", hint="give a path, or the text itself")
-    return text
+    return text if "\n" in text else _file(text).read_text()
 
 
-def _apply_override(job: Job, kernel: KernelJob, stage: str) -> None:
+def _file(path: object) -> Path:
+    found = Path(str(path))
+    if not found.is_file():
+        raise CompileError(f"override: no file {str(path)!r}", hint="give a path, or the content itself")
+    return found
+
+
+def _given(job: Job, kernel: KernelJob, stage: str) -> Any:
+    """What the user gives for a stage of a kernel; None where nothing."""
     given = job.override.get(stage)
-    if isinstance(given, dict):
-        given = given.get(kernel.name)
-    elif given is not None and len(job.kernels) > 1:
+    if isinstance(given, Mapping):
+        return given.get(kernel.name)
+    if given is not None and len(job.kernels) > 1:
         raise CompileError(
             f"override of stage {stage} for a function with {len(job.kernels)} kernels",
             hint=f'give a mapping by kernel name: {{"{kernel.name}": path, ...}}',
         )
+    return given
+
+
+def _apply_override(job: Job, kernel: KernelJob, stage: str) -> None:
+    given = _given(job, kernel, stage)
     if given is not None:
         kernel.texts[stage] = replacement(given)
         kernel.user_text = kernel.in_child = True
+        _check_kernels(stage, _ENTRY[stage].findall(kernel.texts[stage]), [kernel.name])
 
 
 def _parse_override(text: str) -> ir.Operation:
@@ -380,6 +398,23 @@ def _parse_error(text: str, error: Any) -> CompileError:
 def _text_line(text: str, number: int) -> dict[str, object]:
     lines = text.splitlines()
     return {f"line {number}": lines[number - 1].strip()} if 0 < number <= len(lines) else {}
+
+
+_ENTRY = {
+    "llvm": re.compile(r"^define [^@\n]*@([\w$.]+)\(", re.MULTILINE),
+    "ptx": re.compile(r"\.entry\s+([\w$]+)"),
+}
+
+
+def _check_kernels(stage: str, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a text that lacks a kernel which is launched by name."""
+    for name in wanted:
+        if name not in found:
+            raise CompileError(
+                f"the text given for stage {stage} has no kernel {name!r}",
+                values={"its kernels": ", ".join(found) or "none"},
+                hint="keep the names of the kernels: the host code launches them by name",
+            )
 
 
 def check_override(override: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from tilewright.ir import build, mlir
 from tilewright.lang import leaves, trace
 from tilewright.lang.locations import current as location
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int32, as_numeric, is_number
+from tilewright.lang.numeric import Int32, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_BLOCK_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 FLAGS = "tilewright.launch_flags"  # bit 0 cooperative, bit 1 programmatic dependent launch
 
 
@@ -89,6 +90,7 @@ class KernelLauncher:
             _dims(block, "block"),
             _dims(cluster if cluster is not None else (0, 0, 0), "cluster"),
         ]
+        _check_grid(dims[0])
         _check_block(dims[1])
         symbol = self._trace(dims[1], dims[2], max_number_threads, min_blocks_per_mp)
         values, _ = _flatten(self.arguments.runtime)
@@ -103,7 +105,7 @@ class KernelLauncher:
         constants = self.arguments.constants
         function = _kernel_function(current.module, name, [value.type for value in values])
         _set_bounds(function, block, cluster, max_threads, min_blocks)
-        current.kernels.append(trace.KernelTrace(name, self.kernel.function, function))
+        current.kernels.append(trace.KernelTrace(name, self.kernel.function, function, user_location()))
         body = function.regions[0].blocks[0]
         with trace.device_side(body):
             _trace_root(self.kernel.traced, rebuild(list(body.arguments)) | constants)
@@ -173,10 +175,26 @@ def _set_bounds(
 
 def _dims(value: Any, what: str) -> list[Any]:
     items = list(value) if isinstance(value, (tuple, list)) else [value]
-    if not 1 <= len(items) <= 3 or not all(is_number(item) for item in items):
+    if not 1 <= len(items) <= 3 or not all(map(_is_integer, items)):
         raise CompileError(f"{what} takes one to three integers", location=user_location(3), values={what: value})
-    items = [int(item.value) if not isinstance(item, int) and item.is_static else item for item in items]
+    items = [int(item.value) if isinstance(item, Numeric) and item.is_static else item for item in items]
     return items + [1] * (3 - len(items))
+
+
+def _is_integer(item: Any) -> bool:
+    return is_number(item) and type(as_numeric(item)).is_integer
+
+
+def _check_grid(grid: list[Any]) -> None:
+    """Refuse an extent of compile time that no grid has."""
+    for extent, limit in zip(grid, MAX_GRID, strict=True):
+        if isinstance(extent, int) and not 1 <= extent <= limit:
+            raise CompileError(
+                "a grid without blocks" if extent == 0 else f"a grid of {extent} blocks along one axis",
+                location=user_location(3),
+                values={"grid": tuple(grid), "limit": f"1 to {MAX_GRID} along the axes"},
+                hint="where there is nothing to do, skip the launch: if cutlass.const_expr(n > 0): ...",
+            )
 
 
 def _check_block(block: list[Any]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from tilewright.base.errors import CompileError
+from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.lang.locations import user_location
 
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class KernelTrace:
-    """A kernel of the program: its symbol, the Python function, and its `gpu.func`."""
+    """A kernel of the program: its symbol, the Python function, its `gpu.func`, and where it is launched."""
 
     name: str
     function: Any
     operation: Any
+    launched_at: SourceLocation | None
 
 
 @dataclass
