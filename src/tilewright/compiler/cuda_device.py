@@ -28,7 +28,7 @@ class CudaDevice:
             job.signature,
             kernels=[kernel.handle for kernel in self.kernels],
             launch=self._driver.launch_address(),
-            device="cuda",
+            device="cuda" if self.kernels else "emu",  # a function without launches computes on host memory
             describe_error=lambda code: str(describe(code)),
             keep_alive=self.kernels,
         )
@@ -42,7 +42,7 @@ class CudaDevice:
 
     def run(self, values: Sequence[Any]) -> None:
         """Call the host function on the current stream."""
-        if any(_on_host(value) for value in values):
+        if self.kernels and any(_on_host(value) for value in values):
             self._run_with_copies(values)
         else:
             self.host(*values)

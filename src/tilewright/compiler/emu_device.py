@@ -9,7 +9,9 @@ from typing import Any
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError, EmulationError, TilewrightError
+from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
 from tilewright.compiler.dlpack import view
+from tilewright.compiler.host_memory import mapping_of
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.targets import emu
@@ -32,6 +34,7 @@ class EmuDevice:
         self._call = _Call()
         self._names = list(job.kernels)
         self.reports: list[Any] = []
+        self._params = [param for param in job.signature.params if not getattr(param, "env", False)]
         for kernel in job.kernels.values():
             if kernel.user_text:
                 self._program(kernel)
@@ -42,7 +45,7 @@ class EmuDevice:
     def run(self, values: Sequence[Any]) -> None:
         """Call the host function; kernels may touch the memory of its tensors and nothing else."""
         self.reports = []
-        outer, self._call.buffers = self._call.buffers, tuple(_buffers(values))
+        outer, self._call.buffers = self._call.buffers, tuple(_buffers(self._params, values))
         try:
             self.host(*values)
         finally:
@@ -95,15 +98,17 @@ def _assemble(kernel: KernelJob, arch: str) -> None:
             raise
 
 
-def _buffers(values: Sequence[Any]) -> list[tuple[int, int, bool]]:
-    """(address, bytes, writable) of every tensor among the arguments."""
+def _buffers(params: Sequence[Param], values: Sequence[Any]) -> list[tuple[int, int, bool]]:
+    """(address, bytes, writable) of the memory behind the arguments."""
     found = []
-    for value in values:
-        if isinstance(value, (tuple, list)):
-            found += _buffers(value)
+    for param, value in zip(params, values, strict=False):
+        if isinstance(param, TupleParam):
+            found += _buffers(param.items, value)
+        elif isinstance(param, PointerParam):
+            found.append(mapping_of(int(value)))
         elif isinstance(value, RuntimeTensor):
             found.append((*value.view.extent(), value.view.writable))
-        elif hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__"):
+        elif isinstance(param, TensorParam):
             made = view(value)
             found.append((*made.extent(), made.writable))
     return found
