@@ -737,6 +737,40 @@ def test_rewriting_keeps_the_function():
     assert made(1) == 11
 
 
+def test_local_classes_keep_their_qualified_name():
+    def f(a):
+        class Local:
+            """Local."""
+
+            def method(self):
+                return a if a > 0 else -a
+
+        if a is not None:
+
+            class Inner:
+                pass
+
+        return Local, Inner
+
+    for plain, made in zip(f(1), rewrite(f)(1), strict=True):
+        assert made.__qualname__ == plain.__qualname__
+    assert rewrite(f)(-1)[0]().method() == 1
+
+
+def factorial(n):
+    return 1 if n <= 1 else n * factorial(n - 1)
+
+
+def test_recursion_calls_what_the_name_holds():
+    made = rewrite(factorial)
+    assert made(5) == 120
+
+    def local(n):
+        return 0 if n == 0 else local(n - 1) + n
+
+    assert rewrite(local)(4) == 10
+
+
 def test_frames_point_to_the_users_lines():
     lines = []
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from types import CellType, CodeType, FunctionType
 from weakref import WeakSet
 
 from tilewright.lang.control import runtime
 from tilewright.lang.locations import REGION_PREFIX
 from tilewright.lang.rewrite import source
-from tilewright.lang.rewrite.source import Source
+from tilewright.lang.rewrite.source import OUTER, Source
 from tilewright.lang.rewrite.statements import FunctionRewriter
 from tilewright.lang.rewrite.syntax import CONTROL, REGION
 
 _control_cell = CellType(runtime)
+_REGION_IN_NAME = re.compile(rf"\.<locals>\.{REGION_PREFIX}\w+?__(?=\.)")
 _rewritten: WeakSet[CodeType] = WeakSet()
 
 
@@ -31,7 +33,8 @@ def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
         fn.__code__.co_filename, fn.__name__, first.arg if first else "", frozenset(fn.__code__.co_freevars)
     )
     code = source.compile_inner(rewriter.function(tree), fn.__code__, (CONTROL,))
-    return _instantiate(_marked(code, fn.__qualname__), fn)
+    code = code.replace(co_name=fn.__code__.co_name)
+    return _instantiate(_marked(code, fn.__qualname__, fn.__qualname__), fn)
 
 
 def is_rewritten(fn: FunctionType) -> bool:
@@ -44,20 +47,24 @@ def is_region(code: CodeType) -> bool:
     return code.co_varnames[:1] == (REGION,)
 
 
-def _marked(code: CodeType, qualname: str) -> CodeType:
-    """Region code is named so that locations can tell it from calls."""
-    constants = tuple(
-        _marked(const, qualname if is_region(const) else f"{qualname}.<locals>.{const.co_name}")
-        if isinstance(const, CodeType)
-        else const
-        for const in code.co_consts
-    )
+def _marked(code: CodeType, qualname: str, root: str) -> CodeType:
+    """Code under the names that it has in the source; region code is named so that locations can tell it from calls."""
+    constants = tuple(_marked_constant(constant, qualname, root) for constant in code.co_consts)
     name = code.co_name
     if is_region(code) and not name.startswith(REGION_PREFIX):
         name = f"{REGION_PREFIX}operand__"
     made = code.replace(co_consts=constants, co_name=name, co_qualname=qualname)
     _rewritten.add(made)
     return made
+
+
+def _marked_constant(constant: object, qualname: str, root: str) -> object:
+    if isinstance(constant, str):  # the body of a class holds its qualified name
+        return root + _REGION_IN_NAME.sub("", constant[len(OUTER) :]) if constant.startswith(OUTER) else constant
+    if not isinstance(constant, CodeType):
+        return constant
+    inner = qualname if is_region(constant) else f"{qualname}.<locals>.{constant.co_name}"
+    return _marked(constant, inner, root)
 
 
 def _instantiate(code: CodeType, fn: FunctionType) -> FunctionType:

@@ -16,6 +16,8 @@ from tilewright.lang.rewrite import names, syntax
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
+_OUTER, _INNER = "__tilewright_outer__", "__tilewright_inner__"
+OUTER = f"{_OUTER}.<locals>.{_INNER}"  # where qualified names of isolated code start
 _FUTURE_FLAGS = 0
 for _feature in __future__.all_feature_names:
     _FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag
@@ -184,9 +186,13 @@ def _strip_arguments(arguments: ast.arguments) -> None:
 def compile_inner(
     tree: ast.FunctionDef, like: CodeType, extra: tuple[str, ...], imported: tuple[str, ...] = ()
 ) -> CodeType:
-    """The code object of function `tree`, its free names being those of `like` and `extra`."""
+    """The code object of function `tree`, its free names being those of `like` and `extra`.
+
+    The function gets a reserved name, for its own may be a global or a free variable that it calls.
+    """
+    tree.name = _INNER
     outer = ast.FunctionDef(
-        name="__tilewright_outer__",
+        name=_OUTER,
         args=names.parameters((*extra, *like.co_freevars)),
         body=[tree],
         decorator_list=[],
@@ -207,8 +213,18 @@ def _same(imported: CodeType, found: CodeType) -> bool:
 
 
 def _key(code: CodeType) -> tuple[object, ...]:
-    constants = tuple(_key(c) if isinstance(c, CodeType) else (type(c), repr(c)) for c in code.co_consts)
+    constants = tuple(_constant_key(constant) for constant in code.co_consts)
     return (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants)
+
+
+def _constant_key(constant: object) -> object:
+    if isinstance(constant, CodeType):
+        return _key(constant)
+    if isinstance(constant, frozenset):
+        return constant
+    if isinstance(constant, str):  # the body of a class holds its qualified name
+        return constant.rpartition("<locals>.")[2]
+    return type(constant), repr(constant)  # by text, for 0.0 is not -0.0, nor 1 True
 
 
 def _same_but_for_asserts(imported: CodeType, found: CodeType) -> bool:
