@@ -10,13 +10,13 @@ from typing import Any
 from tilewright.base import settings
 from tilewright.base.errors import CompileError, EmulationError, TilewrightError
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
+from tilewright.compiler.assembling import assemble_kernel
 from tilewright.compiler.dlpack import view
 from tilewright.compiler.host_memory import mapping_of
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.targets import emu
 from tilewright.targets.host.function import HostFunction, LaunchConfig
-from tilewright.targets.nvidia.assemble import assemble
 
 
 class _Call(threading.local):
@@ -57,7 +57,7 @@ class EmuDevice:
             program = emu.load(kernel.texts["ptx"])
             program.image(kernel.name, self._checks is not False)
         except EmulationError:
-            _assemble(kernel, self._job.arch)
+            _assemble(kernel, self._job)
             raise
         return program
 
@@ -89,10 +89,10 @@ class EmuDevice:
         self.reports.append(report)
 
 
-def _assemble(kernel: KernelJob, arch: str) -> None:
+def _assemble(kernel: KernelJob, job: Job) -> None:
     """Refuse PTX that is not valid, with the assembler's words; nothing where there is no assembler."""
     try:
-        assemble(kernel.texts["ptx"], arch)
+        assemble_kernel(kernel, job)
     except CompileError as error:
         if error.nvvm_error:
             raise

@@ -128,6 +128,11 @@ class Executor:
         return self._job.name
 
     @property
+    def job(self) -> Job:
+        """The compilation: options, pass list, and what each stage made."""
+        return self._job
+
+    @property
     def arch(self) -> str:
         return self._job.arch
 

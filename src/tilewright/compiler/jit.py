@@ -15,7 +15,7 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.lang import locations, trace
 from tilewright.lang.launch import Kernel
-from tilewright.lang.locations import user_location
+from tilewright.lang.locations import ErrorsLocated, user_location
 from tilewright.lang.rewrite import capture, rewrite
 
 
@@ -53,7 +53,8 @@ class JitFunction(_Decorated):
         if trace.tracing():
             return self.traced(*args, **kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
-        return _compiler().run_directly(self, args, kwargs, no_cache)
+        with ErrorsLocated():
+            return _compiler().run_directly(self, args, kwargs, no_cache)
 
 
 class KernelFunction(_Decorated):
@@ -125,7 +126,8 @@ class Compile:
 
     def __call__(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Compile `function` for these arguments. It always compiles; keep the executor."""
-        return _compiler().compile_function(self._options, decorated(function), args, **kwargs)
+        with ErrorsLocated():
+            return _compiler().compile_function(self._options, decorated(function), args, **kwargs)
 
 
 compile_function = Compile()

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.base.location import SourceLocation
-from tilewright.targets.nvidia.assemble import assemble
+from tilewright.compiler.assembling import assemble_kernel
+from tilewright.compiler.job import Job, KernelJob
+from tilewright.compiler.ptx_lines import placed_lines
 from tilewright.targets.nvidia.cubin import line_table
-from tilewright.targets.nvidia.sass import disassemble, parse
+from tilewright.targets.nvidia.sass import parse
 
-_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
-_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
 _DI = re.compile(r"^!(\d+) = (?:distinct )?!DI(\w+)\((.*)\)$")
+_OFFSET = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/")
 _FIELD = re.compile(r'(\w+): (?:!(\d+)|(\d+)|"((?:[^"\\]|\\.)*)")')
 
 
@@ -25,6 +26,9 @@ class Instruction:
     kernel: str
     line: int
     text: str
+
+
+Table = dict[tuple[str, int], list[Instruction]]
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,13 @@ class SourceMap:
 
     @classmethod
     def of(cls, executor: Any) -> SourceMap:
-        ptx: dict[tuple[str, int], list[Instruction]] = defaultdict(list)
-        sass: dict[tuple[str, int], list[Instruction]] = defaultdict(list)
+        ptx: Table = defaultdict(list)
+        sass: Table = defaultdict(list)
         chains: dict[tuple[str, int], list[SourceLocation]] = defaultdict(list)
+        job = executor.job
         for name, kernel in executor.kernels.items():
-            text = kernel.stages["ptx"]
-            _add_ptx(name, text, ptx)
-            _add_sass(name, text, executor.arch, sass)
+            _add_ptx(name, kernel.stages["ptx"], ptx)
+            _add_sass(job.kernels[name], job, kernel.stages["sass"], sass)
             for place, chain in call_chains(kernel.stages["llvm"]).items():
                 chains[place] += [location for location in chain if location not in chains[place]]
         return cls(dict(ptx), dict(sass), dict(chains))
@@ -78,35 +82,33 @@ def _find(table: dict[tuple[str, int], list[Instruction]], line: int, kernel: st
     return None
 
 
-def _add_ptx(kernel: str, text: str, table: dict[tuple[str, int], list[Instruction]]) -> None:
-    files = dict(_files(text))
-    place: tuple[str, int] | None = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if found := _LOC.match(line):
-            place = (files.get(found[1], ""), int(found[2]))
-        elif place and line.startswith("\t") and not line.strip().startswith((".", "//", "{", "}")):
+def _add_ptx(kernel: str, text: str, table: Table) -> None:
+    for number, line, place in placed_lines(text):
+        if place and line.startswith("\t") and not line.strip().startswith((".", "//", "{", "}")):
             table[place].append(Instruction(kernel, number, line.strip()))
 
 
-def _files(text: str) -> list[tuple[str, str]]:
-    """(number, path) of the `.file` directives, which may come after their use."""
-    found = [match for line in text.splitlines() if (match := _FILE.match(line))]
-    return [(match[1], f"{match[2]}/{match[3]}" if match[3] else match[2]) for match in found]
-
-
-def _add_sass(kernel: str, ptx: str, arch: str, table: dict[tuple[str, int], list[Instruction]]) -> None:
-    cubin = assemble(ptx, arch, lineinfo=True).data
-    rows = line_table(cubin, kernel)
-    text = disassemble(cubin)
-    lines = {item.offset: item for item in parse(text) if item.kernel == kernel}
-    numbers = {line.strip(): number for number, line in enumerate(text.splitlines(), 1)}
-    starts = sorted(rows)
-    for offset, instruction in lines.items():
-        before = [row for row in starts if row[0] <= offset]
-        if before:
+def _add_sass(kernel: KernelJob, job: Job, sass: str, table: Table) -> None:
+    cubin = kernel.texts["cubin"] if job.options.generate_line_info else assemble_kernel(kernel, job, lineinfo=True).data
+    starts = sorted(line_table(cubin, kernel.name))
+    numbers = _offset_lines(sass, kernel.name)
+    for instruction in parse(sass):
+        before = [row for row in starts if row[0] <= instruction.offset]
+        if before and instruction.kernel == kernel.name:
             _, file, line = before[-1]
-            number = numbers.get(instruction.text, 0)
-            table[(file, line)].append(Instruction(kernel, number, instruction.text))
+            table[(file, line)].append(Instruction(kernel.name, numbers[instruction.offset], instruction.text))
+
+
+def _offset_lines(sass: str, kernel: str) -> dict[int, int]:
+    """Line number in the text by byte offset in the kernel."""
+    numbers: dict[int, int] = {}
+    inside = False
+    for number, line in enumerate(sass.splitlines(), 1):
+        if line.startswith(".text."):
+            inside = line.strip() == f".text.{kernel}:"
+        elif inside and (found := _OFFSET.match(line)):
+            numbers.setdefault(int(found[1], 16), number)
+    return numbers
 
 
 def call_chains(llvm: str) -> dict[tuple[str, int], list[SourceLocation]]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError, PassError
+from tilewright.compiler.assembling import assemble_kernel
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.hw.features import ptx_version
 from tilewright.ir import mlir
@@ -34,7 +35,6 @@ from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
 from tilewright.targets.host.bundle import compile_program
 from tilewright.targets.host.cute_to_host import CuteToHost, check_host
-from tilewright.targets.nvidia.assemble import assemble
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
 from tilewright.targets.nvidia.cubin import read_cubin
 from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
@@ -229,6 +229,7 @@ def _emit_ptx(job: Job, kernel: KernelJob) -> str:
             str(error),
             kernel.texts["llvm"],
             _ptx_solutions(kernel, job.arch),
+            location=kernel.launched_at,
         ) from error
 
 
@@ -249,14 +250,7 @@ def _cubin(job: Job) -> None:
             kernel.texts["cubin"] = given if isinstance(given, bytes) else _file(given).read_bytes()
             _check_kernels("cubin", list(read_cubin(kernel.texts["cubin"]).kernels), [kernel.name])
             continue
-        made = assemble(
-            kernel.texts["ptx"],
-            job.arch,
-            opt_level=job.options.opt_level,
-            lineinfo=job.options.generate_line_info,
-            extra=job.options.ptxas_options.split(),
-            links=[part for part in job.options.link_libraries.split(",") if part],
-        )
+        made = assemble_kernel(kernel, job)
         kernel.texts["cubin"] = made.data
         kernel.texts["ptxas_log"] = made.log
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
+from tilewright.base.errors import TilewrightError
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current as session
@@ -35,19 +36,27 @@ def _of_user(code: CodeType) -> bool:
     return known
 
 
-def _user_places(frame: FrameType | None) -> list[tuple[CodeType, int]]:
-    """(code, instruction) of the user's frames, innermost first."""
-    places: list[tuple[CodeType, int]] = []
+Step = tuple[CodeType, int]  # a function and the instruction it is at
+
+
+def _user_places(frame: FrameType | None) -> list[Step]:
+    """The user's frames, innermost first."""
+    steps: list[Step] = []
+    while frame is not None and frame.f_code.co_name != TRACE_ROOT:
+        steps.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return _of_program(steps)
+
+
+def _of_program(steps: list[Step]) -> list[Step]:
+    """Those steps, innermost first, that are the user's; a region and the function around it count once."""
+    places: list[Step] = []
     inside_region = False
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == TRACE_ROOT:
-            break
+    for code, instruction in steps:
         if _of_user(code):
             if not inside_region:
-                places.append((code, frame.f_lasti))
+                places.append((code, instruction))
             inside_region = code.co_name.startswith(REGION_PREFIX)
-        frame = frame.f_back
     return places
 
 
@@ -62,8 +71,34 @@ def _source_location(code: CodeType, instruction: int) -> SourceLocation:
 
 def user_location(depth: int = 1) -> SourceLocation | None:
     """The user's line that is running now, with the chain of calls that led there; None outside the user's code."""
+    return _chain(_user_places(sys._getframe(depth)))
+
+
+def place_of(error: BaseException) -> SourceLocation | None:
+    """The user's line in which `error` was raised, with the chain of calls that led there."""
+    steps: list[Step] = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        steps = [] if code.co_name == TRACE_ROOT else [(code, trace.tb_lasti), *steps]
+        trace = trace.tb_next
+    return _chain(_of_program(steps))
+
+
+class ErrorsLocated:
+    """Inside this context an error of ours that names no line gets one: where it was raised, else where we are."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, TilewrightError) and error.location is None:
+            error.location = place_of(error) or user_location()
+
+
+def _chain(places: list[Step]) -> SourceLocation | None:
     place: SourceLocation | None = None
-    for code, instruction in reversed(_user_places(sys._getframe(depth))):
+    for code, instruction in reversed(places):
         inner = _source_location(code, instruction)
         place = SourceLocation(inner.file, inner.line, inner.column, inner.end_column, inner.function, place)
     return place
