@@ -55,11 +55,41 @@ class Memories:
         flat = addresses.reshape(len(addresses), -1)
         if flat.size and int(flat.max()) + size > self.sh.size:
             self.sh.index(site, heads, flat.max(axis=1).astype(np.uint64), size.bit_length() - 1)
+        self.matrix_read(site, L, flat + base[:, None], size)
         view = self.sh.view(np.dtype(f"u{size}"), 1)
         words = view[((flat + base[:, None]) >> (size.bit_length() - 1)).reshape(addresses.shape)]
         return np.ascontiguousarray(words)[..., None].view(np.uint8)
 
+    # Loads and stores that checks watch.
+
+    def g_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
+        """A load from global memory."""
+        return self.g.load(site, addr, dtype, shift, lanes)
+
+    def g_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
+        """A store to global memory."""
+        self.g.store(site, addr, value, dtype, shift, lanes)
+
+    def s_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
+        """A load from shared memory."""
+        return self.sh.load(site, L, addr, dtype, shift, lanes)
+
+    def s_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
+        """A store to shared memory."""
+        self.sh.store(site, L, addr, value, dtype, shift, lanes)
+
+    def l_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
+        """A load from local memory."""
+        return self.lo.load(site, L, addr, dtype, shift, lanes)
+
+    def l_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
+        """A store to local memory."""
+        self.lo.store(site, L, addr, value, dtype, shift, lanes)
+
     # Events.
+
+    def atomic_done(self, site: int, L: Lanes, space: str, addr: Any, size: int) -> None:
+        """An atomic operation on `size` bytes a thread."""
 
     def barrier_passed(self, cohort: Cohort) -> None:
         """All threads of the batch passed a barrier of all threads together."""
@@ -108,14 +138,20 @@ class Memories:
         """An mbarrier arrival follows the thread's copies."""
 
     def bulk_moved(
-        self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signals: bool
+        self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signals: Any
     ) -> None:
-        """A bulk copy moves `count` bytes."""
+        """A bulk copy moves `count` bytes; `signals` is the word index of the mbarrier that it tells, or None."""
 
     def tensor_moved(
-        self, site: int, one: Lanes, made: TensorMap, start: list[int], shared: int, count: int, loads: bool
+        self, site: int, one: Lanes, made: TensorMap, start: list[int], shared: int, count: int, signals: Any
     ) -> None:
-        """A tensor copy moves a box."""
+        """A tensor copy moves a box: a load if it signals an mbarrier, else a store."""
+
+    def matrix_read(self, site: int, L: Lanes, addresses: Array, size: int) -> None:
+        """wgmma reads elements of `size` bytes at byte offsets in the batch's shared memory: a row a warpgroup."""
+
+    def wgmma_issued(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
+        """wgmma writes registers (by number), some time from now on."""
 
     def wgmma_fence(self, site: int, L: Lanes) -> None:
         """`wgmma.fence`."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
 from tilewright.targets.emu.faults import located
-from tilewright.targets.emu.ptx import Function, Imm, Instruction, Neg, Operand, Reg, Sym
+from tilewright.targets.emu.ptx import Function, Instruction, Neg, Operand, Reg, Sym
 
 WARP_SYNC = {"shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "stmatrix", "movmatrix", "wmma", "wgmma",
              "setmaxnreg"}  # fmt: skip

@@ -95,6 +95,8 @@ class FunctionCoder:
         self.constants: dict[tuple[Any, str], str] = {}
         self.canonical: dict[str, str] = {}
         self.registers: dict[str, Reg] = {}
+        self.taintable: set[str] = find_taintable(function) if checks else set()
+        self.accumulators: set[str] = find_accumulators(function) if checks else set()
         self._lay_out()
 
     @property
@@ -250,6 +252,44 @@ def make_constant(value: Any, dtype: str) -> Any:
     return np.frombuffer(wrapped.to_bytes(kind.itemsize, "little"), kind)[0]
 
 
+def taint_register(name: str) -> Reg:
+    """The predicate that says whether register `name` depends on memory never written."""
+    return Reg(f"%taint {name}", "pred")
+
+
+def find_taintable(function: Function) -> set[str]:
+    """Registers that a load from shared or local memory can reach."""
+    marked: set[str] = set()
+    flows: dict[str, set[str]] = {}
+    for instruction in function.body:
+        if not instruction.ops:
+            continue
+        to = {reg.name for reg in registers_in(instruction.ops[0])}
+        spaces = {m.split("::")[0] for m in instruction.mods}
+        if instruction.op == "ldmatrix" or (instruction.op == "ld" and not spaces & {"global", "const", "param"}):
+            marked |= to
+        if instruction.op in ("st", "red", "ld", "ldu", "atom", "ldmatrix"):
+            continue
+        for operand in instruction.ops[1:]:
+            operand = operand.reg if isinstance(operand, Neg) else operand
+            for reg in registers_in(operand):
+                flows.setdefault(reg.name, set()).update(to)
+    work = list(marked)
+    while work:
+        for name in flows.get(work.pop(), ()):
+            if name not in marked:
+                marked.add(name)
+                work.append(name)
+    return marked
+
+
+def find_accumulators(function: Function) -> set[str]:
+    """Registers that wgmma writes."""
+    return {
+        reg.name for i in function.body if i.op == "wgmma" and "mma_async" in i.mods for reg in registers_in(i.ops[0])
+    }
+
+
 def registers_in(operand: Operand) -> list[Reg]:
     if isinstance(operand, Reg):
         return [operand]
@@ -282,6 +322,8 @@ class BlockCoder:
         self.guard = ""
         self.result = ""
         self.gate_lines: list[str] = []
+        self.sources: set[str] = set()
+        self.taint = ""
 
     # Writing.
 
@@ -311,10 +353,12 @@ class BlockCoder:
         """The value of an operand as PTX type `kind`: a Python expression, safe to use several times."""
         dtype = DTYPE[kind]
         if isinstance(operand, Reg):
+            self.sources.add(operand.name)
             return self.register(operand, dtype)
         if isinstance(operand, Imm):
             return self.immediate(operand, dtype, kind)
         if isinstance(operand, Neg):
+            self.sources.add(operand.reg.name)
             return self.let(f"~{self.register(operand.reg, 'p')}")
         if isinstance(operand, Special):
             return self.special(operand, dtype)
@@ -447,10 +491,62 @@ class BlockCoder:
                     f"a result of {width} bits does not fit register {reg.name.split('@')[0]} (.{reg.type})"
                 )
             dtype, name = self._extend(name, dtype, width, wanted)
+        if reg.name in self.owner.taintable:
+            self._mark(reg)
         if self.guard:
             name = self.let(f"sel({self.guard}, {name}, {self.register(reg, dtype)})")
         self.values[reg.name] = {dtype: name}
         self.written[self.owner.number(reg)] = reg
+
+    # Values that depend on memory never written: each such register has a predicate beside it.
+
+    def taint_of(self, operand: Operand | str) -> str:
+        """Whether a register holds such a value: a Boolean expression by thread, `FALSE` where it cannot."""
+        name = operand if isinstance(operand, str) else operand.name if isinstance(operand, Reg) else ""
+        if isinstance(operand, Neg):
+            name = operand.reg.name
+        if name not in self.owner.taintable:
+            return "FALSE"
+        return self.register(taint_register(name), "p")
+
+    def _mark(self, reg: Reg) -> None:
+        """The mark of a result: that of any operand, unless the rule has said better."""
+        text = self.taint
+        if not text:
+            marks = sorted({self.taint_of(name) for name in self.sources if name in self.owner.taintable} - {"FALSE"})
+            text = " | ".join(marks) or "FALSE"
+        companion = taint_register(reg.name)
+        if self.guard:
+            text = f"sel({self.guard}, {text}, {self.register(companion, 'p')})"
+        name = text if text == "FALSE" else self.let(text)
+        self.values[companion.name] = {"p": name}
+        self.written[self.owner.number(companion)] = companion
+
+    def choose(self, predicate: str, a: Operand, b: Operand, p: Operand) -> None:
+        """The mark of a selection: that of the operand chosen."""
+        first, second, third = self.taint_of(a), self.taint_of(b), self.taint_of(p)
+        if (first, second) != ("FALSE", "FALSE"):
+            self.taint = f"sel({predicate}, {first}, {second}) | {third}"
+
+    def sink(self, operand: Operand, what: str) -> None:
+        """A use that must not depend on memory never written."""
+        if not self.owner.checks:
+            return
+        for reg in registers_in(operand):
+            mark = self.taint_of(reg)
+            if mark != "FALSE":
+                self.effect(f"S.poisoned(SITE, L, {{0}}, {what!r})", [mark])
+
+    def load(self, text: str, args: Sequence[str], results: Sequence[tuple[Operand, str]]) -> None:
+        """A load that may find memory never written: `S.unwritten` tells which threads did."""
+        mark = Reg("%unwritten", "pred")
+        self.effect(f"marked(S, {text}, {len(results)})", args, [*results, (mark, "pred")])
+        found = self.register(mark, "p")
+        for operand, _ in results:
+            if isinstance(operand, Reg):
+                companion = taint_register(operand.name)
+                self.values[companion.name] = {"p": found}
+                self.written[self.owner.number(companion)] = companion
 
     def _extend(self, name: str, dtype: str, width: int, wanted: int) -> tuple[str, str]:
         if dtype[0] == "f":
@@ -506,7 +602,10 @@ class BlockCoder:
             if found is None:
                 raise self.fail(f"instruction {instruction.opcode} is not emulated")
             guarded = instruction.guard is not None and instruction is not self.block.gate
+            self.sources, self.taint = set(), ""
             self.guard = self._guard(instruction) if guarded else ""
+            if self.owner.accumulators:
+                self._watch_accumulators(instruction)
             try:
                 found(self, instruction)
             except (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError) as error:
@@ -515,6 +614,27 @@ class BlockCoder:
             self.guard = ""
         self._ending()
         self.instruction = None
+
+    def _watch_accumulators(self, instruction: Instruction) -> None:
+        """Uses of registers that wgmma may still be writing; a plain move only passes that on."""
+        known = self.owner.accumulators
+        if instruction.op == "wgmma" or not instruction.ops:
+            return
+        first, *rest = instruction.ops
+        if instruction.op in ("st", "red"):
+            rest = list(instruction.ops)
+        read = [r for op in rest for r in registers_in(op) if r.name in known]
+        written = [r for r in registers_in(first) if r.name in known] if instruction.op not in ("st", "red") else []
+        if instruction.op == "mov" and isinstance(first, Reg) and isinstance(rest[0], Reg | Imm):
+            # Moves vanish in register allocation: they are no accesses of the hardware's registers.
+            if isinstance(rest[0], Reg) and (read or written):
+                self.emit(f"S.wgmma_moved(L, {self.owner.number(first)}, {self.owner.number(rest[0])})")
+            return
+        if read:
+            numbers = ", ".join(str(self.owner.number(r)) for r in read)
+            self.emit(f"S.wgmma_used({self.owner.site(instruction)}, L, ({numbers},))")
+        if written:
+            self.emit("S.wgmma_unfence(L)")
 
     def _guard(self, instruction: Instruction) -> str:
         assert instruction.guard is not None
@@ -526,6 +646,7 @@ class BlockCoder:
         self.instruction = block.ending
         if block.kind == "cond":
             assert block.pred is not None
+            self.sink(block.pred, "branch")
             self.result = self.register(block.pred, "p")
         elif block.kind == "brx":
             assert block.ending is not None

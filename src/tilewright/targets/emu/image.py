@@ -148,6 +148,10 @@ class Image:
             places[variable.name] = start
         return SharedLayout(places, start, align)
 
+    def functions(self) -> list[Function]:
+        """The kernel and the functions that it can reach."""
+        return [f for name, f in self.module.functions.items() if name in self.reached]
+
     # For the coder.
 
     def next_serial(self) -> int:

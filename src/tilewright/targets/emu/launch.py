@@ -11,6 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from tilewright.base.errors import ArgumentError, EmulationError
+from tilewright.targets.emu.checks.clocks import Knowledge
+from tilewright.targets.emu.checks.shadow import Shadow
+from tilewright.targets.emu.checks.sites import Access, synchronises
+from tilewright.targets.emu.checks.watch import WatchingMachine
 from tilewright.targets.emu.code import Code, lay_out
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import Fault, located
@@ -23,7 +27,7 @@ from tilewright.targets.emu.report import Report
 BATCH_LANES = 16384
 RESIDENT_LANES = 132 * 2048
 SLICE = 20000
-IDLE_TURNS = 20000
+IDLE_TURNS = 3000
 MAX_SHARED = 227 * 1024
 
 
@@ -33,7 +37,8 @@ class Options:
 
     `checks`: True raises at the first finding, "collect" gathers all, False looks for nothing but accesses out of
     bounds. `seed` varies the order of blocks and warps; `limit` bounds the blocks of code run by all cohorts (an
-    `EmulationError` beyond it), None for no bound. `echo` writes what the kernel prints to stdout.
+    `EmulationError` beyond it), None for no bound. `echo` writes what the kernel prints to stdout. `lockstep` reports
+    races within a warp too, which no hardware shows while its threads run in lockstep.
     """
 
     checks: bool | Literal["collect"] = True
@@ -41,6 +46,7 @@ class Options:
     limit: int | None = None
     echo: bool = True
     batch_lanes: int = BATCH_LANES
+    lockstep: bool = False
 
 
 class Launch:
@@ -76,6 +82,51 @@ class Launch:
         self.text: list[str] = []
         self.heap: dict[int, Array] = {}
         self.random = np.random.default_rng(options.seed)
+        self.attributes: dict[int, Access] = {}
+        self.synchronises = synchronises([i for f in image.functions() for i in f.body])
+        self.remote: dict[tuple[int, int], Knowledge] = {}
+        self.published: dict[Any, Knowledge] = {}
+        self.errors: list[EmulationError] = []
+        self.races: list[EmulationError] = []
+        self._seen: set[tuple[str, int]] = set()
+        self._agents: dict[tuple[int, int], int] = {}
+        self._shadows: dict[int, Shadow] = {}
+
+    # For the checks.
+
+    def collect(self, fault: Fault, error: EmulationError) -> None:
+        """Keep a finding; each instruction is reported once for each kind."""
+        key = (fault.kind, fault.site)
+        if key not in self._seen:
+            self._seen.add(key)
+            (self.races if fault.kind == "race" else self.errors).append(error)
+
+    def agent_clock(self, machine: int, word: int) -> int:
+        """The next clock of the copies that an mbarrier counts."""
+        key = (machine, word)
+        self._agents[key] = self._agents.get(key, 0) + 1
+        return self._agents[key]
+
+    def shadows_of(self, addr: Array) -> list[tuple[Shadow, int, Array | None]]:
+        """(shadow, address where it begins, positions among `addr`) of the buffers that addresses lie in."""
+        memory = self.memory
+        inside = np.searchsorted(memory.start_array, addr[:1], "right")[0] - 1
+        low, high = int(addr.min()), int(addr.max())
+        if inside >= 0 and memory.starts[inside] <= low and high < int(memory.end_array[inside]):
+            return [(*self._shadow(int(inside)), None)]
+        every = np.searchsorted(memory.start_array, addr, "right") - 1
+        return [(*self._shadow(int(n)), np.flatnonzero(every == n)) for n in np.unique(every) if n >= 0]
+
+    def _shadow(self, number: int) -> tuple[Shadow, int]:
+        buffer = self.memory.regions[number].buffer
+        found = self._shadows.get(buffer.address)
+        if found is None:
+            found = self._shadows[buffer.address] = Shadow(buffer.nbytes, 0 if buffer.address % 4 else 2)
+        return found, buffer.address
+
+    def bytes_at(self, address: int) -> Array:
+        """The bytes of the buffer that begins at an address."""
+        return self.memory.regions[self.memory.starts.index(address)].bytes
 
     # Called by the machine.
 
@@ -134,7 +185,7 @@ class Launch:
         with np.errstate(all="ignore"):
             while waiting or live:
                 if waiting and resident < RESIDENT_LANES:
-                    machine = Machine(self, waiting.popleft())
+                    machine = (WatchingMachine if self.options.checks else Machine)(self, waiting.popleft())
                     resident += len(machine.alive)
                 else:
                     machine = live.popleft()
@@ -185,7 +236,14 @@ class Launch:
         return [order[k : k + count].reshape(-1) for k in range(0, len(order), count)]
 
     def report(self) -> Report:
-        report = Report(self.kernel, blocks=self.shape.blocks, threads=self.shape.threads, output="".join(self.text))
+        report = Report(
+            self.kernel,
+            errors=self.errors,
+            races=self.races,
+            blocks=self.shape.blocks,
+            threads=self.shape.threads,
+            output="".join(self.text),
+        )
         for code in self.program.codes.values():
             for block in code.blocks:
                 times = self.hits.get(block.serial)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tilewright.base.errors import EmulationError
+from tilewright.targets.emu.access import Memories
 from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeBlock
 from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
 from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
-from tilewright.targets.emu.access import Memories
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
 from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.sync import Barriers
@@ -39,6 +39,7 @@ class Machine(Memories):
         self.front: tuple[int, tuple[int, ...]] | None = None
         self.alive = np.zeros(self.slots * self.shape.stride, bool)
         self.polls = 0
+        self.current: Cohort | None = None
         self._masks: Array | None = None
         ids = np.arange(self.slots * self.shape.stride, dtype=np.int64)
         ids = ids[ids % self.shape.stride < self.shape.threads]
@@ -171,6 +172,7 @@ class Machine(Memories):
         steps = 0
         hits = self.launch.hits
         polls = self.polls
+        self.current = cohort
         while True:
             block = cohort.code.blocks[cohort.pc]
             if block.gate is not None and not cohort.passed and not self._gate(block, cohort):

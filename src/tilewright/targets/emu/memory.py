@@ -160,7 +160,15 @@ class GlobalMemory:
         return found
 
     def _spread(
-        self, site: int, addr: Array, dtype: Any, shift: int, lanes: int, write: bool, size: int, kind: Any,
+        self,
+        site: int,
+        addr: Array,
+        dtype: Any,
+        shift: int,
+        lanes: int,
+        write: bool,
+        size: int,
+        kind: Any,
         keep: bool = True,
     ) -> list[tuple[Array, Any, Array | None]]:
         """Addresses in several buffers."""
@@ -370,6 +378,7 @@ class LocalMemory:
         self.size = 0
         self.checks = checks
         self.bytes = np.zeros(0, np.uint8)
+        self.written = np.zeros(0, np.uint8)
         self.wanted = size
 
     def reserve(self, size: int) -> None:
@@ -381,6 +390,11 @@ class LocalMemory:
         table = np.zeros((self.lanes, size), np.uint8)
         if self.size:
             table[:, : self.size] = self.bytes.reshape(self.lanes, self.size)
+        if self.checks:
+            marks = np.zeros((self.lanes, size), np.uint8)
+            if self.size:
+                marks[:, : self.size] = self.written.reshape(self.lanes, self.size)
+            self.written = marks.reshape(-1)
         self.size, self.wanted = size, size
         self.bytes = table.reshape(-1)
 
@@ -420,6 +434,16 @@ class LocalMemory:
     def store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
         index = self.index(site, L, addr, shift)
         self.view(dtype, lanes)[index] = value
+        if self.checks:
+            marks = self.written.view(dtype)
+            (marks.reshape(-1, lanes) if lanes > 1 else marks)[index] = 1
+
+    def unwritten(self, L: Lanes, addr: Any, shift: int) -> Array:
+        """Which lanes read only bytes that were never written."""
+        index = self.index(-1, L, addr, shift) << shift
+        marks = self.written[index[:, None] + np.arange(1 << shift)]
+        nothing: Array = ~marks.any(axis=1)
+        return nothing
 
     def resolve(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int) -> tuple[Array, Array]:
         index = self.index(site, L, addr, shift)

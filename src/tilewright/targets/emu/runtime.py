@@ -121,6 +121,13 @@ def scatter(new: Any, old: Any, at: Array, n: int) -> Array:
 
 
 @provide
+def marked(S: Any, value: Any, count: int) -> Any:
+    """Loaded values, and behind them which threads found memory that was never written."""
+    unwritten = S.unwritten
+    return [value, unwritten] if count == 1 else [*value, unwritten]
+
+
+@provide
 def full(value: Any, n: int) -> Array:
     """A value as an array by thread."""
     return value if value.__class__ is np.ndarray else np.full(n, value)

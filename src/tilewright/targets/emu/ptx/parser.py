@@ -225,9 +225,7 @@ class Parser:
                 align = self.integer()
             elif text in (".v2", ".v4", ".v8"):
                 vector = int(text[2:])
-            elif text == ".ptr":
-                pass
-            elif text in _SPACES:
+            elif text == ".ptr" or text in _SPACES:
                 pass
             elif text[1:] in WIDTH and text[0] == ".":
                 kind = text[1:]

@@ -15,4 +15,17 @@ from tilewright.targets.emu.rules import (
     warp,
 )
 
-__all__ = ["atomics", "barriers", "cluster", "control", "conversion", "copies", "floating", "integer", "logic", "matrix", "memory", "warp"]
+__all__ = [
+    "atomics",
+    "barriers",
+    "cluster",
+    "control",
+    "conversion",
+    "copies",
+    "floating",
+    "integer",
+    "logic",
+    "matrix",
+    "memory",
+    "warp",
+]

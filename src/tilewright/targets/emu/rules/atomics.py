@@ -39,6 +39,8 @@ def atom(c: BlockCoder, i: Instruction) -> None:
         _vector(c, i, to, mem, values[0], space, kind, op)
         return
     args = [at, *(c.use(v, kind) for v in values)]
+    if space != "shared":
+        c.sink(Vec(tuple(values)), "operand of an atomic on global memory")
     third = "{2}" if op == "cas" else "None"
     flush = space == "global" and kind == "f32"
     text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants}, {flush})"
@@ -97,6 +99,7 @@ def atomic(
     b = np.broadcast_to(b, (L.n,))
     c = None if c is None else np.broadcast_to(c, (L.n,))
     out = np.empty(L.n, dtype) if wants else None
+    S.atomic_done(site, L, space, addr, dtype.itemsize)
     for view, index, at in resolve(S, site, L, space, addr, dtype):
         mine = b if at is None else b[at]
         other = None if c is None else c if at is None else c[at]

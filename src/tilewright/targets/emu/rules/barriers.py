@@ -93,11 +93,13 @@ def pending(c: BlockCoder, i: Instruction) -> None:
 def mbarrier_init(S: Any, site: int, L: Lanes, addr: Any, count: Any) -> None:
     wanted = np.atleast_1d(count)
     if ((wanted == 0) | (wanted > COUNT)).any():
-        raise Fault("mbarrier", "mbarrier.init with a count outside 1 to 1048575", site, values={"count": int(wanted[0])})
+        raise Fault(
+            "mbarrier", "mbarrier.init with a count outside 1 to 1048575", site, values={"count": int(wanted[0])}
+        )
     count = count.astype(np.uint64)
     word = count | (count << np.uint64(20)) | np.uint64(TX_BIAS << 40) | READY
-    S.sh.store(site, L, addr, word, U64, 3)
     S.mbarrier_made(site, L, addr)
+    S.sh.store(site, L, addr, word, U64, 3)
 
 
 @provide
@@ -155,7 +157,9 @@ def advanced(words: Array, arrivals: Array, tx: Array, dropped: Any, site: int, 
     expected = ((words >> np.uint64(20)) & COUNT).astype(np.int64) - dropped
     bytes_ = ((words >> np.uint64(40)) & TX_MASK).astype(np.int64) - TX_BIAS + tx
     if (np.abs(bytes_) >= TX_BIAS).any():
-        raise Fault("mbarrier", "The transaction count of an mbarrier overflows", site, values={"bytes": int(bytes_[0])})
+        raise Fault(
+            "mbarrier", "The transaction count of an mbarrier overflows", site, values={"bytes": int(bytes_[0])}
+        )
     phase = words & PHASE
     done = (left == 0) & (bytes_ == 0)
     if done.any():

@@ -17,6 +17,8 @@ from tilewright.targets.emu.runtime import provide
 def barrier(c: BlockCoder, i: Instruction) -> None:
     """The gate has waited; `bar.red` takes its result, `bar.arrive` only counts."""
     if "warp" in i.mods:
+        if c.owner.checks:
+            c.emit(f"S.warp_synced(L, {c.use(i.ops[0], 'u32')})")
         return
     if "arrive" in i.mods and "cluster" not in i.mods:
         number, count = c.use(i.ops[0], "u32"), c.use(i.ops[1], "u32")

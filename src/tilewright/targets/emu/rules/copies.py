@@ -42,7 +42,9 @@ def cp_async(c: BlockCoder, i: Instruction) -> None:
     args = [c.let(f"shared_address({address(c, to, 'shared')})"), address(c, source, "global")]
     kept = "None"
     if extra and isinstance(extra[0], Reg) and extra[0].type == "pred":
-        args.append(c.let(f"where({c.use(extra[0], 'pred')}, {c.constant(0, 'u4')}, {c.constant(size.value, 'u4')})[()]"))
+        args.append(
+            c.let(f"where({c.use(extra[0], 'pred')}, {c.constant(0, 'u4')}, {c.constant(size.value, 'u4')})[()]")
+        )
         kept = "{2}"
     elif extra:
         args.append(c.use(extra[0], "u32"))
@@ -153,13 +155,14 @@ def bulk_copy(
         for rank in targets(mask, lane):
             destination = end if rank is None else (end & 0xFFFFFF) | (rank + 1) << 24
             out = span(S, site, one, to_space, destination, count, lane, True)
-            S.bulk_moved(site, one, from_space, start, to_space, destination, count, barrier is not None)
+            told = None if barrier is None else barrier_index(S, site, one, at_lane(barrier, lane), rank)
+            S.bulk_moved(site, one, from_space, start, to_space, destination, count, told)
             if op:
                 reduce_into(out, data, op, kind)
             else:
                 out[:] = data
-            if barrier is not None:
-                signal(S, site, one, at_lane(barrier, lane), rank, count)
+            if told is not None:
+                complete_bytes(S, site, told, np.array([count]))
 
 
 def targets(mask: Any, lane: int) -> list[int | None]:
@@ -170,11 +173,10 @@ def targets(mask: Any, lane: int) -> list[int | None]:
     return [rank for rank in range(16) if bits >> rank & 1]
 
 
-def signal(S: Any, site: int, one: Lanes, barrier: int, rank: int | None, count: int) -> None:
-    """Tell the barrier (of the target block, for a multicast) that bytes have come."""
+def barrier_index(S: Any, site: int, one: Lanes, barrier: int, rank: int | None) -> Array:
+    """The word index of the barrier that a copy tells: that of the target block, for a multicast."""
     where = barrier if rank is None else (barrier & 0xFFFFFF) | (rank + 1) << 24
-    index = S.sh.index(site, one, np.array([where], np.uint64), 3)
-    complete_bytes(S, site, np.atleast_1d(index), np.array([count]))
+    return np.atleast_1d(S.sh.index(site, one, np.array([where], np.uint64), 3))
 
 
 def span(S: Any, site: int, one: Lanes, space: str, start: int, count: int, lane: int, write: bool) -> Array:
@@ -190,7 +192,9 @@ def span(S: Any, site: int, one: Lanes, space: str, start: int, count: int, lane
             raise fault
         buffer = S.g.buffer_of(start)
         if write and not buffer.writable:
-            raise Fault("readonly", "Write to read-only global memory", site, np.array([lane]), {"buffer": describe(buffer)})
+            raise Fault(
+                "readonly", "Write to read-only global memory", site, np.array([lane]), {"buffer": describe(buffer)}
+            )
         return np.asarray(data)
     first = int(np.atleast_1d(S.sh.index(site, one, np.array([start], np.uint64), 0))[0])
     offset = start & 0xFFFFFF
@@ -271,7 +275,9 @@ def read_map(S: Any, site: int, address_: int, lane: int) -> tensormap.TensorMap
 
 
 @provide
-def tensor_load(S: Any, site: int, L: Lanes, to: Any, where: Any, barrier: Any, coords: tuple[Any, ...], mask: Any) -> None:
+def tensor_load(
+    S: Any, site: int, L: Lanes, to: Any, where: Any, barrier: Any, coords: tuple[Any, ...], mask: Any
+) -> None:
     """One box a thread: global memory to shared memory, signalled at an mbarrier."""
     for lane in range(L.n):
         one = L.subset(np.array([lane]))
@@ -283,9 +289,12 @@ def tensor_load(S: Any, site: int, L: Lanes, to: Any, where: Any, barrier: Any, 
             destination = base if rank is None else (base & 0xFFFFFF) | (rank + 1) << 24
             out = span(S, site, one, "shared", destination, tile.size, lane, True)
             check_place(destination & 0xFFFFFF, made, site, lane)
-            S.tensor_moved(site, one, made, start, destination, tile.size, True)
-            out.reshape(-1, 16)[chunk_order(destination & 0xFFFFFF & 1023, tile.size, made.swizzle)] = tile.reshape(-1, 16)
-            signal(S, site, one, at_lane(barrier, lane), rank, tile.size)
+            told = barrier_index(S, site, one, at_lane(barrier, lane), rank)
+            S.tensor_moved(site, one, made, start, destination, tile.size, told)
+            out.reshape(-1, 16)[chunk_order(destination & 0xFFFFFF & 1023, tile.size, made.swizzle)] = tile.reshape(
+                -1, 16
+            )
+            complete_bytes(S, site, told, np.array([tile.size]))
 
 
 @provide
@@ -299,7 +308,7 @@ def tensor_store(S: Any, site: int, L: Lanes, where: Any, source: Any, coords: t
         check_place(base & 0xFFFFFF, made, site, lane)
         data = span(S, site, one, "shared", base, made.nbytes, lane, False)
         chunks = data.reshape(-1, 16)[chunk_order(base & 1023, made.nbytes, made.swizzle)]
-        S.tensor_moved(site, one, made, start, base, made.nbytes, False)
+        S.tensor_moved(site, one, made, start, base, made.nbytes, None)
         write_box(S, site, made, start, np.ascontiguousarray(chunks).reshape(-1), op, lane)
 
 
@@ -320,10 +329,14 @@ def chunk_order(base: int, nbytes: int, span_: int) -> Array:
 def box_view(S: Any, site: int, made: tensormap.TensorMap, start: list[int], lane: int, write: bool) -> tuple[Any, Any]:
     """(strided view of the box's part inside the tensor, the slices of that part in the box); modes outermost first."""
     if len(start) != made.rank:
-        raise Fault("tensormap", f"A copy of rank {len(start)} with a tensor map of rank {made.rank}", site, np.array([lane]))
+        raise Fault(
+            "tensormap", f"A copy of rank {len(start)} with a tensor map of rank {made.rank}", site, np.array([lane])
+        )
     strides = (made.width, *made.strides)
     offset, shape, steps, slices = 0, [], [], []
-    for x, extent, count, step, stride in zip(start, made.extents, made.counts, made.element_strides, strides, strict=True):
+    for x, extent, count, step, stride in zip(
+        start, made.extents, made.counts, made.element_strides, strides, strict=True
+    ):
         first = -(-max(-x, 0) // step)
         last = min(count, -(-(extent - x) // step)) if extent > x else first
         last = max(last, first)
@@ -394,7 +407,9 @@ def st_async(c: BlockCoder, i: Instruction) -> None:
     barrier = place(c, i.ops[2], "shared")
     for index, item in enumerate(items):
         to = place(c, Mem(mem.base, mem.offset + index * size), "shared")
-        c.effect(f"store_async(S, SITE, L, {{0}}, {{1}}, {{2}}, {DTYPE[kind]}, {size})", [to, c.use(item, kind), barrier])
+        c.effect(
+            f"store_async(S, SITE, L, {{0}}, {{1}}, {{2}}, {DTYPE[kind]}, {size})", [to, c.use(item, kind), barrier]
+        )
 
 
 @provide
@@ -421,4 +436,3 @@ def reduce_async(
     atomic(S, site, L, "shared", op, kind, dtype, to, value, None, False, False)
     index = np.broadcast_to(S.sh.index(site, L, barrier, 3), (L.n,))
     complete_bytes(S, site, index, np.full(L.n, size))
-

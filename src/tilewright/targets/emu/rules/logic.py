@@ -333,7 +333,9 @@ def set_packed(test: Any, to: str) -> Any:
 def selp(c: BlockCoder, i: Instruction) -> None:
     kind = i.type
     a, b = (c.use(op, kind) for op in i.ops[1:3])
-    c.set(i.ops[0], kind, f"sel({c.use(i.ops[3], 'pred')}, {a}, {b})")
+    p = c.use(i.ops[3], "pred")
+    c.choose(p, *i.ops[1:4])
+    c.set(i.ops[0], kind, f"sel({p}, {a}, {b})")
 
 
 @rule("slct")

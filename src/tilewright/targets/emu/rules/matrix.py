@@ -43,7 +43,8 @@ def ldmatrix(c: BlockCoder, i: Instruction) -> None:
     require_b16(c, i)
     results = [(item, "b32") for item in items_of(i.ops[0])]
     text = f"load_matrices(S, SITE, L, {{0}}, {count}, {'trans' in i.mods})"
-    c.effect(f"{text}[0]" if count == 1 else text, [shared_place(c, i.ops[1], i)], results)
+    text = f"{text}[0]" if count == 1 else text
+    (c.load if c.owner.checks else c.effect)(text, [shared_place(c, i.ops[1], i)], results)
 
 
 @rule("stmatrix")
@@ -51,7 +52,9 @@ def stmatrix(c: BlockCoder, i: Instruction) -> None:
     require_b16(c, i)
     values = [c.use(item, "b32") for item in items_of(i.ops[1])]
     names = ", ".join(f"{{{k + 1}}}" for k in range(len(values)))
-    c.effect(f"store_matrices(S, SITE, L, {{0}}, ({names},), {'trans' in i.mods})", [shared_place(c, i.ops[0], i), *values])
+    c.effect(
+        f"store_matrices(S, SITE, L, {{0}}, ({names},), {'trans' in i.mods})", [shared_place(c, i.ops[0], i), *values]
+    )
 
 
 def require_b16(c: BlockCoder, i: Instruction) -> None:
@@ -105,7 +108,9 @@ def mma(c: BlockCoder, i: Instruction) -> None:
     groups = []
     for operand, kind in zip(i.ops[1:4], (a_type, b_type, c_type), strict=True):
         groups.append(f"({', '.join(c.use(item, register_type(kind)) for item in items_of(operand))},)")
-    text = f"warp_product(L, SITE, {shape!r}, {a_type!r}, {b_type!r}, {c_type!r}, {', '.join(groups)}, {', '.join(words)})"
+    text = (
+        f"warp_product(L, SITE, {shape!r}, {a_type!r}, {b_type!r}, {c_type!r}, {', '.join(groups)}, {', '.join(words)})"
+    )
     results = [(item, register_type(d_type)) for item in items_of(i.ops[0])]
     c.effect(f"{text}[0]" if len(results) == 1 else text, [], results)
 
@@ -166,6 +171,9 @@ def wgmma_mma(c: BlockCoder, i: Instruction) -> None:
         f"group_product(S, SITE, L, {shape!r}, {d_type!r}, {a_type!r}, {b_type!r}, {first}, {c.use(b, 'b64')}, {old}, "
         f"{scale}, {words})"
     )
+    if c.owner.checks:
+        registers = [c.owner.number(item) for item, _ in results if isinstance(item, Reg)]
+        c.effect(f"S.wgmma_issued(SITE, L, ({', '.join(map(str, registers))},))", [])
     c.effect(text, [], results)
 
 
@@ -204,5 +212,3 @@ def operand(
     ])  # fmt: skip
     octets = S.matrix_bytes(site, L, addresses, size)
     return wgmma.from_bytes(octets[..., 0] if kind == "b1" else octets, kind)
-
-

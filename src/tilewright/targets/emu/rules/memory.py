@@ -34,6 +34,7 @@ def address(c: BlockCoder, mem: Operand, space: str) -> str:
     if not isinstance(mem, Mem):
         raise c.fail("expected an address in brackets")
     base = mem.base
+    c.sink(base, "address")
     if isinstance(base, Reg):
         kind = "b64" if base.width == 64 else "b32"
         text = c.use(base, kind)
@@ -51,8 +52,11 @@ def address(c: BlockCoder, mem: Operand, space: str) -> str:
     return c.constant(place, "u8") if isinstance(place, int) else c.let(f"u8.type({place})")
 
 
-def access(space: str, verb: str) -> str:
+def access(c: BlockCoder, space: str, verb: str) -> str:
     """The call that loads or stores, up to its address."""
+    if c.owner.checks:
+        watched = {"global": "g", "const": "g", "shared": "s", "local": "l"}
+        return f"S.{watched[space]}_{verb}(SITE, L, " if space in watched else f"generic_{verb}(S, SITE, L, "
     if space in ("global", "const"):
         return f"S.g.{verb}(SITE, "
     if space == "shared":
@@ -83,18 +87,24 @@ def ld(c: BlockCoder, i: Instruction) -> None:
             _param(c, i, to, mem, kind, lanes)
             return
         space = "local" if isinstance(mem.base, Sym) else "generic"
+    call = access(c, space, "load")
+    if "param" in i.mods and space == "local":
+        call = "S.lo.load(SITE, L, "
     at = address(c, mem, space)
     dtype, shift, row = element(kind, lanes)
-    text = f"{access(space, 'load')}{{0}}, {dtype}, {shift}, {row})"
+    text = f"{call}{{0}}, {dtype}, {shift}, {row})"
     if any(m in STRONG for m in i.mods):
         c.emit("S.poll()")
-    if lanes == 1:
-        if kind == "b128":
-            text = f"as_rows({text}, L.n)"
-        c.effect(text, [at], [(to, kind)])
-        return
-    assert isinstance(to, Vec)
-    c.effect(f"columns({text}, {lanes})", [at], [(item, kind) for item in to.items])
+    if kind == "b128" and lanes == 1:
+        text = f"as_rows({text}, L.n)"
+    elif lanes > 1:
+        text = f"columns({text}, {lanes})"
+    items = to.items if lanes > 1 and isinstance(to, Vec) else (to,)
+    results = [(item, kind) for item in items]
+    if c.owner.checks and space in ("shared", "local", "generic"):
+        c.load(text, [at], results)
+    else:
+        c.effect(text, [at], results)
 
 
 def _param(c: BlockCoder, i: Instruction, to: Operand, mem: Mem, kind: str, lanes: int) -> None:
@@ -142,12 +152,15 @@ def st(c: BlockCoder, i: Instruction) -> None:
     if space == "param":
         assert isinstance(mem, Mem)
         space = "local" if isinstance(mem.base, Sym) else "generic"
+    call = access(c, space, "store")
     at = address(c, mem, space)
     dtype, shift, row = element(kind, lanes)
     items = value.items if isinstance(value, Vec) else (value,)
     values = [c.use(item, kind) if not isinstance(item, Sink) else c.constant(0, dtype) for item in items]
     stored = "{1}" if lanes == 1 else f"rows(({', '.join(f'{{{n + 1}}}' for n in range(lanes))},), L.n, {dtype})"
-    c.effect(f"{access(space, 'store')}{{0}}, {stored}, {dtype}, {shift}, {row})", [at, *values])
+    if space in ("global", "generic"):
+        c.sink(value, "value stored to global memory")
+    c.effect(f"{call}{{0}}, {stored}, {dtype}, {shift}, {row})", [at, *values])
 
 
 @provide
@@ -204,8 +217,9 @@ def generic_load(S: Any, site: int, L: Lanes, addr: Any, dtype: Any, shift: int,
 def _load(S: Any, space: str, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int) -> Any:
     inner = local_address(space, addr)
     if space == "global":
-        return S.g.load(site, inner, dtype, shift, lanes)
-    return (S.sh if space == "shared" else S.lo).load(site, L, inner, dtype, shift, lanes)
+        return S.g_load(site, L, inner, dtype, shift, lanes)
+    load = S.s_load if space == "shared" else S.l_load
+    return load(site, L, inner, dtype, shift, lanes)
 
 
 @provide
@@ -216,9 +230,11 @@ def generic_store(S: Any, site: int, L: Lanes, addr: Any, value: Any, dtype: Any
         picked = L if at is None else L.subset(at)
         inner = local_address(space, addr if at is None else addr[at])
         if space == "global":
-            S.g.store(site, inner, part, dtype, shift, lanes)
+            S.g_store(site, picked, inner, part, dtype, shift, lanes)
+        elif space == "shared":
+            S.s_store(site, picked, inner, part, dtype, shift, lanes)
         else:
-            (S.sh if space == "shared" else S.lo).store(site, picked, inner, part, dtype, shift, lanes)
+            S.l_store(site, picked, inner, part, dtype, shift, lanes)
 
 
 @provide
@@ -252,3 +268,7 @@ def hint(c: BlockCoder, i: Instruction) -> None:
 @rule("fence", "membar")
 def fence(c: BlockCoder, i: Instruction) -> None:
     """Memory is sequentially consistent here; fences matter to the race check only."""
+    if c.owner.checks:
+        scope = next((m for m in i.mods if m in ("cta", "cluster", "gpu", "sys", "gl")), "sys")
+        kind = next((m.split("::")[0] for m in i.mods if m.split("::")[0] in ("proxy", "mbarrier_init")), "memory")
+        c.effect(f"S.fenced(L, {scope!r}, {kind!r})", [])

@@ -25,6 +25,9 @@ def shfl(c: BlockCoder, i: Instruction) -> None:
     mode = next(m for m in i.mods if m in ("up", "down", "bfly", "idx"))
     a, b, clamp = (c.use(op, "u32") for op in i.ops[1:4])
     pair = c.let(f"shuffle(L, {mode!r}, {a}, {b}, {clamp})")
+    marked = c.taint_of(i.ops[1])
+    if marked != "FALSE":
+        c.taint = f"shuffle(L, {mode!r}, full({marked}, L.n), {b}, {clamp})[0]"
     if isinstance(to, Pair):
         c.set(to.first, "b32", f"{pair}[0]")
         c.set(to.second, "pred", f"{pair}[1]")

@@ -1,0 +1,236 @@
+"""Happens-before: what each thread knows of the others' progress.
+
+Every thread has a clock that moves at each synchronisation. "t knows u up to c" means that everything u did until
+clock c happens before what t does next. Three levels, from cheap to exact:
+
+* `known[block]`: all threads of a block know all others up to this clock (a barrier of the whole block).
+* `met[warp]`: the same for a warp (`bar.warp.sync` of all its threads).
+* a matrix for a block (rows: threads; columns: threads, then asynchronous agents), made when something else
+  synchronises: partial barriers, mbarriers, fences with atomics, asynchronous copies.
+
+Knowledge of other blocks comes through memory (release and acquire) or cluster barriers, and is kept as rows by block.
+
+Agents: a thread's `cp.async` copies form one agent, whose clock counts groups; the copies that one mbarrier counts
+form another, whose clock counts phases.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.lanes import Array
+
+AGENTS = 64
+Knowledge = dict[int, Array]
+"""What a release publishes: a row of clocks for each block."""
+
+
+class Clocks:
+    """The clocks of a batch. `lanes` numbers are those of the batch; a block has `stride` of them."""
+
+    def __init__(self, slots: int, stride: int, blocks: Array) -> None:
+        self.slots = slots
+        self.stride = stride
+        self.blocks = blocks
+        self.clock = np.ones(slots * stride, np.int64)
+        self.known = np.zeros(slots, np.int64)
+        self.met = np.zeros(slots * stride // 32, np.int64)
+        self.matrix: dict[int, Array] = {}
+        self.foreign: dict[int, Knowledge] = {}
+        self.shared_foreign: dict[int, Knowledge] = {}
+        self.agents: dict[int, dict[Any, int]] = {}
+
+    # Rows.
+
+    def detail(self, slot: int) -> Array:
+        """The matrix of a block, made from the cheaper levels."""
+        found = self.matrix.get(slot)
+        if found is None:
+            n = self.stride
+            found = np.zeros((n, 2 * n + AGENTS), np.int64)
+            found[:, :n] = self.known[slot]
+            warps = self.met[slot * n // 32 : (slot + 1) * n // 32]
+            for warp, clock in enumerate(warps):
+                at = slice(32 * warp, 32 * warp + 32)
+                found[at, at] = np.maximum(found[at, at], clock)
+            self.matrix[slot] = found
+        return found
+
+    def agent(self, slot: int, key: Any) -> int:
+        """The column of an asynchronous agent of a block."""
+        found = self.agents.setdefault(slot, {})
+        number = found.get(key)
+        if number is None:
+            number = found[key] = len(found)
+            matrix = self.detail(slot)
+            if 2 * self.stride + number >= matrix.shape[1]:
+                self.matrix[slot] = np.concatenate((matrix, np.zeros((self.stride, AGENTS), np.int64)), axis=1)
+        return 2 * self.stride + number
+
+    def rows(self, slot: int, threads: Array) -> Array:
+        """What threads know, their own clocks included: for a release."""
+        matrix = self.detail(slot)
+        taken = matrix[threads].copy()
+        taken[np.arange(len(threads)), threads] = self.clock[slot * self.stride + threads]
+        return taken
+
+    def tick(self, lanes: Array) -> None:
+        self.clock[lanes] += 1
+
+    def learn(self, slot: int, threads: Array, row: Array) -> None:
+        """Threads come to know what a row says."""
+        matrix = self.detail(slot)
+        if len(row) < matrix.shape[1]:
+            row = np.concatenate((row, np.zeros(matrix.shape[1] - len(row), np.int64)))
+        elif len(row) > matrix.shape[1]:
+            matrix = self.matrix[slot] = np.concatenate(
+                (matrix, np.zeros((self.stride, len(row) - matrix.shape[1]), np.int64)), axis=1
+            )
+        matrix[threads] = np.maximum(matrix[threads], row)
+
+    # Meetings.
+
+    def block_barrier(self, slots: Array) -> None:
+        """All threads of these blocks met."""
+        table = self.clock.reshape(self.slots, self.stride)
+        top = table[slots].max(axis=1)
+        self.known[slots] = top
+        table[slots] = top[:, None] + 1
+        if not self.matrix and not self.foreign:
+            return
+        for slot in slots:
+            matrix = self.matrix.get(int(slot))
+            if matrix is not None:
+                row = matrix.max(axis=0)
+                row[: self.stride] = self.known[slot]
+                matrix[:] = row
+            self._share_foreign(int(slot), np.arange(slot * self.stride, (slot + 1) * self.stride))
+
+    def _share_foreign(self, slot: int, lanes: Array) -> None:
+        for lane in lanes:
+            known = self.foreign.pop(int(lane), None)
+            if known:
+                merge(self.shared_foreign.setdefault(slot, {}), known)
+
+    def group_barrier(self, slot: int, threads: Array, extra: Array | None) -> None:
+        """Some threads of a block met; `extra` is what threads brought that did not wait."""
+        row = self.rows(slot, threads).max(axis=0)
+        if extra is not None:
+            row = np.maximum(row[: len(extra)], extra[: len(row)]) if len(extra) != len(row) else np.maximum(row, extra)
+        lanes = slot * self.stride + threads
+        self.learn(slot, threads, row)
+        known: Knowledge = {}
+        for lane in lanes:
+            merge(known, self.foreign.get(int(lane), {}))
+        if known:
+            for lane in lanes:
+                merge(self.foreign.setdefault(int(lane), {}), known)
+        self.tick(lanes)
+
+    def warp_barrier(self, warps: Array) -> None:
+        """All threads of these warps met."""
+        table = self.clock.reshape(-1, 32)
+        top = table[warps].max(axis=1)
+        self.met[warps] = top
+        table[warps] = top[:, None] + 1
+        if self.matrix:
+            per_block = self.stride // 32
+            for warp, clock in zip(warps, top, strict=True):
+                matrix = self.matrix.get(int(warp) // per_block)
+                if matrix is not None:
+                    at = slice(int(warp) % per_block * 32, int(warp) % per_block * 32 + 32)
+                    row = matrix[at].max(axis=0)
+                    row[at] = clock
+                    matrix[at] = row
+
+    # Questions.
+
+    def knows_own(
+        self, lanes: Array, block: Array, thread: Array, clock: Array, asynchronous: Array, several: Array
+    ) -> Array:
+        """Whether accesses of the lanes' own blocks happen before what the lanes do now.
+
+        `several` marks accesses of more than one thread, for which only a barrier of the whole block answers.
+        """
+        slot = lanes // self.stride
+        mine = lanes % self.stride
+        own = block == self.blocks[slot]
+        plain = own & ~asynchronous
+        known = plain & (clock <= self.known[slot])
+        single = plain & ~several & (thread < self.stride)
+        known |= single & (thread == mine)
+        known |= single & (thread // 32 == mine // 32) & (clock <= self.met[lanes // 32])
+        if not self.matrix:
+            return known
+        left = own & ~known & ~several
+        column = np.where(asynchronous, thread + self.stride, thread)
+        for number in np.unique(slot[left]):
+            matrix = self.matrix.get(int(number))
+            if matrix is None:
+                continue
+            at = np.flatnonzero(left & (slot == number) & (column < matrix.shape[1]))
+            known[at] = matrix[mine[at], column[at]] >= clock[at]
+        return known
+
+    def knows_foreign(self, lane: int, block: int, thread: int, clock: int, asynchronous: bool) -> bool:
+        """The same for an access of another block."""
+        for source in (self.foreign.get(lane), self.shared_foreign.get(lane // self.stride)):
+            row = source.get(block) if source else None
+            column = thread + self.stride if asynchronous else thread
+            if row is not None and column < len(row) and int(row[column]) >= clock:
+                return True
+        return False
+
+    # Other blocks.
+
+    def publish(self, lane: int, clock: int) -> Knowledge:
+        """All that a thread knows, its own deeds until `clock` included."""
+        slot, thread = divmod(lane, self.stride)
+        row = self.detail(slot)[thread].copy()
+        row[: self.stride] = np.maximum(row[: self.stride], self.known[slot])
+        warp = slice(thread // 32 * 32, thread // 32 * 32 + 32)
+        row[warp] = np.maximum(row[warp], self.met[lane // 32])
+        row[thread] = clock
+        known: Knowledge = {int(self.blocks[slot]): row}
+        merge(known, self.foreign.get(lane, {}))
+        merge(known, self.shared_foreign.get(slot, {}))
+        return known
+
+    def acquire(self, lane: int, known: Knowledge) -> None:
+        """A thread comes to know what another has published."""
+        slot, thread = divmod(lane, self.stride)
+        own = int(self.blocks[slot])
+        for block, row in known.items():
+            if block == own:
+                self.learn(slot, np.array([thread]), row)
+            else:
+                merge(self.foreign.setdefault(lane, {}), {block: row})
+
+    def cluster_barrier(self, first: int, size: int) -> None:
+        """All threads of the blocks in slots `first` to `first + size - 1` met."""
+        slots = np.arange(first, first + size)
+        self.block_barrier(slots)
+        known: Knowledge = {}
+        for slot in slots:
+            matrix = self.matrix.get(int(slot))
+            row = matrix[0].copy() if matrix is not None else np.full(self.stride, self.known[slot], np.int64)
+            known[int(self.blocks[slot])] = row
+            merge(known, self.shared_foreign.get(int(slot), {}))
+        for slot in slots:
+            merge(self.shared_foreign.setdefault(int(slot), {}), known)
+
+
+def merge(into: Knowledge, more: Knowledge) -> None:
+    """Join knowledge, block by block; rows are not shared."""
+    for block, row in more.items():
+        old = into.get(block)
+        if old is None:
+            into[block] = row.copy()
+        elif len(old) >= len(row):
+            np.maximum(old[: len(row)], row, out=old[: len(row)])
+        else:
+            longer = row.copy()
+            np.maximum(longer[: len(old)], old, out=longer[: len(old)])
+            into[block] = longer
