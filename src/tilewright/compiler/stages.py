@@ -181,22 +181,17 @@ def _nvvm(job: Job) -> None:
 def _lower_host(job: Job) -> None:
     """The host function leaves the device's module for its own, and becomes LLVM IR."""
     host = mlir.ir.Module.create(loc=current().unknown)
-    with mlir.ir.InsertionPoint(host.body):
-        for op in job.module.regions[0].blocks[0]:
-            op.operation.clone()
-    manager = PassManager([CuteToHost()])
-    manager.run(host.operation, done=[PlaceSharedMemory.name])
-    for op in [*_gpu_modules(host.operation)]:
-        op.erase()
+    for op in [op.operation for op in job.module.regions[0].blocks[0] if op.operation.name == "func.func"]:
+        op.detach_from_parent()
+        host.body.append(op)
+    launched = {kernel.name: kernel.smem_bytes for kernel in job.kernels.values()}
+    PassManager([CuteToHost(launched)]).run(host.operation, done=[PlaceSharedMemory.name])
     UpstreamPass(HOST_FINISH).run(host.operation)
     check_host(host.operation)
     job.host_llvm = _translate(host.operation, job)
     job.host_program = _COMPILERS.submit(
         compile_program, job.host_llvm, job.signature, entry=job.name, kernels=len(job.kernels)
     )
-    for op in list(job.module.regions[0].blocks[0]):
-        if op.operation.name == "func.func":
-            op.operation.erase()
 
 
 def _llvm(job: Job) -> None:

@@ -8,6 +8,7 @@ The function gives 0, or the code of the first launch or assertion that failed; 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +36,17 @@ class CuteToHost(Pass):
     name = "cute-to-host"
     requires = ("place-shared-memory",)
 
+    def __init__(self, launched: Mapping[str, int] | None = None) -> None:
+        """`launched` gives each kernel's shared memory in bytes, in the order of the kernels; by default they are
+        looked up in the module."""
+        super().__init__()
+        self._launched = launched
+
     def run(self, module: ir.Operation) -> None:
-        order = {text_of(kernel, "sym_name"): number for number, kernel in enumerate(kernels(module))}
-        smem = {text_of(kernel, "sym_name"): number_of(kernel, SMEM_BYTES) for kernel in kernels(module)}
+        smem = self._launched
+        if smem is None:
+            smem = {text_of(kernel, "sym_name"): number_of(kernel, SMEM_BYTES) for kernel in kernels(module)}
+        order = {name: number for number, name in enumerate(smem)}
         for function in host_functions(module):
             stream = function.regions[0].blocks[0].arguments[-1]
             context = LoweringContext(ADDRESS_SPACE, {"order": order, "smem": smem, "stream": stream})
