@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
+from tilewright.base.errors import CompileError
 from tilewright.compiler import stages
-from tilewright.compiler.arguments import BoundCall, bind_call, leaf_type, traced
+from tilewright.compiler.arguments import BoundCall, bind_call, leaf_type, on_host, traced
 from tilewright.compiler.executor import Executor
-from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.jit import JitFunction
+from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.options import Options
 from tilewright.compiler.target import choose_arch, choose_target
+from tilewright.hw.chips import normalize_arch
 from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
 from tilewright.lang import locations, trace
@@ -54,11 +57,17 @@ def compile_function(
     Raises:
         CompileError: the function or its arguments are wrong.
     """
-    made = Options.from_settings().merged(preset).merged(options)
+    listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline
+    chip, fields = stages.asked_of(listed) if listed is not None else ("", {})
+    made = replace(Options.from_settings(), **fields).merged(preset).merged(options)
     jit_function, bound_self = decorated
     call = bind_call(jit_function.function, jit_function.function.__name__, (*bound_self, *args), kwargs)
     chosen = choose_target(target)
-    job = _job(jit_function, call, made, choose_arch(arch or made.gpu_arch, chosen), override or {}, passes, pipeline)
+    if arch and chip and normalize_arch(arch) != normalize_arch(chip):
+        raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})
+    job = _job(
+        jit_function, call, made, choose_arch(arch or chip or made.gpu_arch, chosen), override or {}, passes, listed
+    )
     return Executor.build(job, call, chosen, jit_function.function, checks, observers)
 
 
@@ -84,15 +93,15 @@ def _job(
     )
 
 
-def _pipeline(arch: str, options: Options, passes: Any, pipeline: Any) -> PassManager:
+def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | None) -> PassManager:
     if pipeline is None:
         manager = stages.standard_pipeline(arch, opt_level=options.opt_level)
     else:
-        given = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline
-        manager = stages.completed(given, arch)
+        manager = stages.completed(pipeline, arch)
     for item in passes if isinstance(passes, (list, tuple)) else (passes,):
         place = item if isinstance(item, Placed) else before("cute-to-nvvm", item)
         manager.insert(place.item, before=place.before, after=place.after)
+    manager.check_order()
     return manager
 
 
@@ -109,13 +118,15 @@ def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
     """Stage `cute`: run the function on symbolic arguments; gives the module."""
     module = mlir.ir.Module.create(loc=current().unknown)
     module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
-    program = trace.Trace(module, job.arch, job.options.enable_assertions)
+    program = trace.Trace(module, job.arch, job.options.enable_assertions, host_memory=on_host(call))
     with located(locations.current), trace.program(program), current().unknown, mlir.ir.InsertionPoint(module.body):
         body = _host_function(call)
         with mlir.ir.InsertionPoint(body):
             _trace_root(function.traced, traced(call, list(body.arguments)))
             build.emit("func.return")
-    job.kernels = {item.name: KernelJob(item.name, _source(item.function), item.launched_at) for item in program.kernels}
+    job.kernels = {
+        item.name: KernelJob(item.name, _source(item.function), item.launched_at) for item in program.kernels
+    }
     return module.operation
 
 

@@ -89,7 +89,9 @@ def _add_ptx(kernel: str, text: str, table: Table) -> None:
 
 
 def _add_sass(kernel: KernelJob, job: Job, sass: str, table: Table) -> None:
-    cubin = kernel.texts["cubin"] if job.options.generate_line_info else assemble_kernel(kernel, job, lineinfo=True).data
+    cubin = (
+        kernel.texts["cubin"] if job.options.generate_line_info else assemble_kernel(kernel, job, lineinfo=True).data
+    )
     starts = sorted(line_table(cubin, kernel.name))
     numbers = _offset_lines(sass, kernel.name)
     for instruction in parse(sass):

@@ -93,7 +93,7 @@ def _finish() -> list[Pass]:
 def completed(pipeline: PassManager, arch: str) -> PassManager:
     """A user's pass list with the standard passes it leaves out."""
     names = [item.name for item in pipeline]
-    passes = list(pipeline.passes)
+    passes = [_for_chip(item, arch) for item in pipeline]
     if CuteToNvvm.name not in names:
         passes.append(CuteToNvvm(**{"cubin-chip": arch}))
     for missing in (PlaceSharedMemory, AnnotateLoops):
@@ -103,6 +103,26 @@ def completed(pipeline: PassManager, arch: str) -> PassManager:
     texts = [str(item) for item in passes]
     passes += [item for item in _finish() if str(item) not in texts]
     return PassManager(passes)
+
+
+def _for_chip(item: Pass, arch: str) -> Pass:
+    return CuteToNvvm(**{**item.given, "cubin-chip": arch}) if isinstance(item, CuteToNvvm) else item
+
+
+_FLAGS = {
+    "opt-level": "opt_level",
+    "enable-assertions": "enable_assertions",
+    "preserve-line-info": "generate_line_info",
+}
+
+
+def asked_of(pipeline: PassManager) -> tuple[str, dict[str, Any]]:
+    """The chip (or "") and the fields of `Options` that the options of cute-to-nvvm in a pass list ask for."""
+    for item in pipeline:
+        if isinstance(item, CuteToNvvm):
+            fields = {_FLAGS[key]: value for key, value in item.given.items() if key in _FLAGS}
+            return str(item.given.get("cubin-chip", "")), fields
+    return "", {}
 
 
 def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tilewright.base.errors import PassError
+from tilewright.base.errors import PassError, TilewrightError
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current
@@ -44,6 +44,7 @@ class Pass:
                 )
         given = {key.replace("-", "_"): value for key, value in options.items()}
         self.values = {key: given.get(key.replace("-", "_"), default) for key, default in type(self).options.items()}
+        self.given = {key: self.values[key] for key in type(self).options if key.replace("-", "_") in given}
 
     def __getitem__(self, option: str) -> Any:
         return self.values[option]
@@ -59,8 +60,7 @@ class Pass:
         """Raise when `module` is not what the pass promises."""
 
     def __str__(self) -> str:
-        changed = {key: value for key, value in self.values.items() if value != type(self).options[key]}
-        return self.name + _options_text(changed)
+        return self.name + _options_text(self.given)
 
 
 class UpstreamPass(Pass):
@@ -163,18 +163,24 @@ class PassManager:
         after_each: Callable[[Pass, ir.Operation], None] | None = None,
     ) -> None:
         """Run all passes; `done` names those which ran in earlier stages."""
+        self.check_order(done)
+        for item in self.passes:
+            self._run_one(item, module)
+            if after_each is not None:
+                after_each(item, module)
+
+    def check_order(self, done: Sequence[str] = ()) -> None:
+        """Refuse a list in which a pass comes before one that it requires; `done` names those which have run."""
         finished = set(done)
         for item in self.passes:
             for needed in item.requires:
                 if needed not in finished:
                     raise PassError(
                         f"Pass {item.name} requires {needed} but {needed} was not run",
+                        values={"passes": self},
                         hint=f"put {needed} before {item.name}",
                     )
-            self._run_one(item, module)
             finished.add(item.name)
-            if after_each is not None:
-                after_each(item, module)
 
     def _run_one(self, item: Pass, module: ir.Operation) -> None:
         start = time.perf_counter()
@@ -184,6 +190,10 @@ class PassManager:
         except mlir.ir.MLIRError as error:
             text = _diagnostics(error)
             raise PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text) from error
+        except TilewrightError:
+            raise
+        except Exception as error:  # noqa: BLE001  (a user's pass may raise anything)
+            raise PassError(f"pass {item.name} failed", values={"reason": _reason(error)}) from error
         item.ensures(module)
         self.runs.append(PassRun(str(item), time.perf_counter() - start))
         if self.verify and not isinstance(item, UpstreamPass):
@@ -255,6 +265,16 @@ def check_known(module: ir.Operation, maker: str = "") -> None:
     op = find_unknown(module)
     if op is not None:
         raise unknown_operation(op.name, {"made by": maker} if maker else None, source_location(op.location))
+
+
+def _reason(error: Exception) -> str:
+    """An exception in a line. One raised inside a callback of MLIR's walk arrives as the text of a traceback."""
+    text = f"{type(error).__name__}: {error}"
+    if "Exception raised in callback" not in text:
+        return text
+    lines = text.splitlines()
+    start = max(number for number, line in enumerate(lines) if line.startswith("  "))
+    return "\n".join(lines[start + 1 :]) or text
 
 
 def _diagnostics(error: Exception) -> str:

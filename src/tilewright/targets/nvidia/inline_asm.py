@@ -96,7 +96,11 @@ def _reference_fault(text: str, count: int) -> str:
     for match in _REFERENCE.finditer(text):
         number = match[2] or match[3]
         if number is not None and int(number) >= count:
-            return f"`{match[0]}` is used, but the last operand is ${count - 1}" if count else f"`{match[0]}` names no operand"
+            return (
+                f"`{match[0]}` is used, but the last operand is ${count - 1}"
+                if count
+                else f"`{match[0]}` names no operand"
+            )
         if match[5] is not None:
             return f"`${match[5]}` names no operand; a dollar sign is written `$$`"
     return ""
