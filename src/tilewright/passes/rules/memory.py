@@ -209,7 +209,7 @@ def element_bytes(element: ir.Type) -> int:
     return max(memory_type(element).width // 8, 1)
 
 
-_BYTE_FLOATS = ("f8", "f6", "f4")
+_BYTE_FLOATS = ("f8E", "f6E", "f4E")
 
 
 def memory_type(element: ir.Type) -> ir.Type:
