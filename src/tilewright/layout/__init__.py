@@ -1,5 +1,14 @@
 """The layout algebra: IntTuples, layouts, and the functions on them. Pure Python, no compiler needed."""
 
+from tilewright.layout.analysis import (
+    BankConflicts,
+    Coalescing,
+    bank_conflicts,
+    coalescing,
+    common_sub_layout,
+    is_bijective,
+    vector_width,
+)
 from tilewright.layout.basis import E, ScaledBasis, add_coordinates, basis_get, basis_value
 from tilewright.layout.complement import complement
 from tilewright.layout.compose import composition
@@ -106,6 +115,13 @@ from tilewright.layout.tile import (
 )
 
 __all__ = [
+    "BankConflicts",
+    "Coalescing",
+    "bank_conflicts",
+    "coalescing",
+    "common_sub_layout",
+    "is_bijective",
+    "vector_width",
     "ComposedLayout",
     "DynamicInt",
     "E",
