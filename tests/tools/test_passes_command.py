@@ -13,7 +13,7 @@ def test_passes_and_pipeline(capsys):
     assert "\ncute-to-nvvm\n" in text and "\nplace-shared-memory\n" in text
     assert "requires: place-shared-memory" in text
     last = text.rstrip().splitlines()[-1]
-    assert last.startswith("builtin.module(place-shared-memory,cute-to-nvvm{cubin-chip=sm_80")
+    assert last.startswith("builtin.module(") and ",cute-to-nvvm{cubin-chip=sm_80" in last
     assert str(pipeline.PassManager.parse(last)) == last
 
 
