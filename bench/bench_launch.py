@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from typing import Any
 import tilewright.cute as cute
 from bench.kernels import nothing
 from bench.runner import Row
+from tilewright.ir.llvm import emit_object
+from tilewright.targets.host.loader import load_object
 from tilewright.targets.nvidia import driver as cuda
 
 CALLS = 2000
@@ -20,8 +23,7 @@ def rows(quick: bool) -> Iterator[Row]:
     """Medians over batches of calls; the device is idle between batches, so the queue never fills."""
     if not cuda.available():
         return
-    import torch
-
+    torch = importlib.import_module("torch")
     batches = 5 if quick else 31
     a, b, c = (torch.zeros(1024, device="cuda") for _ in range(3))
     compiled = cute.compile(nothing, a, b, c, target="cuda")
@@ -57,16 +59,14 @@ def _microseconds(run: Callable[[], None], wait: Callable[[], object], batches: 
 
 def _bare_launch(compiled: Any) -> Callable[[], None]:
     """cuLaunchKernel in a loop of our own machine code's making: LLVM IR compiled like any host function."""
-    from tilewright.ir.llvm import emit_object
-    from tilewright.targets.host.loader import load_object
-
     text = f"""
 define void @loop(ptr %launch, ptr %kernel, ptr %params) {{
 entry:
   br label %body
 body:
   %i = phi i32 [ 0, %entry ], [ %next, %body ]
-  %status = call i32 %launch(ptr %kernel, i32 1, i32 1, i32 1, i32 32, i32 1, i32 1, i32 0, ptr null, ptr %params, ptr null)
+  %status = call i32 %launch(ptr %kernel, i32 1, i32 1, i32 1, i32 32, i32 1, i32 1, i32 0, ptr null,
+                             ptr %params, ptr null)
   %next = add i32 %i, 1
   %more = icmp ult i32 %next, {CALLS}
   br i1 %more, label %body, label %end

@@ -25,6 +25,7 @@ from tilewright.lang.parameters import annotations, bind, expects, is_constexpr
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
+from tilewright.targets.host import abi
 
 ENV_STREAM = "__stream"
 _INT32_MAX = (1 << 31) - 1
@@ -147,6 +148,21 @@ def _tuple_param(name: str, value: Any, position: int) -> TupleParam | None:
 def is_tensor(value: Any) -> bool:
     """True for tensors of any framework."""
     return hasattr(value, "__dlpack__") or isinstance(value, (RuntimeTensor, FakeTensor))
+
+
+def on_host(call: BoundCall) -> bool:
+    """True when a tensor of the host's memory is passed."""
+    return any(_in_host_memory(value) for value in call.runtime.values())
+
+
+def _in_host_memory(value: Any) -> bool:
+    if isinstance(value, RuntimeTensor):
+        return value.view.device == abi.CPU
+    if isinstance(value, (tuple, list)):
+        return any(_in_host_memory(item) for item in value)
+    if isinstance(value, FakeTensor) or not is_tensor(value):
+        return False
+    return hasattr(value, "__array_interface__") or int(value.__dlpack_device__()[0]) == abi.CPU
 
 
 def is_stream(value: Any) -> bool:

@@ -53,6 +53,7 @@ def compile_function(
         pipeline: the whole pass list, as text or `PassManager`.
         checks: on the emulator: True raises at the first fault, "collect" reports all, False is fast.
         observers: called after each stage with its name and the job.
+        kwargs: arguments by name.
 
     Raises:
         CompileError: the function or its arguments are wrong.

@@ -192,7 +192,7 @@ class Executor:
             else:  # nothing to convert, nothing to copy: straight to native code
                 try:
                     self._direct(*args)
-                except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
+                except Exception as error:
                     raise self._placed(self.device.host.raised(error)) from None
                 return
         if kwargs or len(args) != self._count:

@@ -134,6 +134,11 @@ compile_function = Compile()
 
 
 def decorated(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
+    """The jit function that `function` is or holds, and the object it is bound to.
+
+    Raises:
+        CompileError: it is none.
+    """
     if isinstance(function, functools.partial) and isinstance(function.func, JitFunction):
         return function.func, function.args
     if isinstance(function, JitFunction):
@@ -144,7 +149,7 @@ def decorated(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
             location=user_location(),
             hint="kernels are launched from a @cute.jit function; compile that function",
         )
-    call = getattr(type(function), "__call__", None)
+    call = vars(type(function)).get("__call__")
     if isinstance(call, JitFunction):
         return call, (function,)
     raise CompileError(

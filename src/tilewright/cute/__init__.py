@@ -1,7 +1,7 @@
 """CuTe's names. `import tilewright.cute as cute` is what a CuTe DSL source imports as `cutlass.cute`."""
 
-from tilewright.compiler.jit import dsl_user_op, jit, kernel
 from tilewright.compiler.jit import compile_function as compile
+from tilewright.compiler.jit import dsl_user_op, jit, kernel
 from tilewright.compiler.options import (
     CompileOptions,
     DumpDir,

@@ -133,22 +133,27 @@ def splat(number: int | float, type_: ir.Type) -> ir.Value:
 
 
 def string(text: str) -> ir.Attribute:
+    """A string attribute."""
     return current().cached(("string", text), lambda: mlir.ir.StringAttr.get(text))
 
 
 def i32(number: int) -> ir.Attribute:
+    """An i32 attribute."""
     return current().cached(("i32", number), lambda: mlir.ir.IntegerAttr.get(types.parse("i32"), number))
 
 
 def i64(number: int) -> ir.Attribute:
+    """An i64 attribute."""
     return current().cached(("i64", number), lambda: mlir.ir.IntegerAttr.get(types.parse("i64"), number))
 
 
 def i32_array(numbers: Sequence[int]) -> ir.Attribute:
+    """A dense array of i32."""
     return current().cached(("i32s", tuple(numbers)), lambda: mlir.ir.DenseI32ArrayAttr.get(list(numbers)))
 
 
 def symbol(name: str) -> ir.Attribute:
+    """A reference to a symbol of the same table."""
     return current().cached(("symbol", name), lambda: mlir.ir.FlatSymbolRefAttr.get(name))
 
 

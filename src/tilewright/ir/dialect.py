@@ -39,7 +39,7 @@ SPECS: dict[str, OpSpec] = {
         # Addresses and views.
         _op("make_tensor", "ptr:ptr leaves32:i32* leaves64:i64*", "tensor", "", "a view of memory", pure=True),
         _op("ptr_offset", "ptr:ptr offset:any", "ptr", "", "an address moved by a number of elements", pure=True),
-        _op("ptr_cast", "ptr:ptr", "ptr", "", "the same address as another element type, space or alignment", pure=True),
+        _op("ptr_cast", "ptr:ptr", "ptr", "", "the same address under another pointer type", pure=True),
         _op("ptr_to_int", "ptr:ptr", "any", "", "an address as an integer", pure=True),
         _op("int_to_ptr", "value:any", "ptr", "", "an integer as an address", pure=True),
         _op("alloc", "", "ptr", "bytes", "memory of this thread (rmem) or block (smem), `bytes` long"),
@@ -109,7 +109,7 @@ def _op_text(spec: OpSpec) -> str:
         operands.append(f"{name}: {'variadic ' if kind.endswith('*') else ''}%o{number}")
     for number, kind in enumerate(spec.results):
         lines.append(f"    %r{number} = {_CONSTRAINTS[kind]}")
-    for number, name in enumerate(spec.attributes):
+    for number in range(len(spec.attributes)):
         lines.append(f"    %a{number} = irdl.any")
     if operands:
         lines.append(f"    irdl.operands({', '.join(operands)})")

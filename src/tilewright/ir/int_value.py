@@ -61,9 +61,11 @@ class IntValue(DynamicInt):
     __rmul__ = __mul__
 
     def __floordiv__(self, other: IntValue | int) -> IntValue:
-        if isinstance(other, int) and other == 1:
+        if not isinstance(other, int):
+            return IntValue(_emit("arith.divui", self, other))
+        if other == 1:
             return self
-        exact = isinstance(other, int) and self.divisibility % other == 0
+        exact = self.divisibility % other == 0
         return IntValue(_emit("arith.divui", self, other), self.divisibility // other if exact else 1)
 
     def __rfloordiv__(self, other: int) -> IntValue:

@@ -19,8 +19,11 @@ _MODULES = {
     "ir": "mlir.ir",
     "passmanager": "mlir.passmanager",
     "rewrite": "mlir.rewrite",
-    **{name: f"mlir.dialects.{name}" for name in ("arith", "cf", "func", "gpu", "irdl", "llvm", "math", "nvvm", "scf", "vector")},
-}  # fmt: skip
+    **{
+        name: f"mlir.dialects.{name}"
+        for name in ("arith", "cf", "func", "gpu", "irdl", "llvm", "math", "nvvm", "scf", "vector")
+    },
+}
 
 _lock = threading.Lock()
 _libllvm: ctypes.CDLL | None = None

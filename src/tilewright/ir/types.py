@@ -57,4 +57,4 @@ def vector(count: int, dtype: str) -> ir.Type:
 
 def is_cute(type_: ir.Type) -> bool:
     """True for types of the `cute` dialect."""
-    return current().cached(("is_cute", type_), lambda: str(type_).startswith("!cute."))
+    return bool(current().cached(("is_cute", type_), lambda: str(type_).startswith("!cute.")))

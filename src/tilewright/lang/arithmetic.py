@@ -48,20 +48,24 @@ def compare(name: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
 
 
 def select(condition: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
+    """`left` where `condition`, else `right`."""
     return build.value("arith.select", left.type, (condition, left, right))
 
 
 def negate(kind: str, operand: ir.Value) -> ir.Value:
+    """`-operand`."""
     if kind == "f":
         return build.value("arith.negf", operand.type, (operand,))
     return build.value("arith.subi", operand.type, (constant(0, operand.type), operand))
 
 
 def invert(operand: ir.Value) -> ir.Value:
+    """All bits of an integer flipped."""
     return build.value("arith.xori", operand.type, (operand, constant(-1, operand.type)))
 
 
 def absolute(kind: str, operand: ir.Value) -> ir.Value:
+    """The absolute value; the least signed integer stays as it is."""
     if kind == "u":
         return operand
     return build.value("math.absf" if kind == "f" else "math.absi", operand.type, (operand,))

@@ -42,7 +42,7 @@ class Kernel:
             raise CompileError(
                 f"kernel {self.name} is called from device code",
                 location=user_location(2),
-                hint="kernels are launched from a @cute.jit function; share device code in plain or @cute.jit functions",
+                hint="launch kernels from a @cute.jit function; share device code in plain or @cute.jit functions",
             )
         return KernelLauncher(self, bind_kernel(self.function, args, kwargs), self.name)
 
@@ -235,5 +235,6 @@ def _refuse_unknown(others: dict[str, Any]) -> None:
         raise CompileError(
             f"launch has no option {sorted(unknown)[0]!r}",
             location=user_location(3),
-            hint="options: grid, block, cluster, smem, stream, cooperative, use_pdl, max_number_threads, min_blocks_per_mp",
+            hint="options: grid, block, cluster, smem, stream, cooperative, use_pdl, max_number_threads, "
+            "min_blocks_per_mp",
         )

@@ -61,9 +61,7 @@ def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
     constants: dict[str, Any] = {}
     for position, (name, value) in enumerate(bind(function, args, kwargs).items()):
         annotation = types.get(name)
-        if is_constexpr(annotation):
-            constants[name] = value
-        elif isinstance(value, (str, type(None), type)) or inspect.isroutine(value):
+        if is_constexpr(annotation) or isinstance(value, (str, type(None), type)) or inspect.isroutine(value):
             constants[name] = value
         else:
             runtime[name] = adapt(value, annotation, position, name)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mlir import ir
 
 
-class Tensor(metaclass=ABCMeta):
+class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the host register)
     """Elements of `element_type` at `iterator`, arranged by `layout`.
 
     `t[i]` and `t[i, j]` read one element, `t[i, None]` is a view. Indices are Python ints or integers of the language.

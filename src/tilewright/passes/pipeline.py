@@ -192,7 +192,7 @@ class PassManager:
             raise PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text) from error
         except TilewrightError:
             raise
-        except Exception as error:  # noqa: BLE001  (a user's pass may raise anything)
+        except Exception as error:
             raise PassError(f"pass {item.name} failed", values={"reason": _reason(error)}) from error
         item.ensures(module)
         self.runs.append(PassRun(str(item), time.perf_counter() - start))

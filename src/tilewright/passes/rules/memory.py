@@ -19,7 +19,6 @@ from tilewright.passes.lowering import (
     Rules,
     TensorView,
     gep,
-    gep_constant,
     number_of,
     ptr_info,
     read_coord,
@@ -206,7 +205,7 @@ def _atom_elements(atom: str, info: PtrInfo) -> int:
 
 def element_bytes(element: ir.Type) -> int:
     """Bytes of one element in memory."""
-    return max(memory_type(element).width // 8, 1)
+    return max(int(memory_type(element).width) // 8, 1)
 
 
 _BYTE_FLOATS = ("f8E", "f6E", "f4E")

@@ -8,7 +8,7 @@ The options are those of the closed compiler's pass of this name; the ones that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tilewright.hw.chips import chip, normalize_arch
 from tilewright.ir import build, mlir, types
@@ -34,7 +34,7 @@ class CuteToNvvm(Pass):
 
     name = "cute-to-nvvm"
     requires = ("place-shared-memory",)
-    options = {
+    options: ClassVar[dict[str, object]] = {
         "cubin-chip": "sm_90a",
         "cubin-format": "bin",
         "opt-level": 3,
