@@ -47,6 +47,7 @@ def is_literal(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
+    """True for numbers of Python and of the language."""
     return isinstance(value, Numeric) or is_literal(value)
 
 
@@ -80,7 +81,7 @@ def describe(value: object) -> str:
     return type(value).__name__
 
 
-def same(a: object, b: object) -> bool:
+def same(a: Any, b: Any) -> bool:
     """True when `b` can stand for `a` with no trace in the program: identical, or equal constants."""
     if a is b:
         return True
@@ -89,9 +90,9 @@ def same(a: object, b: object) -> bool:
     if isinstance(a, Numeric) and isinstance(b, Numeric):
         return a.value is b.value or (a.is_static == b.is_static and _same_payload(a.value, b.value))
     if isinstance(a, tuple | list):
-        return len(a) == len(b) and all(map(same, a, b))  # type: ignore[arg-type]
+        return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)  # type: ignore[attr-defined,index]
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, int | float | str | bytes | complex):
         return _same_payload(a, b)
     if has_protocol(a) or dataclasses.is_dataclass(a):
@@ -220,16 +221,16 @@ class Aggregate(Structure):
             raise TypeChange(describe(self.template), describe(value))
         leaves: Values = []
         for key, structure in self.items.items():
-            leaves += _inside(key, self.template, lambda s=structure, k=key: s.values(found[k]))
+            leaves += _inside(key, self.template, structure.values, found[key])
         return leaves
 
     def build(self, leaves: Iterator[ir.Value]) -> Any:
         return make(self.template, {key: structure.build(leaves) for key, structure in self.items.items()})
 
 
-def _inside(key: Any, template: Any, compute: Callable[[], Any]) -> Any:
+def _inside(key: Any, template: Any, compute: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return compute()
+        return compute(*arguments)
     except TypeChange as change:
         step = f".{key}" if dataclasses.is_dataclass(template) else f"[{key!r}]"
         raise TypeChange(change.expected, change.found, step + change.path) from None
@@ -290,7 +291,7 @@ def common(a: Any, b: Any) -> Structure:
         return Object(a)
     if is_aggregate(a) and type(a) is type(b) and split(a).keys() == split(b).keys():
         left, right = split(a), split(b)
-        return Aggregate(a, {key: _inside(key, a, lambda k=key: common(left[k], right[k])) for key in left})
+        return Aggregate(a, {key: _inside(key, a, common, left[key], right[key]) for key in left})
     if is_dynamic(a) and is_dynamic(b) and not isinstance(a, Numeric):
         return Raw(a.type)
     raise TypeChange(describe(a), describe(b))

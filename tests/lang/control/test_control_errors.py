@@ -1,3 +1,4 @@
+# ruff: noqa: B007  (loops whose variable is not used are what is tested)
 """What control flow refuses, and the words in which it does: user's line, what disagrees, what to do."""
 
 from __future__ import annotations

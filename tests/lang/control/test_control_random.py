@@ -9,6 +9,8 @@ import pytest
 from tests.lang.control import programs
 from tests.lang.control.harness import compiled
 
+pytestmark = pytest.mark.filterwarnings("ignore::tilewright.lang.control.ConstantConditionWarning")
+
 
 def check(seed: int, statements: int) -> None:
     text = programs.Generator(seed, statements).program()

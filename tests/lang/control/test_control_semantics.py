@@ -1,3 +1,4 @@
+# ruff: noqa: B007  (loops whose variable is not used are what is tested)
 """Control flow means what it means in Python: compiled functions against the same functions run by Python."""
 
 from __future__ import annotations
@@ -296,7 +297,7 @@ def test_static_return_inside_static_ifs():
     assert compiled(lambda a: rewrite(f)(a, "none"))(5) == 105
 
 
-class functools_nullcontext:  # noqa: N801
+class functools_nullcontext:
     def __enter__(self) -> int:
         return 1
 
@@ -659,10 +660,10 @@ def test_floats_and_conversions():
 
 def test_shadowed_builtins_are_left_alone():
     def f(a):
-        def range(n):  # noqa: A001
+        def range(n):
             return (n, n)
 
-        def max(x, y):  # noqa: A001
+        def max(x, y):
             return 7
 
         total = 0

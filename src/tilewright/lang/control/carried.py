@@ -214,9 +214,9 @@ class LoopState:
             if name is not None:
                 raise self._unseen(name)
         carried = {id(state.value) for state in self.states}
-        for key, state in self.watch.save().items():
-            if key not in carried and self.watch.differs(key, self.entered[key], state):
-                self._check_state(key, state)
+        for key, now in self.watch.save().items():
+            if key not in carried and self.watch.differs(key, self.entered[key], now):
+                self._check_state(key, now)
 
     def _check_state(self, key: int, state: watch.State) -> None:
         name, owner = self.watch.objects[key]

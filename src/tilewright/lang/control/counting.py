@@ -83,7 +83,7 @@ def _with_facts(dtype: Any, value: ir.Value, start: Any, stop: Any, step: Any) -
 
 
 def _divisor(number: Any) -> int:
-    return abs(number.value) if number.is_static else number.divisibility
+    return int(abs(number.value) if number.is_static else number.divisibility)
 
 
 def _count_by_one(dtype: Any, start: Any, stop: Any) -> Counter:

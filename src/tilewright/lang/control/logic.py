@@ -64,8 +64,9 @@ def _dynamic(host: Names, decisive: bool, simple: Sequence[bool], left: Any, res
 
     if all(simple):
         return _combine(decisive, left, right())
-    arms = (lambda: decisive, lambda: _as_boolean(right()))
-    return run_branch(host, left, *(arms if decisive else arms[::-1]), rest)
+    if decisive:
+        return run_branch(host, left, lambda: True, lambda: _as_boolean(right()), rest)
+    return run_branch(host, left, lambda: _as_boolean(right()), lambda: False, rest)
 
 
 def _as_boolean(value: Any) -> Any:
@@ -112,6 +113,7 @@ def chain(
 
 
 def compare(name: str, left: Any, right: Any) -> Any:
+    """One comparison of a chain."""
     if name in ("in", "not in"):
         found = contains(left, right)
         return found if name == "in" else not_(found)

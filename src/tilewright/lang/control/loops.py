@@ -33,7 +33,7 @@ def attributes(loop: Range, unsigned: bool) -> Mapping[str, ir.Attribute]:
     return found
 
 
-def run_for(loop: Range, state: LoopState, targets: Sequence[str], body: Callable[[Any], None]) -> None:
+def run_for(loop: Range, state: LoopState, targets: Sequence[str], body: Callable[[Any], object]) -> None:
     """Trace a `for` over a range of run time; `targets` are the names that its head assigns."""
     count = counter(loop)
     _adapt_targets(state, targets, count.dtype)
@@ -52,7 +52,7 @@ def run_for(loop: Range, state: LoopState, targets: Sequence[str], body: Callabl
     born.finish(results[len(initial) :])
 
 
-def run_while(state: LoopState, test: Callable[[], ir.Value], body: Callable[[], None]) -> None:
+def run_while(state: LoopState, test: Callable[[], ir.Value], body: Callable[[], object]) -> None:
     """Trace a `while`; `test` gives its condition as an i1."""
     initial = state.initial()
     op = blocks.new_while(initial)

@@ -86,6 +86,7 @@ def raise_(region: Region) -> None:
 
 
 def is_return(signal: Exit | None) -> bool:
+    """True when a `return` left the construct."""
     return signal is not None and signal.kind == "return"
 
 

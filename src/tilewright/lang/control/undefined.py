@@ -19,7 +19,7 @@ class Undefined:
     """Stands for a variable that has a value on some paths only; any use raises CompileError."""
 
     __slots__ = ("_hint", "_message", "_values")
-    __class__ = property(_refuse)  # type: ignore[assignment]  # `isinstance` asks for it when the type says no
+    __class__ = property(_refuse)  # `isinstance` asks for it when the type says no
 
     def __init__(self, message: str, values: dict[str, object], hint: str) -> None:
         object.__setattr__(self, "_message", message)
@@ -30,81 +30,18 @@ class Undefined:
         return "<undefined>"
 
 
-_OPERATORS = [
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "divmod",
-    "pow",
-    "lshift",
-    "rshift",
-    "and",
-    "or",
-    "xor",
-    "matmul",
-    "radd",
-    "rsub",
-    "rmul",
-    "rtruediv",
-    "rfloordiv",
-    "rmod",
-    "rdivmod",
-    "rpow",
-    "rlshift",
-    "rrshift",
-    "rand",
-    "ror",
-    "rxor",
-    "rmatmul",
-    "iadd",
-    "isub",
-    "imul",
-    "itruediv",
-    "ifloordiv",
-    "imod",
-    "ipow",
-    "ilshift",
-    "irshift",
-    "iand",
-    "ior",
-    "ixor",
-    "imatmul",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
-    "neg",
-    "pos",
-    "abs",
-    "invert",
-    "bool",
-    "int",
-    "float",
-    "index",
-    "len",
-    "iter",
-    "next",
-    "contains",
-    "getitem",
-    "setitem",
-    "delitem",
-    "call",
-    "enter",
-    "exit",
-    "str",
-    "format",
-    "getattr",
-    "setattr",
-    "hash",
-]
+_OPERATORS = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "lshift", "rshift", "and", "or", "xor",
+    "matmul", "radd", "rsub", "rmul", "rtruediv", "rfloordiv", "rmod", "rdivmod", "rpow", "rlshift", "rrshift",
+    "rand", "ror", "rxor", "rmatmul", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "ilshift",
+    "irshift", "iand", "ior", "ixor", "imatmul", "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert",
+    "bool", "int", "float", "index", "len", "iter", "next", "contains", "getitem", "setitem", "delitem", "call",
+    "enter", "exit", "str", "format", "getattr", "setattr", "hash",
+)  # fmt: skip
 for _name in _OPERATORS:
     setattr(Undefined, f"__{_name}__", _refuse)
 
 
 def is_undefined(value: Any) -> bool:
+    """True for a variable without a value."""
     return type(value) is Undefined

@@ -21,9 +21,8 @@ State = dict[Any, Any]
 _DEPTH = 6
 _LIMIT = 4096  # objects; deeper graphs belong to libraries, not to kernels
 _FOREIGN = ("mlir", "numpy", "torch", "cupy", "jax", "_pytest")
-_INTERNAL = tuple(
-    f"tilewright.{part}" for part in ["base", "compiler", "hw", "ir", "lang", "layout", "passes", "targets"]
-)
+_PARTS = ("base", "compiler", "hw", "ir", "lang", "layout", "passes", "targets")
+_INTERNAL = tuple(f"tilewright.{part}" for part in _PARTS)
 _kinds: dict[type, Kind] = {}
 
 

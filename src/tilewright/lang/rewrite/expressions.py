@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang.rewrite import names
-from tilewright.lang.rewrite.syntax import at, call, load, strings, thunk
+from tilewright.lang.rewrite.syntax import at, call, constants, load, thunk
 
 if TYPE_CHECKING:
     from tilewright.lang.rewrite.statements import FunctionRewriter
@@ -53,7 +53,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return node
 
     def host(self) -> ast.Constant:
-        return strings(sorted(self.owner.host))
+        return constants(sorted(self.owner.host))
 
     def place(self, node: ast.expr) -> SourceLocation:
         last = node.end_col_offset or 0
@@ -77,7 +77,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.generic_visit(node)
         first, *rest = node.values
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return at(call(name, self.host(), ast.Constant(simple), first, *(thunk(value) for value in rest)), node)
+        return at(call(name, self.host(), constants(simple), first, *(thunk(value) for value in rest)), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
@@ -93,9 +93,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         operators = tuple(_COMPARISONS[type(op)] for op in node.ops)
         first, *rest = node.comparators
         tail = (thunk(item) for item in rest)
-        return at(
-            call("chain", self.host(), ast.Constant(simple), ast.Constant(operators), node.left, first, *tail), node
-        )
+        return at(call("chain", self.host(), constants(simple), constants(operators), node.left, first, *tail), node)
 
     def _single(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)

@@ -108,7 +108,7 @@ def _parse(source: Source) -> _Parsed:
         ) from error
     definitions: dict[tuple[str, int], list[Definition]] = {}
     for definition in _walk(tree, None):
-        definitions.setdefault((definition.node.name, definition.first), []).append(definition)  # type: ignore
+        definitions.setdefault((definition.node.name, definition.first), []).append(definition)  # type: ignore[union-attr]
     return _Parsed(source.lines, definitions, tuple(sorted(_imports(tree))))
 
 

@@ -23,10 +23,10 @@ from tilewright.lang.rewrite.syntax import (
     at,
     body_function,
     call,
+    constants,
     load,
     never_run,
     store,
-    strings,
 )
 
 
@@ -114,7 +114,8 @@ class FunctionRewriter:
         return [self.expressions.visit(node)]
 
     def _value(self, node: ast.expr) -> ast.expr:
-        return self.expressions.visit(node)
+        value: ast.expr = self.expressions.visit(node)
+        return value
 
     def _annotated(self, node: ast.AnnAssign) -> list[ast.stmt]:
         if node.value is None:
@@ -166,17 +167,17 @@ class FunctionRewriter:
 
     def _region(self) -> ast.expr:
         """The region around, or at the top of a function the names of host variables."""
-        return load(REGION) if self.depth else strings(sorted(self.host))
+        return load(REGION) if self.depth else constants(sorted(self.host))
 
     def _carried(self, node: ast.stmt, parts: Iterable[ast.AST]) -> tuple[ast.expr, ast.expr]:
         """The variables that the construct hands on, and those it assigns that nobody reads again."""
         carried, dead = self.liveness.carried(node, names.bound(parts))
-        return strings(carried), strings(dead)
+        return constants(carried), constants(dead)
 
     def _changed(self, parts: Iterable[ast.AST]) -> tuple[ast.expr, ast.expr]:
         """Attributes and containers that the construct assigns, by dotted name."""
         found = names.summary_of(parts)
-        return strings(sorted(found.attributes)), strings(sorted(found.containers))
+        return constants(sorted(found.attributes)), constants(sorted(found.containers))
 
     def _finish(self, functions: list[ast.stmt], run: ast.Call, place: ast.AST, exits: bool) -> list[ast.stmt]:
         """`functions`, then the call that runs the construct; its signal is handed on where there can be one."""
@@ -225,7 +226,7 @@ class FunctionRewriter:
 
     def _for(self, node: ast.For) -> list[ast.stmt]:
         carried = self._carried(node, [node.target, *node.body])
-        target = strings(sorted(names.bound([node.target])))
+        target = constants(sorted(names.bound([node.target])))
         changed = self._changed([node.target, *node.body])
         exits = names.summary_of(node.body).returns
         iterable = self._iterable(node.iter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tilewright.lang.locations import REGION_PREFIX
 from tilewright.lang.rewrite import names
@@ -18,10 +18,12 @@ NodeT = TypeVar("NodeT", bound=ast.AST)
 
 
 def load(name: str) -> ast.Name:
+    """A read of a variable."""
     return ast.Name(name, ast.Load())
 
 
 def store(name: str) -> ast.Name:
+    """A variable as the target of an assignment."""
     return ast.Name(name, ast.Store())
 
 
@@ -30,9 +32,9 @@ def call(function: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(load(CONTROL), function, ast.Load()), list(arguments), [])
 
 
-def strings(texts: Iterable[str]) -> ast.Constant:
-    """A constant tuple of strings."""
-    return ast.Constant(tuple(texts))
+def constants(values: Iterable[Any]) -> ast.Constant:
+    """A constant tuple."""
+    return ast.Constant(tuple(values))  # type: ignore[arg-type]  # the stubs leave tuples out
 
 
 def thunk(body: ast.expr) -> ast.Lambda:
