@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.targets.emu.checks.shadow import CLOCK_SHIFT, ONE_TICK, identity
 from tilewright.targets.emu.lanes import Array
 
 AGENTS = 64
@@ -34,7 +35,9 @@ class Clocks:
         self.slots = slots
         self.stride = stride
         self.blocks = blocks
+        lanes = np.arange(slots * stride)
         self.clock = np.ones(slots * stride, np.int64)
+        self.stamp = identity(blocks[lanes // stride], lanes % stride) + ONE_TICK
         self.known = np.zeros(slots, np.int64)
         self.met = np.zeros(slots * stride // 32, np.int64)
         self.matrix: dict[int, Array] = {}
@@ -77,7 +80,17 @@ class Clocks:
         return taken
 
     def tick(self, lanes: Array) -> None:
+        """Threads move on to their next clock."""
         self.clock[lanes] += 1
+        self.stamp[lanes] += ONE_TICK
+
+    def set_clock(self, at: Any, clock: Any, table: Array) -> None:
+        """Set the clocks of rows of a table of lanes, and their stamps."""
+        table[at] = clock
+        stamps = self.stamp.reshape(table.shape)
+        stamps[at] = (stamps[at] & (ONE_TICK - np.uint64(1))) | (
+            np.asarray(clock).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
+        )
 
     def learn(self, slot: int, threads: Array, row: Array) -> None:
         """Threads come to know what a row says."""
@@ -97,7 +110,7 @@ class Clocks:
         table = self.clock.reshape(self.slots, self.stride)
         top = table[slots].max(axis=1)
         self.known[slots] = top
-        table[slots] = top[:, None] + 1
+        self.set_clock(slots, top[:, None] + 1, table)
         if not self.matrix and not self.foreign:
             return
         for slot in slots:
@@ -134,7 +147,7 @@ class Clocks:
         table = self.clock.reshape(-1, 32)
         top = table[warps].max(axis=1)
         self.met[warps] = top
-        table[warps] = top[:, None] + 1
+        self.set_clock(warps, top[:, None] + 1, table)
         if self.matrix:
             per_block = self.stride // 32
             for warp, clock in zip(warps, top, strict=True):

@@ -1,9 +1,9 @@
 """Shadow memory: who wrote and who read each granule of memory last.
 
-A stamp is 64 bits: clock (20) | thread (27) | asynchronous (1) | site (16). Clocks are on top, so that "not yet
-ordered by a block barrier" is one comparison. The thread is the block's number times the block's lanes plus the
-lane; all ones in the shadow of reads stands for several threads. A granule starts as 4 bytes and is refined to 1
-when a smaller or odd access comes.
+A stamp is 64 bits: clock (18) | block (20) | thread (11) | asynchronous (1) | site (14). Clocks are on top, so that
+"not yet ordered by a block barrier" is one comparison. In the shadow of reads, thread `EVERY` stands for several
+threads of a block, and block and thread all ones (`MANY`) for threads of several blocks. A granule starts as 4 bytes
+and is refined to 1 when a smaller or odd access comes.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ import numpy as np
 
 from tilewright.targets.emu.lanes import Array
 
-CLOCK_SHIFT = 44
-GID_SHIFT = 17
-GID_MASK = np.uint64(((1 << 27) - 1) << GID_SHIFT)
-ASYNC_BIT = np.uint64(1 << 16)
-WHO = GID_MASK | ASYNC_BIT
-MANY = GID_MASK
-SITE_MASK = 0xFFFF
-MAX_CLOCK = (1 << 20) - 2
+SITE_BITS, THREAD_BITS, BLOCK_BITS, CLOCK_BITS = 14, 11, 20, 18
+SITE_MASK = (1 << SITE_BITS) - 1
+ASYNC_BIT = np.uint64(1 << SITE_BITS)
+THREAD_SHIFT = SITE_BITS + 1
+BLOCK_SHIFT = THREAD_SHIFT + THREAD_BITS
+CLOCK_SHIFT = BLOCK_SHIFT + BLOCK_BITS
+EVERY = (1 << THREAD_BITS) - 1
+BLOCK_MASK = (1 << BLOCK_BITS) - 1
+EVERY_BITS = np.uint64(EVERY << THREAD_SHIFT)
+MANY = np.uint64((1 << CLOCK_SHIFT) - (1 << THREAD_SHIFT))
+WHO = MANY | ASYNC_BIT
+BLOCK_FIELD = np.uint64(BLOCK_MASK << BLOCK_SHIFT)
+MAX_CLOCK = (1 << CLOCK_BITS) - 2
+ONE_TICK = np.uint64(1 << CLOCK_SHIFT)
 
 
 class Shadow:
-    """Stamps of one memory of `nbytes` bytes. `written` and `touched` tell whether there is any stamp at all."""
+    """Stamps of one memory of `nbytes` bytes. `written`, `touched`, `hurried`: there is a stamp of a write, of a
+    read, of an asynchronous write."""
 
     def __init__(self, nbytes: int, granule: int = 2) -> None:
         self.granule = granule
@@ -35,8 +42,9 @@ class Shadow:
         self.reads = np.zeros(count, np.uint64)
         self.written = False
         self.touched = False
+        self.hurried = False
+        # Reads one by one, where barriers of all threads are not the only order: (granules, stamps, granule size).
         self.log: list[tuple[Array, Array, int]] = []
-        """Reads one by one, for kernels whose order is not that of barriers of all threads: granules, stamps, granule size."""
         self.gone: list[Array] = []
 
     def refine(self) -> None:
@@ -55,8 +63,8 @@ class Shadow:
 
     def readers(self, cells: Array) -> tuple[Array, Array]:
         """(granules, stamps) of the reads of some granules; the log is put in order on the way."""
-        kept_cells: list[Array] = []
-        kept_stamps: list[Array] = []
+        kept_cells = [np.empty(0, np.int64)]
+        kept_stamps = [np.empty(0, np.uint64)]
         erased = np.zeros(len(self.reads), bool)
         for numbers, stamps, granule in reversed(self.log):
             if granule < 0:
@@ -68,8 +76,7 @@ class Shadow:
             alive = ~erased[numbers]
             kept_cells.append(numbers[alive])
             kept_stamps.append(stamps[alive])
-        merged = (np.concatenate(kept_cells), np.concatenate(kept_stamps)) if kept_cells else (
-            np.empty(0, np.int64), np.empty(0, np.uint64))  # fmt: skip
+        merged = np.concatenate(kept_cells), np.concatenate(kept_stamps)
         self.log, self.gone = [(*merged, self.granule)], []
         wanted = np.zeros(len(self.reads), bool)
         wanted[cells] = True
@@ -87,21 +94,38 @@ class Shadow:
         return (first[:, None] + np.arange(each)).reshape(-1), each
 
 
-def stamp(clock: Array, gid: Array, site: int, asynchronous: bool = False) -> Array:
-    word = (clock.astype(np.uint64) << np.uint64(CLOCK_SHIFT)) | (gid.astype(np.uint64) << np.uint64(GID_SHIFT))
-    if asynchronous:
-        word = word | ASYNC_BIT
-    marked: Array = word | np.uint64(site & SITE_MASK)
-    return marked
+def identity(block: Any, thread: Any) -> Any:
+    """The bits that name a thread of a block."""
+    return (block.astype(np.uint64) << np.uint64(BLOCK_SHIFT)) | (thread.astype(np.uint64) << np.uint64(THREAD_SHIFT))
 
 
-def gid_of(word: Any) -> int:
-    return int(word) >> GID_SHIFT & (1 << 27) - 1
+def agent_stamp(clock: Any, block: Any, thread: Any, site: int) -> Array:
+    """The stamp of an asynchronous agent."""
+    clocks = np.asarray(clock).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
+    word: Array = clocks | identity(np.asarray(block), np.asarray(thread)) | ASYNC_BIT | np.uint64(site & SITE_MASK)
+    return word
 
 
-def is_async(word: Any) -> bool:
-    return bool(int(word) & int(ASYNC_BIT))
+def clock_of(word: Any) -> Any:
+    """The clock in a stamp or an array of stamps."""
+    return (word >> np.uint64(CLOCK_SHIFT)).astype(np.int64)
+
+
+def block_of(word: Any) -> Any:
+    """The block in a stamp or an array of stamps."""
+    return ((word >> np.uint64(BLOCK_SHIFT)) & np.uint64(BLOCK_MASK)).astype(np.int64)
+
+
+def thread_of(word: Any) -> Any:
+    """The thread (or agent) in a stamp or an array of stamps."""
+    return ((word >> np.uint64(THREAD_SHIFT)) & np.uint64(EVERY)).astype(np.int64)
+
+
+def is_async(word: Any) -> Any:
+    """Whether a stamp is an asynchronous agent's."""
+    return (word & ASYNC_BIT) != 0
 
 
 def site_of(word: Any) -> int:
+    """The number of the instruction in a stamp."""
     return int(word) & SITE_MASK

@@ -3,36 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tilewright.targets.emu.checks.clocks import Clocks, Knowledge, merge
 from tilewright.targets.emu.checks.shadow import (
-    ASYNC_BIT,
+    BLOCK_FIELD,
     CLOCK_SHIFT,
-    GID_MASK,
-    GID_SHIFT,
+    EVERY,
+    EVERY_BITS,
     MANY,
     MAX_CLOCK,
     SITE_MASK,
     WHO,
     Shadow,
-    gid_of,
+    agent_stamp,
+    block_of,
+    clock_of,
     is_async,
     site_of,
-    stamp,
+    thread_of,
 )
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA, WEAK, Access, access_of
 from tilewright.targets.emu.cohort import Cohort
-from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.faults import Fault, source_location
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.targets.emu.tensormap import TensorMap
 
 FALSE = np.bool_(False)
-AGENT_SPAN = 1024
+
+
+class Event:
+    """One instruction's access to one memory: granules (`each` of them for every lane), stamps, floor."""
+
+    def __init__(
+        self, machine: Any, shadow: Shadow, site: int, L: Lanes, cells: Array, each: int, space: str, base: int
+    ) -> None:
+        self.shadow, self.site, self.L = shadow, site, L
+        self.cells, self.each, self.space, self.base = cells, each, space, base
+        mine = machine.stamps(L, site)
+        self.mine = np.repeat(mine, each) if each > 1 else mine
+        self._known = machine.clocks.known
+        self._slots = machine.slots
+
+    @cached_property
+    def floor(self) -> Any:
+        """The lowest stamps that the last barrier of each lane's block has not ordered."""
+        if self._slots == 1:
+            return np.uint64((int(self._known[0]) + 1) << CLOCK_SHIFT)
+        low = (self._known[self.L.slot] + 1).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
+        return np.repeat(low, self.each) if self.each > 1 else low
 
 
 class Wgmma:
@@ -50,9 +74,6 @@ class WatchingMachine(Machine):
     def __init__(self, launch: Any, blocks: Array) -> None:
         super().__init__(launch, blocks)
         self.clocks = Clocks(self.slots, self.shape.stride, blocks)
-        self.span = self.shape.stride + AGENT_SPAN
-        lanes = np.arange(len(self.alive), dtype=np.int64)
-        self.gid = blocks[lanes // self.shape.stride] * self.span + lanes % self.shape.stride
         self.shared_shadow = Shadow(len(self.sh.bytes))
         self.unwritten: Any = FALSE
         self.sites: list[Instruction] = launch.program.sites
@@ -175,73 +196,71 @@ class WatchingMachine(Machine):
     # Races.
 
     def stamps(self, L: Lanes, site: int) -> Array:
-        return stamp(self.clocks.clock[L.ids], self.gid[L.ids], site)
+        """The stamps of what lanes do now."""
+        stamps = self.clocks.stamp
+        now = stamps if L.n == len(stamps) else stamps.take(L.ids)
+        marked: Array = now | np.uint64(site & SITE_MASK)
+        return marked
 
     def note_shared(self, site: int, L: Lanes, offset: Any, size: int, write: bool, data: Any) -> Any:
         """Note an access to shared memory; for reads, which threads found nothing written."""
-        offset = np.broadcast_to(offset, (L.n,))
-        floor = self.floor(L)
+        if offset.__class__ is not np.ndarray or offset.ndim == 0:
+            offset = np.full(L.n, offset)
         cells, each = self.shared_shadow.granules(offset, size)
+        event = Event(self, self.shared_shadow, site, L, cells, each, "shared", 0)
         if write:
-            self.wrote(self.shared_shadow, site, L, cells, each, floor, data, offset, "shared", 0)
+            self.wrote(event, data, offset)
             return FALSE
-        words = self.read(self.shared_shadow, site, L, cells, each, floor, "shared", 0)
+        words = self.read(event)
+        if words is None:
+            return np.ones(L.n, bool)
         missing = words == 0
         if not missing.any():
             return FALSE
         return missing if each == 1 else missing.reshape(-1, each).all(axis=1)
 
-    def floor(self, L: Lanes) -> Any:
-        """The lowest stamp that the last barrier of each lane's block has not ordered."""
-        known = self.clocks.known
-        if self.slots == 1:
-            return (known[0] + 1).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
-        return (known[L.slot] + 1).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
-
     def note_global(self, site: int, L: Lanes, addr: Any, size: int, write: bool, data: Any) -> None:
         """Note an access to global memory, buffer by buffer."""
-        addr = np.broadcast_to(addr, (L.n,))
+        if addr.__class__ is not np.ndarray:
+            addr = np.full(L.n, addr)
         for shadow, base, at in self.launch.shadows_of(addr):
             part = L if at is None else L.subset(at)
             offset = ((addr if at is None else addr[at]) - np.uint64(base)).view(np.int64)
             cells, each = shadow.granules(offset, size)
-            floor = self.floor(part)
-            mine = data if at is None or data is None else (_pick(data[0], at), *data[1:])
+            event = Event(self, shadow, site, part, cells, each, "global", base)
             if write:
-                self.wrote(shadow, site, part, cells, each, floor, mine, offset, "global", base)
+                self.wrote(event, data if at is None or data is None else (_pick(data[0], at), *data[1:]), offset)
             else:
-                self.read(shadow, site, part, cells, each, floor, "global", base)
+                self.read(event)
 
-    def read(
-        self, shadow: Shadow, site: int, L: Lanes, cells: Array, each: int, floor: Any, space: str, base: int
-    ) -> Array:
-        """Check a read against the last writes, and note it. Returns the stamps of the writes."""
-        mine = self.stamps(L, site)
-        if each > 1:
-            mine = np.repeat(mine, each)
-            floor = np.repeat(floor, each) if floor.__class__ is np.ndarray else floor
+    def read(self, event: Event) -> Array | None:
+        """Check a read against the last writes, and note it. Returns the stamps of the writes, None for none."""
+        shadow = event.shadow
+        words = None
         if shadow.written:
-            words = shadow.writes.take(cells)
-            self.conflicts(shadow, site, L, cells, each, words, mine, floor, space, base, "read", "written")
-        else:
-            words = np.zeros(len(cells), np.uint64)
-        if not self.access(site).strong:
-            self.note_read(shadow, cells, mine, floor, space)
+            words = shadow.writes.take(event.cells)
+            self.conflicts(event, words, "read", "written", None)
+        if not self.access(event.site).strong:
+            self.note_read(event, event.mine)
         return words
 
-    def note_read(self, shadow: Shadow, cells: Array, mine: Array, floor: Any, space: str) -> None:
+    def note_read(self, event: Event, mine: Array) -> None:
         """Remember the reader of each granule; for several readers, that there were several."""
+        shadow, cells = event.shadow, event.cells
         reads = shadow.reads
         if self.ordered:
             shadow.log.append((cells, mine, shadow.granule))
         noted = mine
         if shadow.touched:
             old = reads.take(cells)
-            recent = old >= floor if space == "shared" else old != 0
-            others = recent & (((old ^ mine) & WHO) != 0)
+            settled = ((old | np.uint64(SITE_MASK)) == (mine | EVERY_BITS | np.uint64(SITE_MASK))) | (
+                old & MANY == MANY
+            )
+            if event.space == "global" and settled.all():
+                return
+            others = (((old ^ mine) & WHO) != 0) & (old >= event.floor if event.space == "shared" else old != 0)
             if others.any():
-                noted = mine.copy()
-                noted[others] = self.several(old[others], mine[others])
+                noted = np.where(others, self.several(old, mine), mine)
         reads[cells] = noted
         shadow.touched = True
         after = reads.take(cells)
@@ -249,141 +268,127 @@ class WatchingMachine(Machine):
         if lost.any():
             reads[cells[lost]] = self.several(after[lost], noted[lost])
 
-    def several(self, a: Array, b: Array) -> Array:
+    @staticmethod
+    def several(a: Array, b: Array) -> Array:
         """The mark of several readers: of one block, or of several blocks."""
-        span = np.uint64(self.span)
-        first, second = ((x & GID_MASK) >> np.uint64(GID_SHIFT) for x in (a, b))
-        block = first // span
-        together = (block * span + np.uint64(self.span - 1)) << np.uint64(GID_SHIFT)
-        who = np.where(block == second // span, together, MANY)
-        mixed: Array = (np.maximum(a, b) & ~WHO) | who
+        apart = ((a ^ b) & BLOCK_FIELD) != 0
+        mixed: Array = (b | EVERY_BITS) | np.where(apart, MANY, np.uint64(0))
         return mixed
 
-    def wrote(
-        self, shadow: Shadow, site: int, L: Lanes, cells: Array, each: int, floor: Any, data: Any, offset: Array,
-        space: str, base: int,
-    ) -> None:  # fmt: skip
+    def wrote(self, event: Event, data: Any, offset: Array) -> None:
         """Check a write against the last reads and writes, and note it."""
-        mine = self.stamps(L, site)
-        if each > 1:
-            mine = np.repeat(mine, each)
-            floor = np.repeat(floor, each) if floor.__class__ is np.ndarray else floor
+        shadow, cells, mine = event.shadow, event.cells, event.mine
+        written = (data, offset) if data is not None else None
         if shadow.written:
-            words = shadow.writes.take(cells)
-            same = self.unchanged(data, offset, space, base, L) if data is not None else None
-            self.conflicts(shadow, site, L, cells, each, words, mine, floor, space, base, "written", "written", same)
+            self.conflicts(event, shadow.writes.take(cells), "written", "written", written)
         if shadow.touched:
-            words = shadow.reads.take(cells)
-            same = self.unchanged(data, offset, space, base, L) if data is not None and (words != 0).any() else None
-            self.conflicts(shadow, site, L, cells, each, words, mine, floor, space, base, "written", "read", same)
+            self.conflicts(event, shadow.reads.take(cells), "written", "read", written)
         shadow.writes[cells] = mine
         shadow.written = True
         if self.ordered and shadow.touched:
             # Whoever is ordered after this write is ordered after the reads before it.
             shadow.forget(cells)
-        if self.access(site).atomic:
+        if self.access(event.site).atomic:
             return
         after = shadow.writes.take(cells)
         lost = ((after ^ mine) & WHO) != 0
         if lost.any():
-            self.collision(shadow, site, L, cells, each, after, mine, lost, data, space, base)
+            self.collision(event, after, lost, data)
 
-    def unchanged(self, data: Any, offset: Array, space: str, base: int, L: Lanes) -> Array:
+    def unchanged(self, event: Event, data: Any, offset: Array) -> Array:
         """Which threads write what is there already: no one can tell the order."""
         value, dtype, lanes = data
+        n = event.L.n
         size = np.dtype(dtype).itemsize * lanes
-        memory = self.sh.bytes if space == "shared" else self.launch.bytes_at(base)
+        memory = self.sh.bytes if event.space == "shared" else self.launch.bytes_at(event.base)
         old = memory[offset[:, None] + np.arange(size)]
-        new = np.broadcast_to(value, (L.n, lanes) if lanes > 1 else (L.n,))
-        new = np.ascontiguousarray(new).view(np.uint8).reshape(L.n, size)
+        new = np.broadcast_to(value, (n, lanes) if lanes > 1 else (n,))
+        new = np.ascontiguousarray(new).view(np.uint8).reshape(n, size)
         equal: Array = (old == new).all(axis=1)
         return equal
 
-    def collision(
-        self, shadow: Shadow, site: int, L: Lanes, cells: Array, each: int, after: Array, mine: Array, lost: Array,
-        data: Any, space: str, base: int,
-    ) -> None:  # fmt: skip
+    def collision(self, event: Event, after: Array, lost: Array, data: Any) -> None:
         """Threads of one instruction wrote the same granule: a race unless all wrote the same."""
         if data is not None and not (data[0].__class__ is np.ndarray and data[0].ndim):
             return
         where = np.flatnonzero(lost)
         if data is not None:
-            size = np.dtype(data[1]).itemsize * data[2]
-            rows = np.ascontiguousarray(data[0]).view(np.uint8).reshape(L.n, size)
-            order: dict[int, int] = {}
-            for k in np.argsort(cells, kind="stable"):
-                order[int(cells[k])] = int(k)
-            step = size // each
-            where = np.array([k for k in where if not np.array_equal(
-                rows[k // each, k % each * step : k % each * step + step],
-                rows[order[int(cells[k])] // each, order[int(cells[k])] % each * step :][:step])], np.int64)  # fmt: skip
+            where = where[self.differs(event, data, where)]
         if len(where):
-            k = int(where[0])
-            self.race(site, L, k // each, after[k], space, base + (int(cells[k]) << shadow.granule), "written", "written",
-                      np.unique(where // each))  # fmt: skip
+            self.race(event, int(where[0]), after[where[0]], "written", "written", np.unique(where // event.each))
 
-    def conflicts(
-        self, shadow: Shadow, site: int, L: Lanes, cells: Array, each: int, words: Array, mine: Array, floor: Any,
-        space: str, base: int, now: str, before: str, same: Array | None = None,
-    ) -> None:  # fmt: skip
+    @staticmethod
+    def differs(event: Event, data: Any, where: Array) -> Array:
+        """Whether overwritten granules were given other bytes than what stayed."""
+        size = np.dtype(data[1]).itemsize * data[2]
+        pieces = np.ascontiguousarray(data[0]).view(np.uint8).reshape(event.L.n * event.each, size // event.each)
+        last = np.zeros(int(event.cells.max()) + 1, np.int64)
+        last[event.cells] = np.arange(len(event.cells))
+        other: Array = (pieces[where] != pieces[last[event.cells[where]]]).any(axis=1)
+        return other
+
+    def conflicts(self, event: Event, words: Array, now: str, before: str, written: Any) -> None:
         """Report accesses that no barrier of the block has put after the stamped ones, and nothing else either."""
-        suspect = ((words ^ mine) & WHO) != 0
-        if space == "shared" and self.shape.cluster_blocks == 1:
-            suspect &= (words >= floor) | ((words & ASYNC_BIT) != 0)
+        shadow, each = event.shadow, event.each
+        if event.space == "shared" and self.shape.cluster_blocks == 1:
+            suspect = words >= event.floor
+            if shadow.hurried:
+                suspect |= is_async(words)
+            if not suspect.any():
+                return
+            suspect &= ((words ^ event.mine) & WHO) != 0
         else:
-            suspect &= words != 0
+            suspect = (((words ^ event.mine) & WHO) != 0) & (words != 0)
         if not suspect.any():
             return
-        if same is not None:
-            suspect &= ~(np.repeat(same, each) if each > 1 else same)
+        lanes = event.L.ids
         at = np.flatnonzero(suspect)
-        at = at[self.unordered(L.ids[at // each], words[at], site, before)] if len(at) else at
+        at = at[self.unordered(lanes[at // each], words[at], event.site, before)]
         if len(at) and before == "read" and self.ordered:
-            at = self.read_by_others(shadow, L, at, each, cells, words)
+            at = self.read_by_others(event, at, words)
+        if len(at) and written is not None:
+            at = at[~self.unchanged(event, *written)[at // each]]
         if len(at):
-            k = int(at[0])
-            where = base + (int(cells[k]) << shadow.granule)
-            self.race(site, L, k // each, words[k], space, where, now, before, np.unique(at // each))
+            self.race(event, int(at[0]), words[at[0]], now, before, np.unique(at // each))
 
     def unordered(self, lanes: Array, words: Array, site: int, before: str) -> Array:
         """Which of some stamped accesses neither happen before what `lanes` do now nor are harmless beside it."""
-        gid = ((words & GID_MASK) >> np.uint64(GID_SHIFT)).astype(np.int64)
-        block, thread = gid // self.span, gid % self.span
-        clock = (words >> np.uint64(CLOCK_SHIFT)).astype(np.int64)
-        asynchronous = (words & ASYNC_BIT) != 0
-        several = (thread == self.span - 1) | ((words & MANY) == MANY) if before == "read" else np.zeros(len(gid), bool)
-        several &= ~asynchronous
-        left = ~self.clocks.knows_own(lanes, block, thread, clock, asynchronous, several)
+        block, thread, clock, hurried = block_of(words), thread_of(words), clock_of(words), is_async(words)
+        several = (thread == EVERY) & ~hurried if before == "read" else np.zeros(len(words), bool)
+        left = ~self.clocks.knows_own(lanes, block, thread, clock, hurried, several)
         access = self.access(site)
         for k in np.flatnonzero(left):
-            earlier = self.access(int(words[k]) & SITE_MASK) if not asynchronous[k] else WEAK
+            earlier = self.access(site_of(words[k])) if not hurried[k] else WEAK
             lane, other = int(lanes[k]), int(block[k])
-            if (access.strong and earlier.strong and self.in_scope(lane, other, access, earlier)) or (not several[k] and self.clocks.knows_foreign(
-                lane, other, int(thread[k]), int(clock[k]), bool(asynchronous[k])
-            )):
+            if access.strong and earlier.strong and self.in_scope(lane, other, access, earlier):
                 left[k] = False
-            elif not several[k] and not self.launch.options.lockstep:
-                left[k] = not self.same_warp(lane, other, int(thread[k]), bool(asynchronous[k]))
+            elif several[k]:
+                continue
+            elif self.clocks.knows_foreign(lane, other, int(thread[k]), int(clock[k]), bool(hurried[k])):
+                left[k] = False
+            elif not self.launch.options.lockstep:
+                left[k] = not self.same_warp(lane, other, int(thread[k]), bool(hurried[k]))
         return left
 
-    def read_by_others(self, shadow: Shadow, L: Lanes, at: Array, each: int, cells: Array, words: Array) -> Array:
+    def read_by_others(self, event: Event, at: Array, words: Array) -> Array:
         """Of writes to granules with unordered reads, those where the log has a reader that is truly unordered."""
-        found = shadow.readers(np.unique(cells[at]))
-        keep = np.zeros(len(at), bool)
-        for n, k in enumerate(at):
-            gid = ((words[k] & GID_MASK) >> np.uint64(GID_SHIFT)).astype(np.int64)
-            if int(gid) % self.span != self.span - 1 and int(words[k] & MANY) != int(MANY):
-                keep[n] = True
-                continue
-            stamps = np.unique(found[1][found[0] == cells[k]])
-            lane = int(L.ids[k // each])
-            others = stamps[(stamps & GID_MASK) >> np.uint64(GID_SHIFT) != np.uint64(self.gid[lane])]
-            keep[n] = bool(len(others)) and bool(self.unordered(np.full(len(others), lane), others, -1, "log").any())
-            if not keep[n]:
-                continue
+        cells = event.cells
+        found_cells, found = event.shadow.readers(np.unique(cells[at]))
+        stamps, which = np.unique(found, return_inverse=True)
+        keep = thread_of(words[at]) != EVERY
+        verdicts: dict[int, Array] = {}
+        for n in np.flatnonzero(~keep):
+            lane = int(event.L.ids[at[n] // event.each])
+            bad = verdicts.get(lane)
+            if bad is None:
+                mine = self.clocks.stamp[lane]
+                bad = self.unordered(np.full(len(stamps), lane), stamps, -1, "log") & (((stamps ^ mine) & WHO) != 0)
+                verdicts[lane] = bad
+            keep[n] = bool(bad.any()) and bool(bad[which[found_cells == cells[at[n]]]].any())
         return at[keep]
 
     def same_warp(self, lane: int, block: int, thread: int, asynchronous: bool) -> bool:
+        """Whether another thread is of the lane's warp."""
         own = int(self.blocks[lane // self.shape.stride])
         return not asynchronous and block == own and thread // 32 == lane % self.shape.stride // 32
 
@@ -398,33 +403,41 @@ class WatchingMachine(Machine):
         return least != CLUSTER or self.cluster_of(own) == self.cluster_of(block)
 
     def cluster_of(self, block: int) -> tuple[int, ...]:
+        """Which cluster a block belongs to."""
         place = unflatten(block, self.shape.grid)
         return tuple(p // c for p, c in zip(place, self.shape.cluster, strict=True))
 
-    def race(
-        self, site: int, L: Lanes, lane: int, word: Any, space: str, address: int, now: str, before: str, lanes: Array
-    ) -> None:
+    def race(self, event: Event, k: int, word: Any, now: str, before: str, lanes: Array) -> None:
         """The finding: both instructions, both threads."""
-        block, thread = divmod(gid_of(word), self.span)
-        asynchronous = is_async(word)
-        many = before == "read" and (thread == self.span - 1 or (int(word) & int(MANY)) == int(MANY))
         values: dict[str, Any] = {}
         earlier = self.sites[site_of(word)] if site_of(word) < len(self.sites) else None
         if earlier is not None:
             values["other access"] = f"line {earlier.line}: {earlier.text}"
-        if many:
-            values["other threads"] = "several"
-        elif asynchronous:
-            values["other thread"] = "an asynchronous copy that was not waited for"
-        else:
-            who = unflatten(thread, self.shape.block)
-            values["other thread"] = f"block {unflatten(block, self.shape.grid)}, thread {who}"
-        where = address if space == "global" else address % self.sh.stride
+            place = source_location(earlier.place)
+            if place is not None:
+                values["other source"] = str(place)
+        hurried = bool(is_async(word))
+        values["other thread"] = self.name_of(word, hurried, before)
+        address = event.base + (int(event.cells[k]) << event.shadow.granule)
+        where = address if event.space == "global" else address % self.sh.stride
         values["address"] = f"{where:#x} ({now} now, {before} before)"
-        hint = "wait for the copy (cp.async.wait_group, mbarrier) before this access" if asynchronous else \
-            "put a barrier between the two accesses"  # fmt: skip
+        lane = k // event.each
         first = np.concatenate(([lane], lanes[lanes != lane]))
-        self.report(Fault("race", f"Error: Race condition in {space} memory access", site, first, values, hint))
+        message = f"Error: Race condition in {event.space} memory access"
+        if hurried:
+            hint = "wait for the asynchronous operation (its group or its mbarrier) before this access"
+        else:
+            hint = "put a barrier between the two accesses"
+        self.report(Fault("race", message, event.site, first, values, hint))
+
+    def name_of(self, word: Any, hurried: bool, before: str) -> str:
+        """Who left a stamp, in words."""
+        if hurried:
+            return "an asynchronous operation that was not waited for"
+        if before == "read" and int(thread_of(word)) == EVERY:
+            return "several"
+        block = unflatten(int(block_of(word)), self.shape.grid)
+        return f"block {block}, thread {unflatten(int(thread_of(word)), self.shape.block)}"
 
     # Other accesses.
 
@@ -588,8 +601,9 @@ class WatchingMachine(Machine):
         super().async_write(site, L, to, rows, size)
         # The writer is the thread's agent: only a wait makes the thread itself know.
         cells, each = self.shared_shadow.granules(np.broadcast_to(index << shift, (L.n,)), size)
-        words = stamp(self.groups[L.ids] + 1, self.gid[L.ids], site, True)
+        words = agent_stamp(self.groups[L.ids] + 1, L.block, L.thread, site)
         self.shared_shadow.writes[cells] = np.repeat(words, each) if each > 1 else words
+        self.shared_shadow.hurried = True
         for slot in np.unique(L.slot):
             self.clocks.detail(int(slot))
 
@@ -633,12 +647,11 @@ class WatchingMachine(Machine):
         clock = self.launch.agent_clock(id(self), word)
         row[column] = clock
         self.bring(word, row)
-        cells, _ = self.shared_shadow.granules(
-            np.arange(offset, offset + count, 4 if count % 4 == 0 else 1), 4 if count % 4 == 0 else 1
-        )
-        gid = int(self.blocks[slot]) * self.span + column - self.shape.stride
-        self.shared_shadow.writes[cells] = stamp(np.array([clock]), np.array([gid]), site, True)[0]
-        self.shared_shadow.written = True
+        step = 4 if count % 4 == 0 and offset % 4 == 0 else 1
+        cells, _ = self.shared_shadow.granules(np.arange(offset, offset + count, step), step)
+        word_ = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
+        self.shared_shadow.writes[cells] = word_
+        self.shared_shadow.written = self.shared_shadow.hurried = True
 
     def span_access(self, site: int, one: Lanes, offset: int, count: int, write: bool) -> None:
         """A thread touches a run of shared memory: check and note it as that thread's access."""
@@ -697,32 +710,22 @@ class WatchingMachine(Machine):
             offsets = np.unique(row // step * step)
             many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
             cells, each = self.shared_shadow.granules(offsets, step)
-            mine = np.repeat(self.stamps(many, site), each)
-            floor = np.repeat(self.floor(many), each) if self.slots > 1 else self.floor(many)
+            event = Event(self, self.shared_shadow, site, many, cells, each, "shared", 0)
             words = self.shared_shadow.writes.take(cells)
-            self.conflicts(
-                self.shared_shadow, site, many, cells, each, words, mine, floor, "shared", 0, "read", "written"
-            )
+            self.conflicts(event, words, "read", "written", None)
             self.across_proxies(site, many, cells, each, words)
             slot = int(one.slot[0])
             column = self.clocks.agent(slot, ("wgmma", group))
             clock = self.wgmma.committed.get(group, 0) + 1
-            gid = int(self.blocks[slot]) * self.span + column - self.shape.stride
-            self.note_read(
-                self.shared_shadow,
-                cells,
-                np.full(len(cells), stamp(np.array([clock]), np.array([gid]), site, True)[0]),
-                floor,
-                "shared",
-            )
+            word = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
+            self.note_read(event, np.full(len(cells), word))
+            self.shared_shadow.hurried = True
 
     def across_proxies(self, site: int, L: Lanes, cells: Array, each: int, words: Array) -> None:
         """What was written by ordinary stores needs a proxy fence before asynchronous instructions read it."""
-        gid = ((words & GID_MASK) >> np.uint64(GID_SHIFT)).astype(np.int64)
-        block, thread = gid // self.span, gid % self.span
+        block, thread, clock = block_of(words), thread_of(words), clock_of(words)
         slot = L.slot[np.arange(len(words)) // each]
-        plain = (words != 0) & ((words & ASYNC_BIT) == 0) & (block == self.blocks[slot]) & (thread < self.shape.stride)
-        clock = (words >> np.uint64(CLOCK_SHIFT)).astype(np.int64)
+        plain = (words != 0) & ~is_async(words) & (block == self.blocks[slot])
         lane = slot * self.shape.stride + np.where(plain, thread, 0)
         bad = np.flatnonzero(plain & (clock > self.proxied[lane]) & (clock > self.proxied_block[slot]))
         if not len(bad):
