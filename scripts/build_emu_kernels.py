@@ -22,6 +22,7 @@ NOISE = re.compile(r"^\s*(//.*)?\n", re.MULTILINE)
 
 
 def main() -> int:
+    """Compile everything, or only check; the exit status."""
     arguments = parse_arguments()
     rows = [row for source in sources() for row in read_rows(source)]
     lines = ",\n".join(json.dumps(row) for row in rows)
@@ -37,6 +38,7 @@ def main() -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nvcc", default="nvcc", help="the compiler to use")
     parser.add_argument("--check", action="store_true", help="only compare the manifest with the sources")
@@ -44,6 +46,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def sources() -> list[Path]:
+    """The CUDA files, in a fixed order."""
     return sorted(FOLDER.glob("*.cu"))
 
 
@@ -68,6 +71,7 @@ def compile_source(nvcc: str, source: Path) -> None:
 
 
 def complain(message: str) -> int:
+    """Say what is wrong; the exit status for that."""
     print(message, file=sys.stderr)
     return 1
 

@@ -93,7 +93,11 @@ def output(kernel: Kernel) -> Array:
     count = kernel.threads * per_thread
     if kernel.initial is True:
         rng = np.random.default_rng(zlib.crc32(f"{kernel.name} initial".encode()))
-        return rng.integers(0, 2**32, count, dtype=np.uint64).astype(WORDS[np.dtype(DTYPES[type]).itemsize]).view(DTYPES[type])
+        return (
+            rng.integers(0, 2**32, count, dtype=np.uint64)
+            .astype(WORDS[np.dtype(DTYPES[type]).itemsize])
+            .view(DTYPES[type])
+        )
     return np.zeros(count, DTYPES[type])
 
 
@@ -104,7 +108,9 @@ def values(type: str, kind: str, count: int, rng: np.random.Generator) -> Array:
         return INTEGER_KINDS[kind](np.dtype(dtype), count, rng).astype(dtype)
     scalar, _, packed = type.partition("x")
     lanes = int(packed or 1)
-    words = FLOAT_KINDS[kind](scalar, count * lanes, rng).astype(WORDS[-(-ref.width(scalar) // 8)] if lanes < 4 else np.uint8)
+    words = FLOAT_KINDS[kind](scalar, count * lanes, rng).astype(
+        WORDS[-(-ref.width(scalar) // 8)] if lanes < 4 else np.uint8
+    )
     return np.ascontiguousarray(words).view(dtype)
 
 
@@ -117,7 +123,10 @@ def _bits(numbers: Array, type: str) -> Array:
             return numbers.astype(np.float32).view(np.uint32)
         if type == "f16":
             return numbers.astype(np.float16).view(np.uint16)
-    nan = [ref.round_to(float("nan") if n != n else n if np.isinf(n) else ref.Fraction(float(n)), type) for n in numbers.tolist()]
+    nan = [
+        ref.round_to(float("nan") if n != n else n if np.isinf(n) else ref.Fraction(float(n)), type)
+        for n in numbers.tolist()
+    ]
     return np.array(nan, np.uint64)
 
 
@@ -138,7 +147,9 @@ def _integral(type: str, count: int, rng: np.random.Generator) -> Array:
     power = 2.0 ** rng.choice([0, 1, 3, 7, 8, 15, 16, 23, 24, 31, 32, 52, 53, 63, 64], count)
     step = rng.choice([-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0, 1.5], count)
     numbers = (power + step) * rng.choice([-1.0, 1.0], count)
-    return np.where(rng.integers(0, 3, count) == 0, _any_float(type, count, rng), _bits(numbers, type).astype(np.uint64))
+    return np.where(
+        rng.integers(0, 3, count) == 0, _any_float(type, count, rng), _bits(numbers, type).astype(np.uint64)
+    )
 
 
 def _half(type: str, count: int, rng: np.random.Generator) -> Array:
@@ -147,7 +158,9 @@ def _half(type: str, count: int, rng: np.random.Generator) -> Array:
     fraction = 1 + rng.integers(0, 1 << 23, count) // (1 << (23 - kept)) / 2.0**kept
     numbers = fraction * 2.0 ** rng.integers(-28, 18, count) * rng.choice([-1.0, 1.0], count)
     numbers *= rng.choice([1.0, 1.0, 1.0, 2.0**-110, 2.0**110], count)
-    return np.where(rng.integers(0, 4, count) == 0, _any_float(type, count, rng), _bits(numbers, type).astype(np.uint64))
+    return np.where(
+        rng.integers(0, 4, count) == 0, _any_float(type, count, rng), _bits(numbers, type).astype(np.uint64)
+    )
 
 
 def _tiny(type: str, count: int, rng: np.random.Generator) -> Array:
@@ -155,7 +168,9 @@ def _tiny(type: str, count: int, rng: np.random.Generator) -> Array:
     kept = rng.choice([2, 3, 4, 23], count)
     fraction = 1 + rng.integers(0, 1 << 23, count) // (1 << (23 - kept)) / 2.0**kept
     numbers = fraction * 2.0 ** rng.integers(-19, 18, count) * rng.choice([-1.0, 1.0], count)
-    return np.where(rng.integers(0, 6, count) == 0, _any_float(type, count, rng), _bits(numbers, type).astype(np.uint64))
+    return np.where(
+        rng.integers(0, 6, count) == 0, _any_float(type, count, rng), _bits(numbers, type).astype(np.uint64)
+    )
 
 
 def _uniform(low: float, high: float) -> Any:
@@ -204,7 +219,9 @@ FLOAT_KINDS: dict[str, Any] = {
 
 def _any_integer(dtype: np.dtype[Any], count: int, rng: np.random.Generator) -> Array:
     info = np.iinfo(dtype)
-    x = rng.integers(info.min, info.max, count, dtype=dtype, endpoint=True) >> rng.integers(0, info.bits, count).astype(dtype)
+    x = rng.integers(info.min, info.max, count, dtype=dtype, endpoint=True) >> rng.integers(0, info.bits, count).astype(
+        dtype
+    )
     edges = [info.min, info.max, 0, 1, info.max - 1, info.min + 1, info.max // 2, -1 if info.min else 2]
     return np.where(rng.integers(0, 6, count) == 0, rng.choice(np.array(edges, dtype), count), x)
 

@@ -152,6 +152,17 @@ def test_products(type: str, k: int, d_type: str) -> None:
         np.testing.assert_array_equal(both, a @ b.T + d)
 
 
+def test_fp8_sums_keep_thirteen_bits() -> None:
+    """1 + 2**-12 + 2**-13 + 2**-14: the last term lies below the 13 fractional bits; f16 keeps it."""
+    a, b = np.zeros((64, 32)), np.zeros((8, 32))
+    a[:, :3] = 1.0, 2.0**-6, 2.0**-6
+    b[:, :3] = 1.0, 2.0**-6, 2.0**-7
+    d = np.full((64, 8), 2.0**-14)
+    assert (wgmma.product(a, b, d, "e4m3", "e4m3", "f32") == 1 + 2.0**-12 + 2.0**-13).all()
+    half = wgmma.product(a[:, :16], b[:, :16], d, "f16", "f16", "f32")
+    assert (half == 1 + 2.0**-12 + 2.0**-13 + 2.0**-14).all()
+
+
 def test_without_scale_d_old_values_do_not_count() -> None:
     a, b, d = np.ones((64, 16)), np.ones((8, 16)), np.full((64, 8), np.nan)
     assert (wgmma.product(a, b, d, "f16", "f16", "f32", scale_d=False) == 16).all()

@@ -200,7 +200,10 @@ KERNEL flow_last_block(const u32* a, u32* out, int n) {
     if (i < n - 1) out[i] = a[i] >> 8;
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) last = atomicAdd(&out[n - 1], 0x01000000) >> 24 == gridDim.x - 1;
+    if (threadIdx.x == 0) {
+        last = atomicAdd(&out[n - 1], 0x01000000) >> 24 == gridDim.x - 1;
+        __threadfence();
+    }
     __syncthreads();
     if (last && threadIdx.x == 0) {
         u32 sum = 0;

@@ -113,6 +113,23 @@ def _to_integer(values: Array, src: str, dst: str, rnd: str, ftz: bool) -> Array
     return np.where(lost, nan, r)
 
 
+def pack(a: Array, b: Array, c: Array | None, dst: str) -> Array:
+    """`cvt.pack.sat`: signed words a and b clamped to `dst` (s16 u16, or s8 u8 s4 u4 s2 u2 with c) and packed.
+
+    b fills the low bits, a those above it; the rest comes from the low bits of c.
+    """
+    signed, size = dst[0] == "s", int(dst[1:])
+    low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if signed else (0, (1 << size) - 1)
+    if (c is None) != (size == 16) or size not in (2, 4, 8, 16):
+        raise EmulationError(f"cvt.pack to {dst} takes {'two' if size == 16 else 'three'} operands")
+    mask = np.int64((1 << size) - 1)
+    first, second = (np.clip(np.asarray(x).astype(np.int32, copy=False), low, high).astype(np.int64) for x in (a, b))
+    word = (first & mask) << size | (second & mask)
+    if c is not None:
+        word = word | np.asarray(c).astype(np.int64) << 2 * size
+    return np.asarray((word & 0xFFFFFFFF).astype(np.uint32))
+
+
 # ---- floats ---------------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,7 @@
 """Matrix products of tensor cores: unpacking of operands, the product itself, `mma.sync` (PTX ISA 9.7.14.5).
 
-Products of f16, bf16, tf32 and fp8 elements are exact in float64 and are summed there together with C; the sum is
-rounded once to the accumulator's type. So wherever float64 holds the sums the result is exact, and with it the
-hardware's, whose own summation order and width are not published; elsewhere it is the correctly rounded result
-up to float64's own error. f64 products are a chain of fused multiply-adds in the order of K. Integers are exact.
+Products of f16, bf16, tf32 and fp8 elements are exact; they are summed with C as the tensor cores of an H100 do it
+(`accumulate`). f64 products are a chain of fused multiply-adds in the order of K. Integers are exact.
 """
 
 from __future__ import annotations
@@ -13,19 +11,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.base.errors import EmulationError
-from tilewright.targets.emu.numerics import exact
-from tilewright.targets.emu.numerics.formats import FORMATS, NAN16, NAN32, Array, decode, unknown_mode
+from tilewright.targets.emu.numerics import accumulate, exact
+from tilewright.targets.emu.numerics.formats import FORMATS, Array, decode, unknown_mode
 from tilewright.targets.emu.numerics.fragments import (
     Fragment,
     check_shape,
     fragment_a,
     fragment_b,
     fragment_c,
+    is_quad,
     parse_shape,
 )
 
 Registers = Sequence[Array]
-INTEGER_TYPES = ("s8", "u8", "s4", "u4")
 
 
 def mma(
@@ -72,11 +70,11 @@ def mma(
         gather(a, a_type, layout_a),
         gather(b, b_type, layout_b),
         gather(c, acc_type, layout_c),
-        d_type or acc_type,
-        integer=a_type in INTEGER_TYPES,
+        (a_type, b_type, acc_type, d_type or acc_type),
         satfinite=satfinite,
         op=op if a_type == "b1" else None,
         rnd=rnd,
+        instruction="m8n8k4" if is_quad(size, a_type) else "mma",
     )
     return scatter(product, layout_d)
 
@@ -85,33 +83,30 @@ def multiply(
     a: Array,
     b: Array,
     c: Array,
-    d_type: str,
+    types: tuple[str, str, str, str],
     *,
-    integer: bool = False,
     satfinite: bool = False,
     op: str | None = None,
     rnd: str = "rn",
+    instruction: str = "mma",
 ) -> Array:
-    """a @ b + c of float64 matrices, rounded to `d_type` as the module says.
+    """a @ b + c of float64 matrices, rounded to the type of D as the module says.
 
-    `op` (xor, and) makes it the count of ones of a binary product, for matrices of zeros and ones.
+    `types` are those of A, B, C and D. `op` (xor, and) makes it the count of ones of a binary product, for matrices of
+    zeros and ones. `instruction` (mma, m8n8k4 or wgmma) decides how floats are summed.
     """
+    a_type, b_type, c_type, d_type = types
     if d_type == "f64":
         return _chain(a, b, c, rnd)
     if d_type == "s32":
         return _integer_sum(a, b, c, satfinite, op)
-    total = _sum_of_products(a, b) + c
-    if d_type == "f32":
-        r = total.astype(np.float32)
-        return np.where(r != r, NAN32, r)
-    if d_type == "f16":
-        half = total.astype(np.float16)
-        return np.where(half != half, NAN16, half)
-    raise unknown_mode("accumulator type", d_type, "f16 f32 f64 s32")
-
-
-def _sum_of_products(a: Array, b: Array) -> Array:
-    return np.asarray(np.matmul(a, b))
+    if instruction == "m8n8k4":
+        return accumulate.by_chain(a, b, c, d_type)
+    if a_type not in accumulate.FP8:
+        return accumulate.fused(a, b, c, (a_type, b_type, c_type), d_type)
+    if instruction == "mma":
+        return accumulate.by_halves(a, b, c, d_type)
+    return accumulate.fused(a, b, c, (a_type, b_type, c_type), d_type, accumulate.FRACTION_FP8)
 
 
 def _chain(a: Array, b: Array, c: Array, rnd: str) -> Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -60,11 +61,16 @@ def operand_addresses(
 ) -> Array:
     """Shared-memory byte addresses of a matrix, int64 of shape (rows, columns).
 
-    Rows are M (or N), columns K; sub-byte elements are addressed by the byte that holds them. K is contiguous, or
-    with `transposed` (16-bit elements only) M or N is. The canonical layouts of PTX ISA 9.7.15.5.1.2.1.3; the swizzle
-    exchanges address bits 4 and up by bits 7 and up.
+    Rows are M (or N), columns K; sub-byte elements are addressed by the byte that holds them. K is contiguous, or with
+    `transposed` (16-bit elements only) M or N is. The canonical layouts of PTX ISA 9.7.15.5.1.2.1.3; the swizzle
+    exchanges address bits 4 and up by bits 7 and up. The array is read-only.
     """
     fields = descriptor if isinstance(descriptor, Descriptor) else decode_descriptor(descriptor)
+    return _addresses(fields, rows, columns, element_bits, transposed)
+
+
+@lru_cache(maxsize=256)
+def _addresses(fields: Descriptor, rows: int, columns: int, element_bits: int, transposed: bool) -> Array:
     if transposed and element_bits != 16:
         raise EmulationError(
             "wgmma transposes 16-bit elements only", values={"element bits": element_bits}, hint="store it K-major"
@@ -75,7 +81,9 @@ def operand_addresses(
         if transposed
         else _offset_along(fields, row, column * element_bits // 8)
     )
-    return swizzled(fields.start + offset, fields.span, fields.base)
+    addresses = swizzled(fields.start + offset, fields.span, fields.base)
+    addresses.setflags(write=False)  # shared by all who ask again
+    return addresses
 
 
 def _offset_along(fields: Descriptor, row: Array, byte: Array) -> Array:
@@ -177,9 +185,10 @@ def product(
         -a if negate_a else a,
         np.swapaxes(-b if negate_b else b, -1, -2),
         start,
-        d_type,
+        (a_type, b_type, d_type, d_type),
         satfinite=satfinite,
         op="and" if a_type == "b1" else None,
+        instruction="wgmma",
     )
 
 
