@@ -23,7 +23,7 @@ PERMANENT = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
 def pytest_configure(config):
-    """Tests see no settings of the shell that runs them, but the choice of GPU tests' target."""
+    """Tests see no settings of the shell that runs them."""
     config.stash[LEFT_OVER] = []
     for name in [name for name in os.environ if name.startswith(SETTING_PREFIXES)]:
         del os.environ[name]

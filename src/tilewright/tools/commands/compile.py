@@ -70,7 +70,7 @@ def compile_argument(argument: Argument) -> Any:
 
 
 def results(executor: Any, name: str, stages: Sequence[str]) -> Iterator[tuple[str, dict[str, str | bytes]]]:
-    """File stems with the stages to write under them: one stem, or one for each of several kernels."""
+    """File stems with the stages to write under them: the function's name, or those of its several kernels."""
     kernels = executor.kernels
     if len(kernels) <= 1:
         yield name, {stage: executor.stages[stage] for stage in stages}
@@ -81,4 +81,4 @@ def results(executor: Any, name: str, stages: Sequence[str]) -> Iterator[tuple[s
     for kernel_name, kernel in kernels.items():
         parts = {stage: kernel.stages[stage] for stage in stages if stage not in WHOLE}
         if parts:
-            yield f"{name}.{kernel_name}", parts
+            yield kernel_name, parts
