@@ -73,6 +73,9 @@ class _Scope:
         return None if kind is None else Reg(self.unique(name), kind)
 
 
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
+
+
 class Parser:
     """One pass over the tokens of a text."""
 
@@ -81,6 +84,8 @@ class Parser:
         self.tokens = self.source.tokens
         self.at = 0
         self.module = Module()
+        # `.file` may come after the `.loc`s that use it; LLVM writes it at the end.
+        self.module.files.update((int(number), name) for number, name in _FILE.findall(text))
 
     # Tokens.
 
