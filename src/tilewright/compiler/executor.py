@@ -19,7 +19,7 @@ from tilewright.compiler.target import make_device
 from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
-from tilewright.lang.locations import user_location
+from tilewright.lang.locations import ErrorsLocated, user_location
 from tilewright.targets.host import ffi
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
@@ -45,7 +45,8 @@ class StageMap(Mapping[str, Any]):
         if name not in stages.STAGE_NAMES:
             raise KeyError(f"{name!r}; the stages are {', '.join(stages.STAGE_NAMES)}")
         if name not in self._job.finished:
-            stages.run(self._job, name)
+            with ErrorsLocated():
+                stages.run(self._job, name)
         if self._kernel is not None:
             return self._kernel.python if name == "python" else self._kernel.texts[name]
         if name in ("python", "cute", "nvvm"):
@@ -196,7 +197,8 @@ class Executor:
                     raise self._placed(self.device.host.raised(error)) from None
                 return
         if kwargs or len(args) != self._count:
-            args = tuple(self._bind(args, kwargs))
+            with ErrorsLocated():
+                args = tuple(self._bind(args, kwargs))
         self.run(args)
 
     def run(self, values: Sequence[Any]) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tilewright.hw.chips import chip, normalize_arch
 from tilewright.ir import build, mlir, types
+from tilewright.ir.context import located
+from tilewright.ir.source import source_location
 from tilewright.passes.lowering import LoweringContext, lower, number_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BYTES, kernels
@@ -51,8 +53,9 @@ class CuteToNvvm(Pass):
             features: set[str] = set()
             facts = {"arch": arch, "features": features, "block": _static_block(kernel)}
             context = LoweringContext(ADDRESS_SPACE, facts)
-            _declare_shared_memory(kernel, arch)
-            _check_cluster(kernel, arch, features)
+            with located(lambda location=kernel.location: location):  # type: ignore[misc]
+                _declare_shared_memory(kernel, arch)
+                _check_cluster(kernel, arch, features)
             lower(kernel, RULES, context)
             kernel.attributes[FEATURES] = build.string(",".join(sorted(features)))
 
@@ -63,6 +66,7 @@ def _declare_shared_memory(kernel: ir.Operation, arch: str) -> None:
     if used > limit:
         raise CompileError(
             f"the kernel takes {used} bytes of shared memory",
+            location=source_location(kernel.location),
             values={"limit": f"{limit} bytes a block on {arch}"},
             hint="use fewer stages or a smaller tile",
         )

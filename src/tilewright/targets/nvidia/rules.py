@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError
 from tilewright.hw.features import require, supports
 from tilewright.ir import build, mlir, types
+from tilewright.ir.context import current
+from tilewright.ir.source import source_location
 from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, number_of, text_of
 from tilewright.passes.rules.values import combiner
 
@@ -137,7 +139,7 @@ def _volatile_asm(text: str, constraints: str) -> dict[str, ir.Attribute]:
 
 def use(feature: str, operation: str, context: LoweringContext) -> None:
     """Note that the kernel uses a feature of the chip; refuse it where the chip lacks it."""
-    require(feature, context.facts["arch"], operation=operation)
+    require(feature, context.facts["arch"], operation=operation, location=source_location(current().locate()))
     context.facts["features"].add(feature)
 
 
