@@ -23,6 +23,19 @@ from tilewright.layout.construct import (
 )
 from tilewright.layout.coordinates import crd2crd, increment_coord
 from tilewright.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from tilewright.layout.draw.show import (
+    layout_svg,
+    layout_text,
+    print_latex,
+    print_latex_tv,
+    print_layout,
+    print_layout_tv,
+    render_layout_svg,
+    render_swizzle_svg,
+    render_tv_layout_svg,
+    swizzle_svg,
+    tv_layout_svg,
+)
 from tilewright.layout.dynamic import DynamicInt, divisibility
 from tilewright.layout.facts import Fact, runtime_checks
 from tilewright.layout.inttuple import (
@@ -115,6 +128,17 @@ from tilewright.layout.tile import (
 )
 
 __all__ = [
+    "layout_svg",
+    "layout_text",
+    "print_latex",
+    "print_latex_tv",
+    "print_layout",
+    "print_layout_tv",
+    "render_layout_svg",
+    "render_swizzle_svg",
+    "render_tv_layout_svg",
+    "swizzle_svg",
+    "tv_layout_svg",
     "BankConflicts",
     "Coalescing",
     "bank_conflicts",

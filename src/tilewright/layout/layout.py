@@ -5,7 +5,7 @@ All are immutable and hashable, are functions of coordinates, and print as CuTe 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilewright.base.errors import LayoutError
@@ -26,6 +26,9 @@ from tilewright.layout.inttuple import (
 )
 
 _set = object.__setattr__
+
+late: dict[str, Callable[..., Any]] = {}
+"""Functions of higher modules that methods here call: `parse`, `html`. Importing the package fills it."""
 
 
 class Layout:
@@ -68,7 +71,10 @@ class Layout:
     @staticmethod
     def parse(source: str) -> Any:
         """The layout that prints as `source`; see `tilewright.layout.parse`."""
-        raise NotImplementedError  # replaced by `parsing`, which needs this class
+        return late["parse"](source)
+
+    def _repr_html_(self) -> str:
+        return str(late["html"](self))
 
     def __call__(self, *coord: Any) -> Any:
         """The value at a coordinate, given as one argument or one for each mode.
@@ -279,6 +285,9 @@ class ComposedLayout:
     def with_outer(self, outer: Layout | ComposedLayout, offset: Any = 0) -> ComposedLayout:
         """With another outer layout, and `offset` added to the offset."""
         return ComposedLayout(self.inner, add_coordinates(self.offset, offset), outer)
+
+    def _repr_html_(self) -> str:
+        return str(late["html"](self))
 
     def __getitem__(self, mode: int) -> ComposedLayout:
         return self.with_outer(self.outer[mode])

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.inttuple import IntTuple
-from tilewright.layout.layout import ComposedLayout, Layout, Swizzle
+from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, late
 from tilewright.layout.symbolic import sym_int
 
 _TOKEN = re.compile(
@@ -128,5 +128,4 @@ class _Reader:
         return sym_int(int(match[2] or 1), 64 if match[1] else 32)
 
 
-Layout.parse = staticmethod(parse)  # type: ignore[method-assign]
-ComposedLayout.parse = staticmethod(parse)  # type: ignore[attr-defined]
+late["parse"] = parse

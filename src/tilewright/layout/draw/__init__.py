@@ -1,0 +1,1 @@
+"""Drawing layouts in the terminal, as SVG and as LaTeX."""

@@ -1,0 +1,123 @@
+"""Layouts as tables of cells: what every drawing, in the terminal or as SVG or LaTeX, is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout.coordinates import crd2idx
+from tilewright.layout.inttuple import product, text, wrap
+from tilewright.layout.layout import is_static
+from tilewright.layout.query import rank, size
+
+MOST_CELLS = 128 * 256
+"""Larger tables are refused: nobody could read them."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place: the lines of text in it, and where its colour lies, from 0 to 1.
+
+    `shade` orders cells of one colour from light (0) to dark (1).
+    """
+
+    lines: tuple[str, ...]
+    hue: float | None
+    shade: float = 0.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """A grid of cells with a title and a sentence that says what the colours mean."""
+
+    title: str
+    legend: str
+    cells: tuple[tuple[Cell | None, ...], ...]
+    footers: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return len(self.cells)
+
+    @property
+    def columns(self) -> int:
+        """The number of columns."""
+        return len(self.cells[0]) if self.cells else 0
+
+
+def grid_size(value: Any) -> tuple[int, int]:
+    """Rows and columns of a drawing: mode 0, and all other modes together. A layout of rank 1 is one row.
+
+    Raises:
+        LayoutError: the layout is not static, empty, or too large to be read.
+    """
+    if not is_static(value):
+        raise LayoutError("only static layouts can be drawn", values={"layout": value})
+    rows = size(value, 0) if rank(value) > 1 else 1
+    columns = size(value) // rows if rows else 0
+    if rows * columns == 0:
+        raise LayoutError("the layout has no elements to draw", values={"layout": value})
+    if rows * columns > MOST_CELLS:
+        raise LayoutError("the layout is too large to draw", values={"layout": value, "cells": rows * columns})
+    return rows, columns
+
+
+def layout_table(layout: Any) -> Table:
+    """Each coordinate with its value; the shade runs from the smallest value to the largest."""
+    rows, columns = grid_size(layout)
+    values = [[layout(row + column * rows) for column in range(columns)] for row in range(rows)]
+    shade = _shades(values)
+    cells = tuple(tuple(Cell((text(value),), 0.58, shade(value)) for value in line) for line in values)
+    return Table(str(layout), "colour: from the first value (light) to the last (dark)", cells)
+
+
+def _shades(values: list[list[Any]]) -> Callable[[Any], float]:
+    """From a value to its place among all values, between 0 and 1."""
+    order = sorted({value for line in values for value in line})
+    place = {value: index / max(len(order) - 1, 1) for index, value in enumerate(order)}
+    return lambda value: place[value]
+
+
+def tv_table(layout_tv: Any, tiler: Any) -> Table:
+    """The tile, each place with its thread and value; one hue for each thread, darker with the value's number.
+
+    `layout_tv` maps (thread, value) to an index into the tile (column-major), or to a coordinate of it; `tiler` is
+    the tile's shape, of rank 1 or 2.
+
+    Raises:
+        LayoutError: a place lies outside the tile, or belongs to more threads than can be shown.
+    """
+    tiler = getattr(tiler, "shape", tiler)
+    extents = [product(mode) for mode in wrap(tiler)]
+    rows, columns = (1, extents[0]) if len(extents) == 1 else (extents[0], product(tuple(extents[1:])))
+    threads, values = grid_size(layout_tv)
+    if rank(layout_tv) < 2:
+        threads, values = values, 1
+    if rows * columns > MOST_CELLS:
+        raise LayoutError("the tile is too large to draw", values={"tiler": text(tiler)})
+    table: list[list[list[tuple[int, int]]]] = [[[] for _ in range(columns)] for _ in range(rows)]
+    for thread in range(threads):
+        for value in range(values):
+            place = layout_tv(thread + value * threads)
+            index = crd2idx(place, tiler) if isinstance(place, tuple) else place
+            if not 0 <= index < rows * columns:
+                raise LayoutError(
+                    "the layout leads outside the tile",
+                    values={"layout": layout_tv, "tiler": text(tiler), "thread": thread, "value": value},
+                )
+            table[index % rows][index // rows].append((thread, value))
+    cells = tuple(tuple(_owned(owners, threads, values) for owners in line) for line in table)
+    title = f"{layout_tv} on {text(tiler)}"
+    return Table(title, "T: thread, V: value; colour: one for each thread, darker with each value", cells)
+
+
+def _owned(owners: list[tuple[int, int]], threads: int, values: int) -> Cell | None:
+    if not owners:
+        return None
+    thread, value = owners[0]
+    more = f"+{len(owners) - 1}" if len(owners) > 1 else ""
+    hue = (thread % 8) / 8 + (thread // 8 % 4) / 32
+    return Cell((f"T{thread}", f"V{value}{more}"), hue, value / max(values - 1, 1) if values > 1 else 0.0)

@@ -1,0 +1,102 @@
+"""Showing layouts: printed, written as SVG, in notebooks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from tilewright.base.errors import LayoutError
+from tilewright.layout.draw.cells import MOST_CELLS, layout_table, tv_table
+from tilewright.layout.draw.latex import latex
+from tilewright.layout.draw.svg import svg
+from tilewright.layout.draw.swizzle import bank_table, plain
+from tilewright.layout.draw.terminal import terminal
+from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static, late
+from tilewright.layout.query import size
+
+
+def layout_text(layout: Any, colour: bool = False) -> str:
+    """The layout as a table: rows are mode 0, columns the other modes, cells the values.
+
+    Raises:
+        LayoutError: the layout is not static, empty, or too large to be read.
+    """
+    return terminal(layout_table(layout), colour)
+
+
+def print_layout(layout: Any, colour: bool | None = None) -> None:
+    """Print the layout as a table, coloured on a terminal; see `layout_text`."""
+    print(layout_text(layout, sys.stdout.isatty() if colour is None else colour))
+
+
+def print_layout_tv(layout_tv: Any, tiler: Any, colour: bool | None = None) -> None:
+    """Print the tile `tiler` with thread and value at each place."""
+    print(terminal(tv_table(layout_tv, tiler), sys.stdout.isatty() if colour is None else colour))
+
+
+def layout_svg(layout: Any) -> str:
+    """The layout as SVG: each coordinate with its value, shaded from the first value to the last."""
+    return svg(layout_table(layout))
+
+
+def tv_layout_svg(layout_tv: Any, tiler: Any) -> str:
+    """A tile as SVG: each place with the thread and value that `layout_tv` puts there, one colour a thread.
+
+    `layout_tv` maps (thread, value) to an index into `tiler` (column-major) or to a coordinate of it.
+
+    Raises:
+        LayoutError: a layout is not static or too large, or leads outside the tile.
+    """
+    return svg(tv_table(layout_tv, tiler))
+
+
+def swizzle_svg(layout: Any, dtype: Any = 16) -> str:
+    """A swizzled layout as SVG with its banks, beside the same layout without the swizzle.
+
+    `dtype` gives the bits of an element; a bare swizzle is drawn on 8 rows of 64 elements.
+    """
+    if isinstance(layout, Swizzle):
+        layout = ComposedLayout(layout, 0, Layout((8, 64), (64, 1)))
+    if isinstance(layout, ComposedLayout):
+        return svg(bank_table(plain(layout), dtype), bank_table(layout, dtype))
+    return svg(bank_table(layout, dtype))
+
+
+def render_layout_svg(layout: Any, path: str | Path = "layout.svg") -> None:
+    """Write `layout_svg` to a file."""
+    Path(path).write_text(layout_svg(layout), encoding="utf-8")
+
+
+def render_tv_layout_svg(layout_tv: Any, tiler: Any, path: str | Path = "tv_layout.svg") -> None:
+    """Write `tv_layout_svg` to a file."""
+    Path(path).write_text(tv_layout_svg(layout_tv, tiler), encoding="utf-8")
+
+
+def render_swizzle_svg(layout: Any, path: str | Path = "swizzle.svg", dtype: Any = 16) -> None:
+    """Write `swizzle_svg` to a file."""
+    Path(path).write_text(swizzle_svg(layout, dtype), encoding="utf-8")
+
+
+def print_latex(layout: Any) -> None:
+    """Print a LaTeX document that draws the layout."""
+    print(latex(layout_table(layout)))
+
+
+def print_latex_tv(layout_tv: Any, tiler: Any) -> None:
+    """Print a LaTeX document that draws the tile with thread and value at each place."""
+    print(latex(tv_table(layout_tv, tiler)))
+
+
+def html(layout: Any) -> str:
+    """What notebooks show: the text, and the picture if there is one."""
+    shown = f"<code>{str(layout).replace('<', '&lt;')}</code>"
+    if not is_static(layout) or not 0 < size(layout) <= MOST_CELLS:
+        return shown
+    try:
+        return f"<div>{layout_svg(layout)}</div>"
+    except LayoutError:
+        return shown
+
+
+late["html"] = html

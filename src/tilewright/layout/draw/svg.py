@@ -1,0 +1,111 @@
+"""Tables of cells as SVG, readable at 32 x 32 and beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+
+from tilewright.layout.draw.cells import Cell, Table
+from tilewright.layout.draw.colours import hexadecimal
+
+MARGIN = 30
+TOP = 50
+"""Space above the cells, for the title and the numbers of the columns."""
+FONT = "font-family='Menlo,Consolas,DejaVu Sans Mono,monospace'"
+
+
+def svg(*tables: Table) -> str:
+    """An SVG picture of the tables side by side."""
+    panels = [_Panel(table) for table in tables]
+    parts: list[str] = []
+    left = 0
+    for panel in panels:
+        parts += [f"<g transform='translate({left},0)'>", *panel.lines(), "</g>"]
+        left += panel.width
+    height = max(panel.height for panel in panels)
+    size = f"width='{left}' height='{height}' viewBox='0 0 {left} {height}'"
+    background = f"<rect width='{left}' height='{height}' fill='#ffffff'/>"
+    return "\n".join([f"<svg xmlns='http://www.w3.org/2000/svg' {size} {FONT}>", background, *parts, "</svg>", ""])
+
+
+class _Panel:
+    """One table: sizes, and the elements that draw it."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        texts = [line for row in table.cells for cell in row if cell for line in cell.lines]
+        self.two_lines = any(cell and len(cell.lines) > 1 for row in table.cells for cell in row)
+        self.cell_width = max(26, 8 + 7 * max(map(len, texts), default=1))
+        self.cell_height = 32 if self.two_lines else 22
+        self.width = max(MARGIN * 2 + table.columns * self.cell_width, 16 + 8 * len(table.title), 220)
+        self.legend = _wrapped(table.legend, (self.width - 16) // 6)
+        self.bottom = TOP + table.rows * self.cell_height
+        self.below = self.bottom + (18 if table.footers else 0)
+        self.height = self.below + 16 * len(self.legend) + 14
+
+    def lines(self) -> Iterator[str]:
+        title = escape(self.table.title)
+        yield f"<text x='8' y='20' font-size='13' font-weight='bold'>{title}</text>"
+        yield from _group("font-size='9' fill='#666666' text-anchor='middle'", self._numbers())
+        yield from _group("stroke='#555555' stroke-width='0.5'", self._boxes())
+        yield from _group("font-size='11' fill='#111111' text-anchor='middle'", self._texts(0))
+        yield from _group("font-size='9' fill='#333333' text-anchor='middle'", self._texts(1))
+        yield from _group("font-size='10' text-anchor='middle'", self._footers())
+        yield from _group("font-size='10' fill='#444444'", self._legend())
+
+    def _x(self, column: float) -> float:
+        return MARGIN + column * self.cell_width
+
+    def _y(self, row: float) -> float:
+        return TOP + row * self.cell_height
+
+    def _numbers(self) -> Iterator[str]:
+        for column in range(self.table.columns):
+            yield _text(self._x(column + 0.5), TOP - 5, str(column))
+        for row in range(self.table.rows):
+            yield _text(MARGIN - 13, self._y(row + 0.5) + 3, str(row))
+
+    def _places(self) -> Iterator[tuple[int, int, Cell | None]]:
+        for row, line in enumerate(self.table.cells):
+            for column, cell in enumerate(line):
+                yield row, column, cell
+
+    def _boxes(self) -> Iterator[str]:
+        for row, column, cell in self._places():
+            fill = "#ffffff" if cell is None else hexadecimal(cell)
+            place = f"x='{self._x(column):g}' y='{self._y(row):g}'"
+            yield f"<rect {place} width='{self.cell_width}' height='{self.cell_height}' fill='{fill}'/>"
+
+    def _texts(self, number: int) -> Iterator[str]:
+        down = 13 + 12 * number if self.two_lines else self.cell_height / 2 + 4
+        for row, column, cell in self._places():
+            if cell is not None and number < len(cell.lines):
+                yield _text(self._x(column + 0.5), self._y(row) + down, cell.lines[number])
+
+    def _footers(self) -> Iterator[str]:
+        for column, footer in enumerate(self.table.footers):
+            colour = "#1a7f37" if footer == "×1" else "#b42318"
+            yield _text(self._x(column + 0.5), self.bottom + 14, footer, f" fill='{colour}'")
+
+    def _legend(self) -> Iterator[str]:
+        for number, line in enumerate(self.legend):
+            yield f"<text x='8' y='{self.below + 18 + 16 * number}'>{escape(line)}</text>"
+
+
+def _group(attributes: str, elements: Iterable[str]) -> Iterator[str]:
+    inside = list(elements)
+    if inside:
+        yield from (f"<g {attributes}>", *inside, "</g>")
+
+
+def _text(x: float, y: float, content: str, attributes: str = "") -> str:
+    return f"<text x='{x:g}' y='{y:g}'{attributes}>{escape(content)}</text>"
+
+
+def _wrapped(sentence: str, width: int) -> list[str]:
+    lines = [""]
+    for word in sentence.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
