@@ -39,7 +39,21 @@ class RuntimeTensor:
     def element_type(self) -> type[Numeric]:
         return BY_NAME[self._dtype]
 
-    dtype = element_type
+    @element_type.setter
+    def element_type(self, dtype: type[Numeric]) -> None:
+        """See the same memory as elements of another type of the same width."""
+        if dtype.width != self.element_type.width:
+            raise ArgumentError(
+                f"element_type from {self.element_type} to {dtype} changes the width",
+                hint="recast the tensor in the jit function: cute.recast_tensor(t, dtype)",
+            )
+        self._dtype = dtype.facts.name
+        self.view = replace(self.view, dtype=self._dtype)
+        self._words = self.view.words()
+
+    @property
+    def dtype(self) -> type[Numeric]:
+        return self.element_type
 
     @property
     def shape(self) -> tuple[int, ...]:

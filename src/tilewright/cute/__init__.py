@@ -107,6 +107,7 @@ from tilewright.lang.numeric import (
     Uint64,
 )
 from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.print_tensor import print_tensor
 from tilewright.lang.printing import printf
 from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.lang.tensor_ssa import ReductionOp, TensorSSA, full, full_like, ones_like, where, zeros_like

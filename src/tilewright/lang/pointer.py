@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, types
+from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Int64, Integer, Numeric, as_numeric
 
@@ -39,6 +40,13 @@ class Pointer:
         self.dtype = dtype
         self.memspace = memspace
         self.alignment = alignment
+
+    @property
+    def space_text(self) -> str:
+        """The memory space as it prints: the host sees its own memory as generic."""
+        if self.memspace is AddressSpace.gmem and trace.sees_host_memory():
+            return str(AddressSpace.generic)
+        return str(self.memspace)
 
     @property
     def element_type(self) -> type[Numeric]:
@@ -110,7 +118,7 @@ class Pointer:
     def __str__(self) -> str:
         natural = max(self.dtype.width // 8, 1)
         align = f", align<{self.alignment}>" if self.alignment > natural else ""
-        return f"ptr<{self.dtype.facts.name}, {self.memspace}{align}>"
+        return f"ptr<{self.dtype.facts.name}, {self.space_text}{align}>"
 
     __repr__ = __str__
 

@@ -70,19 +70,20 @@ def _conversion(value: Any, mark: str, operands: list[Any]) -> str:
     if is_number(value):
         return _number(as_numeric(value), mark, operands)
     if isinstance(value, (Layout, ComposedLayout, tuple)):
-        return _structured(value, operands)
+        return structured(value, operands)
     if isinstance(value, Pointer):
         operands.append(value.toint().ir_value())
         return "0x%016llx"
     if isinstance(value, Tensor):
         body = _conversion(value.iterator, "{}", operands)
-        return f"tensor({body} o {_structured(value.layout, operands)})"
+        return f"tensor({body} o {structured(value.layout, operands)})"
     if isinstance(value, TensorSSA):
         return "(" + ",".join(_number(value[index], "{}", operands) for index in range(value.size)) + ")"
     return str(value).replace("%", "%%")
 
 
-def _structured(value: Any, operands: list[Any]) -> str:
+def structured(value: Any, operands: list[Any]) -> str:
+    """A layout, coordinate or integer with its runtime leaves as conversions; their values go to `operands`."""
     text, leaves32, leaves64 = layout_text.encode(value)
     queues = {32: iter(leaves32), 64: iter(leaves64)}
 
@@ -92,6 +93,11 @@ def _structured(value: Any, operands: list[Any]) -> str:
         return "%lld" if leaf.width == 64 else "%d"
 
     return re.sub(r"\?(?:\{[^}]*\})?", replace, text.replace("%", "%%"))
+
+
+def number_conversion(number: Numeric, flags: str, operands: list[Any]) -> str:
+    """`%f`, `%d` or `%lld` with `flags` (`% `, say) in front; the value goes to `operands`."""
+    return _number(number, "{}", operands).replace("%", flags, 1)
 
 
 def _number(number: Numeric, mark: str, operands: list[Any]) -> str:

@@ -36,6 +36,7 @@ class Trace:
     assertions: bool = False
     kernels: list[KernelTrace] = field(default_factory=list)
     side: Literal["host", "device"] = "host"
+    host_memory: bool = False  # tensors of the host were passed
 
     def kernel_name(self, wanted: str) -> str:
         """A symbol not yet taken: `wanted`, else `wanted_1`, `wanted_2`, ..."""
@@ -69,6 +70,11 @@ def current() -> Trace:
             hint="call it from a function decorated with @cute.jit, or compile that function with cute.compile",
         )
     return _state.traces[-1]
+
+
+def sees_host_memory() -> bool:
+    """True while host code is traced that was given tensors of the host."""
+    return bool(_state.traces) and _state.traces[-1].side == "host" and _state.traces[-1].host_memory
 
 
 def device(what: str) -> Trace:

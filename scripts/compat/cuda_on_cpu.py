@@ -1,0 +1,116 @@
+"""PyTorch without a GPU, for sources that ask for one: device `cuda` stands for the CPU.
+
+The emulator takes CPU tensors, so a program that only says `device="cuda"` and `torch.cuda.synchronize()` runs on it
+unchanged. What truly needs a device (CUDA graphs, driver calls) raises `NeedsGpu`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import types
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+class NeedsGpu(RuntimeError):
+    """The program asks for something that only a GPU does."""
+
+
+class _CudaMeansCpu(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types_: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.cuda:
+            return args[0]
+        kwargs = {name: _device(item) for name, item in (kwargs or {}).items()}
+        return func(*(_device(item) for item in args), **kwargs)
+
+
+def _device(item: Any) -> Any:
+    if isinstance(item, str) and item.partition(":")[0] == "cuda":
+        return "cpu"
+    if isinstance(item, torch.device) and item.type == "cuda":
+        return torch.device("cpu")
+    return item
+
+
+class _Stream:
+    """The only stream there is."""
+
+    cuda_stream = 0
+    device = torch.device("cpu")
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *_: Any) -> None: ...
+    def synchronize(self) -> None: ...
+    def wait_stream(self, other: Any) -> None: ...
+    def wait_event(self, other: Any) -> None: ...
+
+
+class _Event:
+    """Wall time instead of the device's."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.at = 0.0
+
+    def record(self, *_: Any) -> None:
+        self.at = time.perf_counter()
+
+    def synchronize(self) -> None: ...
+    def elapsed_time(self, other: _Event) -> float:
+        return (other.at - self.at) * 1e3
+
+
+def _needs_gpu(what: str) -> Any:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise NeedsGpu(f"{what} needs a GPU")
+
+    return refuse
+
+
+def install() -> None:
+    """Make `cuda` the CPU in this process."""
+    cuda = torch.cuda
+    cuda.is_available = lambda: True
+    cuda.device_count = lambda: 1
+    cuda.current_device = lambda: 0
+    cuda.get_device_capability = lambda *_: (9, 0)
+    cuda.get_device_name = lambda *_: "PTX emulator"
+    cuda.get_device_properties = lambda *_: types.SimpleNamespace(
+        name="PTX emulator", major=9, minor=0, multi_processor_count=132, total_memory=1 << 34, L2_cache_size=50 << 20
+    )
+    cuda.synchronize = cuda.empty_cache = cuda.init = cuda.set_device = cuda.manual_seed = lambda *_: None
+    cuda.current_stream = cuda.default_stream = _Stream
+    cuda.Stream, cuda.Event = _Stream, _Event
+    cuda.stream = lambda stream: stream
+    cuda.CUDAGraph = cuda.graph = _needs_gpu("a CUDA graph")
+    torch.Tensor.is_cuda = property(lambda self: True)
+    _CudaMeansCpu().__enter__()
+    _driver()
+
+
+def _driver() -> None:
+    """`cuda.bindings.driver` where it is not installed: the stream type only."""
+    try:
+        __import__("cuda.bindings.driver")
+        return
+    except ImportError:
+        pass
+    names = ("cuda", "cuda.bindings", "cuda.bindings.driver", "cuda.bindings.runtime")
+    modules = {name: types.ModuleType(name) for name in names}
+    for name, module in modules.items():
+        module.__path__ = []  # type: ignore[attr-defined]
+        parent, _, leaf = name.rpartition(".")
+        if parent:
+            setattr(modules[parent], leaf, module)
+    stream = type("CUstream", (int,), {"getPtr": lambda self: int(self)})
+    modules["cuda.bindings.driver"].CUstream = stream  # type: ignore[attr-defined]
+    modules["cuda.bindings.runtime"].cudaStream_t = stream  # type: ignore[attr-defined]
+    for leaf in ("driver", "runtime"):
+        module = modules[f"cuda.bindings.{leaf}"]
+        module.__getattr__ = lambda name: _needs_gpu(name)  # type: ignore[method-assign]
+    sys.modules.update(modules)

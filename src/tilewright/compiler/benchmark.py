@@ -1,0 +1,198 @@
+"""Timing compiled functions: `cute.testing.benchmark`.
+
+On target `cuda` events of the stream count device time. On the emulator it is wall time of the emulation, which says
+nothing of a GPU; there at most about two seconds are spent, so fewer iterations than asked for may be run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.base.errors import ArgumentError
+from tilewright.compiler.arguments import is_stream, stream_handle
+from tilewright.compiler.jit import JitFunction, compile_function
+from tilewright.compiler.target import choose_target
+from tilewright.targets.nvidia import driver
+
+EMULATED_SECONDS = 2.0
+_L2_BYTES = 50 << 20  # without a device to ask: that of an H100
+_CAPTURE_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+
+
+class JitArguments:
+    """Arguments of one call."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self._references: list[Any] = []
+
+    def add_to_scope(self, references: Sequence[Any]) -> None:
+        """Keep objects alive as long as these arguments, such as the owners of memory passed by address."""
+        self._references += references
+
+
+def benchmark(
+    callable: Callable[..., Any],  # noqa: A002  (CuTe's name)
+    *,
+    warmup_iterations: int = 10,
+    iterations: int = 100,
+    stream: Any = None,
+    kernel_arguments: JitArguments | None = None,
+    workspace_generator: Callable[[], JitArguments] | None = None,
+    workspace_count: int = 1,
+    use_cuda_graphs: bool = False,
+) -> float:
+    """Microseconds of one call, on average.
+
+    Args:
+        callable: a compiled function, a `@cute.jit` function (compiled once for the first arguments), or any callable.
+        warmup_iterations: calls before the clock starts.
+        iterations: calls timed.
+        stream: where the calls run; the default stream when None.
+        kernel_arguments: what to call with.
+        workspace_generator: gives fresh arguments; `workspace_count` of them are used in turn, to keep data out of L2.
+        workspace_count: how many.
+        use_cuda_graphs: capture the timed calls in a graph and time its launch.
+
+    Raises:
+        ArgumentError: a count is not positive, both kinds of arguments are given, or a graph cannot be had.
+    """
+    if iterations < 1 or warmup_iterations < 0 or workspace_count < 1:
+        raise ArgumentError(
+            "benchmark counts are positive",
+            values={"iterations": iterations, "warmup_iterations": warmup_iterations, "workspaces": workspace_count},
+        )
+    if kernel_arguments is not None and workspace_generator is not None:
+        raise ArgumentError("give kernel_arguments or workspace_generator, not both")
+    if workspace_generator is not None:
+        workspaces = [workspace_generator() for _ in range(workspace_count)]
+    else:
+        workspaces = [kernel_arguments or JitArguments()]
+    function = _compiled(callable, workspaces[0])
+
+    def call(number: int) -> None:
+        chosen = workspaces[number % len(workspaces)]
+        function(*chosen.args, **chosen.kwargs)
+
+    if choose_target(None) != "cuda":
+        if use_cuda_graphs:
+            raise ArgumentError("CUDA graphs need target cuda", hint="leave use_cuda_graphs out on the emulator")
+        return _wall_time(call, warmup_iterations, iterations)
+    handle = _stream_of(stream, workspaces[0])
+    timed = _graph_time if use_cuda_graphs else _event_time
+    return timed(call, warmup_iterations, iterations, handle)
+
+
+def _compiled(function: Callable[..., Any], workspace: JitArguments) -> Callable[..., Any]:
+    """A jit function compiled once; a subclass of its own (autotuned) chooses by itself."""
+    if type(function) is JitFunction:
+        compiled: Callable[..., Any] = compile_function(function, *workspace.args, **workspace.kwargs)
+        return compiled
+    return function
+
+
+def _wall_time(call: Callable[[int], None], warmup: int, iterations: int) -> float:
+    end = time.perf_counter() + EMULATED_SECONDS / 4
+    for number in range(warmup):
+        call(number)
+        if time.perf_counter() > end:
+            break
+    start, done = time.perf_counter(), 0
+    while done < iterations and (not done or time.perf_counter() < start + EMULATED_SECONDS):
+        call(done)
+        done += 1
+    return (time.perf_counter() - start) / done * 1e6
+
+
+def _stream_of(stream: Any, workspace: JitArguments) -> int:
+    """The handle of the stream given, else of the one among the arguments, else of the default stream."""
+    if stream is not None:
+        return stream_handle(stream)
+    for value in (*workspace.args, *workspace.kwargs.values()):
+        if is_stream(value):
+            return stream_handle(value)
+    return 0
+
+
+def _event_time(call: Callable[[int], None], warmup: int, iterations: int, stream: int) -> float:
+    for number in range(warmup):
+        call(number)
+
+    def run() -> None:
+        for number in range(iterations):
+            call(number)
+
+    return _between_events(run, stream) / iterations * 1e6
+
+
+def _between_events(run: Callable[[], None], stream: int) -> float:
+    """Seconds of device time from before to after what `run` enqueues."""
+    cuda = driver.driver()
+    with _event(cuda) as start, _event(cuda) as end:
+        cuda.synchronize(stream)
+        cuda.call("cuEventRecord", start, ctypes.c_void_p(stream))
+        run()
+        cuda.call("cuEventRecord", end, ctypes.c_void_p(stream))
+        cuda.call("cuEventSynchronize", end)
+        milliseconds = ctypes.c_float()
+        cuda.call("cuEventElapsedTime", ctypes.byref(milliseconds), start, end)
+        return milliseconds.value / 1e3
+
+
+@contextmanager
+def _event(cuda: driver.Driver) -> Iterator[ctypes.c_void_p]:
+    event = ctypes.c_void_p()
+    cuda.call("cuEventCreate", ctypes.byref(event), 0)
+    try:
+        yield event
+    finally:
+        cuda.call("cuEventDestroy_v2", event)
+
+
+def _graph_time(call: Callable[[int], None], warmup: int, iterations: int, stream: int) -> float:
+    if not stream:
+        raise ArgumentError("the default stream cannot be captured", hint="pass stream=, and call on that stream")
+    cuda = driver.driver()
+    for number in range(warmup):
+        call(number)
+    cuda.synchronize(stream)
+    graph, runnable = ctypes.c_void_p(), ctypes.c_void_p()
+    cuda.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), _CAPTURE_RELAXED)
+    try:
+        for number in range(iterations):
+            call(number)
+    finally:
+        cuda.call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
+    cuda.call("cuGraphInstantiateWithFlags", ctypes.byref(runnable), graph, ctypes.c_ulonglong(0))
+
+    def run() -> None:
+        cuda.call("cuGraphLaunch", runnable, ctypes.c_void_p(stream))
+
+    try:
+        run()
+        return _between_events(run, stream) / iterations * 1e6
+    finally:
+        cuda.call("cuGraphExecDestroy", runnable)
+        cuda.call("cuGraphDestroy", graph)
+
+
+def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterations: int) -> int:
+    """How many workspaces keep one iteration's data out of L2 in the next: three times its size, at least one."""
+    cached = 3 * _l2_bytes()
+    wanted = math.ceil(cached / max(one_workspace_bytes, 1))
+    return max(1, min(wanted, warmup_iterations + iterations))
+
+
+def _l2_bytes() -> int:
+    if choose_target(None) != "cuda":
+        return _L2_BYTES
+    found = ctypes.c_int()
+    driver.driver().call("cuDeviceGetAttribute", ctypes.byref(found), 38, driver.driver().current_device())
+    return found.value or _L2_BYTES

@@ -1,0 +1,122 @@
+"""Choosing the fastest of several configurations: `cute.testing.tune` and `autotune_jit`."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tilewright.base.errors import ArgumentError, CompileError, TilewrightError
+from tilewright.compiler.benchmark import JitArguments, benchmark
+from tilewright.compiler.jit import JitFunction, compile_function
+from tilewright.lang import trace
+
+
+class CantImplementError(Exception):
+    """A configuration that a program does not support; tuning skips it."""
+
+
+def _configurations(params: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*params.values()):
+        yield dict(zip(params, values, strict=True))
+
+
+def tune(
+    func: Callable[..., Any],
+    params_dict: Mapping[str, Sequence[Any]],
+    kernel_arguments: JitArguments | None = None,
+    *,
+    warmup_iterations: int = 10,
+    iterations: int = 100,
+    stream: Any = None,
+) -> dict[str, Any]:
+    """The configuration whose function is fastest.
+
+    Args:
+        func: called with the arguments and one configuration; gives a function without arguments, which is timed.
+        params_dict: parameter names to the values to try, all combinations.
+        kernel_arguments: the arguments for `func`.
+        warmup_iterations: see `benchmark`.
+        iterations: see `benchmark`.
+        stream: see `benchmark`.
+
+    Raises:
+        CompileError: no configuration works; the message has the error of each.
+    """
+    given = kernel_arguments or JitArguments()
+
+    def measure(configuration: dict[str, Any]) -> float:
+        run = func(*given.args, **given.kwargs, **configuration)
+        return benchmark(run, warmup_iterations=warmup_iterations, iterations=iterations, stream=stream)
+
+    return _fastest(params_dict, measure)
+
+
+def _fastest(params: Mapping[str, Sequence[Any]], measure: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
+    times: list[tuple[float, dict[str, Any]]] = []
+    failures: dict[str, object] = {}
+    for configuration in _configurations(params):
+        try:
+            times.append((measure(configuration), configuration))
+        except (TilewrightError, CantImplementError, ValueError, TypeError) as error:
+            failures[", ".join(f"{name}={value}" for name, value in configuration.items())] = str(error).split("\n")[0]
+    if not times:
+        raise CompileError("no configuration works", values=failures, hint="see the error of each")
+    return min(times, key=lambda item: item[0])[1]
+
+
+class AutotunedFunction(JitFunction):
+    """A jit function that times its configurations at the first call, and again when `update_on_change` arguments do."""
+
+    def __init__(self, function: JitFunction, params: Mapping[str, Sequence[Any]], watched: Sequence[str],
+                 warmup: int, iterations: int) -> None:  # fmt: skip
+        super().__init__(function.function, function.preprocess)
+        self._params = params
+        self._watched = tuple(watched)
+        self._counts = {"warmup_iterations": warmup, "iterations": iterations}
+        self._signature = inspect.signature(self.function)
+        unknown = {*params, *watched} - self._signature.parameters.keys()
+        if unknown:
+            raise ArgumentError(f"{self.function.__name__} has no parameter {sorted(unknown)[0]!r}")
+        self._best: dict[Any, Any] = {}
+        self.best_config: dict[str, Any] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if trace.tracing():
+            return super().__call__(*args, **kwargs)
+        bound = self._signature.bind(*args, **kwargs).arguments
+        key = tuple(repr(bound.get(name)) for name in self._watched)
+        if key not in self._best:
+            self._best[key] = self._tuned(args, kwargs)
+        executor, self.best_config = self._best[key]
+        return executor(*args, **kwargs)
+
+    def _tuned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        executors: dict[str, Any] = {}
+
+        def measure(configuration: dict[str, Any]) -> float:
+            executor = executors[repr(configuration)] = compile_function(self, *args, **kwargs, **configuration)
+            return benchmark(executor, kernel_arguments=JitArguments(*args, **kwargs), **self._counts)
+
+        best = _fastest(self._params, measure)
+        return executors[repr(best)], best
+
+
+def autotune_jit(
+    params_dict: Mapping[str, Sequence[Any]],
+    update_on_change: Sequence[str] = (),
+    warmup_iterations: int = 10,
+    iterations: int = 100,
+) -> Callable[[JitFunction], AutotunedFunction]:
+    """Decorator over `@cute.jit`: try all combinations of `params_dict` at the first call and keep the fastest.
+
+    It tries again when the value of an argument named in `update_on_change` is new.
+    """
+
+    def decorate(function: JitFunction) -> AutotunedFunction:
+        if not isinstance(function, JitFunction):
+            raise ArgumentError("autotune_jit decorates a @cute.jit function", hint="put @cute.jit below it")
+        return AutotunedFunction(function, params_dict, update_on_change, warmup_iterations, iterations)
+
+    return decorate
