@@ -2,58 +2,74 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from tilewright import layout as algebra
 from tilewright.base.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, Swizzle
+from tilewright.layout.draw import show
 from tilewright.layout.inttuple import text
 from tilewright.tools.layout_expression import evaluate
 
 LARGEST_TABLE = 64
-"""Most rows or columns that are printed."""
+"""Most rows or columns that are printed; a picture has no such limit."""
 EXPRESSION_HELP = "(4,8):(8,1), S<3,3,3> o 0 o (8,64):(64,1), or a function: zipped_divide((8,8):(8,1), (2,4))"
+TILER_HELP = "M,N: the layout is a (thread, value) layout of this tile; show which thread holds what"
 
 
 def command(
     expression: Annotated[str, typer.Argument(help=EXPRESSION_HELP)],
     swizzle: Annotated[str | None, typer.Option(help="B,M,S: put a swizzle around the layout")] = None,
+    tiler: Annotated[str | None, typer.Option(help=TILER_HELP)] = None,
+    svg: Annotated[Path | None, typer.Option(help="draw it into this file; a swizzle is drawn with its banks")] = None,
+    bits: Annotated[int, typer.Option(help="bits of an element, for the banks of a swizzle")] = 16,
 ) -> None:
     """Evaluate a layout expression; print the result, its sizes, and where each coordinate goes."""
     value = evaluate(expression)
     if swizzle is not None:
         value = swizzled(value, swizzle)
-    console = Console(highlight=False)
-    console.print(text(value) if is_tuple(value) else str(value), markup=False)
+    tile = None if tiler is None else integers("--tiler", tiler)
+    print(value if is_layout(value) or isinstance(value, Swizzle) else text(value))
     for line in facts(value):
-        console.print(line, markup=False)
-    for line in table(value):
-        console.print(line, markup=False, soft_wrap=True)
+        print(line)
+    if svg is not None:
+        svg.write_text(picture(value, tile, bits), encoding="utf-8")
+        print(f"wrote {svg}")
+    elif is_layout(value):
+        print_table(value, tile)
 
 
-def is_tuple(value: Any) -> bool:
-    """Whether the value is no layout but numbers in nested tuples."""
-    return isinstance(value, int | tuple) or value is None
+def is_layout(value: Any) -> bool:
+    """Whether the value is a layout, composed or not."""
+    return isinstance(value, Layout | ComposedLayout)
+
+
+def integers(option: str, word: str) -> tuple[int, ...]:
+    """Integers with commas."""
+    try:
+        return tuple(int(part) for part in word.split(","))
+    except ValueError as error:
+        raise ArgumentError(f"{option} {word!r} is not a list of integers", hint="write 3,4,3 or 16,8") from error
 
 
 def swizzled(value: Any, word: str) -> ComposedLayout:
     """`value` with a swizzle written B,M,S around it."""
-    parts = word.split(",")
-    if len(parts) != 3 or not all(part.strip().lstrip("-").isdigit() for part in parts):
+    numbers = integers("--swizzle", word)
+    if len(numbers) != 3:
         raise ArgumentError(f"--swizzle {word!r} is not B,M,S", hint="three integers, for example 3,4,3")
-    if not isinstance(value, Layout | ComposedLayout):
+    if not is_layout(value):
         raise ArgumentError("--swizzle needs a layout", values={"value": value})
-    bits, base, shift = map(int, parts)
-    return ComposedLayout(Swizzle(bits, base, shift), 0, value)
+    return ComposedLayout(Swizzle(*numbers), 0, value)
 
 
 def facts(value: Any) -> Iterator[str]:
-    """Sizes of a layout; what its values are when it is static."""
-    if not isinstance(value, Layout | ComposedLayout):
+    """Sizes of a layout; how its values lie when it is static."""
+    if not is_layout(value):
         return
     yield f"rank {algebra.rank(value)}   depth {algebra.depth(value)}   size {algebra.size(value)}"
     if not algebra.is_static(value) or has_coordinates(value):
@@ -69,18 +85,28 @@ def has_coordinates(value: Any) -> bool:
     return algebra.size(value) > 0 and not isinstance(value(0), int)
 
 
-def table(value: Any) -> Iterator[str]:
-    """The values of a static layout of rank 1 or 2: rows are the first mode, columns the second."""
-    if not isinstance(value, Layout | ComposedLayout) or not algebra.is_static(value) or algebra.rank(value) > 2:
+def print_table(value: Any, tile: tuple[int, ...] | None) -> None:
+    """The values of a static layout, or the threads and values of a tile; coloured on a terminal."""
+    colour = sys.stdout.isatty()
+    if tile is not None:
+        show.print_layout_tv(value, tile, colour)
         return
-    if algebra.rank(value) < 2:
-        cells = [[str(value(index)) for index in range(algebra.size(value))]]
-    else:
-        rows, columns = algebra.size(value, [0]), algebra.size(value, [1])
-        cells = [[str(value(row, column)) for column in range(columns)] for row in range(rows)]
-    if max(len(cells), len(cells[0]) if cells else 0) > LARGEST_TABLE:
-        yield f"(its {algebra.size(value)} values are too many to print)"
+    if not algebra.is_static(value) or algebra.size(value) == 0:
         return
-    width = max((len(cell) for row in cells for cell in row), default=1)
-    for row in cells:
-        yield " ".join(f"{cell:>{width}}" for cell in row)
+    size = algebra.size(value)
+    rows = algebra.size(value, [0]) if algebra.rank(value) > 1 else 1
+    if max(rows, size // rows) > LARGEST_TABLE:
+        print(f"({size} values are too many to print; --svg draws them)")
+        return
+    show.print_layout(value, colour)
+
+
+def picture(value: Any, tile: tuple[int, ...] | None, bits: int) -> str:
+    """The drawing that fits the value: a tile, a swizzle with its banks, or a layout."""
+    if tile is not None:
+        return show.tv_layout_svg(value, tile)
+    if isinstance(value, Swizzle) or (isinstance(value, ComposedLayout) and isinstance(value.inner, Swizzle)):
+        return show.swizzle_svg(value, bits)
+    if not is_layout(value):
+        raise ArgumentError("--svg needs a layout", values={"value": value})
+    return show.layout_svg(value)
