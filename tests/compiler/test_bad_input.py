@@ -30,21 +30,17 @@ def compiled_double():
 
 def test_kernel_called_from_python():
     x, out = floats()
-    error = refused(lambda: double_kernel(x, out), CompileError, "double_kernel is called from Python")  # here
+    error = refused(lambda: double_kernel(x, out), CompileError, "double_kernel is called from Python")
     assert error.hint == "kernels are launched from a @cute.jit function: kernel(args).launch(grid=..., block=...)"
 
 
 def test_compile_of_a_kernel():
     x, out = floats()
-    refused(
-        lambda: cute.compile(double_kernel, x, out), CompileError, "double_kernel is a kernel", hint="@cute.jit"
-    )  # here
+    refused(lambda: cute.compile(double_kernel, x, out), CompileError, "double_kernel is a kernel", hint="@cute.jit")
 
 
 def test_compile_of_a_plain_function():
-    refused(
-        lambda: cute.compile(floats), CompileError, "takes a @cute.jit function, not function", hint="decorate"
-    )  # here
+    refused(lambda: cute.compile(floats), CompileError, "takes a @cute.jit function, not function", hint="decorate")
 
 
 def test_kernel_called_from_a_kernel(ints):
@@ -98,7 +94,7 @@ def test_assembly_under_jit():
     def host():
         cute.printf("{}", assembly("mov.u32 $0, 1;", "=r"))  # here
 
-    with pytest.raises(CompileError, match="llvm.inline_asm is device code in a host function") as caught:
+    with pytest.raises(CompileError, match="inline_asm is device code in a host function") as caught:
         cute.compile(host)
     assert caught.value.location.source().endswith("# here")
 
@@ -107,7 +103,7 @@ def test_assembly_under_jit():
     "use", [lambda: cute.arch.thread_idx(), lambda: cute.printf("x"), lambda: cute.arch.lane_idx()]
 )
 def test_language_used_in_plain_python(use):
-    with pytest.raises(CompileError, match="only inside a @cute.jit or @cute.kernel function") as caught:
+    with pytest.raises(CompileError, match="this works only inside") as caught:
         use()
     assert caught.value.location.line == use.__code__.co_firstlineno
 
@@ -119,46 +115,42 @@ def test_wrong_dtype(compiled_double):
     x, out = floats()
     error = refused(
         lambda: compiled_double(x.astype(np.int32), out), ArgumentError, "argument 1 'x' of double: wrong dtype"
-    )  # here
+    )
     assert error.values == {"expected": "f32 (?) : (1) on cpu", "actual": "i32 (100) : (1) on cpu"}
 
 
 def test_wrong_rank(compiled_double):
     x, out = floats()
-    error = refused(
-        lambda: compiled_double(x.reshape(10, 10), out), ArgumentError, "argument 1 'x'", "wrong rank"
-    )  # here
+    error = refused(lambda: compiled_double(x.reshape(10, 10), out), ArgumentError, "argument 1 'x'", "wrong rank")
     assert error.values["actual"] == "f32 (10, 10) : (10, 1) on cpu"
 
 
 def test_not_a_tensor(compiled_double):
-    refused(
-        lambda: compiled_double(3, floats()[1]), ArgumentError, "argument 1 'x' of double is not a tensor", "int 3"
-    )  # here
+    refused(lambda: compiled_double(3, floats()[1]), ArgumentError, "argument 1 'x' of double is not a tensor", "int 3")
 
 
 def test_too_few_arguments(compiled_double):
-    refused(lambda: compiled_double(floats()[0]), ArgumentError, "double needs an argument for 'out'", "x, out")  # here
+    refused(lambda: compiled_double(floats()[0]), ArgumentError, "double needs an argument for 'out'", "x, out")
 
 
 def test_too_many_arguments(compiled_double):
-    refused(lambda: compiled_double(*floats(), 3), ArgumentError, "double takes 2 arguments, got 3")  # here
+    refused(lambda: compiled_double(*floats(), 3), ArgumentError, "double takes 2 arguments, got 3")
 
 
 def test_unknown_argument_name(compiled_double):
-    refused(lambda: compiled_double(*floats(), y=3), ArgumentError, "double has no parameter 'y'")  # here
+    refused(lambda: compiled_double(*floats(), y=3), ArgumentError, "double has no parameter 'y'")
 
 
 def test_wrong_number_of_arguments_to_compile():
-    refused(lambda: cute.compile(double, floats()[0]), CompileError, "missing a required argument: 'out'")  # here
+    refused(lambda: cute.compile(double, floats()[0]), CompileError, "missing a required argument: 'out'")
 
 
 def test_unknown_keyword_to_compile():
-    refused(lambda: cute.compile(double, *floats(), y=3), CompileError, "unexpected keyword argument 'y'")  # here
+    refused(lambda: cute.compile(double, *floats(), y=3), CompileError, "unexpected keyword argument 'y'")
 
 
 def test_wrong_type_for_a_tensor_parameter():
-    error = refused(lambda: cute.compile(double, 3, floats()[1]), CompileError, "expects argument #1 (x) to be")  # here
+    error = refused(lambda: cute.compile(double, 3, floats()[1]), CompileError, "expects argument #1 (x) to be")
     assert "but got <class 'int'>" in str(error)
 
 
@@ -167,9 +159,7 @@ def test_wrong_type_for_a_number_parameter():
     def host(n: Int32):
         pass
 
-    error = refused(
-        lambda: cute.compile(host, "seven"), CompileError, "expects argument #1 (n)", "<class 'str'>"
-    )  # here
+    error = refused(lambda: cute.compile(host, "seven"), CompileError, "expects argument #1 (n)", "<class 'str'>")
     assert "Int32" in error.message
 
 
@@ -199,7 +189,7 @@ def test_read_only_array():
     x, out = floats()
     out.flags.writeable = False
     executor = cute.compile(double, x, out)
-    with pytest.raises(EmulationError, match="(?i)write.*read-only"):
+    with pytest.raises(EmulationError, match=r"(?i)write.*read-only"):
         executor(x, out)
     assert not out.any()
 
@@ -377,16 +367,12 @@ def test_shared_memory_over_the_limit(ints):
     "given", [{"arch": "sm_42"}, {"options": "--gpu-arch sm_42"}, {"options": cute.GPUArch("sm_42")}]
 )
 def test_unknown_arch(given):
-    error = refused(
-        lambda: cute.compile(double, *floats(), **given), CompileError, "unknown architecture 'sm_42'"
-    )  # here
+    error = refused(lambda: cute.compile(double, *floats(), **given), CompileError, "unknown architecture 'sm_42'")
     assert "sm_90a" in error.hint
 
 
 def test_unknown_option():
-    error = refused(
-        lambda: cute.compile(double, *floats(), options="--frobnicate 3"), CompileError, "'--frobnicate'"
-    )  # here
+    error = refused(lambda: cute.compile(double, *floats(), options="--frobnicate 3"), CompileError, "'--frobnicate'")
     assert "--opt-level" in error.hint and error.values == {"options": "--frobnicate 3"}
 
 
@@ -400,13 +386,13 @@ def test_unknown_option():
     ],
 )
 def test_wrong_options(options, words):
-    refused(lambda: cute.compile(double, *floats(), options=options), CompileError, words)  # here
+    refused(lambda: cute.compile(double, *floats(), options=options), CompileError, words)
 
 
 def test_unknown_target():
     refused(
         lambda: cute.compile(double, *floats(), target="tpu"), CompileError, "unknown target 'tpu'", hint="cuda, emu"
-    )  # here
+    )
 
 
 def test_missing_assembler_and_the_emulator_still_runs(monkeypatch):
@@ -417,7 +403,7 @@ def test_missing_assembler_and_the_emulator_still_runs(monkeypatch):
     executor = cute.compile(double, x, out)
     executor(x, out)
     assert (out == 2 * x).all()
-    error = refused(lambda: executor.stages["cubin"], CompileError, "not found")  # here
+    error = refused(lambda: executor.stages["cubin"], CompileError, "not found")
     assert "pip install nvidia-nvjitlink, or set CUDA_TOOLKIT_PATH" in error.hint
 
 

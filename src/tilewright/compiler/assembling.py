@@ -27,6 +27,6 @@ def assemble_kernel(kernel: KernelJob, job: Job, *, lineinfo: bool = False) -> C
         )
     except CompileError as error:
         line = faulty_line(error.nvvm_error)
-        if error.location is None:
+        if error.location is None and error.nvvm_error:  # it is the text that is refused
             error.location = (python_line(ptx, line) if line else None) or kernel.launched_at
         raise
