@@ -237,12 +237,24 @@ def _place(dtype: np.dtype[Any], count: int, rng: np.random.Generator) -> Array:
     return np.where(rng.integers(0, 8, count) == 0, _any_integer(dtype, count, rng).astype(np.int64), near)
 
 
+def _nibbles(choices: tuple[int, ...]) -> Any:
+    """Words whose four-bit fields are all among `choices`: metadata of sparse matrices."""
+
+    def make(dtype: np.dtype[Any], count: int, rng: np.random.Generator) -> Array:
+        fields = rng.choice(np.array(choices, np.int64), (count, 8))
+        return (fields << (4 * np.arange(8))).sum(axis=1)
+
+    return make
+
+
 INTEGER_KINDS: dict[str, Any] = {
     "any": _any_integer,
     "divisor": _divisor,
     "place": _place,
     "nth": lambda dtype, count, rng: rng.integers(-20, 21, count),
     "small": lambda dtype, count, rng: rng.integers(0, 64, count),
+    "nibbles": _nibbles((0x4, 0x8, 0x9, 0xC, 0xD, 0xE)),
+    "halves": _nibbles((0x4, 0xE)),
 }
 
 

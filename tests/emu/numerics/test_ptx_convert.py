@@ -14,7 +14,7 @@ import pytest
 
 from tests.emu.numerics import reference as ref
 from tilewright.base.errors import EmulationError
-from tilewright.targets.emu.numerics.convert import INTEGERS, cvt
+from tilewright.targets.emu.numerics.convert import INTEGERS, cvt, pack
 
 FLOATS = {"f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64}
 WORDS = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64, "tf32": np.uint32}
@@ -270,3 +270,31 @@ def test_errors_name_what_is_wrong() -> None:
         cvt(one, "f32", "bf16", "rn", sat=True)
     with pytest.raises(EmulationError, match="rounding 'rn' does not exist"):
         cvt((one, one), "f32", "ue8m0x2", "rn")
+
+
+@pytest.mark.parametrize("dst", ["s16", "u16", "s8", "u8", "s4", "u4", "s2", "u2"])
+def test_pack_clamps_and_shifts_in(dst: str) -> None:
+    a, b, c = integers("s32", 1), integers("s32", 2), integers("u32", 3)
+    size, signed = int(dst[1:]), dst[0] == "s"
+    low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if signed else (0, (1 << size) - 1)
+    got = pack(a, b, None if size == 16 else c, dst)
+    for x, y, z, word in zip(a.tolist(), b.tolist(), c.tolist(), got.tolist(), strict=True):
+        upper, lower = (min(max(v, low), high) & ((1 << size) - 1) for v in (x, y))
+        rest = 0 if size == 16 else z << 2 * size
+        assert word == (rest | upper << size | lower) & 0xFFFFFFFF
+
+
+def test_pack_needs_its_operands() -> None:
+    a = integers("s32")
+    with pytest.raises(EmulationError, match=r"cvt\.pack to s8 takes three operands"):
+        pack(a, a, None, "s8")
+
+
+def test_scalars_give_the_same_as_arrays() -> None:
+    """The engine passes uniform registers as NumPy scalars."""
+    for src, dst, rnd in itertools.product(("f32", "f16", "f64"), ("f16", "bf16", "s32", "u8", "f32"), ("rn", "rz")):
+        mode = rnd + "i" if dst in INTEGERS else rnd
+        for word in floating(src, 9, 40):
+            array = np.array([word], WORDS[src]).view(FLOATS[src])
+            one, many = np.asarray(cvt(array[0], src, dst, mode)), cvt(array, src, dst, mode)
+            assert one.tobytes() == many.tobytes()

@@ -476,3 +476,35 @@ def test_errors_name_what_is_wrong() -> None:
         video.scalar("add", a, a, a_part="b4")
     with pytest.raises(EmulationError, match="second operation 'sub'"):
         video.scalar("add", a, a, a, second="sub")
+
+
+def test_scalars_give_the_same_as_arrays() -> None:
+    """The engine passes uniform registers as NumPy scalars, and mixes them with arrays."""
+    a, b, c = words(3, 22)
+    calls = {
+        "mul_hi": lambda x, y, z: integers.mul_hi(x, y, "s32"),
+        "mul24": lambda x, y, z: integers.mul24(x, y, "s32", True),
+        "dot4": lambda x, y, z: integers.dot4(x, y, z, "s32", "u32"),
+        "div": lambda x, y, z: integers.div(x, y, "s32"),
+        "rem": lambda x, y, z: integers.rem(x, y, "s32"),
+        "shl": lambda x, y, z: integers.shl(x, z, "b32"),
+        "shr": lambda x, y, z: integers.shr(x, z, "s32"),
+        "shf": lambda x, y, z: integers.shf(x, y, z, True, False),
+        "max": lambda x, y, z: integers.max_(x, y, "s16x2", relu=True),
+        "bfe": lambda x, y, z: bits.bfe(x, y % 40, z % 40, "u32"),
+        "bfe signed": lambda x, y, z: bits.bfe(x, y % 40, z % 40, "s32"),
+        "bfi": lambda x, y, z: bits.bfi(x, y, z % 40, y % 40, "b32"),
+        "prmt": bits.prmt,
+        "prmt mode": lambda x, y, z: bits.prmt(x, y, z, "f4e"),
+        "lop3": lambda x, y, z: bits.lop3(x, y, z, 0x1B),
+        "popc": lambda x, y, z: bits.popc(x),
+        "bfind": lambda x, y, z: bits.bfind(x, "s32"),
+        "fns": lambda x, y, z: bits.fns(x, y % 32, z % 7),
+    }
+    for name, call in calls.items():
+        whole = call(a, b, c)
+        for lane in range(30):
+            one = np.asarray(call(a[lane], b[lane], c[lane])).reshape(-1)[0]
+            assert one == whole[lane], name
+        mixed = call(a, b[0], c[0])
+        np.testing.assert_array_equal(mixed, call(a, np.full_like(b, b[0]), np.full_like(c, c[0])), err_msg=name)
