@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir
@@ -128,6 +128,25 @@ class Static(Structure):
     def values(self, value: Any) -> Values:
         if not same(self.value, value):
             raise TypeChange(describe(self.value), describe(value))
+        return []
+
+    def build(self, leaves: Iterator[ir.Value]) -> Any:
+        return self.value
+
+
+class Rebound(Exception):
+    """Another object took the place of a held one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Held(Structure):
+    """An object that stays itself; what changes inside it is carried elsewhere."""
+
+    value: Any
+
+    def values(self, value: Any) -> Values:
+        if value is not self.value:
+            raise Rebound
         return []
 
     def build(self, leaves: Iterator[ir.Value]) -> Any:
@@ -266,8 +285,13 @@ def make(template: Any, items: Mapping[Any, Any]) -> Any:
     return made
 
 
-def structure_of(value: Any) -> Structure:
-    """The structure that a loop keeps: Python numbers become Int32 (Int64 where they need it), Float32, Boolean."""
+def structure_of(value: Any, hold: Container[int] = ()) -> Structure:
+    """The structure that a loop keeps: Python numbers become Int32 (Int64 where they need it), Float32, Boolean.
+
+    Objects whose id is in `hold` keep their identity.
+    """
+    if id(value) in hold:
+        return Held(value)
     if isinstance(value, Numeric):
         return Number(type(value))
     if is_literal(value):
@@ -277,7 +301,7 @@ def structure_of(value: Any) -> Structure:
     if has_protocol(value):
         return Object(value)
     if is_aggregate(value):
-        return Aggregate(value, {key: structure_of(item) for key, item in split(value).items()})
+        return Aggregate(value, {key: structure_of(item, hold) for key, item in split(value).items()})
     return Static(value)
 
 
@@ -319,7 +343,7 @@ def size(structure: Structure) -> int:
         return sum(size(item) for item in structure.items.values())
     if isinstance(structure, Object):
         return structure.count or 0
-    return 0 if isinstance(structure, Static) else 1
+    return 0 if isinstance(structure, Static | Held) else 1
 
 
 def settle(structure: Structure, before: Any, results: Sequence[ir.Value], changed: Sequence[bool]) -> Any:

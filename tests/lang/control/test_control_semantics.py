@@ -137,6 +137,53 @@ def test_aliases_of_a_state_see_changes_in_a_branch_and_a_while():
     agrees(f, SMALL)
 
 
+def test_an_object_that_is_only_assigned_may_have_two_names():
+    def f(n):
+        state = State(n + 0)
+        first = state
+        for _ in range(n):
+            state = State(state.count + 1)
+        return state.count, first.count
+
+    agrees(f, [(n,) for n in range(5)])
+
+
+def test_a_call_that_changes_its_argument_and_returns_it():
+    def step(state, by):
+        for _ in range(by):
+            state.advance(1)
+        return state
+
+    step = rewrite(step)
+
+    def f(n, m):
+        state = State(n + 0)
+        alias, pair = state, (state, 0)
+        for i in range(n):
+            state = step(state, m)
+            pair = (state, pair[1] + i)
+        while alias.count % 3 != 0:
+            alias = step(alias, 2)
+        return state.count, alias.count, pair[0].count, pair[1]
+
+    agrees(f, SMALL)
+
+
+def test_lists_of_two_names():
+    def f(n, m):
+        xs = [n, m]
+        ys = xs
+        for i in range(n):
+            xs[0] = xs[1] + i
+            ys[1] = ys[1] - 1
+        for i in range(m):
+            zs = ys
+            zs[0] += 1
+        return xs[0], xs[1], ys[0], ys[1]
+
+    agrees(f, SMALL)
+
+
 def test_loop_variable_after_the_loop():
     def f(n, m):
         i = 100
@@ -516,6 +563,68 @@ def test_attributes_changed_by_a_method_in_a_branch():
             counter.bump()
             counter.bump()
         return counter.n
+
+    agrees(f, SMALL)
+
+
+def test_attributes_changed_by_a_method_in_a_loop():
+    class Counter:
+        step = 1
+
+        def __init__(self, n: Any) -> None:
+            self.n = n
+            self.turns = 0
+            self.inner: Any = [n, self]
+
+        def bump(self) -> None:
+            self.n = self.n + self.step
+            self.turns += 2
+            self.inner[0] = self.inner[0] - self.turns
+
+    def f(a, b):
+        counter = Counter(a)
+        for _ in range(b):
+            counter.bump()
+        while counter.turns < 9:
+            counter.bump()
+        return counter.n, counter.turns, counter.inner[0]
+
+    agrees(f, SMALL)
+
+
+def test_static_attributes_of_a_state_change_in_a_loop():
+    class Tagged(State):
+        def __init__(self, count: Any) -> None:
+            super().__init__(count)
+            self.turns = 0
+
+        def advance(self, by: Any) -> None:
+            super().advance(by)
+            self.turns += 1
+
+    def f(n, m):
+        state = Tagged(n + 0)
+        alias = state
+        for i in range(m):
+            state.advance(i)
+        return state.count, alias.turns
+
+    agrees(f, SMALL)
+
+
+def test_closures_changed_by_a_call_in_a_loop():
+    def f(n, m):
+        total = 0
+
+        def add(v):
+            nonlocal total
+            total += v
+
+        for i in range(n):
+            add(i)
+            if i > 1:
+                add(m)
+        return total
 
     agrees(f, SMALL)
 

@@ -178,6 +178,27 @@ def _bury(op: ir.Operation) -> None:
 
 
 @contextmanager
+def provisional(op: ir.Operation) -> Iterator[None]:
+    """Take `op` out of the program when tracing its bodies fails: nothing half made stays behind."""
+    try:
+        yield
+    except BaseException:
+        _abandon(op)
+        raise
+
+
+def _abandon(op: ir.Operation) -> None:
+    if not op.attached:
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            for operation in reversed(list(block.operations)):
+                operation.operation.erase()
+    build.forget_pure()
+    _bury(op)
+
+
+@contextmanager
 def scratch() -> Iterator[ir.Block]:
     """A block outside the program's order, to try out code; end with `splice` or `discard`."""
     op = build.emit("scf.execute_region", (), (), regions=1)

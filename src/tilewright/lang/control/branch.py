@@ -67,6 +67,10 @@ class Branch:
     def run(self, then: Arm, otherwise: Arm | None, result: Callable[[Any], None] | None = None) -> None:
         """Trace the arms, then give every place the value that it has after the branch."""
         op = blocks.new_if(self.condition, otherwise is not None)
+        with blocks.provisional(op):
+            self._run(op, then, otherwise, result)
+
+    def _run(self, op: ir.Operation, then: Arm, otherwise: Arm | None, result: Callable[[Any], None] | None) -> None:
         outcomes = [self._trace(op.regions[0].blocks[0], then)]
         if otherwise is None:
             outcomes.append(_Outcome(None, self.before, self.watch.before))

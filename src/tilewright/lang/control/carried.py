@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
@@ -23,10 +24,10 @@ class Carried:
     name: str
     structure: leaves.Structure
 
-    def __init__(self, name: str, before: Any) -> None:
+    def __init__(self, name: str, before: Any, hold: Container[int] = ()) -> None:
         self.name = name
         self.before = before
-        self.structure = leaves.structure_of(before)
+        self.structure = leaves.structure_of(before, hold)
 
     def initial(self) -> list[ir.Value]:
         return self.structure.values(self.before)
@@ -57,8 +58,8 @@ class Carried:
 class CarriedPlace(Carried):
     """A variable, attribute or item."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place.name, place.get())
+    def __init__(self, place: Place, hold: Container[int]) -> None:
+        super().__init__(place.name, place.get(), hold)
         self.place = place
 
     def _put(self, value: Any) -> None:
@@ -91,14 +92,14 @@ class CarriedState(Carried):
     def _take(self) -> Any:
         return self.value
 
-    def static_change(self) -> str | None:
-        """The name of an attribute of compile time that a turn changed, if there is one."""
+    def static_changes(self) -> list[Slot]:
+        """The attributes of compile time that a turn changed."""
         now = watch.state_of(self.value)
-        for key, entered in self.entered.items():
-            later = now.get(key)
-            if leaves.is_literal(entered) and leaves.is_literal(later) and not leaves.same(entered, later):
-                return slot_name(self.name, self.value, key)
-        return None
+        return [
+            Slot(slot_name(self.name, self.value, key), self.value, key)
+            for key, entered in self.entered.items()
+            if not leaves.holds_runtime(entered) and not leaves.same(entered, now.get(key, MISSING))
+        ]
 
 
 def _update(old: Any, new: Any) -> None:
@@ -113,34 +114,76 @@ def _update(old: Any, new: Any) -> None:
     watch.set_state(old, state)
 
 
-class LoopState:
-    """All that a loop carries, and what its body must leave alone."""
+@dataclass
+class InPlace:
+    """What a loop must carry that its text does not show: variables whose objects stay themselves (`held`), and
+    attributes and items that calls change (`slots`)."""
 
-    def __init__(
-        self,
-        kind: str,
-        place: SourceLocation,
-        variables: Variables,
-        carried: Sequence[str],
-        dead: Sequence[str],
-        attributes: Sequence[str],
-        containers: Sequence[str],
-    ) -> None:
-        self.kind = kind
-        self.place = place
+    held: set[str] = field(default_factory=set)
+    slots: dict[tuple[int, Any], Slot] = field(default_factory=dict)
+
+    def __or__(self, other: InPlace) -> InPlace:
+        return InPlace(self.held | other.held, self.slots | other.slots)
+
+    def __bool__(self) -> bool:
+        return bool(self.held or self.slots)
+
+
+class ChangedInPlace(Exception):
+    """A body changed more in place than its text shows: trace it again and carry that too."""
+
+    def __init__(self, found: InPlace) -> None:
+        super().__init__("trace again")
+        self.found = found
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop as the rewriter describes it: variables it carries and those nobody reads afterwards, attributes and
+    containers it assigns by dotted name."""
+
+    kind: str
+    place: SourceLocation
+    variables: Variables
+    carried: Sequence[str]
+    dead: Sequence[str]
+    attributes: Sequence[str]
+    containers: Sequence[str]
+
+
+class LoopState:
+    """All that a loop carries, and what its body must leave alone.
+
+    A variable that the body assigns gets new objects in each turn, made from leaves. That is Python's meaning as long
+    as the body does not change these objects in place, which other names of them would see. If it does, or if calls
+    change objects that are not carried, `leave` raises `ChangedInPlace`. Traced again with what it found, objects of
+    such variables stay themselves and change in place; the body may not assign other objects to the variables.
+    """
+
+    def __init__(self, loop: Loop, in_place: InPlace) -> None:
+        self.loop = loop
+        self.kind = loop.kind
+        self.place = loop.place
+        variables, carried, dead = loop.variables, loop.carried, loop.dead
         places = variables.places(carried)
         self.born = [item for item in places if item.get() is MISSING or is_undefined(item.get())]
         self.dead = variables.places(dead)
+        self.before = [(item, item.get()) for item in (*places, *self.dead)]
         places = [item for item in places if item not in self.born]
-        places += _slots(variables, attributes, containers)
+        slots = _slots(variables, loop.attributes, loop.containers, in_place.slots)
+        held = in_place.held
         self.watch = watch.Watch(variables, {id(variables.cells[name]) for name in (*carried, *dead)})
-        self.carried: list[Carried] = [CarriedPlace(item) for item in places]
-        held = {id(item.before) for item in self.carried}
+        copied = {item.name: _mutable(item.get()) for item in places if item.name not in held}
+        self.originals = {name: found for name, found in copied.items() if found}
+        self.copies: list[tuple[str, Any, watch.State]] = []
+        held_ids = {id(found) for item in places if item.name in held for found in _mutable(item.get())}
+        self.carried: list[Carried] = [CarriedPlace(item, held_ids) for item in (*places, *slots)]
+        copied_ids = {id(item.before) for item in self.carried} - held_ids
         self.states = [
-            CarriedState(name, value) for name, value in self.watch.mutable_protocol() if id(value) not in held
+            CarriedState(name, value) for name, value in self.watch.mutable_protocol() if id(value) not in copied_ids
         ]
         self.carried += self.states
-        self.slots = {(id(item.owner), item.key) for item in places if isinstance(item, Slot)}
+        self.slots = {(id(item.owner), item.key) for item in slots}
         self.counts: list[int] = []
 
     def initial(self) -> list[ir.Value]:
@@ -159,13 +202,31 @@ class LoopState:
             if count:
                 item.enter(remaining)
         self.entered = self.watch.save()
+        self.copies = []
+        for item in self.carried:
+            originals = self.originals.get(item.name, [])
+            if originals and isinstance(item, CarriedPlace):
+                objects = [*originals, *_mutable(item.place.get())]
+                self.copies += [(item.name, value, watch.state_of(value)) for value in objects]
+
+    def rollback(self) -> None:
+        """As if the loop had not been traced."""
+        for place, value in self.before:
+            place.set(value)
+        self.watch.restore({key: self.watch.before[key] for key in self.watch.changed(self.watch.save())})
 
     def leave(self) -> list[ir.Value]:
         """The leaves at the end of a turn; raises CompileError where something changed its type."""
+        changed = {name for name, value, state in self.copies if not watch.same_state(state, watch.state_of(value))}
+        unseen = InPlace(changed) | self._unseen_changes()
+        if unseen:
+            raise ChangedInPlace(unseen)
         values: list[ir.Value] = []
         for item, count in zip(self.carried, self.counts, strict=True):
             try:
                 found = item.leave()
+            except leaves.Rebound:
+                raise self._two_ways(item.name) from None
             except leaves.TypeChange as change:
                 raise self._type_change(item, change) from None
             if len(found) != count:
@@ -175,7 +236,6 @@ class LoopState:
 
     def finish(self, results: Sequence[ir.Value], changed: Sequence[bool]) -> None:
         """After the loop: results for what changed, the old value for the rest; forget what was made inside."""
-        self._check_states()
         start = 0
         for item, count in zip(self.carried, self.counts, strict=True):
             end = start + count
@@ -200,6 +260,14 @@ class LoopState:
     def _type_change(self, item: Carried, change: leaves.TypeChange) -> CompileError:
         if isinstance(item.before, list | dict):
             return container_change(item.name, item.before, self.place, "changes its shape")
+        if change.expected == change.found:
+            return CompileError(
+                f"`{item.name}{change.path}` changes in a runtime `{self.kind}` loop,"
+                " but it exists at compile time only",
+                location=self.place,
+                values={"before": change.expected},
+                hint="only numbers, and objects made of them, can change at run time",
+            )
         return CompileError(
             f"`{item.name}{change.path}` changes its type in a runtime `{self.kind}` loop",
             location=self.place,
@@ -207,45 +275,54 @@ class LoopState:
             hint="give it that type before the loop, convert it back, or use a new name",
         )
 
-    def _check_states(self) -> None:
-        """Objects that the body changed in place are carried, or the program is refused."""
+    def _two_ways(self, name: str) -> CompileError:
+        return CompileError(
+            f"`{name}` gets another object in a runtime `{self.kind}` loop that also changes its object in place",
+            location=self.place,
+            values={"variable": name},
+            hint="either assign the variable or change its object in place, not both",
+        )
+
+    def _unseen_changes(self) -> InPlace:
+        """What the body changed in objects that exist before the loop and are not carried."""
+        found: list[Slot] = []
         for state in self.states:
-            name = state.static_change()
-            if name is not None:
-                raise self._unseen(name)
+            found += state.static_changes()
         carried = {id(state.value) for state in self.states}
         for key, now in self.watch.save().items():
             if key not in carried and self.watch.differs(key, self.entered[key], now):
-                self._check_state(key, now)
+                found += self._changes(key, now)
+        slots = {(id(slot.owner), slot.key): slot for slot in found}
+        return InPlace(slots={key: slot for key, slot in slots.items() if key not in self.slots})
 
-    def _check_state(self, key: int, state: watch.State) -> None:
+    def _changes(self, key: int, state: watch.State) -> list[Slot]:
         name, owner = self.watch.objects[key]
         entered = self.entered[key]
         if isinstance(owner, list) and state.keys() != entered.keys():
             raise container_change(name, owner, self.place, "changes its length")
+        found = []
         for inner in dict.fromkeys((*entered, *state)):
             before, after = entered.get(inner, MISSING), state.get(inner, MISSING)
-            if (key, inner) in self.slots or leaves.same(before, after):
-                continue
             slot = Slot(slot_name(name, owner, inner), owner, inner)
-            if before is not MISSING:
-                raise self._unseen(slot.name)
-            if leaves.holds_runtime(after):
+            if before is not MISSING and not leaves.same(before, after):
+                found.append(slot)
+            elif before is MISSING and leaves.holds_runtime(after):
                 slot.set(MISSING)
-
-    def _unseen(self, name: str) -> CompileError:
-        return CompileError(
-            f"`{name}` changes in place in a runtime `{self.kind}` loop, by a call that the loop cannot follow",
-            location=self.place,
-            values={"object": name},
-            hint="assign it in the loop body itself, or give its class `__extract_mlir_values__` and"
-            " `__new_from_mlir_values__`",
-        )
+        return found
 
 
-def _slots(variables: Variables, attributes: Sequence[str], containers: Sequence[str]) -> list[Place]:
-    """The attributes and items that the body assigns, of objects that exist before the loop."""
-    found: list[Place] = []
+def _mutable(value: Any) -> list[Any]:
+    """The objects inside a value that can change in place."""
+    if value is MISSING or leaves.is_number(value):
+        return []
+    return [found for _, found in watch.reachable([("", value)], set()).values()]
+
+
+def _slots(
+    variables: Variables, attributes: Sequence[str], containers: Sequence[str], more: Mapping[Any, Slot]
+) -> list[Slot]:
+    """The attributes and items that the body assigns, of objects that exist before the loop, and `more` of them."""
+    found: list[Slot] = list(more.values())
     for dotted in attributes:
         base, _, key = dotted.rpartition(".")
         owner = variables.resolve(base)
@@ -255,7 +332,7 @@ def _slots(variables: Variables, attributes: Sequence[str], containers: Sequence
         owner = variables.resolve(dotted)
         if isinstance(owner, list | dict):
             found += [Slot(f"{dotted}[{key!r}]", owner, key) for key in watch.state_of(owner)]
-    return found
+    return list({(id(slot.owner), slot.key): slot for slot in found}.values())
 
 
 def _has_own_state(value: Any) -> bool:

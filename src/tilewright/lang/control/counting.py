@@ -108,7 +108,16 @@ def _count_turns(dtype: Any, start: Any, stop: Any, step: Any) -> Counter:
         return _with_facts(dtype, arithmetic.binary("add", "i", low, offset), start, stop, step)
 
     bounds = (dtype(0).ir_value(), turns, dtype(1).ir_value())
-    return Counter(dtype=dtype, bounds=bounds, index=index, trips=known, unsigned=not fits or not dtype.signed)
+    unsigned = not (fits or _few_turns(start, step)) or not dtype.signed
+    return Counter(dtype=dtype, bounds=bounds, index=index, trips=known, unsigned=unsigned)
+
+
+def _few_turns(start: Any, step: Any) -> bool:
+    """True when the number of turns surely fits the signed type: 2^32 over 3 does, and so does a span from 0 up."""
+    if not step.is_static:
+        return False
+    from_zero = start.value >= 0 if start.is_static else start.bound is not None
+    return abs(step.value) >= 3 or (step.value > 0 and from_zero)
 
 
 def _turns(dtype: Any, start: Any, stop: Any, step: Any) -> ir.Value:

@@ -10,7 +10,7 @@ from tilewright.lang import arithmetic, leaves
 from tilewright.lang.control import blocks
 from tilewright.lang.control.carried import CarriedPlace, LoopState
 from tilewright.lang.control.carriers import MISSING, Place
-from tilewright.lang.control.counting import counter
+from tilewright.lang.control.counting import Counter, counter
 from tilewright.lang.control.ranges import range as Range
 
 if TYPE_CHECKING:
@@ -39,6 +39,13 @@ def run_for(loop: Range, state: LoopState, targets: Sequence[str], body: Callabl
     _adapt_targets(state, targets, count.dtype)
     initial = state.initial()
     op = blocks.new_for(count.bounds, initial, attributes(loop, count.unsigned))
+    with blocks.provisional(op):
+        _trace_for(op, count, state, initial, body)
+
+
+def _trace_for(
+    op: ir.Operation, count: Counter, state: LoopState, initial: Sequence[ir.Value], body: Callable[[Any], object]
+) -> None:
     block = op.regions[0].blocks[0]
     induction, *arguments = block.arguments
     with blocks.inside(block):
@@ -56,6 +63,17 @@ def run_while(state: LoopState, test: Callable[[], ir.Value], body: Callable[[],
     """Trace a `while`; `test` gives its condition as an i1."""
     initial = state.initial()
     op = blocks.new_while(initial)
+    with blocks.provisional(op):
+        _trace_while(op, state, initial, test, body)
+
+
+def _trace_while(
+    op: ir.Operation,
+    state: LoopState,
+    initial: Sequence[ir.Value],
+    test: Callable[[], ir.Value],
+    body: Callable[[], object],
+) -> None:
     before, after = (region.blocks[0] for region in op.regions)
     with blocks.inside(before):
         state.enter(before.arguments)

@@ -11,7 +11,7 @@ from tilewright.base.errors import CompileError
 from tilewright.ir.context import active
 from tilewright.lang.control import blocks, watch
 from tilewright.lang.control.branch import Branch
-from tilewright.lang.control.carried import LoopState
+from tilewright.lang.control.carried import ChangedInPlace, InPlace, Loop, LoopState
 from tilewright.lang.control.carriers import Variables
 from tilewright.lang.control.logic import (
     and_,
@@ -42,7 +42,7 @@ __all__ = [
 Body = Callable[..., Exit | None]
 Names = tuple[str, ...]
 Around = Region | Names
-_TRACE_TURNS = 100_000  # of a `while` run by Python, before it is taken for endless
+_TRACE_TURNS = 10_000  # of a `while` run by Python, before it is taken for endless
 
 
 class ConstantConditionWarning(UserWarning):
@@ -87,8 +87,8 @@ def for_(
     """`for item in iterable: body(item)`; the result is the signal of an early way out."""
     if isinstance(iterable, Range) and active():
         region = Region("for", True, around)
-        state = LoopState("for", here(), Variables(region.host, body), carried, dead, attributes, containers)
-        run_for(iterable, state, targets, lambda item: body(region, item))
+        loop = Loop("for", here(), Variables(region.host, body), carried, dead, attributes, containers)
+        _trace_loop(loop, lambda state: run_for(iterable, state, targets, lambda item: body(region, item)))
         return None
     region = Region("for", False, around)
     for item in iterable:
@@ -125,9 +125,21 @@ def while_(
         if tracing and turns > _TRACE_TURNS:
             raise _endless()
     region = Region("while", True, around)
-    state = LoopState("while", here(), Variables(region.host, test, body), carried, dead, attributes, containers)
-    run_while(state, lambda: truth(test(region)).ir_value(), lambda: body(region))
+    loop = Loop("while", here(), Variables(region.host, test, body), carried, dead, attributes, containers)
+    _trace_loop(loop, lambda state: run_while(state, lambda: truth(test(region)).ir_value(), lambda: body(region)))
     return None
+
+
+def _trace_loop(loop: Loop, trace: Callable[[LoopState], None]) -> None:
+    """Trace a loop, again as long as its body turns out to change more in place than was carried."""
+    in_place = InPlace()
+    while True:
+        state = LoopState(loop, in_place)
+        try:
+            return trace(state)
+        except ChangedInPlace as change:
+            state.rollback()
+            in_place = in_place | change.found
 
 
 class _Probe:

@@ -183,7 +183,7 @@ class Watch:
 
     def differs(self, key: int, before: State, after: State) -> bool:
         """True when an object changed in a way that the program must know."""
-        if _same_state(before, after):
+        if same_state(before, after):
             return False
         return key not in self.host or any(
             holds_runtime(state[name])
@@ -201,7 +201,8 @@ def _same_at(name: Any, a: State, b: State) -> bool:
     return name in a and name in b and same(a[name], b[name])
 
 
-def _same_state(a: State, b: State) -> bool:
+def same_state(a: State, b: State) -> bool:
+    """True when nothing changed from `a` to `b`."""
     if a.keys() != b.keys():
         return False
     return all(a[key] is b[key] or same(a[key], b[key]) for key in a)

@@ -202,7 +202,7 @@ def compile_inner(
     flags = like.co_flags & _FUTURE_FLAGS
     imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported]
     for statement in imports:
-        ast.fix_missing_locations(ast.copy_location(statement, tree))
+        syntax.at(statement, tree)
     module = compile(ast.Module([*imports, outer], []), like.co_filename, "exec", flags=flags, dont_inherit=True)
     outer_code = next(const for const in module.co_consts if isinstance(const, CodeType))
     return next(const for const in outer_code.co_consts if isinstance(const, CodeType))
