@@ -1,0 +1,235 @@
+"""Texts and bytes that the user gives for a stage, and pass lists."""
+
+from __future__ import annotations
+
+import pytest
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tests.compiler.support import double, double_kernel, floats, refused
+from tilewright import CompileError, PassError
+
+
+@cute.kernel
+def scale_kernel(x: cute.Tensor, out: cute.Tensor):
+    i = cute.arch.thread_idx()[0]
+    if i < cute.size(out):
+        out[i] = x[i] * 3.0
+
+
+@cute.jit
+def scale(x: cute.Tensor, out: cute.Tensor):
+    scale_kernel(x, out).launch(grid=1, block=128)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return cute.compile(scale, *floats())
+
+
+def result_of(**given):
+    x, out = floats()
+    executor = cute.compile(scale, x, out, **given)
+    executor(x, out)
+    return out
+
+
+# The constant 3.0 in the text of each stage, and what replaces it.
+SEVEN = {
+    "nvvm": ("3.000000e+00", "7.000000e+00"),
+    "llvm": ("3.000000e+00", "7.000000e+00"),
+    "ptx": ("0f40400000", "0f40E00000"),
+}
+
+
+@pytest.mark.parametrize(
+    "stage, form", [("nvvm", "text"), ("llvm", "text"), ("ptx", "text"), ("ptx", "path"), ("ptx", "name")]
+)
+def test_a_replaced_text_changes_the_result(plain, stage, form, tmp_path):
+    old, new = SEVEN[stage]
+    text = plain.stages[stage]
+    assert text.count(old) == 1
+    file = tmp_path / "changed.txt"
+    file.write_text(text.replace(old, new))
+    given = {"text": file.read_text(), "path": file, "name": str(file)}[form]
+    assert (result_of(override={stage: given}) == 7 * floats()[0]).all()
+
+
+def test_replaced_stages_are_what_stages_shows(plain):
+    old, new = SEVEN["ptx"]
+    text = plain.stages["ptx"].replace(old, new)
+    executor = cute.compile(scale, *floats(), override={"ptx": text})
+    assert executor.stages["ptx"] == text
+    assert executor.stages["cubin"] != plain.stages["cubin"]
+    assert "7" in executor.stages["sass"] and executor.stages["sass"] != plain.stages["sass"]
+
+
+def test_replaced_cubin(plain, tmp_path):
+    old, new = SEVEN["ptx"]
+    other = cute.compile(scale, *floats(), override={"ptx": plain.stages["ptx"].replace(old, new)})
+    file = tmp_path / "other.cubin"
+    file.write_bytes(other.stages["cubin"])
+    for given in (other.stages["cubin"], file, str(file)):
+        executor = cute.compile(scale, *floats(), override={"cubin": given})
+        assert executor.stages["cubin"] == other.stages["cubin"]
+    assert executor.stages["sass"] == other.stages["sass"]
+
+
+def test_several_kernels_take_a_mapping():
+    @cute.jit
+    def both(x: cute.Tensor, out: cute.Tensor):
+        scale_kernel(x, out).launch(grid=1, block=128)
+        double_kernel(out, out).launch(grid=2, block=64)
+
+    x, out = floats()
+    executor = cute.compile(both, x, out)
+    assert list(executor.kernels) == ["scale_kernel", "double_kernel"]
+    old, new = SEVEN["ptx"]
+    text = executor.stages["ptx"]["scale_kernel"].replace(old, new)
+    changed = cute.compile(both, x, out, override={"ptx": {"scale_kernel": text}})
+    changed(x, out)
+    assert (out == 14 * x).all()
+    refused(
+        lambda: cute.compile(both, x, out, override={"ptx": text}), CompileError, "2 kernels", hint="by kernel name"
+    )
+
+
+def test_unknown_stage():
+    refused(lambda: cute.compile(scale, *floats(), override={"sass": "x\n"}), CompileError, "'sass' cannot be replaced")
+
+
+@pytest.mark.parametrize("given", ["/nowhere/kernel.ptx", "kernel.ptx"])
+def test_missing_file(given):
+    refused(lambda: cute.compile(scale, *floats(), override={"ptx": given}), CompileError, f"no file {given!r}")
+
+
+def test_nvvm_that_does_not_parse(plain):
+    text = plain.stages["nvvm"].replace("llvm.return", "llvm.return %nothing")
+    number = next(n for n, line in enumerate(text.splitlines(), 1) if "%nothing" in line)
+    error = refused(
+        lambda: cute.compile(scale, *floats(), override={"nvvm": text}), CompileError, "stage nvvm does not parse"
+    )
+    assert error.values[f"line {number}"] == "llvm.return %nothing"
+    assert error.values["reason"] == "expected ':'" and ".stages['nvvm']" in error.hint
+
+
+@pytest.mark.parametrize("spelling", ['"custom.my_op"() : () -> ()', "custom.my_op"])
+def test_nvvm_with_an_operation_of_no_dialect(plain, spelling):
+    text = plain.stages["nvvm"].replace("      llvm.return", f"      {spelling}\n      llvm.return")
+    number = next(n for n, line in enumerate(text.splitlines(), 1) if "custom" in line)
+    error = refused(
+        lambda: cute.compile(scale, *floats(), override={"nvvm": text}), PassError, "unknown operation 'custom.my_op'"
+    )
+    assert error.values[f"line {number}"] == spelling and "@dsl_user_op" in error.hint
+
+
+def test_nvvm_with_an_operation_that_is_not_lowered(plain):
+    text = plain.stages["nvvm"].replace("      llvm.return", "      %c = arith.constant 1 : i32\n      llvm.return")
+    with pytest.raises(PassError, match="'arith.constant' is left in a kernel at the end of stage nvvm"):
+        cute.compile(scale, *floats(), override={"nvvm": text})
+
+
+def test_nvvm_that_asks_for_what_the_chip_lacks(plain):
+    text = plain.stages["nvvm"].replace("      llvm.return", "      %e = nvvm.elect.sync -> i1\n      llvm.return")
+    with pytest.raises(CompileError, match="nvvm.elect.sync is not available on sm_80"):
+        cute.compile(scale, *floats(), override={"nvvm": text}, arch="sm_80")
+
+
+def test_llvm_that_does_not_parse(plain):
+    text = plain.stages["llvm"].replace("ret void", "return void")
+    number = next(n for n, line in enumerate(text.splitlines(), 1) if "return void" in line)
+    with pytest.raises(CompileError) as caught:
+        cute.compile(scale, *floats(), override={"llvm": text})
+    for word in ("NVVM Compilation Error:", "Current Settings:", "- Target Architecture: sm_90a", f"line {number}, column 3",
+                 "Possible Solutions:", "override"):  # fmt: skip
+        assert word in str(caught.value)
+
+
+def test_llvm_on_which_the_backend_ends_its_process(plain):
+    text = plain.stages["llvm"].replace("ret void", "%e = call {i32, i1} @llvm.nvvm.elect.sync(i32 -1)\n  ret void", 1)
+    text += "\ndeclare {i32, i1} @llvm.nvvm.elect.sync(i32)\n"
+    with pytest.raises(CompileError, match="Cannot select"):
+        cute.compile(scale, *floats(), override={"llvm": text}, arch="sm_80")
+    assert (result_of() == 3 * floats()[0]).all()
+
+
+def test_ptx_that_does_not_parse(plain):
+    text = plain.stages["ptx"].replace("\tret;", "\treturn 3;")
+    number = next(n for n, line in enumerate(text.splitlines(), 1) if "return 3" in line)
+    with pytest.raises(CompileError) as caught:
+        cute.compile(scale, *floats(), override={"ptx": text})
+    for word in ("PTX Compilation Error:", "Current Settings:", "- PTX Version: 8.0", f"line {number}", "in: return 3;",
+                 "Possible Solutions:", "1. Check the text given by override="):  # fmt: skip
+        assert word in str(caught.value)
+    assert "return" in caught.value.nvvm_error and caught.value.location.file == __file__
+
+
+@pytest.mark.parametrize("stage", ["nvvm", "llvm", "ptx"])
+def test_text_without_the_kernel(plain, stage):
+    text = plain.stages[stage].replace("scale_kernel", "other_kernel")
+    error = refused(
+        lambda: cute.compile(scale, *floats(), override={stage: text}), CompileError, "has no kernel 'scale_kernel'"
+    )
+    assert error.values == {"its kernels": "other_kernel"} and "keep the names" in error.hint
+
+
+# Pass lists.
+
+
+def test_the_pass_list_reads_what_it_prints(plain):
+    again = cute.compile(scale, *floats(), pipeline=plain.pipeline)
+    assert again.pipeline == plain.pipeline
+    assert "cute-to-nvvm{cubin-chip=sm_90a opt-level=3}" in plain.pipeline
+    for stage in ("cute", "nvvm", "llvm", "ptx"):
+        assert again.stages[stage] == plain.stages[stage]
+
+
+def test_a_short_pass_list_is_completed(plain):
+    assert (result_of(pipeline="builtin.module(cute-to-nvvm)") == 3 * floats()[0]).all()
+    short = cute.compile(scale, *floats(), pipeline="builtin.module(cute-to-nvvm)")
+    assert short.stages["ptx"] == plain.stages["ptx"]
+
+
+def test_the_pass_list_chooses_chip_and_level(plain):
+    text = "builtin.module(cute-to-nvvm{cubin-chip=sm_86 opt-level=0})"
+    executor = cute.compile(scale, *floats(), pipeline=text)
+    assert executor.arch == "sm_86" and ".target sm_86" in executor.stages["ptx"]
+    assert len(executor.stages["ptx"].splitlines()) > len(plain.stages["ptx"].splitlines())
+    both = {"pipeline": text, "arch": "sm_90a"}
+    error = refused(lambda: cute.compile(scale, *floats(), **both), CompileError, "name two chips")
+    assert error.values == {"arch": "sm_90a", "cubin-chip": "sm_86"}
+
+
+def test_the_spellings_of_the_closed_compiler_are_accepted(plain):
+    text = "builtin.module(cute-to-nvvm{cubin-format=bin opt-level=3 cubin-chip=sm_90a toolkitPath= enable-cuda-dialect=true})"
+    assert cute.compile(scale, *floats(), pipeline=text).stages["ptx"] == plain.stages["ptx"]
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("cute-to-nvvm", ["not a pipeline"]),
+        ("builtin.module(no-such-pass)", ["unknown pass 'no-such-pass'", "cute-to-nvvm"]),
+        ("builtin.module(cute-to-nvvm{speed=1})", ["pass cute-to-nvvm has no option 'speed'", "opt-level"]),
+        ("builtin.module(cute-to-nvvm{opt-level=fast})", ["'fast' is no integer"]),
+        ("builtin.module(cute-to-nvvm{cubin-chip=sm_1})", ["unknown architecture 'sm_1'"]),
+        ("builtin.module(cute-to-nvvm", ["not a pipeline"]),
+        ("builtin.module(cute-to-nvvm))", ["brackets do not match"]),
+        (
+            "builtin.module(cute-to-nvvm,place-shared-memory)",
+            ["Pass cute-to-nvvm requires place-shared-memory but place-shared-memory was not run"],
+        ),
+    ],
+)
+def test_wrong_pass_lists(text, words):
+    refused(lambda: cute.compile(scale, *floats(), pipeline=text), CompileError, *words)
+
+
+def test_upstream_passes_can_be_inserted(plain):
+    manager = cutlass.PassManager.parse("builtin.module(cute-to-nvvm)")
+    manager.passes.insert(0, cutlass.PassManager.parse("builtin.module(gpu.module(canonicalize,cse))").passes[0])
+    executor = cute.compile(scale, *floats(), pipeline=manager)
+    x, out = floats()
+    executor(x, out)
+    assert (out == 3 * x).all()
+    assert "gpu.module(canonicalize,cse)" in executor.pipeline
