@@ -28,6 +28,8 @@ def run_ptx(
     *,
     seed: int | None = None,
     limit: int | None = None,
+    counters: bool = False,
+    lockstep: bool = False,
 ) -> Report:
     """Run a kernel of a PTX text; arrays are read and written in place.
 
@@ -43,6 +45,8 @@ def run_ptx(
             and finds only accesses out of bounds.
         seed: the order of blocks and warps; default: the setting `TILEWRIGHT_SEED`.
         limit: the most blocks of code to run, for kernels that may not end.
+        counters: count sectors of global memory and wavefronts of shared memory, by instruction.
+        lockstep: report races within a warp too; they show on no hardware while a warp runs in lockstep.
 
     Raises:
         EmulationError: the text is not PTX that is known here, or the kernel did something undefined. It names the
@@ -59,7 +63,8 @@ def run_ptx(
     params = [
         _encode(arg, formal, index, buffers) for index, (arg, formal) in enumerate(zip(args, formals, strict=True))
     ]
-    options = Options(checks, settings.get("seed") if seed is None else seed, limit)
+    chosen = settings.get("seed") if seed is None else seed
+    options = Options(checks, chosen, limit, counters=counters, lockstep=lockstep)
     return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
 
 

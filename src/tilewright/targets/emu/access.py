@@ -24,6 +24,21 @@ class Memories:
     lo: Any
     launch: Any
 
+    unwritten: Any = np.bool_(False)
+    """Which threads' last load found memory never written."""
+
+    def poisoned(self, site: int, L: Lanes, mark: Any, what: str) -> None:
+        """A value that depends on memory never written may be used."""
+
+    def wgmma_used(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
+        """Registers that wgmma writes are read."""
+
+    def wgmma_moved(self, L: Lanes, to: int, source: int) -> None:
+        """A register that wgmma writes is copied, or overwritten by a copy."""
+
+    def wgmma_unfence(self, L: Lanes) -> None:
+        """A register that wgmma writes is written by another instruction."""
+
     # Data.
 
     def async_read(self, site: int, L: Lanes, source: Any, size: int) -> Array:

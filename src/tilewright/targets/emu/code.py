@@ -31,6 +31,7 @@ class CodeBlock:
     gate_site: Instruction | None = None
     call: Call | None = None
     classes: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
     instructions: int = 0
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu import runtime
-from tilewright.targets.emu.cfg import WARP_SYNC, Block, build_blocks
+from tilewright.targets.emu.cfg import Block, build_blocks
 from tilewright.targets.emu.code import KINDS, Call, Code, CodeBlock, lay_out
 from tilewright.targets.emu.faults import located
 from tilewright.targets.emu.memory import LOCAL_WINDOW, SHARED_WINDOW
@@ -27,6 +27,7 @@ from tilewright.targets.emu.ptx import (
     Neg,
     Operand,
     Pair,
+    Part,
     Reg,
     Sink,
     Special,
@@ -213,6 +214,7 @@ class FunctionCoder:
                 gate_site=block.gate,
                 call=coder.call,
                 classes=coder.classes(),
+                lines=coder.source_lines(),
                 instructions=len(block.body) + (block.ending is not None),
             )
             self.code.blocks.append(compiled)
@@ -293,6 +295,8 @@ def find_accumulators(function: Function) -> set[str]:
 def registers_in(operand: Operand) -> list[Reg]:
     if isinstance(operand, Reg):
         return [operand]
+    if isinstance(operand, Part):
+        return [operand.reg]
     if isinstance(operand, Vec):
         return [reg for item in operand.items for reg in registers_in(item)]
     if isinstance(operand, Pair):
@@ -360,6 +364,8 @@ class BlockCoder:
         if isinstance(operand, Neg):
             self.sources.add(operand.reg.name)
             return self.let(f"~{self.register(operand.reg, 'p')}")
+        if isinstance(operand, Part):
+            return self.use(operand.reg, kind)
         if isinstance(operand, Special):
             return self.special(operand, dtype)
         if isinstance(operand, Sym):
@@ -693,7 +699,14 @@ class BlockCoder:
     def classes(self) -> dict[str, int]:
         counts: dict[str, int] = {}
         for instruction in (*self.block.body, *((self.block.ending,) if self.block.ending else ())):
-            name = instruction.op if instruction.op not in WARP_SYNC else instruction.op
+            counts[instruction.op] = counts.get(instruction.op, 0) + 1
+        return counts
+
+    def source_lines(self) -> dict[str, int]:
+        """Instructions by source line, or PTX line where there is none."""
+        counts: dict[str, int] = {}
+        for i in (*self.block.body, *((self.block.ending,) if self.block.ending else ())):
+            name = f"{i.place.file}:{i.place.line}" if i.place is not None else f"PTX line {i.line}"
             counts[name] = counts.get(name, 0) + 1
         return counts
 

@@ -17,12 +17,13 @@ from tilewright.targets.emu.checks.sites import Access, synchronises
 from tilewright.targets.emu.checks.watch import WatchingMachine
 from tilewright.targets.emu.code import Code, lay_out
 from tilewright.targets.emu.cohort import Cohort
+from tilewright.targets.emu.counters import Counting, CountingWatch, Traffic
 from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.image import Image, Program, aligned_bytes
 from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
-from tilewright.targets.emu.report import Report
+from tilewright.targets.emu.report import LineTraffic, Report
 
 BATCH_LANES = 16384
 RESIDENT_LANES = 132 * 2048
@@ -38,7 +39,8 @@ class Options:
     `checks`: True raises at the first finding, "collect" gathers all, False looks for nothing but accesses out of
     bounds. `seed` varies the order of blocks and warps; `limit` bounds the blocks of code run by all cohorts (an
     `EmulationError` beyond it), None for no bound. `echo` writes what the kernel prints to stdout. `lockstep` reports
-    races within a warp too, which no hardware shows while its threads run in lockstep.
+    races within a warp too, which no hardware shows while its threads run in lockstep. `counters` counts sectors and
+    wavefronts.
     """
 
     checks: bool | Literal["collect"] = True
@@ -47,6 +49,7 @@ class Options:
     echo: bool = True
     batch_lanes: int = BATCH_LANES
     lockstep: bool = False
+    counters: bool = False
 
 
 class Launch:
@@ -82,6 +85,8 @@ class Launch:
         self.text: list[str] = []
         self.heap: dict[int, Array] = {}
         self.random = np.random.default_rng(options.seed)
+        self.machine = machine_class(options)
+        self.traffic: dict[tuple[int, str], Traffic] = {}
         self.attributes: dict[int, Access] = {}
         self.synchronises = synchronises([i for f in image.functions() for i in f.body])
         self.remote: dict[tuple[int, int], Knowledge] = {}
@@ -185,7 +190,7 @@ class Launch:
         with np.errstate(all="ignore"):
             while waiting or live:
                 if waiting and resident < RESIDENT_LANES:
-                    machine = (WatchingMachine if self.options.checks else Machine)(self, waiting.popleft())
+                    machine = self.machine(self, waiting.popleft())
                     resident += len(machine.alive)
                 else:
                     machine = live.popleft()
@@ -235,15 +240,16 @@ class Launch:
         count = max(1, self.options.batch_lanes // per_cluster)
         return [order[k : k + count].reshape(-1) for k in range(0, len(order), count)]
 
+    def _line(self, site: int, space: str, traffic: Traffic) -> LineTraffic:
+        i = self.program.sites[site]
+        source = f"{i.place.file}:{i.place.line}" if i.place is not None else ""
+        return LineTraffic(space, i.line, i.text, source, traffic.requests, traffic.units, traffic.ideal)
+
     def report(self) -> Report:
-        report = Report(
-            self.kernel,
-            errors=self.errors,
-            races=self.races,
-            blocks=self.shape.blocks,
-            threads=self.shape.threads,
-            output="".join(self.text),
-        )
+        report = Report(self.kernel, blocks=self.shape.blocks, threads=self.shape.threads, output="".join(self.text))
+        report.errors, report.races = self.errors, self.races
+        if self.options.counters:
+            report.traffic = [self._line(site, space, t) for (site, space), t in sorted(self.traffic.items())]
         for code in self.program.codes.values():
             for block in code.blocks:
                 times = self.hits.get(block.serial)
@@ -251,7 +257,16 @@ class Launch:
                     report.instructions += times * block.instructions
                     for name, number in block.classes.items():
                         report.by_class[name] = report.by_class.get(name, 0) + times * number
+                    for name, number in block.lines.items():
+                        report.by_line[name] = report.by_line.get(name, 0) + times * number
         return report
+
+
+def machine_class(options: Options) -> type[Machine]:
+    """The machine that does what the options ask for, and no more."""
+    if options.checks is not False:
+        return CountingWatch if options.counters else WatchingMachine
+    return Counting if options.counters else Machine
 
 
 class _Hits(dict[int, int]):
@@ -358,7 +373,7 @@ def launch(
         EmulationError: the kernel did something undefined; it names the PTX line, block and thread.
     """
     options = options or Options()
-    image = program.image(kernel, options.checks is not False)
+    image = program.image(kernel, options.checks is not False or options.counters)
     shape = checked_shape(image, grid, block, cluster)
     if smem < 0 or image.shared.static + smem > MAX_SHARED:
         raise ArgumentError("too much shared memory", values={"static": image.shared.static, "dynamic": smem},

@@ -30,6 +30,8 @@ def access_of(instruction: Instruction) -> Access:
     mods = set(instruction.mods)
     if instruction.op == "mbarrier":
         return Access("init" not in mods and "inval" not in mods, CLUSTER, atomic=True)
+    if instruction.op == "cp" and "reduce" in mods:
+        return Access(True, GPU, atomic=True)
     atomic = instruction.op in ("atom", "red") or (instruction.op == "red" and "async" in mods)
     strong = atomic or bool(mods & _STRONG)
     scope = next((_SCOPES[m] for m in instruction.mods if m in _SCOPES), GPU)

@@ -60,6 +60,15 @@ class Special:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes or halves of a register in video instructions: `%r1.b0`, `-%r1.h1`."""
+
+    reg: Reg
+    selector: str
+    negative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """The bit bucket `_`."""
 
@@ -95,7 +104,7 @@ class Mem:
     coords: tuple[Operand, ...] = ()
 
 
-Operand = Reg | Imm | Sym | Special | Sink | Neg | Pair | Vec | Mem
+Operand = Reg | Imm | Sym | Special | Sink | Neg | Part | Pair | Vec | Mem
 
 
 @dataclass(slots=True)

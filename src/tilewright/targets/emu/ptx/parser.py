@@ -20,6 +20,7 @@ from tilewright.targets.emu.ptx.ir import (
     Neg,
     Operand,
     Pair,
+    Part,
     Place,
     Reg,
     Sink,
@@ -410,6 +411,7 @@ class FunctionParser:
         self.scope = _Scope(0, None)
         self.place: Place | None = None
         self.pending: list[tuple[int, _Scope]] = []
+        self.waiting: list[tuple[list[str], _Scope]] = []
         for variable in (*function.params, *function.returns):
             if variable.space == "reg":
                 self.scope.registers[variable.name] = variable.type
@@ -467,7 +469,7 @@ class FunctionParser:
         p.expect(":")
         if p.peek() in (".branchtargets", ".calltargets"):
             p.at += 1
-            self.function.tables[name] = p._names()
+            self._table(name)
             p.expect(";")
             return
         if p.peek() == ".callprototype":
@@ -479,6 +481,13 @@ class FunctionParser:
             raise p.fail(f"label {name} is defined twice", token)
         self.scope.labels[name] = unique
         self.function.labels[unique] = len(self.function.body)
+
+    def _table(self, name: str) -> None:
+        """A list of branch or call targets; labels are resolved when all are known."""
+        labels = self.p._names()
+        self.function.tables[self.scope.unique(name)] = labels
+        self.scope.labels[name] = self.scope.unique(name)
+        self.waiting.append((labels, self.scope))
 
     def _registers(self) -> None:
         p = self.p
@@ -597,6 +606,14 @@ class FunctionParser:
             if not isinstance(inner, Reg):
                 raise p.fail("only a predicate register can be negated", token)
             return Neg(inner)
+        if token.text == "-" and p.tokens[p.at + 1].kind == "word":
+            p.at += 1
+            negated = self._operand(depth + 1)
+            if isinstance(negated, Reg):
+                return Part(negated, "", True)
+            if isinstance(negated, Part):
+                return Part(negated.reg, negated.selector, True)
+            raise p.fail("only a register can be negated", token)
         if token.kind in ("int", "float") or token.text in ("-", "+", "~"):
             return p._literal()
         if token.kind == "string":
@@ -647,6 +664,10 @@ class FunctionParser:
         register = self._find_register(name)
         if register is not None:
             return register
+        head, _, selector = name.rpartition(".")
+        register = self._find_register(head) if head else None
+        if register is not None:
+            return Part(register, selector)
         if name[0] == "%":
             return Special(name[1:])
         if name == "WARP_SZ":
@@ -661,6 +682,8 @@ class FunctionParser:
 
     def _resolve(self) -> None:
         """Labels used before their definition: give branches the unique names."""
+        for labels, scope in self.waiting:
+            labels[:] = [self._label_name(name, scope) for name in labels]
         for index, scope in self.pending:
             instruction = self.function.body[index]
             if instruction.op not in ("bra", "brx"):

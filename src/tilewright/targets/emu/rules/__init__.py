@@ -12,6 +12,7 @@ from tilewright.targets.emu.rules import (
     logic,
     matrix,
     memory,
+    video,
     warp,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "logic",
     "matrix",
     "memory",
+    "video",
     "warp",
 ]

@@ -8,6 +8,7 @@ from tilewright.targets.emu.ptx import Instruction, Vec
 from tilewright.targets.emu.runtime import provide_numeric
 
 provide_numeric("cvt", convert.cvt)
+provide_numeric("cvt_pack", convert.pack)
 
 ROUNDINGS = ("rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", "rs")
 INTEGERS = {f"{k}{n}" for k in "us" for n in (8, 16, 32, 64)}
@@ -39,6 +40,15 @@ def cvt(c: BlockCoder, i: Instruction) -> None:
         c.set(i.ops[0], "b32", value)
     else:
         c.set(i.ops[0], to, value)
+
+
+@rule("cvt.pack")
+def cvt_pack(c: BlockCoder, i: Instruction) -> None:
+    """`cvt.pack.sat.to.from{.b32} d, a, b{, c}`."""
+    to = i.mods[2]
+    a, b = (c.use(op, "s32") for op in i.ops[1:3])
+    above = c.use(i.ops[3], "b32") if len(i.ops) > 3 else "None"
+    c.set(i.ops[0], "b32", f"cvt_pack({a}, {b}, {above}, {to!r})")
 
 
 def bits32(text: str, source: str) -> str:
