@@ -17,7 +17,8 @@ from typing import Any
 
 FOLDER = Path(__file__).parent.parent / "tests" / "emu" / "data" / "cuda"
 FLAGS = ["-ptx", "-arch=compute_90a", "-O3", "-fmad=false"]
-ROW = re.compile(r"^// kernel: (\{.*\})\s*\nKERNEL (\w+)\(", re.MULTILINE)
+START = r"^KERNEL(?:_OF\(\d+\))? "
+ROW = re.compile(r"^// kernel: (\{.*\})\s*\n" + START[1:] + r"(\w+)\(", re.MULTILINE)
 NOISE = re.compile(r"^\s*(//.*)?\n", re.MULTILINE)
 
 
@@ -54,7 +55,7 @@ def read_rows(source: Path) -> list[dict[str, Any]]:
     """The manifest rows of a source file; every kernel must have one."""
     text = source.read_text()
     found = ROW.findall(text)
-    if len(found) != len(re.findall(r"^KERNEL ", text, re.MULTILINE)):
+    if len(found) != len(re.findall(START, text, re.MULTILINE)):
         raise SystemExit(f"{source.name}: a kernel has no `// kernel:` comment right before it")
     rows = []
     for comment, name in found:

@@ -209,3 +209,64 @@ KERNEL flag_between_blocks(const u32* a, u32* out, int n) {
         if (i < n - 1) out[i] = out[threadIdx.x] ^ i;
     }
 }
+
+// kernel: {"in": ["u32 any *4"], "out": ["u32", 1], "threads": 256, "block": 128}
+KERNEL cp_async_mbarrier(const u32* a, u32* out, int n) {
+    // Copies of cp.async that arrive on an mbarrier when they are done.
+    __shared__ __align__(16) u32 tile[128 * 4];
+    __shared__ u64 full;
+    INDEX;
+    if (threadIdx.x == 0) barrier_init(&full, 128);
+    __syncthreads();
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(tile + 4 * threadIdx.x)), "l"(a + 4 * i));
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(&full)) : "memory");
+    barrier_wait(&full, 0);
+    OUT(0, tile[(threadIdx.x * 5 + 2) % 512]);
+}
+
+// kernel: {"in": ["u32 any"], "out": ["u32", 1], "threads": 512, "block": 128, "cluster": 2}
+KERNEL cluster_mbarriers(const u32* a, u32* out, int n) {
+    // Each block writes into the other's shared memory and arrives on the other's mbarrier.
+    __shared__ u64 full;
+    __shared__ u32 slot[128];
+    INDEX;
+    u32 rank, there, barrier;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    if (threadIdx.x == 0) {
+        barrier_init(&full, 128);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(&slot[threadIdx.x])), "r"(rank ^ 1));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(shared_address(&full)), "r"(rank ^ 1));
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there), "r"(a[i] + rank) : "memory");
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+    asm volatile(
+        "{ .reg .pred p;\n"
+        "WAITC: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], 0;\n"
+        "@!p bra WAITC; }" ::"r"(shared_address(&full)) : "memory");
+    OUT(0, slot[127 - threadIdx.x]);
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// kernel: {"in": ["u32 any"], "out": ["u32", 1], "threads": 512, "block": 128, "cluster": 4}
+KERNEL cluster_multicast(const u32* a, u32* out, int n) {
+    // One block of the cluster copies 512 bytes into the shared memory of all four.
+    __shared__ __align__(128) u32 tile[128];
+    __shared__ u64 full;
+    INDEX;
+    u32 rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    if (threadIdx.x == 0) {
+        barrier_init(&full, 1);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        barrier_expect(&full, 512);
+    }
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    if (rank == 2 && threadIdx.x == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 512, [%2], %3;" ::"r"(
+                         shared_address(tile)), "l"(a + 256), "r"(shared_address(&full)), "h"((u16)0xf) : "memory");
+    barrier_wait(&full, 0);
+    OUT(0, tile[threadIdx.x] + rank);
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}

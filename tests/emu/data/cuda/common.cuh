@@ -12,6 +12,7 @@ typedef int32_t s32;
 typedef int64_t s64;
 
 #define KERNEL extern "C" __global__ void
+#define KERNEL_OF(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
 #define INDEX                                      \
     const int i = blockIdx.x * blockDim.x + threadIdx.x; \
     if (i >= n) return

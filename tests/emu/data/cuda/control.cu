@@ -226,3 +226,48 @@ KERNEL flow_tiled_matmul(const float* a, const float* b, float* out, int n) {
     }
     out[row * 32 + col] = sum;
 }
+
+// kernel: {"in": ["u32 any"], "out": ["u32", 4], "threads": 256}
+KERNEL flow_clocks(const u32* a, u32* out, int n) {
+    INDEX;
+    u32 before, after;
+    u64 start, end;
+    asm volatile("mov.u32 %0, %%clock; mov.u64 %1, %%globaltimer;" : "=r"(before), "=l"(start) :: "memory");
+    asm volatile("nanosleep.u32 100;" ::: "memory");
+    asm volatile("mov.u64 %0, %%globaltimer; mov.u32 %1, %%clock;" : "=l"(end), "=r"(after) :: "memory");
+    u32 mask;
+    asm volatile("activemask.b32 %0;" : "=r"(mask));
+    OUT(0, end >= start); OUT(1, (int)(after - before) > 0); OUT(2, mask); OUT(3, a[i]);
+}
+
+// kernel: {"in": ["u32 any"], "out": ["u32", 1], "threads": 512, "block": 256}
+KERNEL_OF(256) flow_register_budgets(const u32* a, u32* out, int n) {
+    // Warp specialisation with register budgets for each warpgroup.
+    __shared__ u32 slot[128];
+    INDEX;
+    if (threadIdx.x < 128) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        slot[threadIdx.x] = a[i];
+        asm volatile("bar.arrive 1, 256;" ::: "memory");
+        OUT(0, a[i] + 1);
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        asm volatile("bar.sync 1, 256;" ::: "memory");
+        OUT(0, slot[255 - threadIdx.x] ^ a[i]);
+    }
+}
+
+// kernel: {"in": ["u32 any"], "out": ["u32", 2], "threads": 256, "block": 64}
+KERNEL flow_divergent_exits(const u32* a, u32* out, int n) {
+    // Threads leave one after the other; the rest go on through loops and shuffles among themselves.
+    INDEX;
+    u32 x = a[i], turn = 0, mask = 0xffffffff;
+    OUT(1, 0);
+    for (; turn < 6; ++turn) {
+        const bool leaves = (x >> (4 * turn) & 7) == 0;
+        mask = __ballot_sync(mask, !leaves);
+        if (leaves) { OUT(0, turn | x << 8); return; }
+        x += __shfl_sync(mask, x, __ffs(mask) - 1) & 0x01010101;
+    }
+    OUT(0, x); OUT(1, mask);
+}

@@ -160,3 +160,61 @@ KERNEL atom_ticket_lock(const u32* a, u32* out, int n) {
         atomicExch(lock, 0);
     }
 }
+
+// kernel: {"in": ["u32 any *4", "f64 any *2"], "out": ["u32", 8], "threads": 256}
+KERNEL mem_policies(const u32* a, const double* b, u32* out, int n) {
+    // Cache hints and vector stores change nothing that can be seen.
+    INDEX;
+    u64 policy;
+    u32 x, y, z, w;
+    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("ld.global.L1::evict_last.L2::cache_hint.v4.u32 {%0,%1,%2,%3}, [%4], %5;"
+        : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "l"(a + 4 * i), "l"(policy));
+    asm volatile("st.global.L2::cache_hint.u32 [%0], %1, %2;" ::"l"(out + i), "r"(x ^ w), "l"(policy) : "memory");
+    asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(out + n + i), "r"(y) : "memory");
+    asm volatile("st.global.wt.b8 [%0], %1;" ::"l"((char*)(out + 2 * n + i) + 1), "r"(z) : "memory");
+    asm volatile("st.global.b16 [%0], %1;" ::"l"((char*)(out + 2 * n + i) + 2), "h"((u16)w) : "memory");
+    double p, q;
+    asm volatile("ld.global.cs.v2.f64 {%0,%1}, [%2];" : "=d"(p), "=d"(q) : "l"(b + 2 * i));
+    asm volatile("st.global.f64 [%0], %1;" ::"l"(out + 3 * n + 2 * i), "d"(q) : "memory");
+    asm volatile("prefetch.global.L1 [%0]; applypriority.global.L2::evict_normal [%1], 128;" ::"l"(a + 4 * i), "l"(a));
+    OUT(5, (u32)__double_as_longlong(p)); OUT(6, z + w); OUT(7, __ldg(a + (4 * i + 7) % (4 * n)));
+}
+
+// kernel: {"in": ["u32 small *4"], "out": ["f32", 4], "threads": 256, "initial": "zero"}
+KERNEL red_vectors(const u32* a, float* out, int n) {
+    // Sums of small integers: exact in any order.
+    INDEX;
+    float* p = out + 4 * (i & 31);
+    asm volatile("red.global.v4.f32.add [%0], {%1,%2,%3,%4};" ::"l"(p), "f"((float)a[4 * i]), "f"((float)a[4 * i + 1]),
+                 "f"((float)a[4 * i + 2]), "f"((float)a[4 * i + 3]) : "memory");
+    asm volatile("red.global.v2.f32.add [%0], {%1,%2};" ::"l"(p + 128), "f"((float)a[4 * i]), "f"(1.0f) : "memory");
+    u32 h = 0x3c00 | (a[4 * i] & 3) << 26;
+    asm volatile("red.global.v2.f16x2.add.noftz [%0], {%1,%1};" ::"l"(p + 256), "r"(0x3c003c00) : "memory");
+    asm volatile("red.global.v2.bf16x2.max.noftz [%0], {%1,%2};" ::"l"(p + 258), "r"(h), "r"(h >> 1) : "memory");
+}
+
+// kernel: {"in": ["u16 any", "f16x2 any"], "out": ["u32", 6], "threads": 256, "initial": true}
+KERNEL atom_halves(const u16* a, const u32* b, u32* out, int n) {
+    INDEX;
+    u16 r, *p = reinterpret_cast<u16*>(out + i);
+    asm volatile("atom.global.add.noftz.f16 %0, [%1], %2;" : "=h"(r) : "l"(p), "h"(a[i]) : "memory");
+    OUT(1, r);
+    asm volatile("atom.global.add.noftz.bf16 %0, [%1], %2;" : "=h"(r) : "l"(p + 1), "h"(a[i]) : "memory");
+    OUT(2, r);
+    u32 s;
+    asm volatile("atom.global.add.noftz.bf16x2 %0, [%1], %2;" : "=r"(s) : "l"(out + 3 * n + i), "r"(b[i]) : "memory");
+    OUT(4, s);
+    asm volatile("atom.global.cas.b16 %0, [%1], %2, %3;" : "=h"(r) : "l"(reinterpret_cast<u16*>(out + 5 * n + i)), "h"((u16)(i * 3)), "h"(a[i]) : "memory");
+}
+
+// kernel: {"in": ["u64 any *2"], "out": ["u64", 6], "threads": 128, "initial": true}
+KERNEL atom_128_bits(const u64* a, u64* out, int n) {
+    INDEX;
+    u64 x, y, *p = out + 2 * i, *q = out + 2 * n + 2 * i;
+    asm volatile("{ .reg .b128 o, v; mov.b128 v, {%3, %4}; atom.global.exch.b128 o, [%2], v; mov.b128 {%0, %1}, o; }"
+        : "=l"(x), "=l"(y) : "l"(p), "l"(a[2 * i]), "l"(a[2 * i + 1]) : "memory");
+    OUT(4, x); OUT(5, y);
+    asm volatile("{ .reg .b128 o, c, v; mov.b128 c, {%2, %3}; mov.b128 v, {%3, %2}; atom.global.cas.b128 o, [%1], c, v;"
+        " mov.b128 {%0, _}, o; }" : "=l"(x) : "l"(q), "l"(i & 1 ? q[0] : 5), "l"(q[1]) : "memory");
+}
