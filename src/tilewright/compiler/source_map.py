@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,7 @@ from tilewright.compiler.ptx_lines import placed_lines
 from tilewright.targets.nvidia.cubin import line_table
 from tilewright.targets.nvidia.sass import parse
 
-_DI = re.compile(r"^!(\d+) = (?:distinct )?!DI(\w+)\((.*)\)$")
 _OFFSET = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/")
-_FIELD = re.compile(r'(\w+): (?:!(\d+)|(\d+)|"((?:[^"\\]|\\.)*)")')
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,7 @@ class Instruction:
     text: str
 
 
+Chains = dict[tuple[str, int], list[SourceLocation]]
 Table = dict[tuple[str, int], list[Instruction]]
 
 
@@ -41,20 +41,17 @@ class SourceMap:
 
     ptx: dict[tuple[str, int], list[Instruction]]
     sass: dict[tuple[str, int], list[Instruction]]
-    chains: dict[tuple[str, int], list[SourceLocation]]
+    chains: Chains
 
     @classmethod
     def of(cls, executor: Any) -> SourceMap:
         ptx: Table = defaultdict(list)
         sass: Table = defaultdict(list)
-        chains: dict[tuple[str, int], list[SourceLocation]] = defaultdict(list)
         job = executor.job
         for name, kernel in executor.kernels.items():
             _add_ptx(name, kernel.stages["ptx"], ptx)
             _add_sass(job.kernels[name], job, kernel.stages["sass"], sass)
-            for place, chain in call_chains(kernel.stages["llvm"]).items():
-                chains[place] += [location for location in chain if location not in chains[place]]
-        return cls(dict(ptx), dict(sass), dict(chains))
+        return cls(dict(ptx), dict(sass), call_chains(job.locations))
 
     def of_line(self, line: int, file: str | None = None) -> dict[str, list[Instruction]]:
         """The PTX and SASS made of a Python line; `file` is needed only where two files have that line."""
@@ -113,35 +110,15 @@ def _offset_lines(sass: str, kernel: str) -> dict[int, int]:
     return numbers
 
 
-def call_chains(llvm: str) -> dict[tuple[str, int], list[SourceLocation]]:
-    """(file, line) of inlined code to the places that called it, from the debug metadata of LLVM IR text."""
-    nodes = {match[1]: (match[2], _fields(match[3])) for line in llvm.splitlines() if (match := _DI.match(line))}
-    chains: dict[tuple[str, int], list[SourceLocation]] = {}
-    for kind, fields in nodes.values():
-        if kind == "Location" and "inlinedAt" in fields:
-            place = _place(fields, nodes)
-            chains.setdefault((place.file, place.line), list(_callers(fields, nodes)))
-    return chains
+def call_chains(locations: Iterable[SourceLocation]) -> Chains:
+    """(file, line) of inlined code to the places that called it, innermost first; nearer callers first."""
+    chains: Chains = defaultdict(list)
+    for location in locations:
+        inner, *callers = location.chain()
+        known = chains[(inner.file, inner.line)] if callers else []
+        known += [place for place in map(_place, callers) if place not in known]
+    return dict(chains)
 
 
-def _fields(text: str) -> dict[str, str]:
-    return {match[1]: match[2] or match[3] or match[4] or "" for match in _FIELD.finditer(text)}
-
-
-def _place(fields: dict[str, str], nodes: dict[str, tuple[str, dict[str, str]]]) -> SourceLocation:
-    scope = fields.get("scope", "")
-    while scope in nodes and nodes[scope][0] != "File":
-        inner = nodes[scope][1]
-        scope = inner.get("file") or inner.get("scope", "")
-    file = nodes[scope][1] if scope in nodes else {}
-    folder, name = file.get("directory", ""), file.get("filename", "")
-    return SourceLocation(f"{folder}/{name}" if folder else name, int(fields.get("line", "0")))
-
-
-def _callers(fields: dict[str, str], nodes: dict[str, tuple[str, dict[str, str]]]) -> list[SourceLocation]:
-    found = []
-    at = fields.get("inlinedAt", "")
-    while at in nodes:
-        found.append(_place(nodes[at][1], nodes))
-        at = nodes[at][1].get("inlinedAt", "")
-    return found
+def _place(location: SourceLocation) -> SourceLocation:
+    return SourceLocation(location.file, location.line)

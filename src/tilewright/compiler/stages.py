@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError, PassError
+from tilewright.base.location import SourceLocation
 from tilewright.compiler.assembling import assemble_kernel
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.hw.features import ptx_version
@@ -169,6 +170,7 @@ def _cute(job: Job) -> None:
     current().appending = False
     before, _ = _split_pipeline(job.pipeline)
     _verify(job.module, "cute")
+    job.locations = _locations(job.module)
     before.run(job.module)
     job.pass_runs += before.runs
     job.texts["cute"] = asm(job.module)
@@ -176,6 +178,13 @@ def _cute(job: Job) -> None:
         kernel.texts["cute"] = _part(job.texts["cute"], kernel.name)
     for op in kernels(job.module):
         job.kernels[_symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
+
+
+def _locations(module: ir.Operation) -> list[SourceLocation]:
+    """The different places in the user's source that kernels come from."""
+    found = {op.location for part in _gpu_modules(module) for op in operations(part)}
+    places = {place for location in found if (place := source_location(location)) is not None}
+    return sorted(places, key=lambda place: (place.file, place.line, place.column))
 
 
 def _nvvm(job: Job) -> None:
