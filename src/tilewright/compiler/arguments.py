@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.base.errors import ArgumentError, CompileError
+from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import (
     Dim,
     Leaf,
@@ -18,11 +19,14 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
+from tilewright.compiler.aggregates import fixed_members, is_aggregate, member_at, members
+from tilewright.compiler.objects import adapted, addresses, is_jit_argument, load_object, object_param
 from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
 from tilewright.ir import types
+from tilewright.lang import leaves
 from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import annotations, bind, expects, is_constexpr
-from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
 from tilewright.targets.host import abi
@@ -56,6 +60,27 @@ class RuntimePointer:
 
     def __init__(self, dtype: type[Numeric], address: int, space: AddressSpace, align: int) -> None:
         self.dtype, self.address, self.memspace, self.alignment = dtype, address, space, align
+        self._cell = ctypes.c_uint64(address)
+
+    @property
+    def value_type(self) -> type[Numeric]:
+        return self.dtype
+
+    element_type = value_type
+
+    def __c_pointers__(self) -> list[Any]:
+        return [ctypes.addressof(self._cell)]
+
+    def __get_mlir_types__(self) -> list[Any]:
+        return [types.parse("i64")]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Pointer:
+        return pointer_at(values[0], self.dtype, self.memspace, self.alignment)
+
+    def __str__(self) -> str:
+        return f"Ptr<0x{self.address:016x}@{self.memspace}>"
+
+    __repr__ = __str__
 
 
 def make_fake_stream(*, use_tvm_ffi_env_stream: bool = False) -> FakeStream:
@@ -65,7 +90,7 @@ def make_fake_stream(*, use_tvm_ffi_env_stream: bool = False) -> FakeStream:
 
 def make_ptr(
     dtype: type[Numeric],
-    value: int,
+    value: Any,
     mem_space: AddressSpace = AddressSpace.generic,
     *,
     assumed_align: int | None = None,
@@ -73,6 +98,7 @@ def make_ptr(
     """An address of the host or device, as an argument."""
     natural = max(dtype.width // 8, 1)
     align = assumed_align or natural
+    value = value.value or 0 if isinstance(value, ctypes.c_void_p) else int(value)
     if value % align:
         raise ArgumentError(f"address {value:#x} is not a multiple of {align}", hint="give the alignment that it has")
     return RuntimePointer(dtype, int(value), mem_space, align)
@@ -86,6 +112,15 @@ class BoundCall:
     constants: dict[str, Any]
     signature: Signature
 
+    def fixed(self) -> dict[str, dict[str, Any]]:
+        """For each parameter of several members: the members that are baked in, by path."""
+        found = {}
+        for param in self.signature.params:
+            value = self.runtime.get(param.name)
+            if isinstance(param, TupleParam) and is_aggregate(value):
+                found[param.name] = fixed_members(value, param)
+        return {name: members for name, members in found.items() if members}
+
     def passed(self) -> list[Any]:
         """The values to pass to the compiled function, in the order of the signature."""
         return [value for name, value in self.runtime.items() if not _is_env_stream(value)]
@@ -97,8 +132,8 @@ def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kw
     runtime: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     params: list[Param] = []
-    for position, (parameter, value) in enumerate(bind(function, args, kwargs).items()):
-        annotation = kinds.get(parameter)
+    for position, (parameter, given) in enumerate(bind(function, args, kwargs).items()):
+        annotation, value = kinds.get(parameter), adapted(given)
         param = None if is_constexpr(annotation) else param_of(parameter, value, annotation, position)
         if param is None:
             constants[parameter] = value
@@ -127,22 +162,21 @@ def param_of(name: str, value: Any, annotation: Any, position: int) -> Param | N
         return PointerParam(name, value.dtype.facts.name, value.alignment, str(value.memspace))  # type: ignore[arg-type]
     if is_tensor(value):
         return implicit_param(value, name)
-    if isinstance(value, (tuple, list)) and value:
-        return _tuple_param(name, value, position)
+    if is_jit_argument(value):
+        return object_param(name, value)
+    if is_aggregate(value):
+        return _aggregate_param(name, value, annotation, position)
     return None
 
 
-def _tuple_param(name: str, value: Any, position: int) -> TupleParam | None:
-    items = [param_of(f"{name}[{number}]", item, None, position) for number, item in enumerate(value)]
-    found = [item for item in items if item is not None]
-    if not found:
-        return None
-    if len(found) != len(items):
-        raise CompileError(
-            f"argument #{position + 1} ({name}) mixes runtime values with compile-time constants",
-            hint="pass them as separate arguments, or mark the parameter Constexpr",
-        )
-    return TupleParam(name, tuple(found))
+def _aggregate_param(name: str, value: Any, annotation: Any, position: int) -> TupleParam | None:
+    items = [
+        param_of(member.name, adapted(member.value), member.annotation, position)
+        for member in members(name, value, annotation)
+        if not member.static
+    ]
+    found = tuple(item for item in items if item is not None)
+    return TupleParam(name, found) if found else None
 
 
 def is_tensor(value: Any) -> bool:
@@ -221,10 +255,19 @@ def _traced_param(param: Param, source: Iterator[Any], value: Any) -> Any:
         return Pointer(next(source), BY_NAME[param.dtype], AddressSpace(param.space), param.align)
     if isinstance(param, StreamParam):
         return Stream(next(source))
-    items = [_traced_param(item, source, None) for item in param.items]
-    if hasattr(value, "_fields"):
-        return type(value)(*items)
-    return tuple(items)
+    if is_jit_argument(value):
+        return load_object(value, [next(source) for _ in param.items])
+    return _traced_aggregate(param, source, value)
+
+
+def _traced_aggregate(param: TupleParam, source: Iterator[Any], value: Any) -> Any:
+    params = {item.name: item for item in param.items}
+    made: dict[Any, Any] = {}
+    for member in members(param.name, value, None):
+        item = params.get(member.name)
+        given = adapted(member.value)
+        made[member.key] = given if item is None else _traced_param(item, source, given)
+    return leaves.make(value, made)
 
 
 def _traced_tensor(param: TensorParam, source: Iterator[Any]) -> Tensor:
@@ -244,7 +287,7 @@ def _traced_dim(dim: Dim, source: Iterator[Any], *, bounded: bool = False, plain
     return number
 
 
-def converted(value: Any) -> Any:
+def converted(value: Any, param: Param) -> Any:
     """An argument of a call as native code takes it."""
     if isinstance(value, Numeric):
         return bool(value.value) if isinstance(value, Boolean) else value.python()
@@ -254,4 +297,18 @@ def converted(value: Any) -> Any:
         return stream_handle(value)
     if isinstance(value, FakeTensor):
         raise ArgumentError("a fake tensor has no memory to run on", hint="pass a tensor")
+    if isinstance(param, TupleParam):
+        return _converted_members(adapted(value), param)
     return value
+
+
+def _converted_members(value: Any, param: TupleParam) -> Any:
+    if is_jit_argument(value):
+        return addresses(value)
+    if not is_aggregate(value):
+        return value  # native code says what it expected
+    try:
+        parts = [(member_at(value, param.name, item.name), item) for item in param.items]
+    except (IndexError, AttributeError):
+        return tuple(value) if isinstance(value, (tuple, list)) else value
+    return tuple(converted(part, item) for part, item in parts)

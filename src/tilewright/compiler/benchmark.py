@@ -9,9 +9,8 @@ from __future__ import annotations
 import ctypes
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from typing import Any
 
 from tilewright.base.errors import ArgumentError
@@ -39,7 +38,7 @@ class JitArguments:
 
 
 def benchmark(
-    callable: Callable[..., Any],  # noqa: A002  (CuTe's name)
+    callable: Callable[..., Any],
     *,
     warmup_iterations: int = 10,
     iterations: int = 100,

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.base.errors import ArgumentError, CompileError, LaunchError, TilewrightError
 from tilewright.compiler import stages
+from tilewright.compiler.aggregates import check_fixed
 from tilewright.compiler.arguments import BoundCall, converted
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.report import Report
@@ -20,14 +21,10 @@ from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
 from tilewright.lang.locations import ErrorsLocated, user_location
-from tilewright.targets.host import ffi
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
 _EXTENSIONS = {"python": "py", "cute": "cute.mlir", "nvvm": "nvvm.mlir", "llvm": "ll", "ptx": "ptx", "cubin": "cubin",
                "sass": "sass"}  # fmt: skip
-
-
-_PLAIN = ffi.needs_nothing()
 
 
 class StageMap(Mapping[str, Any]):
@@ -115,6 +112,8 @@ class Executor:
         self._function = function
         self._constants = call.constants
         self._count = len(call.passed())
+        self._params = [param for param in job.signature.params if not getattr(param, "env", False)]
+        self._fixed = call.fixed()
         self._names = [name for name, value in call.runtime.items()]
         self.target = target
         self.device = make_device(target, job, checks)
@@ -186,16 +185,16 @@ class Executor:
             LaunchError: the driver refused a launch.
             EmulationError: the emulator found a fault.
         """
-        if self._direct is not None and not kwargs and len(args) == self._count:
-            for argument in args:
-                if type(argument) not in _PLAIN:
-                    break
-            else:  # nothing to convert, nothing to copy: straight to native code
-                try:
-                    self._direct(*args)
-                except Exception as error:
-                    raise self._placed(self.device.host.raised(error)) from None
+        if self._direct is not None and not kwargs:
+            try:
+                self._direct(*args)
+            except Exception as error:  # tvm-ffi raises whatever class an error names
+                raised = self.device.host.raised(error)
+                if not isinstance(raised, ArgumentError):
+                    raise self._placed(raised) from None
+            else:
                 return
+            # Native code took nothing of this call: convert, copy and complete the arguments, or say what is wrong.
         if kwargs or len(args) != self._count:
             with ErrorsLocated():
                 args = tuple(self._bind(args, kwargs))
@@ -204,9 +203,15 @@ class Executor:
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""
         try:
-            self.device.run([converted(value) for value in values])
+            self.device.run(self._converted(values))
         except TilewrightError as error:
             raise self._placed(error) from error.__cause__
+
+    def _converted(self, values: Sequence[Any]) -> list[Any]:
+        for param, value in zip(self._params, values, strict=False):
+            if param.name in self._fixed:
+                check_fixed(param, value, self._fixed[param.name])
+        return [converted(value, param) for value, param in zip(values, self._params, strict=True)]
 
     def _placed(self, error: TilewrightError) -> TilewrightError:
         """The error with a line of the user: of the launch where it is known, else of the call."""

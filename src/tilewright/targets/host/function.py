@@ -115,12 +115,16 @@ class HostFunction:
         try:
             self.function(*arguments)
         except BaseException as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
-            pending = self._pending.take()
-            raised = pending if pending is not None else ffi.translate(error, self._describe_error)
+            raised = self.raised(error)
         else:
             del held  # the views had to live until here
             return
         raise raised from None
+
+    def raised(self, error: BaseException) -> BaseException:
+        """The error to raise for one that `function` raised: a callback's own, else what native code said."""
+        pending = self._pending.take()
+        return pending if pending is not None else ffi.translate(error, self._describe_error)
 
 
 def _launch_callback(launch: Launch, pending: ffi.Pending) -> Any:
