@@ -188,7 +188,7 @@ class Executor:
         if self._direct is not None and not kwargs:
             try:
                 self._direct(*args)
-            except Exception as error:  # tvm-ffi raises whatever class an error names
+            except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
                 raised = self.device.host.raised(error)
                 if not isinstance(raised, ArgumentError):
                     raise self._placed(raised) from None
