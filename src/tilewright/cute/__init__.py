@@ -87,7 +87,33 @@ from tilewright.lang.algebra import (
     zipped_product,
 )
 from tilewright.lang.arch import block_idx_x, block_idx_y, block_idx_z
-from tilewright.lang.copying import autovec_copy, basic_copy, copy
+from tilewright.lang.atoms import (
+    CopyAtom,
+    MmaAtom,
+    ThrCopy,
+    ThrMma,
+    TiledCopy,
+    TiledMma,
+    autovec_copy,
+    basic_copy,
+    basic_copy_if,
+    copy,
+    copy_atom_call,
+    gemm,
+    make_copy_atom,
+    make_cotiled_copy,
+    make_mma_atom,
+    make_tiled_copy,
+    make_tiled_copy_A,
+    make_tiled_copy_B,
+    make_tiled_copy_C,
+    make_tiled_copy_C_atom,
+    make_tiled_copy_D,
+    make_tiled_copy_S,
+    make_tiled_copy_tv,
+    make_tiled_mma,
+    mma_atom_call,
+)
 from tilewright.lang.memory import make_rmem_tensor, make_rmem_tensor_like
 from tilewright.lang.numeric import (
     BFloat16,

@@ -1,5 +1,6 @@
 """`cute.arch`: the grid, barriers, fences, shuffles, votes, reductions."""
 
+from tilewright.lang.approx import exp, exp2, log2, rcp_approx, rsqrt_approx, tanh_approx
 from tilewright.lang.arch import (
     FULL_MASK,
     WARP_SIZE,
@@ -51,3 +52,4 @@ from tilewright.lang.arch import (
     warp_reduction_sum,
     warp_sync,
 )
+from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group

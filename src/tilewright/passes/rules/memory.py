@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.int_value import IntValue, materialize, widen
-from tilewright.layout import ComposedLayout, Layout, coalesce, cosize, is_static, size
+from tilewright.layout import ComposedLayout, Layout, Swizzle, coalesce, cosize, is_static, size
 from tilewright.passes.lowering import (
     LoweringContext,
     PtrInfo,
@@ -151,58 +151,6 @@ def _fill(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     return []
 
 
-@rules.lowers("copy")
-def _copy(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
-    (source,), (target,), preds = build.groups(op)
-    src, dst = context.tensor(source), context.tensor(target)
-    limit = _atom_elements(text_of(op, "atom"), src.info)
-    width = min(vector_width(src, limit), vector_width(dst, limit))
-    if preds:
-        pred = context.tensor(preds[0])
-        width = _predicated_width(width, size(src.layout), size(pred.layout))
-        _copy_where(src, dst, pred, width)
-        return []
-    for from_, to in zip(_offsets(src, width), _offsets(dst, width), strict=True):
-        _copy_chunk(src, dst, from_, to, width)
-    return []
-
-
-def _predicated_width(width: int, elements: int, predicates: int) -> int:
-    per_predicate = elements // predicates
-    while per_predicate % width:
-        width //= 2
-    return width
-
-
-def _copy_where(src: TensorView, dst: TensorView, pred: TensorView, width: int) -> None:
-    """Each predicate guards an equal run of elements."""
-    per_predicate = size(src.layout) // size(pred.layout)
-    runs = per_predicate // width
-    pairs = list(zip(_offsets(src, width), _offsets(dst, width), strict=True))
-    for number, start in enumerate(range(0, len(pairs), runs)):
-        at = offset_address(pred, pred.layout(number))
-        condition = load(at, types.parse("i1"), element_alignment(pred))
-        guard = build.emit("scf.if", (), (condition,), regions=2)
-        block = guard.regions[0].blocks.append()
-        with mlir.ir.InsertionPoint(block):
-            for from_, to in pairs[start : start + runs]:
-                _copy_chunk(src, dst, from_, to, width)
-            build.emit("scf.yield")
-
-
-def _copy_chunk(src: TensorView, dst: TensorView, from_: Any, to: Any, width: int) -> None:
-    element = memory_type(src.info.element)
-    type_ = _vector(element, width) if width > 1 else element
-    value = load(offset_address(src, from_), type_, chunk_alignment(src, width), raw=True)
-    store(value, offset_address(dst, to), chunk_alignment(dst, width), raw=True)
-
-
-def _atom_elements(atom: str, info: PtrInfo) -> int:
-    """Elements that one instruction of the copy atom may move; `auto` leaves it to layout and alignment."""
-    bits = int(atom) if atom.isdigit() and int(atom) else MAX_VECTOR_BYTES * 8
-    return max(bits // (element_bytes(info.element) * 8), 1)
-
-
 def element_bytes(element: ir.Type) -> int:
     """Bytes of one element in memory."""
     return max(int(memory_type(element).width) // 8, 1)
@@ -276,20 +224,31 @@ def _offsets(view: TensorView, width: int) -> list[IntValue | int]:
 
 def vector_width(view: TensorView, limit: int) -> int:
     """The widest power of two of elements, at most `limit`, such that all vectors are contiguous and aligned."""
-    layout, info = view.layout, view.info
     width = 1
-    while width * 2 <= limit:
-        wider = width * 2
-        if info.align % (wider * element_bytes(info.element)) or not _contiguous(layout, wider):
-            break
-        width = wider
+    while width * 2 <= limit and fits_vectors(view, width * 2):
+        width *= 2
     return width
+
+
+def fits_vectors(view: TensorView, width: int) -> bool:
+    """True when each run of `width` elements is contiguous, and aligned to its size."""
+    aligned = view.info.align % (width * element_bytes(view.info.element)) == 0
+    return aligned and _contiguous(view.layout, width)
 
 
 def _contiguous(layout: Layout | ComposedLayout, width: int) -> bool:
     if is_static(layout):
         return _contiguous_static(layout, width)
-    return isinstance(layout, Layout) and _contiguous_dynamic(layout, width)
+    if isinstance(layout, ComposedLayout):
+        return _contiguous_swizzled(layout, width)
+    return _contiguous_dynamic(layout, width)
+
+
+def _contiguous_swizzled(layout: ComposedLayout, width: int) -> bool:
+    """A swizzle moves whole blocks of 2^base elements."""
+    swizzle = layout.inner
+    keeps = isinstance(swizzle, Swizzle) and (swizzle.bits == 0 or (1 << swizzle.base) % width == 0)
+    return keeps and _divides(width, layout.offset) and _contiguous(layout.outer, width)
 
 
 def _contiguous_static(layout: Layout | ComposedLayout, width: int) -> bool:

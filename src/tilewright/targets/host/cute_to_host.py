@@ -16,10 +16,11 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.source import source_location
 from tilewright.ir.walk import operations
+from tilewright.lang.arithmetic import compare, constant, constant_of, select
 from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, lower, number_of, text_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_BYTES, kernels
-from tilewright.passes.rules import memory, values
+from tilewright.passes.rules import copying, gemm, memory, values
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -51,7 +52,7 @@ class CuteToHost(Pass):
             stream = function.regions[0].blocks[0].arguments[-1]
             context = LoweringContext(ADDRESS_SPACE, {"order": order, "smem": smem, "stream": stream})
             _add_table(function, context)
-            lower(function, memory.rules + values.rules + rules, context)
+            lower(function, memory.rules + values.rules + copying.rules + gemm.rules + rules, context)
             _return_status(function, context)
         _declare_runtime(module)
 
@@ -189,10 +190,54 @@ def _assert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     failed = build.value("arith.xori", types.parse("i1"), (op.operands[0], one))
     guard = build.emit("scf.if", (), (failed,), regions=2)
     with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
-        kind, message = _string(op, "LaunchError"), _string(op, text_of(op, "message"))
-        _unless_failed(context, lambda: _call("__tw_raise", [context.facts["table"], kind, message]))
+        _raise(op, text_of(op, "message"), context)
         build.emit("scf.yield")
     return []
+
+
+@rules.lowers(
+    "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi", "arith.ceildivui"
+)
+def _divide(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    """A division whose divisor may be 0, or -1 under the least number, would end the process."""
+    left, right = op.operands
+    known = constant_of(right)
+    if known in (None, 0, -1):
+        right = _safe_divisor(op, left, right, context)
+    return [build.value(op.name, left.type, (left, right))]
+
+
+def _safe_divisor(op: ir.Operation, left: ir.Value, right: ir.Value, context: LoweringContext) -> ir.Value:
+    """The divisor, or 1: after an error for 0; for -1 under the least number, whose quotient wraps to itself."""
+    bits = right.type.element_type.width if isinstance(right.type, mlir.ir.VectorType) else right.type.width
+    one = constant(1, right.type)
+    unsafe = zero = _equal(right, 0)
+    _raise_where(zero, op, "division by zero", context)
+    if not op.name.endswith("ui"):
+        overflow = build.value("arith.andi", zero.type, (_equal(right, -1), _equal(left, -(1 << (bits - 1)))))
+        unsafe = build.value("arith.ori", zero.type, (zero, overflow))
+    return select(unsafe, one, right)
+
+
+def _equal(value: ir.Value, number: int) -> ir.Value:
+    return compare("eq", "i", value, constant(number, value.type))
+
+
+def _raise_where(failed: ir.Value, op: ir.Operation, text: str, context: LoweringContext) -> None:
+    if isinstance(failed.type, mlir.ir.VectorType):
+        kind = build.attribute("#vector.kind<or>")
+        failed = build.value("vector.reduction", types.parse("i1"), (failed,), {"kind": kind})
+    place = source_location(op.location)
+    message = f"{text} ({place})" if place is not None else text
+    guard = build.emit("scf.if", (), (failed,), regions=2)
+    with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
+        _raise(op, message, context)
+        build.emit("scf.yield")
+
+
+def _raise(op: ir.Operation, message: str, context: LoweringContext) -> None:
+    kind, text = _string(op, "LaunchError"), _string(op, message)
+    _unless_failed(context, lambda: _call("__tw_raise", [context.facts["table"], kind, text]))
 
 
 @rules.lowers("index", "sync_threads", "barrier", "sync_warp", "shuffle", "vote", "warp_reduce", "smem_base")

@@ -1,3 +1,0 @@
-"""`cute.nvgpu`: copy atoms."""
-
-from tilewright.lang.copying import CopyUniversalOp

@@ -1,0 +1,4 @@
+"""`cute.nvgpu.common`: operations of one thread."""
+
+from tilewright.lang.atoms import CopyUniversalOp, MmaUniversalOp
+from tilewright.lang.nvgpu.cpasync import LoadCacheMode

@@ -1,0 +1,13 @@
+"""`cute.nvgpu.warp`: matrix copies and products of a warp."""
+
+from tilewright.lang.nvgpu.warp import (
+    LdMatrix8x8x16bOp,
+    LdMatrix8x16x8bOp,
+    MmaF16BF16Op,
+    MmaF64Op,
+    MmaFP8Op,
+    MmaI8Op,
+    MmaSyncOp,
+    MmaTF32Op,
+    StMatrix8x8x16bOp,
+)

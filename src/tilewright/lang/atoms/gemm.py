@@ -1,0 +1,85 @@
+"""`cute.gemm`: D = A * B + C over register fragments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build
+from tilewright.lang.atoms.mma_atom import MmaAtom
+from tilewright.lang.locations import user_location
+from tilewright.lang.pointer import AddressSpace
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import product
+
+
+def gemm(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: object = None, ip: object = None) -> None:
+    """D = A * B + C with an MMA atom or tiled MMA, on the thread's fragments.
+
+    Fragments are `A (V,M,K)`, `B (V,N,K)`, `C` and `D (V,M,N)`, where V is what one instruction takes; without the
+    mode K they stand for one step, and single instructions have V alone. The sums over K are taken in order.
+
+    Raises:
+        CompileError: shapes, types or memories do not fit the atom.
+    """
+    if not isinstance(atom, MmaAtom):
+        raise CompileError(
+            f"cute.gemm takes an MMA atom or tiled MMA first, not {type(atom).__name__}", location=user_location()
+        )
+    for name, tensor in (("A", a), ("B", b), ("C", c), ("D", d)):
+        _check_operand(atom, name, tensor)
+    _check_shapes(d, a, b, c)
+    groups = ((d.value,), (a.value,), (b.value,), (c.value,))
+    build.cute("gemm", (), groups, atom=build.string(atom.text))
+
+
+def mma_atom_call(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **_: object) -> None:
+    """One instruction: `gemm` of fragments of one mode."""
+    gemm(atom, d, a, b, c)
+
+
+def _check_operand(atom: MmaAtom, name: str, tensor: Tensor) -> None:
+    operand = "C" if name == "D" else name
+    if tensor.is_coordinates or tensor.memspace is not AddressSpace.rmem:
+        raise CompileError(
+            f"operand {name} of cute.gemm must lie in registers",
+            location=user_location(3),
+            values={name: tensor},
+            hint=f"copy it to a fragment made with make_fragment_{operand} first",
+        )
+    wanted = atom.dtype(operand)
+    if tensor.element_type is not wanted:
+        raise CompileError(
+            f"operand {name} of the MMA is {wanted}, and the fragment {tensor.element_type}",
+            location=user_location(3),
+            values={name: tensor, "atom": atom.text},
+            hint="convert with .load().to(dtype)",
+        )
+    held = product(_shape(tensor)[0])
+    if held != atom.values(operand):
+        raise CompileError(
+            f"the MMA takes {atom.values(operand)} values a thread of operand {name}, and its first mode has {held}",
+            location=user_location(3),
+            values={name: tensor.layout, "atom": atom.text},
+            hint=f"make the fragment with make_fragment_{operand} of a tensor from partition_{operand}",
+        )
+
+
+def _check_shapes(d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
+    ranks = tuple(len(_shape(tensor)) for tensor in (d, a, b, c))
+    extents = {name: [product(mode) for mode in _shape(t)] for name, t in (("D", d), ("A", a), ("B", b), ("C", c))}
+    fits = {(1, 1, 1, 1): True, (3, 2, 2, 3): True, (3, 3, 3, 3): True}.get(ranks, False)
+    if fits and ranks[0] == 3:
+        fits = extents["A"][1] == extents["C"][1] and extents["B"][1] == extents["C"][2]
+        fits = fits and extents["A"][2:] == extents["B"][2:]
+    if not fits or extents["C"] != extents["D"]:
+        raise CompileError(
+            "fragments of cute.gemm do not fit each other",
+            location=user_location(3),
+            values={name: tensor.layout for name, tensor in (("D", d), ("A", a), ("B", b), ("C", c))},
+            hint="A (V,M,K), B (V,N,K), C and D (V,M,N), or A (V,M), B (V,N) for one step of K",
+        )
+
+
+def _shape(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor.shape if isinstance(tensor.shape, tuple) else (tensor.shape,)

@@ -1,0 +1,1 @@
+"""NVIDIA's operations: asynchronous copies, warp-level matrix copies and products."""

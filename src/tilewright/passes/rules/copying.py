@@ -1,0 +1,195 @@
+"""Rules for `cute.copy`: instruction by instruction, each run of them under its predicate.
+
+A mover lowers the instructions of one kind of atom. It says how many there are, and emits each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build, mlir, types
+from tilewright.ir.atom_text import AtomText, read
+from tilewright.layout import size
+from tilewright.passes.lowering import LoweringContext, Rules, TensorView, text_of
+from tilewright.passes.rules.memory import (
+    MAX_VECTOR_BYTES,
+    chunk_alignment,
+    element_alignment,
+    element_bytes,
+    extract,
+    fits_vectors,
+    insert,
+    load,
+    memory_type,
+    offset_address,
+    store,
+    vector_width,
+)
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+rules = Rules()
+
+Emit = Callable[[int], None]
+Mover = Callable[[TensorView, TensorView, AtomText, int, LoweringContext], tuple[int, Emit]]
+"""(source, destination, atom, elements for each predicate, context) -> (number of instructions, emit instruction n)."""
+
+
+def lower_copy(op: ir.Operation, context: LoweringContext, movers: Mapping[str, Mover]) -> list[ir.Value]:
+    """Lower a copy with the mover of its atom."""
+    (source,), (target,), preds = build.groups(op)
+    atom = read(text_of(op, "atom"))
+    if atom.name not in movers:
+        raise CompileError(
+            f"copy atom {atom.name} has no lowering for this target", hint=f"it has {', '.join(sorted(movers))}"
+        )
+    src, dst = context.tensor(source), context.tensor(target)
+    pred = context.tensor(preds[0]) if preds else None
+    entries = _count(pred) if pred is not None else 1
+    count, emit = movers[atom.name](src, dst, atom, _count(src) // entries, context)
+    if pred is None:
+        for number in range(count):
+            emit(number)
+        return []
+    for entry in range(entries):
+        _guarded(pred, entry, emit, range(entry * count // entries, (entry + 1) * count // entries))
+    return []
+
+
+def _guarded(pred: TensorView, entry: int, emit: Emit, numbers: range) -> None:
+    address = offset_address(pred, pred.layout(entry))
+    condition = load(address, types.parse("i1"), element_alignment(pred))
+    guard = build.emit("scf.if", (), (condition,), regions=2)
+    with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
+        for number in numbers:
+            emit(number)
+        build.emit("scf.yield")
+
+
+def move_universal(
+    src: TensorView, dst: TensorView, atom: AtomText, per_predicate: int, context: LoweringContext
+) -> tuple[int, Emit]:
+    """Loads and stores: as wide as the atom says, else as wide as layouts, alignments and predicates allow."""
+    bits = atom.number("bits")
+    width = required_width(bits, src, dst) if bits else _widest(src, dst, per_predicate)
+    if per_predicate % width:
+        raise CompileError(
+            f"a predicate for each {per_predicate} elements, and a copy of {width} elements at a time",
+            values={"source": src.layout, "atom": str(atom)},
+        )
+
+    def emit(number: int) -> None:
+        write_run(dst, number * width, width, read_run(src, number * width, width))
+
+    return _count(src) // width, emit
+
+
+def required_width(bits: int, *views: TensorView) -> int:
+    """Elements of an instruction of `bits` bits; the memories among `views` must allow it.
+
+    Raises:
+        CompileError: a layout is not contiguous over so many bits, or its address not known to be aligned to them.
+    """
+    width = 1
+    for view in views:
+        width = max(bits // (element_bytes(view.info.element) * 8), 1)
+        if view.info.space != "rmem" and width > 1 and not fits_vectors(view, width):
+            raise CompileError(
+                f"a copy of {bits} bits needs {width} contiguous elements, aligned to {bits // 8} bytes",
+                values={
+                    f"tensor in {view.info.space}": view.layout,
+                    "alignment known": f"{view.info.align} bytes",
+                    "element": f"{element_bytes(view.info.element)} bytes",
+                },
+                hint="give the tensor its alignment (from_dlpack(assumed_align=16)) and the divisibility of its extents "
+                "(mark_compact_shape_dynamic(divisibility=...), cute.assume), or use a smaller num_bits_per_copy",
+            )
+    return width
+
+
+def _widest(src: TensorView, dst: TensorView, per_predicate: int) -> int:
+    """Registers take any vector; memories decide."""
+    limit = max(MAX_VECTOR_BYTES // element_bytes(src.info.element), 1)
+    width = limit & -limit
+    while per_predicate % width:
+        width //= 2
+    memories = [view for view in (src, dst) if view.info.space != "rmem"] or [src, dst]
+    return min(vector_width(view, width) for view in memories)
+
+
+def read_run(view: TensorView, start: int, width: int) -> ir.Value:
+    """Elements `start` to `start + width` as a vector (a number for width 1), as they lie in memory."""
+    element = memory_type(view.info.element)
+    if width == 1:
+        return load(offset_address(view, view.layout(start)), element, element_alignment(view), raw=True)
+    type_ = types.parse(f"vector<{width}x{element}>")
+    if fits_vectors(view, width):
+        return load(offset_address(view, view.layout(start)), type_, chunk_alignment(view, width), raw=True)
+    whole = build.value("llvm.mlir.poison", type_)
+    for step in range(width):
+        whole = insert(whole, read_run(view, start + step, 1), step)
+    return whole
+
+
+def write_run(view: TensorView, start: int, width: int, value: ir.Value) -> None:
+    """Write what `read_run` gave."""
+    if width == 1:
+        store(value, offset_address(view, view.layout(start)), element_alignment(view), raw=True)
+    elif fits_vectors(view, width):
+        store(value, offset_address(view, view.layout(start)), chunk_alignment(view, width), raw=True)
+    else:
+        for step in range(width):
+            write_run(view, start + step, 1, extract(value, step))
+
+
+def read_word(view: TensorView, start: int, type_: ir.Type, bits: int) -> ir.Value:
+    """The elements from `start` on that fill `bits` bits, side by side as one value of `type_`."""
+    width = max(bits // (element_bytes(view.info.element) * 8), 1)
+    if width == 1 or _one_load(view, start, width):
+        return load(offset_address(view, view.layout(start)), type_, _word_alignment(view, bits), raw=True)
+    return _cast(read_run(view, start, width), type_)
+
+
+def write_word(view: TensorView, start: int, value: ir.Value, bits: int) -> None:
+    """Write what `read_word` gave."""
+    element = memory_type(view.info.element)
+    width = max(bits // (element_bytes(view.info.element) * 8), 1)
+    if width == 1 or _one_load(view, start, width):
+        store(value, offset_address(view, view.layout(start)), _word_alignment(view, bits), raw=True)
+        return
+    vector = _cast(value, types.parse(f"vector<{width}x{element}>"))
+    for step in range(width):
+        write_run(view, start + step, 1, extract(vector, step))
+
+
+def _one_load(view: TensorView, start: int, width: int) -> bool:
+    """True when the word's elements are contiguous and aligned; registers have static layouts."""
+    if view.info.align % (width * element_bytes(view.info.element)):
+        return False
+    offsets = [view.layout(start + step) for step in range(width)]
+    if not all(isinstance(offset, int) for offset in offsets) or offsets[0] % width:
+        return False
+    return all(offset == offsets[0] + step for step, offset in enumerate(offsets))
+
+
+def _word_alignment(view: TensorView, bits: int) -> int:
+    return min(bits // 8, view.info.align)
+
+
+def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
+    return value if value.type == type_ else build.value("llvm.bitcast", type_, (value,))
+
+
+def _count(view: TensorView) -> int:
+    return int(size(view.layout))
+
+
+MOVERS: dict[str, Mover] = {"universal": move_universal}
+
+
+@rules.lowers("copy")
+def _copy(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    return lower_copy(op, context, MOVERS)
