@@ -8,10 +8,10 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, ceil_div_leaf, floor_div, is_multiple, mul
 from tilewright.layout.facts import Fact, require
-from tilewright.layout.inttuple import IntTuple, ceil_div, compact_col_major, flat, product
+from tilewright.layout.inttuple import IntTuple, ceil_div, compact_col_major, product
 from tilewright.layout.layout import Layout, is_static, trusted
 from tilewright.layout.query import cosize, shape_of
-from tilewright.layout.simplify import as_shape, coalesced_modes, filter_, is_zero, packed
+from tilewright.layout.simplify import as_shape, coalesced_modes, filter_, int_modes, is_zero, packed
 
 
 def complement(layout: Any, cotarget: Any = None) -> Layout:
@@ -25,13 +25,10 @@ def complement(layout: Any, cotarget: Any = None) -> Layout:
     """
     if isinstance(layout, int):
         layout = Layout(layout)
-    extents, strides = flat(layout.shape), flat(layout.stride)
-    if type(cotarget) is int and {*map(type, extents), *map(type, strides)} == _ONLY_INTS:
-        return _static_complement(layout, extents, strides, cotarget)
+    modes = int_modes(layout) if type(cotarget) is int else None
+    if modes is not None:
+        return _static_complement(layout, *modes, cotarget)
     return _complement(layout, cotarget)
-
-
-_ONLY_INTS = {int}
 
 
 def _static_complement(layout: Layout, extents: list[int], strides: list[int], target: int) -> Layout:

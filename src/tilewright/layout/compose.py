@@ -12,10 +12,10 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import Path, ScaledBasis, basis_get
 from tilewright.layout.compose_symbolic import compose_symbolic
-from tilewright.layout.inttuple import IntTuple, flat
+from tilewright.layout.inttuple import IntTuple, flat, is_flat_static
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, as_layout, is_static, trusted
-from tilewright.layout.linear import Linear, NotLinear
-from tilewright.layout.simplify import by_mode
+from tilewright.layout.linear import Linear, NotLinear, Run
+from tilewright.layout.simplify import by_mode, int_modes
 
 _LeafPair = tuple[IntTuple, IntTuple]
 """Shape and stride of what stands for one leaf of the right layout."""
@@ -54,39 +54,46 @@ def compose(lhs: Layout, rhs: Layout, *, past_unit_modes: bool = True) -> Layout
 
     Without `past_unit_modes`, indices past the end run on in the last mode of `lhs` with more than one element.
     """
-    extents, strides = flat(lhs.shape), flat(lhs.stride)
-    counts, steps = flat(rhs.shape), flat(rhs.stride)
-    if {*map(type, extents), *map(type, strides), *map(type, counts), *map(type, steps)} == _ONLY_INTS:
-        if not past_unit_modes or _stays_below(extents, counts, steps):
+    left, right = int_modes(lhs), int_modes(rhs)
+    if left is not None and right is not None:
+        extents, strides = left
+        if extents and extents[-1] == 1 and (not past_unit_modes or _stays_below(extents, *right)):
             _drop_trailing_units(extents, strides)
-        linear = Linear(extents, strides)
-        return assemble(rhs.shape, _leaves(linear, counts, steps, lhs, rhs))
-    if any(isinstance(step, ScaledBasis) for step in steps):
+        return assemble(rhs.shape, leaves(Linear(extents, strides), *right, lhs, rhs))
+    if any(isinstance(step, ScaledBasis) for step in flat(rhs.stride)):
         return _compose_by_basis(lhs, rhs, past_unit_modes)
     if is_static(lhs) and is_static(rhs):
         return _compose_coordinates(lhs, rhs, past_unit_modes)
     return compose_symbolic(lhs, rhs)
 
 
-_ONLY_INTS = {int}
+def divide_static(layout: Layout, tile: Layout, rest: Layout) -> Layout | None:
+    """`layout` composed with (tile, rest), or None if they are not all ints; indices as without unit modes."""
+    left, first, second = int_modes(layout), int_modes(tile), int_modes(rest)
+    if left is None or first is None or second is None:
+        return None
+    _drop_trailing_units(*left)
+    counts, steps = first
+    found = leaves(Linear(*left), counts + second[0], steps + second[1], layout, (tile, rest))
+    count = len(counts)
+    inside, outside = assemble(tile.shape, found[:count]), assemble(rest.shape, found[count:])
+    return trusted((inside.shape, outside.shape), (inside.stride, outside.stride))
 
 
-def assemble(profile: IntTuple, leaves: Sequence[_LeafPair]) -> Layout:
+def assemble(profile: IntTuple, found: Sequence[_LeafPair]) -> Layout:
     """The layout of the nesting of `profile` with shape and stride of each leaf in turn."""
-    if type(profile) is tuple and len(profile) == len(leaves):
-        for item in profile:
-            if type(item) is tuple:
-                break
-        else:
-            return trusted(tuple([leaf[0] for leaf in leaves]), tuple([leaf[1] for leaf in leaves]))
-    return trusted(*_nested(profile, iter(leaves)))
+    if type(profile) is int:
+        return trusted(*found[0])
+    if is_flat_static(profile):
+        return trusted(tuple([leaf[0] for leaf in found]), tuple([leaf[1] for leaf in found]))
+    return trusted(*_nested(profile, iter(found)))
 
 
-def _nested(profile: IntTuple, leaves: Any) -> _LeafPair:
+def _nested(profile: IntTuple, found: Any) -> _LeafPair:
     if not isinstance(profile, tuple):
-        leaf: _LeafPair = next(leaves)
+        leaf: _LeafPair = next(found)
         return leaf
-    parts = [_nested(item, leaves) for item in profile]
+    parts = [_nested(item, found) for item in profile]
     return tuple([part[0] for part in parts]), tuple([part[1] for part in parts])
 
 
@@ -110,25 +117,30 @@ def _drop_trailing_units(extents: list[int], strides: list[Any]) -> None:
         strides.pop()
 
 
-def _leaves(linear: Linear, counts: list[int], steps: list[int], lhs: Layout, rhs: Layout) -> list[_LeafPair]:
-    """What stands for each leaf of `rhs`: one run, or a tuple of them."""
+def leaves(linear: Linear, counts: list[int], steps: list[int], lhs: Layout, rhs: object) -> list[_LeafPair]:
+    """What stands for each leaf of the right layout: one run, or a tuple of them. `lhs` and `rhs` are for errors."""
     jumps = linear.jumps
     if not jumps:
         first = linear.first
         return [(n, d * first) for n, d in zip(counts, steps, strict=True)]
     if jumps[-1][0] == 0:
         raise LayoutError("composition: the left layout is empty", values={"lhs": lhs, "rhs": rhs})
-    leaves: list[_LeafPair] = []
-    runs = []
+    found: list[_LeafPair] = []
+    runs: list[Run] = []
     n = d = 0
     try:
         for n, d in zip(counts, steps, strict=True):
-            found = linear.runs(n, d)
-            runs += found
-            if len(found) > 1:
-                leaves.append((tuple([m for m, _ in found]), tuple([linear(step) for _, step in found])))
+            value = linear.first * d
+            for q, jump, _ in jumps:
+                value += jump * (d // q)
+                if d % q * (n - 1) >= q:
+                    split = linear.runs(n, d)
+                    found.append((tuple([m for m, _ in split]), tuple([linear(step) for _, step in split])))
+                    runs += split
+                    break
             else:
-                leaves.append((n, linear(d) if n != 1 else linear.unit_stride(d)))
+                found.append((n, value if n != 1 else linear.unit_stride(d)))
+                runs.append((n, d))
     except NotLinear as fault:
         raise _refusal(fault, f"stride {d} of the right layout's mode {n}:{d}", lhs, rhs) from None
     if len(runs) > 1:
@@ -136,10 +148,10 @@ def _leaves(linear: Linear, counts: list[int], steps: list[int], lhs: Layout, rh
             linear.require_additive(runs)
         except NotLinear as fault:
             raise _refused_sum(fault, counts, steps, lhs, rhs) from None
-    return leaves
+    return found
 
 
-def _refusal(fault: NotLinear, mode: str, lhs: Layout, rhs: Layout) -> LayoutError:
+def _refusal(fault: NotLinear, mode: str, lhs: Layout, rhs: object) -> LayoutError:
     if fault.jump is None:
         return LayoutError("composition: too long to decide", values={"lhs": lhs, "rhs": rhs})
     return LayoutError(
@@ -150,7 +162,7 @@ def _refusal(fault: NotLinear, mode: str, lhs: Layout, rhs: Layout) -> LayoutErr
     )
 
 
-def _refused_sum(fault: NotLinear, counts: list[int], steps: list[int], lhs: Layout, rhs: Layout) -> LayoutError:
+def _refused_sum(fault: NotLinear, counts: list[int], steps: list[int], lhs: Layout, rhs: object) -> LayoutError:
     assert fault.jump is not None
     q, _, extent = fault.jump
     modes = " and ".join(f"{n}:{d}" for n, d in zip(counts, steps, strict=True) if n > 1 and d % q)
@@ -210,8 +222,8 @@ def _compose_coordinates(lhs: Layout, rhs: Layout, past_unit_modes: bool) -> Lay
     packed = [_pack(step, paths, lhs) for step in strides]
     if not past_unit_modes or _stays_below(extents, flat(rhs.shape), flat(rhs.stride)):
         _drop_trailing_units(extents, packed)
-    leaves = _leaves(Linear(extents, packed), flat(rhs.shape), flat(rhs.stride), lhs, rhs)
-    return assemble(rhs.shape, [(shape, _unpack(stride, paths, lhs)) for shape, stride in leaves])
+    found = leaves(Linear(extents, packed), flat(rhs.shape), flat(rhs.stride), lhs, rhs)
+    return assemble(rhs.shape, [(shape, _unpack(stride, paths, lhs)) for shape, stride in found])
 
 
 def _pack(step: Any, paths: list[Path], lhs: Layout) -> int:

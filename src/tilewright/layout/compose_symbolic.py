@@ -10,8 +10,8 @@ from itertools import permutations
 from typing import Any
 
 from tilewright.layout.basis import ScaledBasis
-from tilewright.layout.dynamic import Leaf, add, at_most, divisibility, floor_div, is_multiple, mul, sub
-from tilewright.layout.facts import Fact, require
+from tilewright.layout.dynamic import Leaf, add, at_most, ceil_div_leaf, divisibility, floor_div, is_multiple, mul, sub
+from tilewright.layout.facts import Fact, checking, require
 from tilewright.layout.inttuple import IntTuple, flat
 from tilewright.layout.layout import Layout, trusted
 from tilewright.layout.simplify import coalesced_modes
@@ -69,12 +69,24 @@ def _runs(modes: Modes, n: Leaf, d: Leaf, used: list[Modes], lhs: Layout, rhs: L
             if type(n) is int:
                 require(Fact("at most", n, room), "composition", lhs=lhs, rhs=rhs)
                 return _noted(runs, inside, n, d, step)
-            require(Fact("multiple", n, room), "composition", lhs=lhs, rhs=rhs)
+            room = _filled(n, room, lhs, rhs)
         _noted(runs, inside, room, d, step)
         n, d = floor_div(n, room), 1
     if not runs or not (type(n) is int and n == 1):
         runs.append((n, _times(d, modes[-1][1]) if not (type(n) is int and n == 1) else 0))
     return runs
+
+
+def _filled(n: Leaf, room: Leaf, lhs: Layout, rhs: Layout) -> Leaf:
+    """The lesser of `n` and `room`, if one is known by the run to be a multiple of the other or to fit in it."""
+    if not checking():
+        require(Fact("multiple", n, room), "composition", lhs=lhs, rhs=rhs)
+    rest = ceil_div_leaf(n, room)
+    first = floor_div(n, rest)
+    require(Fact("multiple", n, first), "composition", lhs=lhs, rhs=rhs)
+    over = sub(rest, 1)  # 0 where n fits; else every run but the last must fill its room
+    require(Fact("at most", mul(over, room), mul(over, first)), "composition", lhs=lhs, rhs=rhs)
+    return first
 
 
 def _noted(runs: Modes, inside: Modes, n: Leaf, d: Leaf, step: Leaf) -> Modes:

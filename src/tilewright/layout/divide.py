@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.complement import complement
-from tilewright.layout.compose import compose
+from tilewright.layout.compose import compose, divide_static
 from tilewright.layout.inttuple import product, text, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, as_layout, trusted
 from tilewright.layout.modes import on_tuples
@@ -28,7 +28,9 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
         return layout.with_outer(logical_divide(layout.outer, tiler))
     if isinstance(tiler, tuple):
         return by_mode(layout, tiler, logical_divide, "logical_divide")
-    if type(tiler) is int:
+    if type(tiler) is Layout:
+        tile = tiler
+    elif type(tiler) is int:
         tile = trusted(tiler, 0 if tiler == 1 else 1)
     else:
         tile = as_layout(tiler)
@@ -36,6 +38,9 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
             raise LayoutError("a tiler must be a plain layout", values={"tiler": tile})
     count = product(layout.shape)
     rest = complement(tile, count if type(count) is int else coalesce(layout).shape)
+    split = divide_static(layout, tile, rest)
+    if split is not None:
+        return split
     return compose(layout, trusted((tile.shape, rest.shape), (tile.stride, rest.stride)), past_unit_modes=False)
 
 

@@ -49,6 +49,11 @@ def runtime_checks(handler: Callable[[Fact], None]) -> Iterator[None]:
         _handler.reset(token)
 
 
+def checking() -> bool:
+    """True if someone will check facts at run time."""
+    return _handler.get() is not None
+
+
 def require(fact: Fact, function: str, **values: object) -> None:
     """Go on only if someone will check `fact` at run time.
 

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, mul
-from tilewright.layout.inttuple import IntTuple, flat, text, transform_leaf, wrap
+from tilewright.layout.inttuple import IntTuple, flat, is_flat_static, text, transform_leaf, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, trusted
 
 
@@ -39,9 +39,36 @@ def by_mode(layout: Layout, guide: tuple[Any, ...], function: Any, name: str) ->
     )
 
 
+_ONLY_INTS = {int}
+
+
+def int_modes(layout: Layout) -> tuple[list[int], list[int]] | None:
+    """Flat extents and strides, or None if some are not ints."""
+    shape, stride = layout.shape, layout.stride
+    if type(shape) is int and type(stride) is int:
+        return [shape], [stride]
+    if is_flat_static(shape) and is_flat_static(stride):
+        return list(shape), list(stride)
+    extents, strides = flat(shape), flat(stride)
+    return (extents, strides) if {*map(type, extents), *map(type, strides)} <= _ONLY_INTS else None
+
+
 def coalesced_modes(layout: Layout) -> list[tuple[Leaf, Leaf]]:
     """Extent and stride of each mode left after merging; at least one."""
     modes: list[tuple[Leaf, Leaf]] = []
+    static = int_modes(layout)
+    if static is not None:
+        ends = None
+        for extent, step in zip(*static, strict=True):
+            if extent == 1:
+                continue
+            if step == ends:
+                last = modes[-1]
+                modes[-1] = last[0] * extent, last[1]
+            else:
+                modes.append((extent, step))
+            ends = modes[-1][0] * modes[-1][1]
+        return modes or [(1, 0)]
     for extent, step in zip(flat(layout.shape), flat(layout.stride), strict=True):
         if type(extent) is int and extent == 1:
             continue
