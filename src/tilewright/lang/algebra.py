@@ -15,6 +15,7 @@ from tilewright.base.errors import CompileError
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Numeric
 from tilewright.lang.pointer import Pointer
+from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, map_leaves
 from tilewright.layout import ComposedLayout, Layout
 
@@ -173,11 +174,17 @@ def make_identity_tensor(shape_: Any, *, loc: object = None, ip: object = None) 
     return Tensor(origin, algebra.make_identity_layout(shape_), None)
 
 
-def recast_ptr(ptr: Pointer, swizzle_: Any = None, dtype: type[Numeric] | None = None, **_: object) -> Pointer:
-    """The same address as elements of `dtype`."""
-    if swizzle_ is not None:
-        raise CompileError("recast_ptr with a swizzle", location=user_location(), hint="give the swizzle to the layout")
-    return ptr if dtype is None else ptr.recast(dtype)
+def recast_ptr(
+    ptr: Pointer,
+    swizzle_: Any = None,
+    dtype: type[Numeric] | None = None,
+    *,
+    loc: object = None,
+    ip: object = None,
+) -> Pointer:
+    """The same address as elements of `dtype`, its bytes under `swizzle_` where one is given (see `lang.swizzled`)."""
+    moved = ptr if swizzle_ is None else swizzled(ptr, swizzle_)
+    return moved if dtype is None else moved.recast(dtype)
 
 
 def recast_tensor(source: Tensor, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Tensor:

@@ -10,6 +10,7 @@ from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Numeric, Uint8
 from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.layout import ComposedLayout, Layout, cosize, is_static, make_layout_like, size
 
@@ -91,15 +92,13 @@ class SmemAllocator:
         loc: object = None,
         ip: object = None,
     ) -> Tensor:
-        """A tensor in shared memory."""
+        """A tensor in shared memory. `swizzle` counts bytes, see `lang.swizzled`."""
         if not isinstance(layout, (Layout, ComposedLayout)):
             layout = Layout(layout)
         outer = layout.outer if isinstance(layout, ComposedLayout) else layout
         bytes_ = -(-_elements(outer) * element_type.width // 8)
         pointer = self._bytes(bytes_, element_type, byte_alignment)
-        if swizzle is not None:
-            layout = ComposedLayout(swizzle, 0, layout)
-        return make_tensor(pointer, layout)
+        return make_tensor(swizzled(pointer, swizzle), layout)
 
     def _bytes(self, count: int, dtype: type[Numeric], alignment: int) -> Pointer:
         natural = max(dtype.width // 8, 1)

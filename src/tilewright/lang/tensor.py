@@ -15,6 +15,7 @@ from tilewright.ir import build, layout_text, types
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.swizzled import SwizzledPointer
 from tilewright.lang.tensor_ssa import TensorSSA
 from tilewright.layout import ComposedLayout, Layout, add_coordinates, cosize, is_static, size, slice_and_offset
 from tilewright.layout.dynamic import DynamicInt
@@ -131,27 +132,32 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
     @property
     def value(self) -> ir.Value:
         """The `cute.make_tensor` of this tensor, made where it is used."""
-        pointer = self._pointer("a memory access")
-        text, leaves32, leaves64 = layout_text.encode(self.layout)
+        pointer, layout = self._pointer("a memory access"), self.layout
+        if isinstance(pointer, SwizzledPointer):
+            pointer, layout = pointer.base, pointer.layout(layout)
+        text, leaves32, leaves64 = layout_text.encode(layout)
         type_ = types.tensor(self.element_type.facts.name, str(pointer.memspace), text, pointer.alignment)
         groups = ((pointer.value,), _values(leaves32), _values(leaves64))
         return build.cute("make_tensor", (type_,), groups).results[0]
 
     def __extract_mlir_values__(self) -> list[ir.Value]:
-        iterator = [self.iterator.value] if isinstance(self.iterator, Pointer) else _dynamic_values(self.iterator)
+        pointer = isinstance(self.iterator, Pointer)
+        iterator = self.iterator.__extract_mlir_values__() if pointer else _dynamic_values(self.iterator)
         return iterator + [leaf.ir_value() for leaf in _dynamic_leaves(self.layout)]
 
     def __new_from_mlir_values__(self, values: list[ir.Value]) -> Tensor:
         source = iter(values)
         if isinstance(self.iterator, Pointer):
-            iterator: Any = self.iterator.__new_from_mlir_values__([next(source)])
+            count = len(self.iterator.__extract_mlir_values__())
+            iterator: Any = self.iterator.__new_from_mlir_values__([next(source) for _ in range(count)])
         else:
             iterator = map_leaves(lambda leaf: _refill(leaf, source), self.iterator)
         return Tensor(iterator, refill_layout(self.layout, source), self._element_type)
 
     def __tw_structure__(self) -> tuple[str, ...]:
         """What may not change in a region: everything but the runtime leaves."""
-        iterator = str(self.iterator) if isinstance(self.iterator, Pointer) else layout_text.encode(self.iterator)[0]
+        pointer = isinstance(self.iterator, Pointer)
+        iterator = self.iterator.__tw_structure__() if pointer else layout_text.encode(self.iterator)[0]
         return iterator, layout_text.encode(self.layout)[0], str(self._element_type)
 
     def __str__(self) -> str:

@@ -1,0 +1,128 @@
+"""Addresses whose bytes are swizzled: `recast_ptr(ptr, swizzle)`.
+
+The swizzle counts bytes, from the address that was swizzled: element `n` of the pointer lies at
+`base + swizzle(bytes(offset + n))`. Where the base is aligned to the swizzle's period this is the swizzle of the whole
+address, which tensor copies and matrix descriptors use. Moving the pointer adds to `offset`; a tensor of it is a tensor
+at the base with a composed layout, whose swizzle counts elements.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir.layout_text import encode
+from tilewright.lang.locations import user_location
+from tilewright.lang.numeric import Int64, Integer, Numeric, as_numeric
+from tilewright.lang.pointer import Pointer
+from tilewright.layout import ComposedLayout, Layout, Swizzle, divisibility
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+class SwizzledPointer(Pointer):
+    """`base`, moved by `offset` elements under a swizzle of bytes."""
+
+    def __init__(self, base: Pointer, swizzle: Swizzle, offset: Any = 0) -> None:
+        step = divisibility(offset) * base.dtype.width // 8
+        super().__init__(base.value, base.dtype, base.memspace, math.gcd(base.alignment, step))
+        self.base = base
+        self.swizzle = swizzle
+        self.offset = offset
+
+    def __add__(self, offset: object) -> SwizzledPointer:
+        number = offset if isinstance(offset, int) else as_numeric(offset)
+        if isinstance(number, Numeric) and number.is_static:
+            number = int(number.value)
+        return SwizzledPointer(self.base, self.swizzle, self.offset + number)
+
+    __radd__ = __add__
+
+    def align(self, min_align: int, *, loc: object = None, ip: object = None) -> SwizzledPointer:
+        """This pointer, when it is known to be a multiple of `min_align` bytes; rounding up would break the swizzle."""
+        if self.alignment % min_align:
+            raise CompileError(
+                f"a swizzled pointer is known to be aligned to {self.alignment} bytes, not to {min_align}",
+                location=user_location(),
+                values={"pointer": self},
+                hint="align the pointer before it is swizzled",
+            )
+        return self
+
+    def toint(self, *, loc: object = None, ip: object = None) -> Any:
+        """The address before the swizzle, as Int64."""
+        offset = self.offset if isinstance(self.offset, int) else Int64(self.offset)
+        return self.base.toint() + offset * self.dtype.width // 8
+
+    def recast(self, dtype: type[Numeric]) -> SwizzledPointer:
+        """The same address, of elements of `dtype`."""
+        bits = self.offset * self.dtype.width
+        if divisibility(bits) % dtype.width:
+            raise CompileError(
+                f"a pointer {self} does not stand at an element of {dtype}", location=user_location()
+            )
+        return SwizzledPointer(self.base.recast(dtype), self.swizzle, bits // dtype.width)
+
+    def layout(self, layout: Layout) -> ComposedLayout:
+        """The layout of a tensor at `base` that is `layout` at this pointer.
+
+        Raises:
+            CompileError: the swizzle would tear elements apart, or the layout is swizzled already.
+        """
+        if isinstance(layout, ComposedLayout):
+            raise CompileError(
+                "a tensor is swizzled by its pointer and by its layout",
+                location=user_location(),
+                values={"pointer": self, "layout": layout},
+                hint="give the swizzle once: as `layout.inner` of the pointer, with `layout.outer` as the layout",
+            )
+        return ComposedLayout(in_elements(self.swizzle, self.dtype), self.offset, layout)
+
+    def __extract_mlir_values__(self) -> list[ir.Value]:
+        moved = [] if isinstance(self.offset, int) else [self.offset.ir_value()]
+        return [self.base.value, *moved]
+
+    def __new_from_mlir_values__(self, values: list[ir.Value]) -> SwizzledPointer:
+        base = self.base.__new_from_mlir_values__(values[:1])
+        offset = self.offset
+        if isinstance(offset, Integer):
+            known = {"divisibility": offset.divisibility, "bound": offset.bound}
+            offset = type(offset).from_ir(values[1]).known(**known)
+        return SwizzledPointer(base, self.swizzle, offset)
+
+    def __tw_structure__(self) -> str:
+        """What may not change in a region: all but the address and a moved offset."""
+        return f"{self.base} {self.swizzle} {encode(self.offset)[0]}"
+
+    def __str__(self) -> str:
+        return f"{super().__str__()[:-1]}, {self.swizzle}>"
+
+    __repr__ = __str__
+
+
+def in_elements(swizzle: Swizzle, dtype: type[Numeric]) -> Swizzle:
+    """A swizzle of bytes as one of elements of `dtype`: the base drops by log2 of the element's bytes.
+
+    Raises:
+        CompileError: it moves parts of elements.
+    """
+    step = max(dtype.width // 8, 1).bit_length() - 1
+    if not swizzle.bits:
+        return swizzle
+    if dtype.width % 8 or swizzle.base < step:
+        raise CompileError(
+            f"a swizzle of bytes {swizzle} tears elements of {dtype} apart",
+            location=user_location(),
+            hint=f"its base must be at least {step}",
+        )
+    return Swizzle(swizzle.bits, swizzle.base - step, swizzle.shift)
+
+
+def swizzled(pointer: Pointer, swizzle: Swizzle | None) -> Pointer:
+    """The pointer under a swizzle of bytes; None and a swizzle of no bits take it away."""
+    plain = pointer.base + pointer.offset if isinstance(pointer, SwizzledPointer) else pointer
+    if swizzle is None or not swizzle.bits:
+        return plain
+    return SwizzledPointer(plain, swizzle)
