@@ -68,7 +68,9 @@ def absolute(kind: str, operand: ir.Value) -> ir.Value:
     """The absolute value; the least signed integer stays as it is."""
     if kind == "u":
         return operand
-    return build.value("math.absf" if kind == "f" else "math.absi", operand.type, (operand,))
+    if kind == "f":
+        return build.value("math.absf", operand.type, (operand,))
+    return build.value("arith.maxsi", operand.type, (operand, negate(kind, operand)))
 
 
 def constant(number: int | float, type_: ir.Type) -> ir.Value:

@@ -35,10 +35,31 @@ def is_constexpr(annotation: Any) -> bool:
 
 def annotations(function: Callable[..., Any]) -> dict[str, Any]:
     """The annotations of a function as objects; a text that does not evaluate stays text."""
+    found = inspect.get_annotations(function)
+    if not any(isinstance(value, str) for value in found.values()):
+        return found
+    function = inspect.unwrap(function)
+    scope = dict(getattr(function, "__globals__", {}))
+    cells = getattr(function, "__closure__", None) or ()
+    names = function.__code__.co_freevars if cells else ()
+    scope |= {name: cell.cell_contents for name, cell in zip(names, cells, strict=True) if _filled(cell)}
+    return {name: _evaluated(value, scope) for name, value in found.items()}
+
+
+def _filled(cell: Any) -> bool:
     try:
-        return inspect.get_annotations(function, eval_str=True)
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, scope)  # as inspect.get_annotations(eval_str=True) does
     except Exception:  # noqa: BLE001  (an annotation may be any expression; it is no error here)
-        return inspect.get_annotations(function)
+        return annotation
 
 
 def bind(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
