@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewright.lang import control
 
+RESULTS = "alias.count, tally.number, tally.calls, other.count, total"
 INTS = ["a", "b", "c", "x", "y", "z"]
 BOOLS = ["p", "q"]
 
@@ -25,11 +26,26 @@ class State:
     def advance(self, by: Any) -> None:
         self.count = (self.count + by) % 97
 
+    def next(self, by: Any) -> State:
+        return State((self.count * 2 + by) % 89)
+
     def __extract_mlir_values__(self) -> list[Any]:
         return [self.count.ir_value()]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> State:
         return State(type(self.count).from_ir(values[0]))
+
+
+class Tally:
+    """A plain object that a method changes."""
+
+    def __init__(self, number: Any) -> None:
+        self.number = number
+        self.calls = 0
+
+    def bump(self, by: Any) -> None:
+        self.number = (self.number - by) % 101
+        self.calls += 1
 
 
 class Generator:
@@ -51,13 +67,17 @@ class Generator:
         self.emit(1, "pair = (x, y)")
         self.emit(1, "state = State(a + 0)")
         self.emit(1, "alias = state")
+        self.emit(1, "tally, other, total = Tally(b), State(c), 0")
+        self.emit(1, "def add(v):")
+        self.emit(2, "nonlocal total")
+        self.emit(2, "total = (total + v) % 61")
         self.emit(1, "def helper(u, v):")
         self.emit(2, "if u < v:")
         self.emit(3, "u = v - u")
         self.emit(2, "return u % 50 + z % 3")
         while self.budget > 0:
             self.statement(1, 3)
-        self.emit(1, "return x, y, z, p, q, items[0], items[1], items[2], pair[0], pair[1], alias.count")
+        self.emit(1, "return x, y, z, p, q, items[0], items[1], items[2], pair[0], pair[1], " + RESULTS)
         return "\n".join(self.lines) + "\n"
 
     def emit(self, depth: int, text: str) -> None:
@@ -115,7 +135,16 @@ class Generator:
     def statement(self, depth: int, nesting: int) -> None:
         self.budget -= 1
         r = self.random
-        simple = [self.assign, self.assign, self.augment, self.assign_bool, self.assign_item, self.advance, self.pair]
+        simple = [
+            self.assign,
+            self.assign,
+            self.augment,
+            self.assign_bool,
+            self.assign_item,
+            self.advance,
+            self.pair,
+            self.call,
+        ]
         compound = [self.if_, self.if_, self.for_, self.while_, self.static_if, self.static_for, self.other_for]
         choices = simple if nesting == 0 or self.budget < 0 else [*simple, *compound, *compound]
         if self.static_loop and r.random() < 0.15:
@@ -149,6 +178,11 @@ class Generator:
     def advance(self, depth: int, nesting: int) -> None:
         self.emit(depth, f"{self.random.choice(['state', 'alias'])}.advance({self.integer(0)} % 10)")
 
+    def call(self, depth: int, nesting: int) -> None:
+        argument = f"{self.integer(1)} % 10"
+        statements = [f"tally.bump({argument})", f"add({argument})", f"other = other.next({argument})"]
+        self.emit(depth, self.random.choice(statements))
+
     def pair(self, depth: int, nesting: int) -> None:
         self.emit(depth, f"pair = ({self.integer(1)} % 200, {self.random.choice(['pair[0]', 'pair[1]', 'x'])})")
 
@@ -166,7 +200,7 @@ class Generator:
         self.emit(depth, f"if const_expr({self.random.choice(['1 < 2', 'FLAG', 'not FLAG'])}):")
         self.block(depth + 1, nesting, False)
         if self.static_path and self.random.random() < 0.1:
-            self.emit(depth + 1, "return x, y, z, p, q, items[0], items[1], items[2], pair[0], pair[1], alias.count")
+            self.emit(depth + 1, "return x, y, z, p, q, items[0], items[1], items[2], pair[0], pair[1], " + RESULTS)
         self.emit(depth, "else:")
         self.block(depth + 1, nesting, False)
 
@@ -213,6 +247,7 @@ def load(text: str, name: str) -> Callable[..., Any]:
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     scope = {
         "State": State,
+        "Tally": Tally,
         "FLAG": True,
         "const_expr": control.const_expr,
         "range_constexpr": control.range_constexpr,

@@ -364,6 +364,15 @@ def test_global_and_underscore():
     assert "`_` is read" in str(refused(g))
 
 
+def test_introspection_in_a_body():
+    def f(n):
+        if n is not None:
+            x = locals()["n"]  # here
+        return x
+
+    assert "`locals` inside an `if`, loop or `with`" in str(refused(f))
+
+
 def test_an_endless_while_of_python(monkeypatch):
     monkeypatch.setattr(sys.modules["tilewright.lang.control.runtime"], "_TRACE_TURNS", 50)
 

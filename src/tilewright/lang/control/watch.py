@@ -24,6 +24,7 @@ _FOREIGN = ("mlir", "numpy", "torch", "cupy", "jax", "_pytest")
 _PARTS = ("base", "compiler", "hw", "ir", "lang", "layout", "passes", "targets")
 _INTERNAL = tuple(f"tilewright.{part}" for part in _PARTS)
 _kinds: dict[type, Kind] = {}
+_slot_names: dict[type, list[str]] = {}
 
 
 def kind_of(cls: type) -> Kind:
@@ -51,6 +52,13 @@ def _classify(cls: type) -> Kind:
 
 
 def _slots(cls: type) -> list[str]:
+    found = _slot_names.get(cls)
+    if found is None:
+        found = _slot_names[cls] = _find_slots(cls)
+    return found
+
+
+def _find_slots(cls: type) -> list[str]:
     found: list[str] = []
     for base in cls.__mro__:
         slots = base.__dict__.get("__slots__", ())

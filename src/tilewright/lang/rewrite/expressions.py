@@ -104,14 +104,27 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function = node.func
-        self.generic_visit(node)
         if not isinstance(function, ast.Name):
-            return node
+            return self.generic_visit(node)  # type: ignore[return-value]
+        self._check_introspection(function.id, node)
+        self.generic_visit(node)
         if function.id in BUILTINS:
             node.func = at(call("builtin", function), function)
         elif function.id == "super" and not node.args and self.owner.first_parameter:
             node.args = [at(load("__class__"), node), at(load(self.owner.first_parameter), node)]
         return node
+
+    def _check_introspection(self, name: str, node: ast.Call) -> None:
+        """Bodies are functions of their own: they cannot show the variables of the function around them."""
+        reads_variables = (name in ("locals", "vars", "dir") and not node.args) or (
+            name in ("eval", "exec") and len(node.args) == 1
+        )
+        if reads_variables and self.owner.depth:
+            raise CompileError(
+                f"`{name}` inside an `if`, loop or `with` of a compiled function",
+                location=self.place(node),
+                hint="name the variables, or call it before the statement",
+            )
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         node.body = ExpressionRewriter(self.owner.nested_lambda()).visit(node.body)

@@ -170,7 +170,7 @@ def _lambda_as_function(source: Source, node: ast.Lambda) -> ast.FunctionDef:
         if isinstance(found, ast.Lambda) and (found.lineno, found.col_offset) == (node.lineno, node.col_offset)
     )
     body: list[ast.stmt] = [ast.copy_location(ast.Return(copy.body), copy.body)]
-    function = ast.FunctionDef("<lambda>", copy.args, body, [], None)
+    function = syntax.function("<lambda>", copy.args, body)
     _strip_arguments(function.args)
     return ast.fix_missing_locations(ast.copy_location(function, node))
 
@@ -191,13 +191,7 @@ def compile_inner(
     The function gets a reserved name, for its own may be a global or a free variable that it calls.
     """
     tree.name = _INNER
-    outer = ast.FunctionDef(
-        name=_OUTER,
-        args=names.parameters((*extra, *like.co_freevars)),
-        body=[tree],
-        decorator_list=[],
-        returns=None,
-    )
+    outer = syntax.function(_OUTER, names.parameters((*extra, *like.co_freevars)), [tree])
     syntax.at(outer, tree)
     flags = like.co_flags & _FUTURE_FLAGS
     imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported]

@@ -46,13 +46,14 @@ def body_function(name: str, parameters: tuple[str, ...], assigned: Iterable[str
     """`def name(REGION, parameters): nonlocal assigned; body`."""
     shared = sorted(assigned)
     head: list[ast.stmt] = [ast.Nonlocal(shared)] if shared else []
-    return ast.FunctionDef(
-        name=name,
-        args=names.parameters((REGION, *parameters)),
-        body=[*head, *body] or [ast.Pass()],
-        decorator_list=[],
-        returns=None,
-    )
+    return function(name, names.parameters((REGION, *parameters)), [*head, *body] or [ast.Pass()])
+
+
+def function(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
+    """`def name(arguments): body`."""
+    made = ast.FunctionDef(name=name, args=arguments, body=body, decorator_list=[], returns=None)
+    made.type_params = []  # type: ignore[attr-defined]  # Python 3.12 asks for it
+    return made
 
 
 def never_run(assigned: Iterable[str]) -> ast.stmt:
