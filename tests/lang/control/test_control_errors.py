@@ -287,6 +287,25 @@ def test_a_failed_region_leaves_nothing_behind():
     assert "scf" not in trace(f)
 
 
+def test_a_failed_region_gives_variables_their_values_back():
+    def f(n):
+        x, state, items = n, State(n + 0), [n]
+        try:
+            if n > 0:
+                x = n + 1
+                items[0] = x * 2
+                state.advance(x)
+                for i in range(n):
+                    x += i
+                    state.advance(i)
+                    raise_value_error()
+        except ValueError:
+            pass
+        return x, state.count, items[0]
+
+    assert compiled(f)(3) == (3, 3, 3)
+
+
 def raise_value_error():
     raise ValueError("at trace time")
 

@@ -9,6 +9,7 @@ import itertools
 import sys
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from tests.lang.control.harness import agrees, compiled, trace
@@ -261,6 +262,16 @@ def test_more_turns_than_a_signed_number_holds():
         return turns
 
     agrees(f, [(-(2**31), 2**31 - 1)])
+
+
+def test_bounds_of_numpy():
+    def f(n):
+        total = n
+        for i in range(np.int64(1), np.int32(4)):
+            total += i
+        return total
+
+    agrees(f, [(3,)])
 
 
 def test_unsigned_and_wide_indices():

@@ -67,8 +67,18 @@ class Branch:
     def run(self, then: Arm, otherwise: Arm | None, result: Callable[[Any], None] | None = None) -> None:
         """Trace the arms, then give every place the value that it has after the branch."""
         op = blocks.new_if(self.condition, otherwise is not None)
-        with blocks.provisional(op):
-            self._run(op, then, otherwise, result)
+        try:
+            with blocks.provisional(op):
+                self._run(op, then, otherwise, result)
+        except BaseException:
+            self._rollback()
+            raise
+
+    def _rollback(self) -> None:
+        """As if the arms had not been traced."""
+        for item, value in zip((*self.carried, *self.dead), self.before, strict=True):
+            item.set(value)
+        self.watch.restore({key: self.watch.before[key] for key in self.watch.changed(self.watch.save())})
 
     def _run(self, op: ir.Operation, then: Arm, otherwise: Arm | None, result: Callable[[Any], None] | None) -> None:
         outcomes = [self._trace(op.regions[0].blocks[0], then)]

@@ -60,16 +60,23 @@ class range:
 
 
 def _bounds(arguments: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-    for argument in arguments:
-        if not isinstance(argument, Numeric) and not is_dynamic(argument) and not hasattr(argument, "__index__"):
-            raise CompileError(
-                f"range takes integers, got {type(argument).__name__}",
-                location=user_location(),
-                values={"argument": argument},
-            )
-    if len(arguments) == 1:
-        return 0, arguments[0], 1
-    return arguments[0], arguments[1], arguments[2] if len(arguments) == 3 else 1
+    bounds = [_bound(argument) for argument in arguments]
+    if len(bounds) == 1:
+        return 0, bounds[0], 1
+    return bounds[0], bounds[1], bounds[2] if len(bounds) == 3 else 1
+
+
+def _bound(value: Any) -> Any:
+    if isinstance(value, Numeric) or is_dynamic(value):
+        return value
+    if hasattr(value, "__index__"):
+        return operator.index(value)
+    raise CompileError(
+        f"range takes integers, got {type(value).__name__}",
+        location=user_location(),
+        values={"argument": value},
+        hint="convert it with Int32",
+    )
 
 
 def range_constexpr(*arguments: Any) -> builtins.range:

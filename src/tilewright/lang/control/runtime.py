@@ -140,6 +140,9 @@ def _trace_loop(loop: Loop, trace: Callable[[LoopState], None]) -> None:
         except ChangedInPlace as change:
             state.rollback()
             in_place = in_place | change.found
+        except BaseException:
+            state.rollback()
+            raise
 
 
 class _Probe:
