@@ -206,6 +206,16 @@ def test_none_to_value():
     assert error.values["then"] == "Int32" and error.values["else"] == "None"
 
 
+def test_objects_of_compile_time_that_differ():
+    def f(n):
+        name = "a"
+        if n > 0:  # here
+            name = "b"
+        return n if name == "a" else 0
+
+    assert "`name` has different values of compile time in the branches" in str(refused(f))
+
+
 def test_ternary_of_two_types():
     def f(n, y):
         return n if n > 0 else y  # here

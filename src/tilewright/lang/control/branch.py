@@ -139,7 +139,7 @@ class Branch:
 
     def _two_typed(self, name: str, change: leaves.TypeChange) -> Undefined:
         return Undefined(
-            f"`{name}` is used, but the branches of a runtime `if` give it different types",
+            f"`{name}` is used, but the branches of a runtime `if` give it different {_kind(change)}",
             {"`if`": self.place, "then": change.expected, "else": change.found},
             "convert the values to one type in both branches",
         )
@@ -150,7 +150,7 @@ class Branch:
         if before is not MISSING:
             values = {"before": leaves.describe(before), **values}
         return CompileError(
-            f"{subject} has different types in the branches of a runtime `if`",
+            f"{subject} has different {_kind(change)} in the branches of a runtime `if`",
             location=self.place,
             values=values,
             hint="convert the values to one type, or use a new name;"
@@ -211,6 +211,11 @@ class Branch:
             if a.type != b.type:
                 change = leaves.TypeChange(str(a.type), str(b.type))
                 raise self._type_change("the values of one object", change, MISSING)
+
+
+def _kind(change: leaves.TypeChange) -> str:
+    """In what two values differ: things that are no numbers may differ though their types agree."""
+    return "values of compile time" if change.expected == change.found else "types"
 
 
 def slot_name(name: str, owner: Any, key: Any) -> str:
