@@ -393,6 +393,19 @@ def test_global_and_underscore():
     assert "`_` is read" in str(refused(g))
 
 
+KEPT: list[Any] = []
+
+
+def test_a_runtime_value_that_leaks_into_a_list_outside():
+    def f(n):
+        for i in range(n):  # here
+            KEPT.append(i)
+        return n
+
+    assert "the Python list `KEPT` changes its length" in str(refused(f))
+    assert KEPT == []
+
+
 def test_introspection_in_a_body():
     def f(n):
         if n is not None:

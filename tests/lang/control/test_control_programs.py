@@ -1,4 +1,4 @@
-# ruff: noqa: B007, B905, F841  (programs of users, as they write them)
+# ruff: noqa: B905, F841  (programs of users, as they write them)
 """Programs of many shapes: compiled ones do what Python does."""
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Variables:
         found = self._contents(name for name in self.cells if name in self.host)
         for name in self.global_names:
             value = self.globals.get(name)
-            if value is not None and leaves.has_protocol(value):
+            if isinstance(value, list | dict) or (value is not None and leaves.has_protocol(value)):
                 found.append((name, value))
         return found
 
