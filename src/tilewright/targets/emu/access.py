@@ -134,6 +134,9 @@ class Memories:
     def mbarrier_waited(self, site: int, L: Lanes, index: Array, done: Array, relaxed: bool) -> None:
         """Threads (where `done`) have seen that a phase ended."""
 
+    def threads_ended(self, L: Lanes) -> None:
+        """Threads have exited."""
+
     def cluster_arriving(self, L: Lanes, relaxed: bool) -> None:
         """Threads arrive at the cluster's barrier."""
 

@@ -28,7 +28,7 @@ from tilewright.targets.emu.report import LineTraffic, Report
 BATCH_LANES = 16384
 RESIDENT_LANES = 132 * 2048
 SLICE = 20000
-IDLE_TURNS = 3000
+IDLE_TURNS = 1000
 MAX_SHARED = 227 * 1024
 
 

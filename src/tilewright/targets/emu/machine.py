@@ -46,6 +46,7 @@ class Machine(Memories):
         self.alive[ids] = True
         self.living = len(ids)
         self.block_alive = np.full(self.slots, self.shape.threads, np.int64)
+        self.sh.block_alive = self.block_alive
         self.constants = launch.constants
         self.special: dict[str, Any] = {}
         for lanes in launch.split(Lanes(self.shape, ids, blocks)):
@@ -240,6 +241,10 @@ class Machine(Memories):
         self.block_alive -= np.bincount(cohort.L.slot, minlength=self.slots)
         self._masks = None
         self.launch.exited(self, cohort)
+        try:
+            self.threads_ended(cohort.L)
+        except Fault as fault:
+            raise self.error(fault, cohort, cohort.code.blocks[cohort.pc].first) from None
         if self.barriers.counts:
             self.barriers.release_all()
         if self.clusters.count.any():

@@ -294,7 +294,7 @@ class SharedMemory:
         self.bytes = np.zeros(slots * self.stride, np.uint8)
         self.views: dict[tuple[Any, int], Array] = {}
         self.checks = checks
-        self.cluster: Any = None
+        self.block_alive: Array | None = None
 
     def view(self, dtype: Any, lanes: int) -> Array:
         found = self.views.get((dtype, lanes))
@@ -334,6 +334,10 @@ class SharedMemory:
         if wrong.any():
             raise misaligned(site, full, wrong, shift, "shared")
         slot = np.where(rank < 0, L.slot, cluster_slot(L, np.maximum(rank, 0)))
+        if self.block_alive is not None and not self.block_alive[slot].all():
+            gone = np.flatnonzero(self.block_alive[slot] == 0)
+            raise Fault("cluster", "Access to shared memory of a block that has ended", site, gone,
+                        hint="keep the block alive by a cluster barrier before its end")  # fmt: skip
         return (inner + slot * self.stride) >> shift
 
     def _out_of_bounds(self, site: int, addr: Array, bad: Array, shift: int, uniform: bool) -> Fault:

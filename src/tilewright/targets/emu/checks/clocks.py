@@ -129,6 +129,8 @@ class Clocks:
 
     def group_barrier(self, slot: int, threads: Array, extra: Array | None) -> None:
         """Some threads of a block met; `extra` is what threads brought that did not wait."""
+        if not len(threads):
+            return
         row = self.rows(slot, threads).max(axis=0)
         if extra is not None:
             row = np.maximum(row[: len(extra)], extra[: len(row)]) if len(extra) != len(row) else np.maximum(row, extra)
@@ -221,18 +223,34 @@ class Clocks:
             else:
                 merge(self.foreign.setdefault(lane, {}), {block: row})
 
-    def cluster_barrier(self, first: int, size: int) -> None:
-        """All threads of the blocks in slots `first` to `first + size - 1` met."""
-        slots = np.arange(first, first + size)
-        self.block_barrier(slots)
+    def cluster_meeting(self, slots: Array, arrived: Array) -> Knowledge:
+        """All threads of these blocks have arrived at their cluster's barrier, at clocks `arrived` by lane.
+
+        Returns what each of them knows once it has waited. What they do from now on is past that.
+        """
         known: Knowledge = {}
+        table = self.clock.reshape(self.slots, self.stride)
         for slot in slots:
+            top = int(arrived.reshape(self.slots, self.stride)[slot].max())
             matrix = self.matrix.get(int(slot))
-            row = matrix[0].copy() if matrix is not None else np.full(self.stride, self.known[slot], np.int64)
-            known[int(self.blocks[slot])] = row
+            row = matrix.max(axis=0) if matrix is not None else np.zeros(self.stride, np.int64)
+            row[: self.stride] = top
+            merge(known, {int(self.blocks[slot]): row})
             merge(known, self.shared_foreign.get(int(slot), {}))
-        for slot in slots:
-            merge(self.shared_foreign.setdefault(int(slot), {}), known)
+            self.set_clock(slot, np.maximum(table[slot], top + 1), table)
+        return known
+
+    def cluster_wait(self, slot: int, threads: Array, everyone: bool, known: Knowledge) -> None:
+        """Threads have waited at their cluster's barrier."""
+        own = int(self.blocks[slot])
+        if not everyone:
+            for thread in threads:
+                self.acquire(slot * self.stride + int(thread), known)
+            return
+        self.known[slot] = max(int(self.known[slot]), int(known[own][0]))
+        if slot in self.matrix:
+            self.learn(slot, threads, known[own])
+        merge(self.shared_foreign.setdefault(slot, {}), {b: row for b, row in known.items() if b != own})
 
 
 def merge(into: Knowledge, more: Knowledge) -> None:

@@ -83,6 +83,8 @@ class WatchingMachine(Machine):
         self.phases: dict[int, Array] = {}
         self.ended: dict[int, Array] = {}
         self.waiting: dict[tuple[int, int], Array] = {}
+        self.arrived = np.zeros(len(self.alive), np.int64)
+        self.met_in_cluster: dict[int, Knowledge] = {}
         self.fenced_at = np.zeros(len(self.alive), np.int64)
         self.pending: dict[int, list[Knowledge]] = {}
         self.proxied = np.zeros(len(self.alive), np.int64)
@@ -522,13 +524,46 @@ class WatchingMachine(Machine):
                 threads = L.thread[here & (masks == group)]
                 self.clocks.group_barrier(int(L.slot[here][0]), threads, None)
 
+    def threads_ended(self, L: Lanes) -> None:
+        """Threads have exited: other blocks must be done with the shared memory of a block that ends."""
+        if self.shape.cluster_blocks == 1:
+            return
+        shadow = self.shared_shadow
+        for slot in np.unique(L.slot):
+            if self.block_alive[slot]:
+                continue
+            lane = int(L.ids[L.slot == slot][-1])
+            at = slice(slot * self.sh.stride >> shadow.granule, (slot + 1) * self.sh.stride >> shadow.granule)
+            for words, before in ((shadow.writes[at], "written"), (shadow.reads[at], "read")):
+                found = np.flatnonzero((words != 0) & (block_of(words) != self.blocks[slot]) & ~is_async(words))
+                bad = found[self.unordered(np.full(len(found), lane), words[found], -1, before)]
+                if len(bad):
+                    self._ended_early(words[bad[0]], lane, before)
+
+    def _ended_early(self, word: Any, lane: int, before: str) -> None:
+        values = {"other thread": self.name_of(word, False, before)}
+        site = site_of(word)
+        if site < len(self.sites):
+            values["other access"] = f"line {self.sites[site].line}: {self.sites[site].text}"
+        self.report(Fault("race", "Error: Race condition in shared memory access: the block ends while another may use it",
+                          -1, None, values, "keep the block alive by a cluster barrier before its end"))  # fmt: skip
+
     def cluster_arriving(self, L: Lanes, relaxed: bool) -> None:
+        self.arrived[L.ids] = self.clocks.clock[L.ids]
         self.clocks.tick(L.ids)
 
     def cluster_completed(self, clusters: Array) -> None:
         size = self.shape.cluster_blocks
         for cluster in clusters:
-            self.clocks.cluster_barrier(int(cluster) * size, size)
+            slots = np.arange(cluster * size, cluster * size + size)
+            self.met_in_cluster[int(cluster)] = self.clocks.cluster_meeting(slots, self.arrived)
+
+    def cluster_waited(self, cohort: Cohort) -> None:
+        L = cohort.L
+        for slot in np.unique(L.slot):
+            threads = L.thread[L.slot == slot]
+            known = self.met_in_cluster[int(slot) // self.shape.cluster_blocks]
+            self.clocks.cluster_wait(int(slot), threads, len(threads) == self.block_alive[slot], known)
 
     # mbarriers.
 
