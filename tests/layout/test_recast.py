@@ -82,6 +82,7 @@ def test_downcast_of_every_small_layout(count):
             continue
         answers += 1
         ratios = [a // b for a, b in zip(oracle.flat(r.shape), oracle.flat(layout.shape), strict=True)]
+        assert sorted(ratios) == [1] * (len(ratios) - 1) + [count]
         for coord in coords(r):
             old = tuple(c // k for c, k in zip(coord, ratios, strict=True))
             assert at(r, coord) // count == at(layout, old)
@@ -98,6 +99,8 @@ def test_downcast_of_every_small_layout(count):
         (24, 16, "(6,4):(1,6)", "(4,4):(1,4)"),
         (8, 16, "(4,4):(4,1)", "(4,8):(8,1)"),
         (32, 8, "(4,8):(0,1)", "(4,2):(0,1)"),
+        (16, 32, "(1,8):(1,1)", "(1,16):(2,1)"),
+        (16, 32, "(1,4):(0,4)", "(2,4):(1,8)"),
     ],
 )
 def test_known_answers(new, old, layout, text):

@@ -9,7 +9,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, ceil_div_leaf, divisibility, floor_div, mul
 from tilewright.layout.facts import Fact, require
-from tilewright.layout.inttuple import flat, transform_leaf
+from tilewright.layout.inttuple import flat, transform_leaf, unflatten
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, trusted
 from tilewright.layout.simplify import is_zero
 
@@ -114,8 +114,10 @@ def _require_whole_groups(layout: Layout, count: int) -> None:
 def downcast(layout: Any, count: int) -> Any:
     """Each element taken as `count` smaller ones: the mode of stride 1 grows, other strides are multiplied.
 
+    Without a mode of stride 1, the first mode of extent 1 takes the parts.
+
     Raises:
-        LayoutError: no mode has stride 1, so the smaller elements have no mode to go to.
+        LayoutError: no mode can take the parts of an element, or several have stride 1.
     """
     if isinstance(layout, Swizzle):
         return Swizzle(layout.bits, layout.base + _log2(count), layout.shift)
@@ -123,11 +125,24 @@ def downcast(layout: Any, count: int) -> Any:
         return _recast_composed(layout, count, up=False)
     if count == 1:
         return layout
-    if sum(1 for step in flat(layout.stride) if type(step) is int and step in (1, -1)) != 1:
+    extents, strides = flat(layout.shape), flat(layout.stride)
+    grows = _mode_for_parts(layout, extents, strides)
+    shape = [mul(s, count) if place == grows else s for place, s in enumerate(extents)]
+    stride = [1 if place == grows else mul(count, d) for place, d in enumerate(strides)]
+    return trusted(unflatten(shape, layout.shape), unflatten(stride, layout.shape))
+
+
+def _mode_for_parts(layout: Layout, extents: list[Leaf], strides: list[Leaf]) -> int:
+    """The flat mode that the parts of an element go to."""
+    units = [type(extent) is int and extent == 1 for extent in extents]
+    contiguous = [i for i, d in enumerate(strides) if type(d) is int and d == 1 and not units[i]]
+    if any(isinstance(d, ScaledBasis) for d in strides):
+        raise LayoutError("coordinates cannot be recast", values={"layout": layout})
+    if len(contiguous) == 1:
+        return contiguous[0]
+    if contiguous or not any(units):
         raise LayoutError("downcast: exactly one mode must have stride 1", values={"layout": layout})
-    shape = transform_leaf(lambda s, d: mul(s, count) if type(d) is int and d == 1 else s, layout.shape, layout.stride)
-    stride = transform_leaf(lambda d: d if type(d) is int and d == 1 else mul(count, d), layout.stride)
-    return trusted(shape, stride)
+    return next((i for i, d in enumerate(strides) if units[i] and type(d) is int and d == 1), units.index(True))
 
 
 def _upcast_swizzle(swizzle: Swizzle, count: int) -> Swizzle:
