@@ -149,7 +149,40 @@ def _shift(op: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
 
 
 def _power(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
-    return build.value("math.powf" if kind == "f" else "math.ipowi", left.type, (left, right))
+    if kind == "f":
+        return build.value("math.powf", left.type, (left, right))
+    exponent = constant_of(right)
+    if exponent is not None and exponent >= 0:
+        return _power_of(left, exponent)
+    return _integer_power(kind, left, right)
+
+
+def _power_of(base: ir.Value, exponent: int) -> ir.Value:
+    """A power with a constant exponent, by squaring."""
+    result = None if exponent else constant(1, base.type)
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else binary("mul", "i", result, base)
+        exponent >>= 1
+        if exponent:
+            base = binary("mul", "i", base, base)
+    return result
+
+
+def _integer_power(kind: str, base: ir.Value, exponent: ir.Value) -> ir.Value:
+    """By squaring, a step for each bit of the exponent. A negative exponent gives 0, but powers of 1 and -1 are kept."""
+    one, zero = constant(1, base.type), constant(0, base.type)
+    result, square = one, base
+    for bit in range(_width(base.type)):
+        mask = constant(1 << bit, base.type)
+        isset = compare("ne", "i", build.value("arith.andi", base.type, (exponent, mask)), zero)
+        result = select(isset, binary("mul", "i", result, square), result)
+        square = binary("mul", "i", square, square)
+    if kind == "u":
+        return result
+    size = absolute(kind, base)
+    vanishes = build.value("arith.andi", isset.type, (compare("lt", "i", exponent, zero), compare("ne", "i", size, one)))
+    return select(vanishes, zero, result)
 
 
 def _floor(operand: ir.Value) -> ir.Value:
