@@ -85,12 +85,12 @@ class _Picker:
         return Pending(value.base, known[1])
 
 
-def part(cohort: Cohort, picked: Array, pc: int) -> Cohort:
-    """The threads at positions `picked` (ascending), to go on at `pc`."""
+def part(cohort: Cohort, picked: Array, pc: int, everything: bool = False) -> Cohort:
+    """The threads at positions `picked` (ascending), to go on at `pc` with the registers needed there (or all)."""
     picker = _Picker(picked)
     old = cohort.R
     registers: list[Any] = [None] * len(old)
-    for number in cohort.code.blocks[pc].live:
+    for number in range(len(old)) if everything else cohort.code.blocks[pc].live:
         registers[number] = picker.pick(old[number])
     piece = Cohort(cohort.L.subset(picked), cohort.code, registers)
     piece.pc, piece.sp, piece.turn, piece.prefix = pc, cohort.sp, cohort.turn, cohort.prefix

@@ -143,7 +143,9 @@ class Machine(Memories):
         while self.living:
             if not self.ready:
                 self._unstick()
-            budget -= self._go(self._next(), budget)
+            used = self._go(self._next(), budget)
+            self.launch.hits.steps += used
+            budget -= used
             if budget <= 0:
                 return False
         return True
@@ -279,7 +281,7 @@ class Machine(Memories):
         distinct = np.unique(values)
         if len(distinct) > 1:
             for value in distinct:
-                piece = part(cohort, np.flatnonzero(values == value), cohort.pc)
+                piece = part(cohort, np.flatnonzero(values == value), cohort.pc, everything=True)
                 self._enter_address(piece, block, int(value))
                 self.add(piece)
             return False

@@ -63,9 +63,10 @@ KERNEL rounds(int* out, int count) {
 // The first block waits for all others: blocks must progress fairly.
 KERNEL wait_for_others(int* arrived, int* payload, int* out) {
     if (blockIdx.x) {
+        if (threadIdx.x) return;
         payload[blockIdx.x] = blockIdx.x;
         __threadfence();
-        if (threadIdx.x == 0) atomicAdd(arrived, 1);
+        atomicAdd(arrived, 1);
         return;
     }
     if (threadIdx.x == 0) {
