@@ -8,8 +8,7 @@ it. Global memory is moved in sectors of 32 bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.compose import composition
@@ -30,8 +29,7 @@ VECTOR_BYTES = 16
 """The most that one thread moves with one instruction."""
 
 
-@dataclass(frozen=True)
-class BankConflicts:
+class BankConflicts(NamedTuple):
     """What a warp-wide access of shared memory costs.
 
     `wavefronts` are the passes that shared memory makes for all accesses, `phases` the fewest it could make;
@@ -55,8 +53,7 @@ class BankConflicts:
         return f"{self.degree}-way bank conflicts: {self.wavefronts} wavefronts for {self.phases}"
 
 
-@dataclass(frozen=True)
-class Coalescing:
+class Coalescing(NamedTuple):
     """What a warp-wide access of global memory costs: `sectors` of 32 bytes moved, `ideal` the fewest that hold the
     bytes asked for, `requests` warp-wide instructions, `vector` elements a thread moves at once."""
 

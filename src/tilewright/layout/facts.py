@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.dynamic import Leaf
 from tilewright.layout.symbolic import evaluate
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """`left` is a multiple of `right` (`kind` "multiple"), or `left <= right` (`kind` "at most")."""
 
     kind: Literal["multiple", "at most"]

@@ -11,7 +11,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, add_coordinates
 from tilewright.layout.coordinates import crd2idx, idx2crd
-from tilewright.layout.dynamic import DynamicInt, Leaf, floor_div, mod
+from tilewright.layout.dynamic import DynamicInt, Leaf, divisibility, floor_div, mod
 from tilewright.layout.inttuple import (
     IntTuple,
     clean,
@@ -123,6 +123,11 @@ class Layout:
     def is_static(self) -> bool:
         """True if no leaf is known only at run time."""
         return is_static(self)
+
+    @property
+    def max_alignment(self) -> int:
+        """The largest number known to divide the count of elements: vectors of a divisor of it leave no rest."""
+        return divisibility(product(self.shape))
 
     def get_hier_coord(self, index: Leaf) -> Any:
         """The coordinate, congruent with the shape, at which the layout has the value `index`.

@@ -7,10 +7,9 @@ one normal form, so that equal expressions are equal objects: `(n // 32) * 32 + 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.dynamic import DynamicInt
@@ -18,8 +17,7 @@ from tilewright.layout.dynamic import DynamicInt
 _fresh = count()
 
 
-@dataclass(frozen=True)
-class _Unknown:
+class _Unknown(NamedTuple):
     """The symbol `name` divided by its known divisor `unit`."""
 
     name: str
@@ -35,8 +33,7 @@ class _Unknown:
         return quotient
 
 
-@dataclass(frozen=True)
-class _Term:
+class _Term(NamedTuple):
     """An operation with no polynomial form: `left // right`, `left & right` or `left ^ right`."""
 
     kind: str

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import LayoutError
-from tilewright.base.signature import MACHINE_TYPE
-
-_DIGITS = "0123456789"
 
 
 def bits_of(dtype: Any) -> int:
@@ -27,11 +24,15 @@ def bits_of(dtype: Any) -> int:
 
 
 def _bits_of_name(name: str) -> int | None:
-    """The first number in the name: `f8e4m3` has 8 bits; `bool` takes a byte, `tf32` 32 bits."""
+    """The number after the letters: `f8e4m3` has 8 bits, `bf16` 16; `bool` takes a byte, `tf32` 32 bits."""
     if name == "bool":
         return 8
-    if name not in MACHINE_TYPE:
-        return None
-    digits = name.lstrip("abcdefghijklmnopqrstuvwxyz")
-    end = next((place for place, char in enumerate(digits) if char not in _DIGITS), len(digits))
-    return int(digits[:end])
+    kind = name.rstrip("0123456789abcdefghijklmnopqrstuvwxyz")
+    letters = len(name) - len(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
+    end = letters
+    while end < len(name) and name[end].isdigit():
+        end += 1
+    return int(name[letters:end]) if not kind and name[:letters] in _KINDS and end > letters else None
+
+
+_KINDS = ("i", "u", "f", "bf", "tf")

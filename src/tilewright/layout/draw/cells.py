@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.coordinates import crd2idx
@@ -16,8 +15,7 @@ MOST_CELLS = 128 * 256
 """Larger tables are refused: nobody could read them."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One place: the lines of text in it, and where its colour lies, from 0 to 1.
 
     `shade` orders cells of one colour from light (0) to dark (1).
@@ -28,8 +26,7 @@ class Cell:
     shade: float = 0.0
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A grid of cells with a title and a sentence that says what the colours mean."""
 
     title: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.draw.cells import MOST_CELLS, layout_table, tv_table
 from tilewright.layout.draw.latex import latex
-from tilewright.layout.draw.svg import svg
+from tilewright.layout.draw.svg import escape, svg
 from tilewright.layout.draw.swizzle import bank_table, plain
 from tilewright.layout.draw.terminal import terminal
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static, late
@@ -63,19 +63,24 @@ def swizzle_svg(layout: Any, dtype: Any = 16) -> str:
     return svg(bank_table(layout, dtype))
 
 
-def render_layout_svg(layout: Any, path: str | Path = "layout.svg") -> None:
+def render_layout_svg(layout: Any, path: str | os.PathLike[str] = "layout.svg") -> None:
     """Write `layout_svg` to a file."""
-    Path(path).write_text(layout_svg(layout), encoding="utf-8")
+    _write(path, layout_svg(layout))
 
 
-def render_tv_layout_svg(layout_tv: Any, tiler: Any, path: str | Path = "tv_layout.svg") -> None:
+def render_tv_layout_svg(layout_tv: Any, tiler: Any, path: str | os.PathLike[str] = "tv_layout.svg") -> None:
     """Write `tv_layout_svg` to a file."""
-    Path(path).write_text(tv_layout_svg(layout_tv, tiler), encoding="utf-8")
+    _write(path, tv_layout_svg(layout_tv, tiler))
 
 
-def render_swizzle_svg(layout: Any, path: str | Path = "swizzle.svg", dtype: Any = 16) -> None:
+def render_swizzle_svg(layout: Any, path: str | os.PathLike[str] = "swizzle.svg", dtype: Any = 16) -> None:
     """Write `swizzle_svg` to a file."""
-    Path(path).write_text(swizzle_svg(layout, dtype), encoding="utf-8")
+    _write(path, swizzle_svg(layout, dtype))
+
+
+def _write(path: str | os.PathLike[str], picture: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(picture)
 
 
 def print_latex(layout: Any) -> None:
@@ -90,7 +95,7 @@ def print_latex_tv(layout_tv: Any, tiler: Any) -> None:
 
 def html(layout: Any) -> str:
     """What notebooks show: the text, and the picture if there is one."""
-    shown = f"<code>{str(layout).replace('<', '&lt;')}</code>"
+    shown = f"<code>{escape(str(layout))}</code>"
     if not is_static(layout) or not 0 < size(layout) <= MOST_CELLS:
         return shown
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from html import escape
 
 from tilewright.layout.draw.cells import Cell, Table
 from tilewright.layout.draw.colours import hexadecimal
@@ -96,6 +95,11 @@ def _group(attributes: str, elements: Iterable[str]) -> Iterator[str]:
     inside = list(elements)
     if inside:
         yield from (f"<g {attributes}>", *inside, "</g>")
+
+
+def escape(content: str) -> str:
+    """Text as it stands in XML."""
+    return content.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _text(x: float, y: float, content: str, attributes: str = "") -> str:
