@@ -93,6 +93,12 @@ def install() -> None:
     _driver()
 
 
+def _missing(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _needs_gpu(name)
+
+
 def _driver() -> None:
     """`cuda.bindings.driver` where it is not installed: the stream type only."""
     try:
@@ -112,5 +118,5 @@ def _driver() -> None:
     modules["cuda.bindings.runtime"].cudaStream_t = stream  # type: ignore[attr-defined]
     for leaf in ("driver", "runtime"):
         module = modules[f"cuda.bindings.{leaf}"]
-        module.__getattr__ = lambda name: _needs_gpu(name)  # type: ignore[method-assign]
+        module.__getattr__ = _missing  # type: ignore[method-assign]
     sys.modules.update(modules)

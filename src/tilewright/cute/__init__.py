@@ -137,12 +137,11 @@ from tilewright.lang.print_tensor import print_tensor
 from tilewright.lang.printing import printf
 from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.lang.tensor_ssa import ReductionOp, TensorSSA, full, full_like, ones_like, where, zeros_like
-from tilewright.layout import ComposedLayout, E, IntTuple, Layout, ScaledBasis, Swizzle, sym_int, sym_int32, sym_int64
+from tilewright.lang.typing import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
+from tilewright.layout import ComposedLayout, E, Layout, ScaledBasis, Swizzle, sym_int, sym_int32, sym_int64
 from tilewright.layout.symbolic import SymInt
 
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
 TensorView = Tensor
-Shape = Stride = Coord = Tile = Tiler = IntTuple
-XTuple = IntTuple
 Int = int

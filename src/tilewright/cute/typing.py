@@ -30,6 +30,6 @@ from tilewright.lang.numeric import (
 )
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.tensor import Tensor
-from tilewright.layout import ComposedLayout, IntTuple, Layout
+from tilewright.lang.typing import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
+from tilewright.layout import ComposedLayout, Layout
 
-Shape = Stride = Coord = Tile = Tiler = IntTuple

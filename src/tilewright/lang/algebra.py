@@ -12,12 +12,33 @@ from typing import Any
 
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
+from tilewright.lang import leaves, trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numeric import Numeric, as_numeric
 from tilewright.lang.pointer import Pointer
+from tilewright.lang.printing import assert_
 from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, map_leaves
-from tilewright.layout import ComposedLayout, Layout
+from tilewright.layout import ComposedLayout, Fact, Layout
+
+
+def _check(fact: Fact) -> None:
+    """Check at run time what the algebra takes for granted; host code always does, device code with assertions."""
+    holds = fact.left % fact.right == 0 if fact.kind == "multiple" else fact.left <= fact.right
+    assert_(holds, f"a layout function relied on what does not hold: {fact}")
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which may leave facts about runtime extents to the program where that checks them."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not trace.tracing() or not trace.current().checks:
+            return function(*args, **kwargs)
+        with algebra.runtime_checks(_check):
+            return function(*args, **kwargs)
+
+    return call
 
 
 def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,21 +77,21 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-composition = _on_tensors(algebra.composition)
-logical_divide = _on_tensors(algebra.logical_divide)
-zipped_divide = _on_tensors(algebra.zipped_divide)
-tiled_divide = _on_tensors(algebra.tiled_divide)
-flat_divide = _on_tensors(algebra.flat_divide)
-logical_product = _on_tensors(algebra.logical_product)
-zipped_product = _on_tensors(algebra.zipped_product)
-tiled_product = _on_tensors(algebra.tiled_product)
-flat_product = _on_tensors(algebra.flat_product)
-blocked_product = _on_tensors(algebra.blocked_product)
-raked_product = _on_tensors(algebra.raked_product)
-coalesce = _on_tensors(algebra.coalesce)
+composition = _on_tensors(_checked(algebra.composition))
+logical_divide = _on_tensors(_checked(algebra.logical_divide))
+zipped_divide = _on_tensors(_checked(algebra.zipped_divide))
+tiled_divide = _on_tensors(_checked(algebra.tiled_divide))
+flat_divide = _on_tensors(_checked(algebra.flat_divide))
+_coalesce = _on_tensors(algebra.coalesce)
+_filter = _on_tensors(algebra.filter_)
+_filter_zeros = _on_tensors(algebra.filter_zeros)
+logical_product = _on_tensors(_checked(algebra.logical_product))
+zipped_product = _on_tensors(_checked(algebra.zipped_product))
+tiled_product = _on_tensors(_checked(algebra.tiled_product))
+flat_product = _on_tensors(_checked(algebra.flat_product))
+blocked_product = _on_tensors(_checked(algebra.blocked_product))
+raked_product = _on_tensors(_checked(algebra.raked_product))
 flatten = _on_tensors(algebra.flatten)
-filter = _on_tensors(algebra.filter_)
-filter_zeros = _on_tensors(algebra.filter_zeros)
 group_modes = _on_tensors(algebra.group_modes)
 select = _on_tensors(algebra.select)
 append = _on_tensors(algebra.append)
@@ -90,7 +111,6 @@ complement = _plain(algebra.complement)
 right_inverse = _plain(algebra.right_inverse)
 left_inverse = _plain(algebra.left_inverse)
 max_common_layout = _plain(algebra.max_common_layout)
-make_layout = _plain(algebra.make_layout)
 make_ordered_layout = _plain(algebra.make_ordered_layout)
 make_identity_layout = _plain(algebra.make_identity_layout)
 make_composed_layout = _plain(algebra.make_composed_layout)
@@ -111,6 +131,32 @@ increment_coord = _plain(algebra.increment_coord)
 upcast = _plain(algebra.upcast)
 downcast = _plain(algebra.downcast)
 recast_layout = _plain(algebra.recast_layout)
+
+
+def coalesce(target: Any, *, target_profile: Any = None, loc: object = None, ip: object = None) -> Any:
+    """The layout with fewest modes that has the same value at each index; see `tilewright.layout.coalesce`."""
+    return _coalesce(target, target_profile)
+
+
+def filter(target: Any, *, target_profile: Any = None, loc: object = None, ip: object = None) -> Any:  # noqa: A001
+    """Without the modes of stride 0 or extent 1; see `tilewright.layout.filter_`."""
+    return _filter(target, target_profile)
+
+
+def filter_zeros(target: Any, *, target_profile: Any = None, loc: object = None, ip: object = None) -> Any:
+    """Modes of stride 0 get extent 1; see `tilewright.layout.filter_zeros`."""
+    return _filter_zeros(target, target_profile)
+
+
+def make_layout(shape: Any, *rest: Any, stride: Any = None, loc: object = None, ip: object = None) -> Layout:
+    """A layout of a shape and stride; without stride column-major. Leaves may be MLIR integers."""
+    parts = [_numbers(part) for part in (shape, *rest)]
+    return algebra.make_layout(*parts, stride=_numbers(stride))
+
+
+def _numbers(item: Any) -> Any:
+    """MLIR integers as numbers of the language."""
+    return map_leaves(lambda leaf: as_numeric(leaf) if leaves.is_dynamic(leaf) else leaf, item)
 
 
 def make_layout_like(source: Any, *, loc: object = None, ip: object = None) -> Any:

@@ -136,7 +136,7 @@ def _trace_root(function: Callable[..., Any], arguments: dict[str, Any]) -> None
 
 
 def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]], dict[str, Any]]]:
-    structures = {name: leaves.structure_of(value) for name, value in arguments.items()}
+    structures = {name: argument_structure(value) for name, value in arguments.items()}
     values = [leaf for name, value in arguments.items() for leaf in structures[name].values(value)]
 
     def rebuild(fresh: list[Any]) -> dict[str, Any]:
@@ -144,6 +144,15 @@ def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]]
         return {name: structure.build(source) for name, structure in structures.items()}
 
     return values, rebuild
+
+
+def argument_structure(value: Any) -> leaves.Structure:
+    """What a kernel takes of an argument: Python numbers inside aggregates stay constants of the kernel."""
+    if leaves.is_literal(value):
+        return leaves.Static(value)
+    if not leaves.has_protocol(value) and leaves.is_aggregate(value):
+        return leaves.Aggregate(value, {key: argument_structure(item) for key, item in leaves.split(value).items()})
+    return leaves.structure_of(value)
 
 
 def _kernel_function(module: ir.Module, name: str, arguments: list[ir.Type]) -> ir.Operation:

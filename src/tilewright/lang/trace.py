@@ -38,6 +38,11 @@ class Trace:
     side: Literal["host", "device"] = "host"
     host_memory: bool = False  # tensors of the host were passed
 
+    @property
+    def checks(self) -> bool:
+        """Whether assertions of the code built now are checked when it runs."""
+        return self.side == "host" or self.assertions
+
     def kernel_name(self, wanted: str) -> str:
         """A symbol not yet taken: `wanted`, else `wanted_1`, `wanted_2`, ..."""
         taken = {kernel.name for kernel in self.kernels}

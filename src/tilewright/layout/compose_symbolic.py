@@ -66,7 +66,7 @@ def _runs(modes: Modes, n: Leaf, d: Leaf, used: list[Modes], lhs: Layout, rhs: L
         if at_most(n, room):
             return _noted(runs, inside, n, d, step)
         if not is_multiple(n, room):
-            if type(n) is int:
+            if type(n) is int and not checking():
                 require(Fact("at most", n, room), "composition", lhs=lhs, rhs=rhs)
                 return _noted(runs, inside, n, d, step)
             room = _filled(n, room, lhs, rhs)
