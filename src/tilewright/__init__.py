@@ -3,7 +3,7 @@
 `import tilewright as cutlass; import tilewright.cute as cute` is all that a CuTe DSL source needs.
 """
 
-from tilewright import cuda, cute, torch, utils
+from tilewright import cuda, cute, pipeline, torch, utils
 from tilewright.base.errors import (
     ArgumentError,
     CompileError,

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, mlir, types
+from tilewright.ir import build, types
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Int64, Integer, Numeric, as_numeric
@@ -123,22 +123,6 @@ class Pointer:
         return f"ptr<{self.dtype.facts.name}, {self.space_text}{align}>"
 
     __repr__ = __str__
-
-
-def pointer_at(
-    address: Any, dtype: type[Numeric], memspace: AddressSpace = AddressSpace.generic, alignment: int | None = None
-) -> Pointer:
-    """A pointer of `dtype` at an address: a Pointer, an integer of the language, or an MLIR integer or `!llvm.ptr`."""
-    align = alignment or max(dtype.width // 8, 1)
-    if isinstance(address, Pointer):
-        return address._cast(dtype, memspace, align)
-    if isinstance(address, mlir.ir.Value) and str(address.type).startswith("!llvm.ptr"):
-        address = Int64.from_ir(build.value("llvm.ptrtoint", types.parse("i64"), (address,)))
-    number = as_numeric(address)
-    number = number if number.width in (32, 64) else Int64(number)
-    type_ = types.ptr(dtype.facts.name, str(memspace), align)
-    value = build.cute("int_to_ptr", (type_,), ((number.ir_value(),),)).results[0]
-    return Pointer(value, dtype, memspace, align)
 
 
 def _divisor(number: Numeric) -> int:

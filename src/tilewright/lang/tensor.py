@@ -53,6 +53,11 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         return self._pointer("memspace").memspace
 
     @property
+    def type(self) -> str:
+        """What is known of the tensor while compiling, as text."""
+        return str(self)
+
+    @property
     def shape(self) -> Any:
         return self.layout.shape
 
@@ -102,7 +107,9 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         return add_coordinates(self.iterator, offset) if self.is_coordinates else self.iterator + offset
 
     def widen(self, index: Any) -> Any:
-        """An index in 64 bits where offsets may not fit 31, see `needs_wide_offsets`."""
+        """An index in 64 bits where offsets may not fit 31, see `needs_wide_offsets`; a known one as Python's."""
+        if isinstance(index, Integer) and index.is_static:
+            return int(index.value)
         if isinstance(index, Integer) and index.width < 64 and needs_wide_offsets(self):
             return Int64(index).known(divisibility=index.divisibility, bound=index.bound)
         return index

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tilewright.base.errors import CompileError
+from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue
@@ -108,10 +108,7 @@ def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> Non
     _lower_pointer_types(function, context)
     dead = []
     for op in operations:
-        rule = _rule(rules, op)
-        location = op.location
-        with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
-            results = rule(op, context)
+        results = _apply(_rule(rules, op), op, context)
         if results is None:
             dead.append(op)
             continue
@@ -120,6 +117,17 @@ def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> Non
         op.erase()
     for op in reversed(dead):
         op.erase()
+
+
+def _apply(rule: Rule, op: ir.Operation, context: LoweringContext) -> Sequence[ir.Value] | None:
+    """What the rule gives; an error that names no line gets that of the operation."""
+    location = op.location
+    try:
+        with mlir.ir.InsertionPoint(op), located(lambda: location):
+            return rule(op, context)
+    except TilewrightError as error:
+        error.location = error.location or source_location(location)
+        raise
 
 
 def _rule(rules: Rules, op: ir.Operation) -> Rule:

@@ -1,3 +1,6 @@
 """`cutlass.utils`: helpers of kernels."""
 
 from tilewright.lang.memory import SmemAllocator
+from tilewright.utils.capacity import get_smem_capacity_in_bytes
+from tilewright.utils.layout_enum import LayoutEnum
+from tilewright.utils.tensor_helpers import create_cute_tensor_for_fp8, is_fp8_dtype
