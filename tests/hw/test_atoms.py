@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from tilewright.base.errors import LayoutError
-from tilewright.hw.atoms import async_copy, matrix_copy, mma_sync, tcgen05, wgmma
+from tilewright.hw.atoms import async_copy, matrix_copy, mma_narrow, mma_sync, tcgen05, wgmma
 from tilewright.layout import Layout, bank_conflicts, is_bijective, size
 
 
@@ -63,6 +63,47 @@ def test_fragments_of_tf32_and_f64_as_ptx_states_them(lane):
     f64 = mma_sync.FORMS[(8, 8, 4), "f64", "f64", "f64"]
     assert place(f64.a, lane, 0, 8) == (group, member) and place(f64.b, lane, 0, 8) == (group, member)
     assert [place(f64.c, lane, i, 8) for i in (0, 1)] == [(group, 2 * member), (group, 2 * member + 1)]
+
+
+def test_narrow_maps_are_bijections():
+    assert len({(f.shape, f.a_type, f.b_type, f.vector, f.chip) for f in mma_narrow.FORMS}) == len(mma_narrow.FORMS)
+    for form in mma_narrow.FORMS:
+        m, n, k = form.shape
+        for layout, elements in ((form.a, m * k), (form.b, n * k), (form.c, m * n)):
+            assert is_bijective(layout) and size(layout) == elements and size(layout, 0) == 32
+
+
+@pytest.mark.parametrize("lane", range(32))
+def test_fragments_of_4_bit_and_1_bit_types_as_ptx_states_them(lane):
+    """ "Matrix Fragments for mma.m16n8k64" and "mma.m16n8k256", "mma.m8n8k32"."""
+    forms = {(f.shape, f.a_type): f for f in mma_narrow.FORMS if f.a_type == f.b_type and not f.vector}
+    group, member = lane >> 2, lane % 4
+    s4 = forms[(16, 8, 64), "s4"]
+    for i in range(32):
+        row = group if 0 <= i < 8 or 16 <= i < 24 else group + 8
+        assert place(s4.a, lane, i, 16) == (row, member * 8 + (i & 7) + (32 if i >= 16 else 0))
+    for i in range(16):
+        assert place(s4.b, lane, i, 8) == (group, member * 8 + (i & 7) + (32 if i >= 8 else 0))
+    b1 = forms[(16, 8, 256), "b1"]
+    for i in range(128):
+        row = group if i < 32 or 64 <= i < 96 else group + 8
+        assert place(b1.a, lane, i, 16) == (row, member * 32 + (i & 31) + (128 if i >= 64 else 0))
+    small = forms[(8, 8, 32), "s4"]
+    assert [place(small.a, lane, i, 8) for i in range(8)] == [(group, member * 8 + i) for i in range(8)]
+    assert [place(small.c, lane, i, 8) for i in range(2)] == [(group, member * 2 + i) for i in range(2)]
+
+
+def test_scale_factors_cover_their_rows():
+    for form in mma_narrow.FORMS:
+        if not form.vector:
+            continue
+        m, n, k = form.shape
+        assert k % form.vector == 0
+        rows = {lane: place(form.scale_a, lane, 0, m)[0] for lane in range(32)}
+        assert rows == {lane: lane // 4 + 8 * (lane % 2) for lane in range(32)} and set(rows.values()) == set(range(m))
+        columns = {lane: place(form.scale_b, lane, 0, n)[0] for lane in range(32)}
+        assert columns == {lane: lane // 4 for lane in range(32)}
+        assert [place(form.scale_a, 5, i, m)[1] for i in range(k)] == list(range(k))
 
 
 @pytest.mark.parametrize("count", matrix_copy.MATRICES)
