@@ -27,7 +27,7 @@ from tilewright.targets.emu.numerics.formats import (
 )
 
 PACKED = {"f16x2": ("f16", np.float16), "bf16x2": ("bf16", np.uint16), "f32x2": ("f32", np.float32)}
-PIECE = 4096  # elements
+PIECE = 8192  # elements
 TINY32 = np.float32(2.0**-126)
 HALFWAY32 = np.int64(0x10000000)  # the discarded bits of a float64 that lies midway between two float32
 DISCARDED32 = np.int64(0x1FFFFFFF)
@@ -40,9 +40,9 @@ def packed(function: Callable[..., Array]) -> Callable[..., Array]:
 
     @wraps(function)
     def either(*operands: Any, type: str = "f32", **modifiers: Any) -> Array:
-        longest = max(operand.size for operand in operands)
-        if longest > PIECE and all(operand.shape in ((), (longest,)) for operand in operands):
-            return _in_pieces(either, operands, longest, type=type, **modifiers)
+        for operand in operands:
+            if operand.size > PIECE and all(x.shape in ((), operand.shape) for x in operands) and operand.ndim == 1:
+                return _in_pieces(either, operands, operand.size, type=type, **modifiers)
         if type not in PACKED:
             return function(*operands, type=type, **modifiers)
         scalar, dtype = PACKED[type]
