@@ -235,12 +235,13 @@ def shuffle_sync_up(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_cla
 
 
 def shuffle_sync_op(
-    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: int = 31, kind: str = "idx", **_: object
+    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: int | None = None, kind: str = "idx", **_: object
 ) -> Any:
     """A shuffle of the given kind: idx, bfly, up or down."""
     if str(kind) not in ("idx", "bfly", "up", "down"):
         raise CompileError(f"shuffle kind {kind!r}", location=user_location(), hint="idx, bfly, up or down")
-    return _shuffle(str(kind), value, offset, mask, mask_and_clamp)
+    clamp = (0 if str(kind) == "up" else 31) if mask_and_clamp is None else mask_and_clamp
+    return _shuffle(str(kind), value, offset, mask, clamp)
 
 
 def _vote(kind: str, pred: Any, mask: Any) -> Any:

@@ -289,7 +289,9 @@ def refill_layout(layout: Any, source: Any) -> Any:
 def _refill(leaf: Any, source: Any) -> Any:
     if not isinstance(leaf, Integer):
         return leaf
-    return type(leaf).from_ir(next(source)).known(divisibility=leaf.divisibility, bound=leaf.bound)
+    fresh = type(leaf).from_ir(next(source))
+    fresh.divisibility, fresh.bound, fresh.plain = leaf.divisibility, leaf.bound, leaf.plain
+    return fresh
 
 
 def _iterator_text(iterator: Any) -> str:
