@@ -38,7 +38,7 @@ KERNEL approx_quotients(const float* a, const float* b, float* out, int n) {
     F2(0, "div.approx.f32") F2(1, "div.approx.ftz.f32") F2(2, "div.full.f32") F2(3, "div.full.ftz.f32")
 }
 
-// kernel: {"in": ["f64 any"], "out": ["f64", 3], "threads": 1024, "compare": {"relative": 1e-6}}
+// kernel: {"in": ["f64 any"], "out": ["f64", 3], "threads": 1024, "compare": {"relative": 2e-6}}
 KERNEL approx_f64(const double* a, double* out, int n) {
     INDEX;
     D1(0, "rcp.approx.ftz.f64") D1(1, "rsqrt.approx.ftz.f64") D1(2, "rsqrt.approx.f64")
