@@ -100,8 +100,7 @@ class RuntimeTensor:
         `stride_order` lists the modes from the outermost to the innermost, as `torch.Tensor.dim_order()` does.
         """
         shape = self.shape
-        if not -len(shape) <= mode < len(shape):
-            raise ArgumentError(f"mode {mode} is out of range", values={"range": f"0 to {len(shape) - 1}"})
+        self._check_mode(mode, "mode")
         mode %= len(shape)
         if shape[mode] % divisibility:
             raise ArgumentError(
@@ -137,9 +136,15 @@ class RuntimeTensor:
 
     __repr__ = __str__
 
+    def _check_mode(self, mode: int, name: str) -> None:
+        rank = len(self.shape)
+        if not -rank <= mode < rank:
+            raise ArgumentError(f"{name} {mode} is out of range", values={"range": f"0 to {rank - 1}"})
+
     def _leading(self, wanted: int | None) -> int | None:
         shape, stride = self.shape, self.stride
         if wanted is not None:
+            self._check_mode(wanted, "leading_dim")
             mode = wanted % len(shape)
             if stride[mode] != 1:
                 raise ArgumentError(
