@@ -21,7 +21,8 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
 
     Mode 0 of both holds the values of the thread's instructions, further modes repeat it; they must agree in number.
     `pred` has the modes of `src` without the values of one instruction, `(rest values, rests...)`, or one entry for
-    each element; where it is false nothing is copied and the destination stays as it is.
+    each element; where it is false nothing is read and the destination stays as it is, but asynchronous copies to shared
+    memory write zeros there.
 
     Raises:
         CompileError: numbers of elements, element widths or the predicate's shape disagree, or the atom cannot copy

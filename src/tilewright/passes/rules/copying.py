@@ -1,11 +1,13 @@
 """Rules for `cute.copy`: instruction by instruction, each run of them under its predicate.
 
-A mover lowers the instructions of one kind of atom. It says how many there are, and emits each.
+A mover lowers the instructions of one kind of atom. It says how many there are, and emits each. Where a predicate is
+false, an instruction is skipped, unless it takes the predicate itself (cp.async then writes zeros).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.base.errors import CompileError
@@ -33,9 +35,18 @@ if TYPE_CHECKING:
 
 rules = Rules()
 
-Emit = Callable[[int], None]
-Mover = Callable[[TensorView, TensorView, AtomText, int, LoweringContext], tuple[int, Emit]]
-"""(source, destination, atom, elements for each predicate, context) -> (number of instructions, emit instruction n)."""
+
+@dataclass(frozen=True)
+class Moves:
+    """`count` instructions; `emit(n)` builds one. With `emit_if(n, predicate)` they take a predicate themselves."""
+
+    count: int
+    emit: Callable[[int], None]
+    emit_if: Callable[[int, ir.Value], None] | None = None
+
+
+Mover = Callable[[TensorView, TensorView, AtomText, int, LoweringContext], Moves]
+"""(source, destination, atom, elements for each predicate, context) -> the instructions."""
 
 
 def lower_copy(op: ir.Operation, context: LoweringContext, movers: Mapping[str, Mover]) -> list[ir.Value]:
@@ -49,29 +60,36 @@ def lower_copy(op: ir.Operation, context: LoweringContext, movers: Mapping[str, 
     src, dst = context.tensor(source), context.tensor(target)
     pred = context.tensor(preds[0]) if preds else None
     entries = _count(pred) if pred is not None else 1
-    count, emit = movers[atom.name](src, dst, atom, _count(src) // entries, context)
+    moves = movers[atom.name](src, dst, atom, _count(src) // entries, context)
     if pred is None:
-        for number in range(count):
-            emit(number)
+        for number in range(moves.count):
+            moves.emit(number)
         return []
     for entry in range(entries):
-        _guarded(pred, entry, emit, range(entry * count // entries, (entry + 1) * count // entries))
+        numbers = range(entry * moves.count // entries, (entry + 1) * moves.count // entries)
+        _where(_condition(pred, entry), moves, numbers)
     return []
 
 
-def _guarded(pred: TensorView, entry: int, emit: Emit, numbers: range) -> None:
-    address = offset_address(pred, pred.layout(entry))
-    condition = load(address, types.parse("i1"), element_alignment(pred))
+def _condition(pred: TensorView, entry: int) -> ir.Value:
+    return load(offset_address(pred, pred.layout(entry)), types.parse("i1"), element_alignment(pred))
+
+
+def _where(condition: ir.Value, moves: Moves, numbers: range) -> None:
+    if moves.emit_if is not None:
+        for number in numbers:
+            moves.emit_if(number, condition)
+        return
     guard = build.emit("scf.if", (), (condition,), regions=2)
     with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
         for number in numbers:
-            emit(number)
+            moves.emit(number)
         build.emit("scf.yield")
 
 
 def move_universal(
     src: TensorView, dst: TensorView, atom: AtomText, per_predicate: int, context: LoweringContext
-) -> tuple[int, Emit]:
+) -> Moves:
     """Loads and stores: as wide as the atom says, else as wide as layouts, alignments and predicates allow."""
     bits = atom.number("bits")
     width = required_width(bits, src, dst) if bits else _widest(src, dst, per_predicate)
@@ -84,7 +102,7 @@ def move_universal(
     def emit(number: int) -> None:
         write_run(dst, number * width, width, read_run(src, number * width, width))
 
-    return _count(src) // width, emit
+    return Moves(_count(src) // width, emit)
 
 
 def required_width(bits: int, *views: TensorView) -> int:

@@ -15,7 +15,7 @@ from tilewright.ir import build, types
 from tilewright.ir.atom_text import AtomText
 from tilewright.layout import size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView, number_of, text_of
-from tilewright.passes.rules.copying import MOVERS, Emit, lower_copy, read_word, required_width, write_word
+from tilewright.passes.rules.copying import MOVERS, Moves, lower_copy, read_word, required_width, write_word
 from tilewright.passes.rules.gemm import PRODUCTS, Fragment, Product, Words, lower_gemm
 from tilewright.passes.rules.memory import element_bytes, offset_address
 from tilewright.targets.nvidia.rules import use
@@ -55,19 +55,27 @@ def _struct(count: int, type_: str) -> ir.Type:
 
 def _move_async(
     src: TensorView, dst: TensorView, atom: AtomText, per_predicate: int, context: LoweringContext
-) -> tuple[int, Emit]:
-    """cp.async: one instruction for each 4, 8 or 16 bytes."""
+) -> Moves:
+    """cp.async: one instruction for each 4, 8 or 16 bytes. Where a predicate is false it reads nothing, writes zeros."""
     use("cp.async", "cp.async", context)
     bits = atom.number("bits", element_bytes(src.info.element) * 8)
     width = required_width(bits, src, dst)
     cache = "cg" if atom.parameters.get("cache") == "global" else "ca"
     name = f"llvm.nvvm.cp.async.{cache}.shared.global.{bits // 8}"
 
-    def emit(number: int) -> None:
-        addresses = [offset_address(view, view.layout(number * width)) for view in (dst, src)]
-        intrinsic(name, addresses)
+    def addresses(number: int) -> Words:
+        return [offset_address(view, view.layout(number * width)) for view in (dst, src)]
 
-    return int(size(src.layout)) // width, emit
+    def emit(number: int) -> None:
+        intrinsic(name, addresses(number))
+
+    def emit_if(number: int, condition: ir.Value) -> None:
+        word = types.parse("i32")
+        whole, none = build.constant(bits // 8, word), build.constant(0, word)
+        read = build.value("arith.select", word, (condition, whole, none))
+        intrinsic(f"{name}.s", (*addresses(number), read))
+
+    return Moves(int(size(src.layout)) // width, emit, emit_if)
 
 
 def _matrix_name(atom: AtomText) -> str:
@@ -83,7 +91,7 @@ def _rows(view: TensorView, count: int) -> tuple[int, int]:
 
 def _move_ldmatrix(
     src: TensorView, dst: TensorView, atom: AtomText, per_predicate: int, context: LoweringContext
-) -> tuple[int, Emit]:
+) -> Moves:
     """ldmatrix: the row's address from the source, registers to the destination."""
     use("ldmatrix", "ldmatrix", context)
     count = atom.number("num")
@@ -97,12 +105,12 @@ def _move_ldmatrix(
         for place, value in enumerate(_members(loaded, count, word)):
             write_word(dst, (number * count + place) * each, value, WORD_BITS)
 
-    return instructions, emit
+    return Moves(instructions, emit)
 
 
 def _move_stmatrix(
     src: TensorView, dst: TensorView, atom: AtomText, per_predicate: int, context: LoweringContext
-) -> tuple[int, Emit]:
+) -> Moves:
     """stmatrix: registers from the source, the row's address from the destination."""
     use("stmatrix", "stmatrix", context)
     count = atom.number("num")
@@ -115,7 +123,7 @@ def _move_stmatrix(
         words = [read_word(src, (number * count + place) * each, word, WORD_BITS) for place in range(count)]
         intrinsic(f"llvm.nvvm.st{_matrix_name(atom)}.p3", (address, *words))
 
-    return instructions, emit
+    return Moves(instructions, emit)
 
 
 _MOVERS = {**MOVERS, "cp.async": _move_async, "ldmatrix": _move_ldmatrix, "stmatrix": _move_stmatrix}
