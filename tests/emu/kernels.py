@@ -116,18 +116,28 @@ def values(type: str, kind: str, count: int, rng: np.random.Generator) -> Array:
 
 def _bits(numbers: Array, type: str) -> Array:
     """Bit patterns of float64 numbers, rounded to nearest."""
-    if type == "f64":
-        return numbers.astype(np.float64).view(np.uint64)
     with np.errstate(all="ignore"):
+        if type == "f64":
+            return numbers.astype(np.float64).view(np.uint64)
         if type == "f32":
             return numbers.astype(np.float32).view(np.uint32)
         if type == "f16":
             return numbers.astype(np.float16).view(np.uint16)
-    nan = [
-        ref.round_to(float("nan") if n != n else n if np.isinf(n) else ref.Fraction(float(n)), type)
-        for n in numbers.tolist()
-    ]
-    return np.array(nan, np.uint64)
+        if type == "bf16":
+            return (_on_grid(numbers, type).astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    codes = [code for code in range(256) if not ref.is_nan(ref.value(code, type))]
+    table = np.array([float(ref.value(code, type)) for code in codes])
+    order = np.argsort(table, kind="stable")
+    places = np.searchsorted(table[order], _on_grid(numbers, type))
+    return np.array(codes, np.uint8)[order][np.minimum(places, len(codes) - 1)]
+
+
+def _on_grid(numbers: Array, type: str) -> Array:
+    """Float64 numbers rounded to the precision of a type, ties to even."""
+    mantissa = ref.FORMATS[type][1]
+    _, exponent = np.frexp(numbers)
+    quantum = np.ldexp(1.0, np.maximum(exponent - 1, 1 - ref.bias(type)) - mantissa)
+    return np.where(np.isfinite(numbers), np.rint(numbers / quantum) * quantum, numbers)
 
 
 def _any_float(type: str, count: int, rng: np.random.Generator) -> Array:

@@ -1,0 +1,77 @@
+"""The emulator against a GPU: every kernel of tests/emu/data/cuda, from the same PTX and the same operands.
+
+reference.npz holds what `scripts/record_emu_reference.py` recorded. Results agree bit for bit, approximate functions
+within twice the error that the PTX ISA allows them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.emu import kernels
+from tilewright.targets.emu import Options, Program, launch, load
+
+KERNELS = kernels.kernels()
+REFERENCE = kernels.FOLDER / "reference.npz"
+
+
+@cache
+def program(file: str) -> Program:
+    return load((kernels.FOLDER / f"{file}.ptx").read_text())
+
+
+@cache
+def reference() -> dict[str, Any]:
+    if not REFERENCE.exists():
+        return {}
+    with np.load(REFERENCE) as recorded:
+        return dict(recorded)
+
+
+def emulate(kernel: kernels.Kernel, **options: Any) -> Any:
+    """The output of a kernel; any finding of the checks is an error."""
+    arrays = [*kernels.operands(kernel), kernels.output(kernel)]
+    parameters = [np.uint64(array.ctypes.data).tobytes() for array in arrays] + [np.int32(kernel.threads).tobytes()]
+    buffers = [(array.ctypes.data, array.nbytes, array is arrays[-1]) for array in arrays]
+    loaded = program(kernel.file)
+    loaded.reset()
+    launch(
+        loaded,
+        kernel.name,
+        kernel.grid,
+        kernel.block,
+        parameters,
+        cluster=kernel.cluster,
+        smem=kernel.smem,
+        buffers=buffers,
+        options=Options(**options),
+    )
+    return arrays[-1]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=[kernel.name for kernel in KERNELS])
+def test_agrees_with_the_gpu(kernel: kernels.Kernel) -> None:
+    wanted = reference().get(kernel.name)
+    if wanted is None:
+        pytest.skip("not recorded on a GPU yet: scripts/record_emu_reference.py")
+    assert not kernels.disagreement(kernel, emulate(kernel), wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS, ids=[kernel.name for kernel in KERNELS])
+def test_agrees_in_any_order_of_warps(kernel: kernels.Kernel) -> None:
+    if kernel.name not in reference():
+        pytest.skip("not recorded on a GPU yet: scripts/record_emu_reference.py")
+    for seed in (1, 2, 3):
+        assert not kernels.disagreement(kernel, emulate(kernel, seed=seed), reference()[kernel.name])
+
+
+def test_recording_is_small_and_names_its_card() -> None:
+    if not REFERENCE.exists():
+        pytest.skip("not recorded on a GPU yet: scripts/record_emu_reference.py")
+    assert REFERENCE.stat().st_size <= 4_000_000
+    assert str(reference()["card"])
