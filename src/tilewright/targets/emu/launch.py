@@ -202,8 +202,10 @@ class Launch:
 
     def _step(self, machine: Machine) -> bool:
         budget = SLICE
-        if self.options.limit is not None and self.hits.steps > self.options.limit:
-            raise EmulationError("The launch ran longer than its limit", values={"limit": self.options.limit})
+        if self.options.limit is not None:
+            budget = min(budget, self.options.limit - self.hits.steps)
+            if budget <= 0:
+                raise EmulationError("The launch ran longer than its limit", values={"limit": self.options.limit})
         try:
             return machine.run(budget)
         except (

@@ -207,7 +207,7 @@ class Machine(Memories):
                     cohort.pc = block.targets[0] if out else block.targets[1]
             elif not self._leave(cohort, block, out):
                 return steps
-            if self.polls - polls >= POLLS_A_TURN or steps >= STEPS_A_TURN:
+            if self.polls - polls >= POLLS_A_TURN or steps >= min(STEPS_A_TURN, budget):
                 self._turn_over(cohort, self.polls != polls)
                 return budget if self.polls - polls >= POLLS_A_TURN and not self.front_other(cohort) else steps
             if self.front is not None and (cohort.turn, cohort.key) >= self.front:

@@ -67,7 +67,17 @@ def load_matrices(S: Any, site: int, L: Lanes, addr: Any, count: int, transposed
     warps = whole(L, site)
     named = np.flatnonzero(L.lane < 8 * count)
     rows = S.shared_rows(site, L.subset(named), full(addr, L.n)[named])
+    if S.unwritten.__class__ is np.ndarray:
+        S.unwritten = rows_to_lanes(S.unwritten.reshape(warps, count, 8), transposed)
     return [r.reshape(-1) for r in lane_maps.from_rows(rows.reshape(warps, 8 * count, 16), count, transposed)]
+
+
+def rows_to_lanes(marks: Array, transposed: bool) -> Array:
+    """Marks of the rows (warps, matrices, 8) as marks of the lanes that hold a part of them."""
+    rows = marks.any(axis=1)
+    if transposed:
+        return np.tile(rows.reshape(-1, 4, 2).any(axis=2), 8).reshape(-1)
+    return np.repeat(rows, 4, axis=1).reshape(-1)
 
 
 @provide

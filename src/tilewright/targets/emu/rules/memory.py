@@ -34,6 +34,8 @@ def address(c: BlockCoder, mem: Operand, space: str) -> str:
     if not isinstance(mem, Mem):
         raise c.fail("expected an address in brackets")
     base = mem.base
+    if not -(1 << 63) <= mem.offset < 1 << 63:
+        raise c.fail(f"offset {mem.offset} does not fit in 64 bits")
     c.sink(base, "address")
     if isinstance(base, Reg):
         kind = "b64" if base.width == 64 else "b32"
