@@ -96,6 +96,8 @@ def test_refusals_say_what_clashes():
     assert "2 to 2" in str(refused.value)
     with pytest.raises(LayoutError, match="stride 2 of mode 2:2 clashes: smaller modes already reach 4"):
         complement(parse("(4,2):(1,2)"), 8)
+    with pytest.raises(LayoutError, match="complement takes a plain layout"):
+        complement(parse("S<1,0,1> o 0 o 4:1"), 8)
     with pytest.raises(LayoutError, match="basis"):
         complement(parse("4:1@0"), 8)
 

@@ -172,8 +172,8 @@ def test_swizzled_layouts_have_inverses():
     for inverse in (right_inverse(s), left_inverse(s)):
         assert [inverse(s(k)) for k in range(64)] == list(range(64))
         assert [s(inverse(i)) for i in range(64)] == list(range(64))
-    with pytest.raises(LayoutError, match="blocks of 1024"):
-        right_inverse(parse("S<3,4,3> o 0 o (8,8):(8,1)"))
+    with pytest.raises(LayoutError, match="blocks of 128"):
+        right_inverse(parse("S<3,4,3> o 0 o (8,36):(36,1)"))
 
 
 def test_run_time_extents():

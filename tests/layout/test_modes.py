@@ -83,7 +83,11 @@ def test_cosize_is_one_more_than_the_largest_value():
     for layout in SMALL:
         assert cosize(layout) == max(oracle.values(layout)) + 1
     assert cosize(parse("(4,8):(1@0,2@1)")) == (4, 15)
-    assert cosize(parse("S<2,0,3> o 0 o (8,5):(5,1)")) == 64
+    assert cosize(parse("S<2,0,3> o 0 o (8,5):(5,1)")) == 40
+    assert cosize(parse("S<3,4,3> o 0 o (8,64):(64,1)")) == 512
+    for text in ("S<2,1,3> o 0 o (7,5):(9,1)", "S<1,4,-2> o 3 o (4,9):(9,1)"):
+        layout = parse(text)
+        assert max(layout(k) for k in range(size(layout))) < cosize(layout)
     assert cosize(parse("8:2 o 1 o 4:1")) == 9
     with pytest.raises(LayoutError, match="negative"):
         cosize(Layout(4, -1))

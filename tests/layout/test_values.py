@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +40,12 @@ def test_a_layout_is_a_function_of_indices_and_coordinates():
     for k in range(24):
         i, j, m = k % 2, k // 2 % 3, k // 6
         assert nested(k) == nested((i, j), m) == nested(i + 2 * j, m) == nested(((i, j), m)) == i + 8 * j + 2 * m
+
+
+def test_numbers_like_ints_are_ints():
+    layout = Layout(np.array([4, 8]).tolist(), (np.int64(8), np.int32(1)))
+    assert str(layout) == "(4,8):(8,1)" and layout(np.int64(9)) == layout(1, np.int32(2)) == 10
+    assert layout([1, 2]) == 10 and type(Layout(True).shape) is int
 
 
 def test_an_index_past_the_end_runs_on_in_the_last_mode():
@@ -234,12 +241,16 @@ def test_parse_says_what_is_wrong(text, problem):
 def test_swizzles_exchange_bits_and_undo_themselves(bits, base, shift):
     swizzle = Swizzle(bits, base, shift)
     low, high = base + max(-shift, 0), base + max(shift, 0)
-    image = [swizzle(x) for x in range(swizzle.period * 2)]
+    image = [swizzle(x) for x in range(4096)]
     for x, y in enumerate(image):
         read = (x >> high) & ((1 << bits) - 1)
         assert y == x ^ (read << low)
         assert swizzle(y) == x
-    assert sorted(image) == list(range(swizzle.period * 2))
+    for first in range(0, 4096, swizzle.block):
+        assert sorted(image[first : first + swizzle.block]) == list(range(first, first + swizzle.block))
+    for count in range(1, 600):
+        if swizzle.keeps(count):
+            assert sorted(image[:count]) == list(range(count))
 
 
 def test_swizzles_refuse_bad_numbers_and_coordinates():

@@ -16,7 +16,7 @@ from tilewright.layout.divide import logical_divide
 from tilewright.layout.dynamic import Leaf, floor_div, is_multiple, mul, same
 from tilewright.layout.inttuple import flat
 from tilewright.layout.inverse import max_common_layout, max_common_vector
-from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static, require_plain, trusted
 from tilewright.layout.query import rank, size
 from tilewright.layout.simplify import coalesced_modes, is_zero, packed
 from tilewright.layout.widths import bits_of
@@ -232,7 +232,7 @@ def _is_bijective_composed(layout: ComposedLayout) -> bool:
     count = size(layout)
     inner = layout.inner
     if isinstance(inner, Swizzle) and isinstance(layout.outer, Layout) and type(layout.offset) is int:
-        if layout.offset == 0 and count % inner.period == 0:
+        if layout.offset == 0 and inner.keeps(count):
             return is_bijective(layout.outer)
     return sorted(layout(index) for index in range(count)) == list(range(count))
 
@@ -242,7 +242,8 @@ def common_sub_layout(a: Layout, b: Layout) -> Layout:
 
     Both are split into the same modes as far as their extents divide; R has those whose strides are equal.
     """
-    left, right = coalesced_modes(a), coalesced_modes(b)
+    left = coalesced_modes(require_plain(a, "common_sub_layout"))
+    right = coalesced_modes(require_plain(b, "common_sub_layout"))
     shared: list[tuple[Leaf, Leaf]] = []
     below: Leaf = 1
     while left and right:

@@ -9,7 +9,7 @@ from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, ceil_div_leaf, floor_div, is_multiple, mul
 from tilewright.layout.facts import Fact, require
 from tilewright.layout.inttuple import IntTuple, ceil_div, compact_col_major, product
-from tilewright.layout.layout import Layout, is_static, trusted
+from tilewright.layout.layout import Layout, is_static, require_plain, trusted
 from tilewright.layout.query import cosize, shape_of
 from tilewright.layout.simplify import as_shape, coalesced_modes, filter_, int_modes, is_zero, packed
 
@@ -25,6 +25,7 @@ def complement(layout: Any, cotarget: Any = None) -> Layout:
     """
     if isinstance(layout, int):
         layout = Layout(layout)
+    require_plain(layout, "complement")
     modes = int_modes(layout) if type(cotarget) is int else None
     if modes is not None:
         return _static_complement(layout, *modes, cotarget)

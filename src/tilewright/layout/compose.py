@@ -13,7 +13,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import Path, ScaledBasis, basis_get
 from tilewright.layout.compose_symbolic import compose_symbolic
 from tilewright.layout.inttuple import IntTuple, flat, is_flat_static
-from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, as_layout, is_static, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, as_layout, is_static, require_plain, trusted
 from tilewright.layout.linear import Linear, NotLinear, Run
 from tilewright.layout.simplify import by_mode, int_modes
 
@@ -40,6 +40,7 @@ def composition(lhs: Any, rhs: Any) -> Any:
         return lhs.with_outer(composition(lhs.outer, rhs))
     if isinstance(lhs, Swizzle):
         return ComposedLayout(lhs, 0, as_layout(rhs))
+    require_plain(lhs, "composition")
     if isinstance(rhs, tuple):
         return by_mode(lhs, rhs, composition, "composition")
     if isinstance(rhs, ComposedLayout):

@@ -8,7 +8,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.complement import complement
 from tilewright.layout.compose import compose, divide_static
 from tilewright.layout.inttuple import product, text, wrap
-from tilewright.layout.layout import ComposedLayout, Layout, as_layout, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, as_layout, require_plain, trusted
 from tilewright.layout.modes import on_tuples
 from tilewright.layout.simplify import by_mode, coalesce
 
@@ -26,6 +26,7 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
         return layout
     if isinstance(layout, ComposedLayout):
         return layout.with_outer(logical_divide(layout.outer, tiler))
+    require_plain(layout, "logical_divide")
     if isinstance(tiler, tuple):
         return by_mode(layout, tiler, logical_divide, "logical_divide")
     if type(tiler) is Layout:
@@ -86,8 +87,3 @@ def _unzip(value: Any, tiler: Any) -> tuple[Any, Any]:
 def spread(zipped: Any, *, tile: bool) -> Any:
     """The second mode (with `tile` also the first) opened into modes of their own."""
     return on_tuples(zipped, lambda t: (*(wrap(t[0]) if tile else (t[0],)), *wrap(t[1])))
-
-
-def tile_of(layout: Layout) -> tuple[Layout, Layout]:
-    """The two modes of a zipped layout."""
-    return layout[0], layout[1]

@@ -38,11 +38,20 @@ def clean(value: Any, what: str = "shape") -> IntTuple:
     if isinstance(value, DynamicInt) or (what == "stride" and isinstance(value, ScaledBasis)):
         return value
     try:
-        return operator.index(value)
+        return int(operator.index(value))
     except TypeError:
         raise LayoutError(
             f"a {what} is made of integers, not {type(value).__name__}", values={what: repr(value)}
         ) from None
+
+
+def clean_coord(coord: Any) -> Any:
+    """A coordinate with lists turned into tuples and integer-likes, such as NumPy's, into ints."""
+    if coord is None or isinstance(coord, int | DynamicInt):
+        return coord
+    if isinstance(coord, tuple | list):
+        return tuple([clean_coord(item) for item in coord])
+    return int(coord.__index__()) if hasattr(coord, "__index__") else coord
 
 
 def text(value: IntTuple) -> str:

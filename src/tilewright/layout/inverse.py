@@ -8,7 +8,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.compose import compose, composition
 from tilewright.layout.dynamic import Leaf, mul
 from tilewright.layout.inverse_search import SEARCH_LIMIT, search_left_inverse, values
-from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static, require_plain, trusted
 from tilewright.layout.query import size
 from tilewright.layout.simplify import coalesce, coalesced_modes, packed
 
@@ -25,7 +25,7 @@ def right_inverse(layout: Any) -> Any:
         return _inverse_of_swizzled(layout, right_inverse(layout.outer))
     steps: list[tuple[int, Leaf, Leaf]] = []
     below: Leaf = 1
-    for extent, step in coalesced_modes(layout):
+    for extent, step in coalesced_modes(require_plain(layout, "right_inverse")):
         if type(step) is int:
             steps.append((step, extent, below))
         below = mul(extent, below)
@@ -54,7 +54,7 @@ def left_inverse(layout: Any) -> Any:
         return _inverse_of_swizzled(layout, left_inverse(layout.outer))
     steps: list[tuple[int, int, int]] = []
     below = 1
-    for extent, step in coalesced_modes(layout):
+    for extent, step in coalesced_modes(require_plain(layout, "left_inverse")):
         if type(step) is not int or type(extent) is not int:
             raise LayoutError("left_inverse: extents and strides must be static", values={"layout": layout})
         if step <= 0 and extent > 1:
@@ -114,9 +114,9 @@ def _inverse_of_swizzled(layout: ComposedLayout, inverse: Layout) -> ComposedLay
     if not isinstance(swizzle, Swizzle) or not (type(layout.offset) is int and layout.offset == 0):
         raise LayoutError("only a swizzle at offset 0 can be inverted", values={"layout": layout})
     count = size(inverse)
-    if not is_static(count) or count % swizzle.period:
+    if not is_static(count) or not swizzle.keeps(count):
         raise LayoutError(
-            f"the swizzle moves blocks of {swizzle.period}, which do not divide the inverse's size",
+            f"the swizzle moves within blocks of {swizzle.block}, which do not divide the inverse's size",
             values={"layout": layout, "size": count},
         )
     return ComposedLayout(inverse, 0, ComposedLayout(swizzle, 0, Layout(count)))

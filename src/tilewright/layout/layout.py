@@ -10,11 +10,12 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, add_coordinates
-from tilewright.layout.coordinates import crd2idx, idx2crd
+from tilewright.layout.coordinates import crd2idx
 from tilewright.layout.dynamic import DynamicInt, Leaf, divisibility, floor_div, mod
 from tilewright.layout.inttuple import (
     IntTuple,
     clean,
+    clean_coord,
     compact_col_major,
     equal,
     flat,
@@ -83,6 +84,8 @@ class Layout:
             LayoutError: the coordinate does not fit the shape.
         """
         point = coord[0] if len(coord) == 1 else coord
+        if type(point) is not int and not is_flat_static(point):
+            point = clean_coord(point)
         return crd2idx(point, self.shape, self.stride)
 
     def __getitem__(self, mode: int) -> Layout:
@@ -216,9 +219,13 @@ class Swizzle:
         return ((1 << self.bits) - 1) << (self.base + max(self.shift, 0))
 
     @property
-    def period(self) -> int:
-        """The size of the aligned blocks that the swizzle maps onto themselves."""
-        return 1 << (self.base + self.bits + abs(self.shift)) if self.bits else 1
+    def block(self) -> int:
+        """The size of the least aligned blocks that the swizzle maps onto themselves."""
+        return 1 << (self.base + self.bits + max(-self.shift, 0)) if self.bits else 1
+
+    def keeps(self, count: int) -> bool:
+        """Whether the numbers below `count` are mapped onto themselves, as far as blocks show it."""
+        return count % self.block == 0 or count <= self.source_mask & -self.source_mask
 
     def __call__(self, index: Any) -> Any:
         if not self.bits:
@@ -336,16 +343,18 @@ def is_static(value: Any) -> bool:
     return not isinstance(value, DynamicInt)
 
 
+def require_plain(value: Any, function: str) -> Layout:
+    """`value`, if it is a plain layout.
+
+    Raises:
+        LayoutError: it is not.
+    """
+    if isinstance(value, Layout):
+        return value
+    what = "a plain layout" if isinstance(value, ComposedLayout | Swizzle) else f"a layout, not {type(value).__name__}"
+    raise LayoutError(f"{function} takes {what}", values={"argument": value})
+
+
 def as_layout(value: Any) -> Any:
     """A layout for a tiler: an int or tuple counts as a compact layout of that shape."""
     return value if isinstance(value, AnyLayout) else Layout(value)
-
-
-def layout_size(layout: AnyLayout) -> Leaf:
-    """The number of coordinates of the domain."""
-    return product(layout.shape)
-
-
-def layout_coord(index: Any, layout: AnyLayout) -> Any:
-    """The coordinate of the domain at `index`."""
-    return idx2crd(index, layout.shape)

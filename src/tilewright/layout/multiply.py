@@ -11,7 +11,7 @@ from tilewright.layout.construct import make_ordered_layout
 from tilewright.layout.divide import spread, unzip
 from tilewright.layout.dynamic import ceil_div_leaf, is_multiple
 from tilewright.layout.inttuple import product_each, text
-from tilewright.layout.layout import ComposedLayout, as_layout, is_static, trusted
+from tilewright.layout.layout import ComposedLayout, as_layout, is_static, require_plain, trusted
 from tilewright.layout.modes import append_ones, select, zip_modes
 from tilewright.layout.query import cosize, rank
 from tilewright.layout.simplify import by_mode
@@ -29,6 +29,7 @@ def logical_product(block: Any, tiler: Any) -> Any:
         return block
     if isinstance(block, ComposedLayout):
         return block.with_outer(logical_product(block.outer, tiler))
+    require_plain(block, "logical_product")
     if isinstance(tiler, tuple):
         return by_mode(block, tiler, logical_product, "logical_product")
     copies = as_layout(tiler)

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout import coordinates
 from tilewright.layout.basis import ScaledBasis, coordinate_sum
-from tilewright.layout.dynamic import Leaf, add, mul, sub
+from tilewright.layout.dynamic import Leaf, add, ceil_div_leaf, mul, sub
 from tilewright.layout.inttuple import IntTuple, flat, product, text, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static
 
@@ -68,7 +68,7 @@ def cosize(value: Any, mode: Mode = None) -> Any:
     """One more than the largest index: the least size of a buffer that holds the layout's image.
 
     With basis strides, the shape of the least box from the origin that holds it. For a swizzled layout, that
-    of the outer layout rounded up to the swizzle's period.
+    of the outer layout rounded up to the blocks within which the swizzle moves.
 
     Raises:
         LayoutError: a stride is negative.
@@ -107,7 +107,8 @@ def _add_one(value: IntTuple) -> IntTuple:
 def _composed_cosize(layout: ComposedLayout) -> Leaf:
     if isinstance(layout.inner, Swizzle):
         reach = add(cosize(layout.outer), layout.offset)
-        return mul((add(reach, layout.inner.period - 1)) // layout.inner.period, layout.inner.period)
+        block = layout.inner.block
+        return mul(ceil_div_leaf(reach, block), block)
     if not is_static(layout):
         raise LayoutError("cosize: needs static extents here", values={"layout": layout})
     return 1 + max((layout(index) for index in range(size(layout))), default=-1)

@@ -8,7 +8,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, mul
 from tilewright.layout.inttuple import IntTuple, flat, is_flat_static, text, transform_leaf, wrap
-from tilewright.layout.layout import ComposedLayout, Layout, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, require_plain, trusted
 
 
 def coalesce(layout: Any, profile: Any = None) -> Any:
@@ -124,6 +124,7 @@ def filter_(layout: Any, profile: Any = None) -> Any:
 
 def nullspace(layout: Layout) -> Layout:
     """The layout of all indices that a mode of stride 0 leads to: `layout(nullspace(i)) = layout(0)`."""
+    require_plain(layout, "nullspace")
     modes: list[tuple[Leaf, Leaf]] = []
     below: Leaf = 1
     for extent, step in zip(flat(layout.shape), flat(layout.stride), strict=True):
