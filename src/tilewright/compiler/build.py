@@ -62,7 +62,7 @@ def compile_function(
     chip, fields = stages.asked_of(listed) if listed is not None else ("", {})
     made = replace(Options.from_settings(), **fields).merged(preset).merged(options)
     jit_function, bound_self = decorated
-    call = bind_call(jit_function.function, jit_function.function.__name__, (*bound_self, *args), kwargs)
+    call = bind_call(jit_function.function, trace.symbol(jit_function.function.__name__), (*bound_self, *args), kwargs)
     chosen = choose_target(target)
     if arch and chip and normalize_arch(arch) != normalize_arch(chip):
         raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})
@@ -121,10 +121,13 @@ def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
     module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
     program = trace.Trace(module, job.arch, job.options.enable_assertions, host_memory=on_host(call))
     with located(locations.current), trace.program(program), current().unknown, mlir.ir.InsertionPoint(module.body):
-        body = _host_function(call)
+        host = _host_function(call)
+        body = host.regions[0].blocks[0]
         with mlir.ir.InsertionPoint(body):
             _trace_root(function.traced, traced(call, list(body.arguments)))
             build.emit("func.return")
+    job.entry = trace.free_symbol(job.name, {item.name for item in program.kernels})
+    host.attributes["sym_name"] = build.string(job.entry)
     job.kernels = {
         item.name: KernelJob(item.name, _source(item.function), item.launched_at) for item in program.kernels
     }
@@ -136,7 +139,8 @@ def _host_function(call: BoundCall) -> Any:
     function_type = mlir.ir.TypeAttr.get(mlir.ir.FunctionType.get(types, []))
     attributes = {"sym_name": build.string(call.signature.name), "function_type": function_type}
     function = build.emit("func.func", (), (), attributes, regions=1)
-    return function.regions[0].blocks.append(*types, arg_locs=[current().unknown] * len(types))
+    function.regions[0].blocks.append(*types, arg_locs=[current().unknown] * len(types))
+    return function
 
 
 def _trace_root(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
@@ -150,7 +154,7 @@ _cache: dict[Any, Executor] = {}
 
 def run_directly(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
     """Trace again (globals may have changed), and compile only what was not compiled before."""
-    call = bind_call(function.function, function.function.__name__, args, kwargs)
+    call = bind_call(function.function, trace.symbol(function.function.__name__), args, kwargs)
     options, target = Options.from_settings(), choose_target(None)
     arch = choose_arch(options.gpu_arch, target)
     job = _job(function, call, options, arch, {}, (), None)

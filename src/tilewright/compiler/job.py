@@ -42,6 +42,7 @@ class Job:
     python: str
     override: Mapping[str, Any]
     signature: Signature = field(default_factory=lambda: Signature("", ()))
+    entry: str = ""  # the symbol of the host function
     module: Any = None
     texts: dict[str, str] = field(default_factory=dict)
     kernels: dict[str, KernelJob] = field(default_factory=dict)

@@ -218,7 +218,7 @@ def _lower_host(job: Job) -> None:
     check_host(host.operation)
     job.host_llvm = _translate(host.operation, job)
     job.host_program = _COMPILERS.submit(
-        compile_program, job.host_llvm, job.signature, entry=job.name, kernels=len(job.kernels)
+        compile_program, job.host_llvm, job.signature, entry=job.entry, kernels=len(job.kernels)
     )
 
 

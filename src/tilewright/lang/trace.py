@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,12 +46,21 @@ class Trace:
 
     def kernel_name(self, wanted: str) -> str:
         """A symbol not yet taken: `wanted`, else `wanted_1`, `wanted_2`, ..."""
-        taken = {kernel.name for kernel in self.kernels}
-        name, number = wanted, 0
-        while name in taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        return name
+        return free_symbol(symbol(wanted), {kernel.name for kernel in self.kernels})
+
+
+def symbol(name: str) -> str:
+    """A Python name as a symbol of PTX: `<lambda>` becomes `_lambda_`."""
+    return re.sub(r"^(?=\d)|[^A-Za-z0-9_]", "_", name)
+
+
+def free_symbol(wanted: str, taken: Collection[str]) -> str:
+    """`wanted`, else `wanted_1`, `wanted_2`, ..., whichever is not taken."""
+    name, number = wanted, 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
 
 
 class _State(threading.local):
