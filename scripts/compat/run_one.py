@@ -31,9 +31,9 @@ def _run_cell(source: str, name: str, namespace: dict[str, object]) -> None:
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     tree = ast.parse(source, name)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, name, "exec"), namespace)
+    exec(compile(tree, name, "exec", dont_inherit=True), namespace)
     if last is not None:
-        value = eval(compile(ast.Expression(last.value), name, "eval"), namespace)
+        value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), namespace)
         if value is not None:
             print(repr(value))
 

@@ -15,7 +15,9 @@ from tilewright.base.errors import (
     TilewrightError,
 )
 from tilewright.compiler.jit import dsl_user_op
+from tilewright.cute import testing
 from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic
+from tilewright.lang.dtype_names import dtype
 from tilewright.lang.numeric import (
     BFloat16,
     Boolean,

@@ -115,6 +115,7 @@ from tilewright.lang.atoms import (
     mma_atom_call,
 )
 from tilewright.lang.memory import make_rmem_tensor, make_rmem_tensor_like
+from tilewright.lang.native_struct import native_struct
 from tilewright.lang.numeric import (
     BFloat16,
     Boolean,
@@ -135,6 +136,7 @@ from tilewright.lang.numeric import (
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.print_tensor import print_tensor
 from tilewright.lang.printing import printf
+from tilewright.lang.struct import struct
 from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.lang.tensor_ssa import ReductionOp, TensorSSA, full, full_like, ones_like, where, zeros_like
 from tilewright.lang.typing import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple

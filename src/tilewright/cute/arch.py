@@ -53,3 +53,44 @@ from tilewright.lang.arch import (
     warp_sync,
 )
 from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
+from tilewright.lang.mbarrier import (
+    cp_async_mbarrier_arrive,
+    cp_async_mbarrier_arrive_noinc,
+    mbarrier_arrive,
+    mbarrier_arrive_and_expect_tx,
+    mbarrier_conditional_try_wait,
+    mbarrier_expect_tx,
+    mbarrier_init,
+    mbarrier_init_fence,
+    mbarrier_inval,
+    mbarrier_test_wait,
+    mbarrier_try_wait,
+    mbarrier_wait,
+)
+from tilewright.lang.threads import (
+    activemask,
+    brev,
+    clock,
+    clock64,
+    cluster_arrive,
+    cluster_arrive_relaxed,
+    cluster_wait,
+    clz,
+    elect_one,
+    fence_proxy,
+    fence_view_async_shared,
+    globaltimer,
+    griddepcontrol_launch_dependents,
+    griddepcontrol_wait,
+    match_all_sync,
+    match_any_sync,
+    mul_hi,
+    mul_wide,
+    nanosleep,
+    popc,
+    prmt,
+    smid,
+)
+
+cp_async_commit = cp_async_commit_group
+fence_mbarrier_init = mbarrier_init_fence

@@ -73,6 +73,11 @@ SPECS: dict[str, OpSpec] = {
         _op("shuffle", "value:any lane:i32 mask:i32", "any", "kind clamp", "a value of another lane"),
         _op("vote", "pred:i1 mask:i32", "any", "kind", "any, all, uni or ballot over a warp"),
         _op("warp_reduce", "value:any", "any", "kind width", "fold over groups of `width` lanes; every lane gets it"),
+        # Instructions of the chip by their PTX text; `feature` is the row of `hw.features` that they need.
+        _op("ptx", "operands:any*", "", "text constraints feature", "PTX with effects"),
+        _op("ptx_value", "operands:any*", "any", "text constraints feature", "PTX with effects and a result"),
+        _op("ptx_pure", "operands:any*", "any", "text constraints feature", "PTX that computes from its operands",
+            pure=True),
         # Checking. Printing is `gpu.printf`, launching is `gpu.launch_func`.
         _op("assert", "condition:i1", "", "message", "stop with `message` when false"),
     )

@@ -7,11 +7,12 @@ compute as Int32.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tilewright.ir import build, types
-from tilewright.lang import arithmetic
+from tilewright.lang import arithmetic, narrow_floats
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -78,6 +79,20 @@ def _promote_float(left: DType, right: DType) -> DType:
     if left.width == right.width:
         return TABLE["f32"]
     return left if left.width > right.width else right
+
+
+_STRUCT = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d"}
+
+
+def to_bytes(value: float, dtype: DType) -> bytes:
+    """A Python number as it lies in memory, little-endian."""
+    if dtype.kind != "f":
+        return int(value).to_bytes(dtype.bytes, "little", signed=dtype.kind == "i")
+    if dtype.name in _STRUCT:
+        return struct.pack(_STRUCT[dtype.name], value)
+    if dtype.name == "bf16":
+        return struct.pack("<f", value)[2:]  # rounded already
+    return bytes([narrow_floats.encode(value, dtype.name)])
 
 
 def convert(operand: ir.Value, source: DType, target: DType) -> ir.Value:

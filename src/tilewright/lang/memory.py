@@ -8,7 +8,7 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, types
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean, Numeric, Uint8
+from tilewright.lang.numeric import Boolean, Int8, Numeric
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, make_tensor
@@ -62,11 +62,11 @@ class SmemAllocator:
     def allocate(self, size_or_type: Any, byte_alignment: int = 1, *, loc: object = None, ip: object = None) -> Any:
         """`allocate(bytes)` gives a pointer to bytes, `allocate(StructType)` an instance in shared memory."""
         if isinstance(size_or_type, int):
-            return self._bytes(size_or_type, Uint8, byte_alignment)
+            return self._bytes(size_or_type, Int8, byte_alignment)
         if isinstance(size_or_type, type) and issubclass(size_or_type, Numeric):
             return self._bytes(max(size_or_type.width // 8, 1), size_or_type, byte_alignment)
         if hasattr(size_or_type, "__tw_struct__"):
-            base = self._bytes(size_or_type.size_in_bytes(), Uint8, max(byte_alignment, size_or_type.alignment()))
+            base = self._bytes(size_or_type.size_in_bytes(), Int8, max(byte_alignment, size_or_type.alignment()))
             return size_or_type(base)
         raise CompileError(f"allocate takes bytes or a type, not {size_or_type!r}", location=user_location())
 

@@ -9,6 +9,7 @@ the choice of division rest on these facts.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import operator
 import struct
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
-from tilewright.lang import arithmetic, dtypes
+from tilewright.lang import arithmetic, dtypes, narrow_floats
 from tilewright.lang.dtypes import DType
 from tilewright.lang.locations import user_location
 from tilewright.layout.dynamic import DynamicInt
@@ -161,6 +162,14 @@ class Numeric(metaclass=NumericMeta):
 
     def __extract_mlir_values__(self) -> list[ir.Value]:
         return [self.ir_value()]
+
+    def __get_mlir_types__(self) -> list[ir.Type]:
+        return [type(self).mlir_type]
+
+    def __c_pointers__(self) -> list[int]:
+        """The address of the number, in memory that lives as long as this object."""
+        self._cell = ctypes.create_string_buffer(dtypes.to_bytes(self.python(), type(self).facts))
+        return [ctypes.addressof(self._cell)]
 
     def __new_from_mlir_values__(self, values: list[ir.Value]) -> Self:
         return type(self).from_ir(values[0])
@@ -396,7 +405,7 @@ def wrap(value: float, facts: DType) -> Any:
 
 
 def _round_float(value: float, name: str) -> float:
-    if not math.isfinite(value):
+    if not math.isfinite(value) and not narrow_floats.is_narrow(name):
         return value
     if name in ("f32", "f16"):
         code = "f" if name == "f32" else "e"
@@ -406,7 +415,7 @@ def _round_float(value: float, name: str) -> float:
             return math.copysign(math.inf, value)
     if name == "bf16":
         return _round_bfloat16(value)
-    return value
+    return narrow_floats.round_to(value, name) if narrow_floats.is_narrow(name) else value
 
 
 def _round_bfloat16(value: float) -> float:

@@ -7,10 +7,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, types
+from tilewright.ir import build, mlir, types
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int64, Integer, Numeric, as_numeric
+from tilewright.lang.numeric import Int32, Int64, Integer, Numeric, as_numeric
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -84,15 +84,40 @@ class Pointer:
             return self
         if min_align & (min_align - 1):
             raise CompileError(f"alignment {min_align} is no power of two", location=user_location())
-        address = (self.toint() + (min_align - 1)) & Int64(-min_align)
+        address = self.toint()
+        address = (address + (min_align - 1)) & type(address)(-min_align)
         type_ = types.ptr(self.dtype.facts.name, str(self.memspace), min_align)
         value = build.cute("int_to_ptr", (type_,), ((address.ir_value(),),)).results[0]
         return Pointer(value, self.dtype, self.memspace, min_align)
 
     def toint(self, *, loc: object = None, ip: object = None) -> Any:
-        """The address as Int64."""
-        value = build.cute("ptr_to_int", (types.parse("i64"),), ((self.value,),)).results[0]
-        return Int64.from_ir(value)
+        """The address as Int64; of shared memory as Int32, as instructions take it."""
+        cls = Int32 if self.memspace in (AddressSpace.smem, AddressSpace.tmem) else Int64
+        value = build.cute("ptr_to_int", (cls.mlir_type,), ((self.value,),)).results[0]
+        return cls.from_ir(value)
+
+    @property
+    def llvm_ptr(self) -> ir.Value:
+        """The address as an LLVM pointer, for MLIR's own operations."""
+        spaces = {AddressSpace.gmem: 1, AddressSpace.smem: 3} if trace.current().side == "device" else {}
+        number = spaces.get(self.memspace, 0)
+        type_ = types.parse(f"!llvm.ptr<{number}>" if number else "!llvm.ptr")
+        return build.value("builtin.unrealized_conversion_cast", type_, (self.value,))
+
+    def load(self, *, loc: object = None, ip: object = None) -> Numeric:
+        """The element here."""
+        groups = ((self._as_tensor(),), (), ())
+        op = build.cute("load", (self.dtype.mlir_type,), groups, coord=build.string("0"))
+        return self.dtype.from_ir(op.results[0])
+
+    def store(self, value: Any, *, loc: object = None, ip: object = None) -> None:
+        """Write the element here."""
+        number = self.dtype(as_numeric(value)).ir_value()
+        build.cute("store", (), ((number,), (self._as_tensor(),), (), ()), coord=build.string("0"))
+
+    def _as_tensor(self) -> ir.Value:
+        type_ = types.tensor(self.dtype.facts.name, str(self.memspace), "1:0", self.alignment)
+        return build.cute("make_tensor", (type_,), ((self.value,), (), ())).results[0]
 
     def recast(self, dtype: type[Numeric]) -> Pointer:
         """The same address, of elements of `dtype`."""
@@ -113,16 +138,32 @@ class Pointer:
     def __new_from_mlir_values__(self, values: list[ir.Value]) -> Self:
         return type(self)(values[0], self.dtype, self.memspace, self.alignment)
 
-    def __tw_structure__(self) -> str:
+    def __tw_structure__(self) -> tuple[str, str]:
         """What may not change in a region: all but the address."""
-        return str(self)
+        return str(self), self.dtype.facts.name
 
     def __str__(self) -> str:
         natural = max(self.dtype.width // 8, 1)
         align = f", align<{self.alignment}>" if self.alignment > natural else ""
-        return f"ptr<{self.dtype.facts.name}, {self.space_text}{align}>"
+        return f"ptr<{types.ELEMENT[self.dtype.facts.name]}, {self.space_text}{align}>"
 
     __repr__ = __str__
+
+
+def pointer_at(
+    address: Any, dtype: type[Numeric], memspace: AddressSpace = AddressSpace.generic, alignment: int | None = None
+) -> Pointer:
+    """A pointer of `dtype` at an address: a Pointer, an integer of the language, or an MLIR integer or `!llvm.ptr`."""
+    align = alignment or max(dtype.width // 8, 1)
+    if isinstance(address, Pointer):
+        return address._cast(dtype, memspace, align)
+    if isinstance(address, mlir.ir.Value) and str(address.type).startswith("!llvm.ptr"):
+        address = Int64.from_ir(build.value("llvm.ptrtoint", types.parse("i64"), (address,)))
+    number = as_numeric(address)
+    number = number if number.width in (32, 64) else Int64(number)
+    type_ = types.ptr(dtype.facts.name, str(memspace), align)
+    value = build.cute("int_to_ptr", (type_,), ((number.ir_value(),),)).results[0]
+    return Pointer(value, dtype, memspace, align)
 
 
 def _divisor(number: Numeric) -> int:

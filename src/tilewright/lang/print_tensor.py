@@ -17,7 +17,7 @@ from typing import Any
 from tilewright.ir import build, mlir, types
 from tilewright.lang import trace
 from tilewright.lang.memory import make_rmem_tensor
-from tilewright.lang.numeric import Int32, as_numeric
+from tilewright.lang.numeric import Int32, Int64, as_numeric
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.printing import number_conversion, structured
 from tilewright.lang.tensor import Tensor
@@ -140,8 +140,8 @@ class _Writer:
         self._add(f"tensor({start} o {structured(tensor.layout, self.operands)}, {rest}")
 
     def _pointer(self, pointer: Pointer) -> str:
-        self.operands.append(pointer.toint().ir_value())
-        return f"raw_ptr(0x%016llx: {pointer.dtype.facts.name}, {pointer.space_text}, align<{pointer.alignment}>)"
+        self.operands.append(Int64(pointer.toint()).ir_value())
+        return f"raw_ptr(0x%016llx: {types.ELEMENT[pointer.dtype.facts.name]}, {pointer.space_text}, align<{pointer.alignment}>)"
 
     def _value(self, coord: tuple[Any, ...], mark: str) -> None:
         value = self.tensor[coord if len(coord) > 1 else coord[0]]

@@ -72,7 +72,7 @@ def _conversion(value: Any, mark: str, operands: list[Any]) -> str:
     if isinstance(value, (Layout, ComposedLayout, tuple)):
         return structured(value, operands)
     if isinstance(value, Pointer):
-        operands.append(value.toint().ir_value())
+        operands.append(Int64(value.toint()).ir_value())
         return "0x%016llx"
     if isinstance(value, Tensor):
         body = _conversion(value.iterator, "{}", operands)

@@ -202,7 +202,7 @@ class TensorSSA:
 
     def __str__(self) -> str:
         extents = ", ".join(str(extent) for extent in self.shape)
-        return f"vector<{self.size}x{self.dtype.facts.name}> o ({extents})"
+        return f"vector<{self.size}x{types.ELEMENT[self.dtype.facts.name]}> o ({extents})"
 
     __repr__ = __str__
 

@@ -1,3 +1,8 @@
 """`cutlass.pipeline`: synchronisation of the threads of a block."""
 
+from tilewright.pipeline.barriers import MbarrierArray, sync
+from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.named_barrier import NamedBarrier
+from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
+from tilewright.pipeline.pipeline_async import PipelineAsync
+from tilewright.pipeline.state import PipelineState, make_pipeline_state

@@ -215,6 +215,18 @@ def _warp_reduce(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     return [value]
 
 
+@rules.lowers("ptx", "ptx_value", "ptx_pure")
+def _ptx(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    text, constraints, feature = (text_of(op, name) for name in ("text", "constraints", "feature"))
+    if feature:
+        use(feature, text.strip("{ ").split(";")[0], context)
+    attributes = _volatile_asm(text, constraints)
+    if op.name == "cute.ptx_pure":
+        del attributes["has_side_effects"]
+    results = [result.type for result in op.results]
+    return list(build.emit("llvm.inline_asm", results, list(op.operands), attributes).results)
+
+
 @rules.lowers("assert")
 def _assert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     build.emit("cf.assert", (), (op.operands[0],), {"msg": build.string(text_of(op, "message"))})

@@ -1,0 +1,68 @@
+"""The barriers of a pipeline: one `mbarrier` for each stage, in shared memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.lang import mbarrier
+from tilewright.lang.arch import sync_threads, thread_idx
+from tilewright.lang.guard import run_if
+from tilewright.lang.numeric import Boolean, as_numeric
+from tilewright.lang.pointer import Pointer
+from tilewright.pipeline.groups import CooperativeGroup
+
+
+class MbarrierArray:
+    """`num_stages` barriers from `barrier_storage` on, at which all of `group` arrive."""
+
+    def __init__(self, barrier_storage: Pointer, num_stages: int, group: CooperativeGroup) -> None:
+        self.barrier_storage = barrier_storage
+        self.num_stages = num_stages
+        self.arrive_count = group.size
+
+    def init(self) -> None:
+        """Make the barriers; called by one thread."""
+        for stage in range(self.num_stages):
+            mbarrier.mbarrier_init(self.get_barrier(stage), self.arrive_count)
+
+    def get_barrier(self, index: Any) -> Pointer:
+        """The barrier of a stage."""
+        return self.barrier_storage + index
+
+    def arrive(self, index: Any, dst_rank: Any = None) -> None:
+        """Arrive at the barrier of a stage; with a rank, at that of another block of the cluster."""
+        mbarrier.mbarrier_arrive(self.get_barrier(index), dst_rank)
+
+    def arrive_and_expect_tx(self, index: Any, tx_count: Any) -> None:
+        """Arrive, and expect `tx_count` bytes of copies."""
+        mbarrier.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
+
+    def wait(self, index: Any, phase: Any) -> None:
+        """Wait until a phase of the stage's barrier is complete."""
+        mbarrier.mbarrier_wait(self.get_barrier(index), phase)
+
+    def try_wait(self, index: Any, phase: Any) -> Boolean:
+        """Whether the phase is complete, after waiting a while."""
+        return mbarrier.mbarrier_try_wait(self.get_barrier(index), phase)
+
+    def wait_unless(self, token: Any, index: Any, phase: Any) -> None:
+        """Wait, unless `token` says that `try_wait` saw the phase complete; None is no token."""
+        if token is None:
+            self.wait(index, phase)
+            return
+        with run_if(~Boolean(as_numeric(token))):
+            self.wait(index, phase)
+
+
+def init_barriers(*arrays: MbarrierArray) -> None:
+    """Thread 0 makes the barriers and shows them to copies and the cluster."""
+    x, y, z = thread_idx()
+    with run_if((x == 0) & (y == 0) & (z == 0)):
+        for array in arrays:
+            array.init()
+        mbarrier.mbarrier_init_fence()
+
+
+def sync(*, loc: object = None, ip: object = None) -> None:
+    """Wait for all threads of the block: barriers made before may be used after."""
+    sync_threads()
