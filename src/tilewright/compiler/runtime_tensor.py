@@ -64,6 +64,11 @@ class RuntimeTensor:
         return self.view.stride
 
     @property
+    def leading_dim(self) -> int | None:
+        """The mode of stride 1, of several the one with more than one element; None when there is none."""
+        return leading_mode(self.shape, self.stride, strict=False)
+
+    @property
     def memspace(self) -> AddressSpace:
         return AddressSpace.gmem
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir
+from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
-from tilewright.lang.locations import current as location
-from tilewright.lang.locations import user_location
+from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numeric import Int32, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel
 
@@ -157,14 +157,15 @@ def argument_structure(value: Any) -> leaves.Structure:
 
 def _kernel_function(module: ir.Module, name: str, arguments: list[ir.Type]) -> ir.Operation:
     ir_ = mlir.ir
-    with ir_.InsertionPoint(module.body):
+    place = current_line()
+    with ir_.InsertionPoint(module.body), located(lambda: place):
         parent = build.emit("gpu.module", (), (), {"sym_name": build.string(name)}, regions=1)
     block = parent.regions[0].blocks.append()
-    with ir_.InsertionPoint(block):
+    with ir_.InsertionPoint(block), located(lambda: place):
         function_type = ir_.TypeAttr.get(ir_.FunctionType.get(arguments, []))
         attributes = {"sym_name": build.string(name), "function_type": function_type, "gpu.kernel": ir_.UnitAttr.get()}
         function = build.emit("gpu.func", (), (), attributes, regions=1)
-    function.regions[0].blocks.append(*arguments, arg_locs=[location()] * len(arguments))
+    function.regions[0].blocks.append(*arguments, arg_locs=[place] * len(arguments))
     return function
 
 

@@ -110,6 +110,12 @@ def current() -> ir.Location:
     return session().cached(("location", places), lambda: _mlir_location(places))
 
 
+def current_line() -> ir.Location:
+    """`current` without the calls that led there: for modules and functions, where debug information takes no chain."""
+    places = tuple(_user_places(sys._getframe(1))[:1])
+    return session().cached(("location", places), lambda: _mlir_location(places))
+
+
 def _mlir_location(places: tuple[tuple[CodeType, int], ...]) -> ir.Location:
     if not places:
         return session().unknown
