@@ -19,6 +19,7 @@ from tilewright.targets.emu.cfg import Block, build_blocks
 from tilewright.targets.emu.code import KINDS, Call, Code, CodeBlock, lay_out
 from tilewright.targets.emu.faults import located
 from tilewright.targets.emu.memory import LOCAL_WINDOW, SHARED_WINDOW
+from tilewright.targets.emu.numerics.forms import check_form
 from tilewright.targets.emu.ptx import (
     Function,
     Imm,
@@ -612,14 +613,23 @@ class BlockCoder:
             self.guard = self._guard(instruction) if guarded else ""
             if self.owner.accumulators:
                 self._watch_accumulators(instruction)
-            try:
-                found(self, instruction)
-            except (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError) as error:
-                raise self.fail(f"instruction {instruction.opcode} has operands or modifiers that are not known",
-                                hint=f"{type(error).__name__}: {error}") from error  # fmt: skip
+            self._apply(found, instruction)
             self.guard = ""
         self._ending()
         self.instruction = None
+
+    def _apply(self, found: Rule, instruction: Instruction) -> None:
+        """Run a rule; whatever it trips over is an error at the instruction."""
+        try:
+            check_form(instruction.op, instruction.mods)
+            found(self, instruction)
+        except (LookupError, ValueError, TypeError, AttributeError, AssertionError) as error:
+            raise self.fail(f"instruction {instruction.opcode} has operands or modifiers that are not known",
+                            hint=f"{type(error).__name__}: {error}") from error  # fmt: skip
+        except EmulationError as error:
+            if "PTX line" in error.values:
+                raise
+            raise located(error.message, instruction, self.owner.kernel, error.values, error.hint) from error
 
     def _watch_accumulators(self, instruction: Instruction) -> None:
         """Uses of registers that wgmma may still be writing; a plain move only passes that on."""

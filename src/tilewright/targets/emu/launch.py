@@ -23,6 +23,7 @@ from tilewright.targets.emu.image import Image, Program, aligned_bytes
 from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
+from tilewright.targets.emu.ptx import Instruction
 from tilewright.targets.emu.report import LineTraffic, Report
 
 BATCH_LANES = 16384
@@ -208,30 +209,26 @@ class Launch:
                 raise EmulationError("The launch ran longer than its limit", values={"limit": self.options.limit})
         try:
             return machine.run(budget)
-        except (
-            ArithmeticError,
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            MemoryError,
-            RecursionError,
-        ) as error:
-            raise self._internal(error) from error
+        except EmulationError as error:
+            if "PTX line" in error.values or "wait 0" in error.values:
+                raise
+            instruction = self._running(error)
+            raise located(error.message, instruction, self.kernel, error.values, error.hint) from error
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError, RecursionError) as error:
+            message = f"The emulator failed at this instruction: {type(error).__name__}: {error}"
+            raise located(message, self._running(error), self.kernel, hint="please report this with the PTX") from error
 
-    def _internal(self, error: Exception) -> EmulationError:
-        """An error of the emulator itself, placed at the instruction that was running."""
+    def _running(self, error: Exception) -> Instruction | None:
+        """The instruction that was running when an error came, from the traceback."""
         instruction = None
         trace = error.__traceback__
         while trace is not None:
             name = trace.tb_frame.f_code.co_filename
-            if name.startswith("<ptx "):
-                code = self.program.codes.get(name[5:-1])
-                if code is not None and trace.tb_lineno <= len(code.lines):
-                    instruction = code.lines[trace.tb_lineno - 1] or instruction
+            code = self.program.codes.get(name[5:-1]) if name.startswith("<ptx ") else None
+            if code is not None and trace.tb_lineno <= len(code.lines):
+                instruction = code.lines[trace.tb_lineno - 1] or instruction
             trace = trace.tb_next
-        return located(f"The emulator failed at this instruction: {type(error).__name__}: {error}", instruction,
-                       self.kernel, hint="please report this with the PTX")  # fmt: skip
+        return instruction
 
     def _groups(self) -> list[Array]:
         """Blocks by batch: whole clusters, in grid order or as the seed says."""

@@ -12,6 +12,7 @@ from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.numerics import ldmatrix as lane_maps
 from tilewright.targets.emu.numerics import matrix, wgmma
 from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, parse_shape
+from tilewright.targets.emu.numerics.sparse import mma_sp
 from tilewright.targets.emu.ptx import Imm, Instruction, Operand, Reg, Vec
 from tilewright.targets.emu.rules.memory import address, state_space
 from tilewright.targets.emu.runtime import full, provide
@@ -106,10 +107,13 @@ def transposed_matrix(L: Lanes, site: int, value: Any) -> Array:
 @rule("mma")
 def mma(c: BlockCoder, i: Instruction) -> None:
     """`mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype{.op} d, a, b, c`."""
-    if any(m.startswith("sp") for m in i.mods) or "block_scale" in i.mods:
-        raise c.fail(f"{i.opcode}: sparse and block-scaled products are not emulated")
+    if "block_scale" in i.mods:
+        raise c.fail(f"{i.opcode}: block-scaled products are not emulated")
+    sparse = any(m.startswith("sp") for m in i.mods)
     shape = next(m for m in i.mods if m[0] == "m" and "n" in m and "k" in m)
     d_type, a_type, b_type, c_type = [m for m in i.mods if m in ELEMENT_BITS]
+    if sparse and d_type != c_type:
+        raise c.fail("a sparse product has C and D of one type")
     layouts = [m for m in i.mods if m in ("row", "col")]
     words = [f"a_layout={layouts[0]!r}, b_layout={layouts[1]!r}, d_type={d_type!r}"]
     words += ["satfinite=True"] if "satfinite" in i.mods else []
@@ -118,9 +122,14 @@ def mma(c: BlockCoder, i: Instruction) -> None:
     groups = []
     for operand, kind in zip(i.ops[1:4], (a_type, b_type, c_type), strict=True):
         groups.append(f"({', '.join(c.use(item, register_type(kind)) for item in items_of(operand))},)")
-    text = (
-        f"warp_product(L, SITE, {shape!r}, {a_type!r}, {b_type!r}, {c_type!r}, {', '.join(groups)}, {', '.join(words)})"
-    )
+    if sparse:
+        selector = i.ops[5]
+        if not isinstance(selector, Imm):
+            raise c.fail("the sparsity selector is an immediate")
+        groups += [c.use(i.ops[4], "b32"), str(int(selector.value))]
+        words = [w for w in words if w.startswith("satfinite")]
+    given = ", ".join([repr(shape), repr(a_type), repr(b_type), repr(c_type), *groups, *words])
+    text = f"{'sparse' if sparse else 'warp'}_product(L, SITE, {given})"
     results = [(item, register_type(d_type)) for item in items_of(i.ops[0])]
     c.effect(f"{text}[0]" if len(results) == 1 else text, [], results)
 
@@ -136,6 +145,18 @@ def warp_product(
     whole(L, site)
     tables = [[full(x, L.n).reshape(-1, 32) for x in group] for group in (a, b, c)]
     return [r.reshape(-1) for r in matrix.mma(parse_shape(shape), a_type, b_type, c_type, *tables, **words)]
+
+
+@provide
+def sparse_product(
+    L: Lanes, site: int, shape: str, a_type: str, b_type: str, c_type: str, a: Any, b: Any, c: Any, metadata: Any,
+    selector: int, **words: Any,
+) -> list[Array]:  # fmt: skip
+    whole(L, site)
+    tables = [[full(x, L.n).reshape(-1, 32) for x in group] for group in (a, b, c)]
+    meta = full(metadata, L.n).reshape(-1, 32)
+    product = mma_sp(parse_shape(shape), a_type, b_type, c_type, *tables, meta, selector, **words)
+    return [r.reshape(-1) for r in product]
 
 
 # wgmma.
