@@ -492,6 +492,17 @@ def test_tiles_and_partitions_at_run_time_coordinates():
     assert [evaluate(sliced(k), {"b": 3}) for k in range(64)] == [s(3, k) for k in range(64)]
 
 
+def test_a_tile_inside_the_first_mode_of_unknown_extent():
+    m, n = sym_int(64, name="m"), sym_int(name="n")
+    r = logical_divide(Layout((m, n), (1, sym_int(name="ld"))), 32)
+    assert str(r) == "(32,(?{div=2},?)):(1,(32,?))"
+    for k in range(1, 21):
+        env = {"m": 64 * k, "n": 3, "ld": 64 * k + 8}
+        static = Layout((64 * k, 3), (1, 64 * k + 8))
+        assert oracle.values(instance(r, env)) == oracle.values(static)
+    assert same(ceil_div_leaf(64, m), 1) and not same(ceil_div_leaf(65, m), 1)
+
+
 def test_divides_print_as_in_cute():
     n, ld = sym_int(name="n"), sym_int64(8, name="ld")
     assert str(flat_divide(Layout((n, 64), (ld, 1)), (16, 16))) == "(16,16,?,4):(?{i64 div=8},1,?{i64 div=128},16)"

@@ -93,7 +93,9 @@ def places_for(block: Layout, count: Leaf) -> Layout:
         gaps.append((floor_div(step, reach), reach))
         inside = mul(gaps[-1][0], inside)
         reach = mul(extent, step)
-    return _joined(gaps, ceil_div_leaf(count, inside), reach)
+    rest = ceil_div_leaf(count, inside)
+    target = ceil_div_leaf(mul(product(block.shape), count), reach)  # CuTe's bound: more where strides are 0
+    return _joined(gaps, max(rest, target) if type(rest) is type(target) is int else rest, reach)
 
 
 def _sorted_modes(filtered: Layout) -> list[tuple[Leaf, Leaf]]:

@@ -140,6 +140,8 @@ def ceil_div_leaf(left: Leaf, right: Leaf) -> Leaf:
         return -(-left // right)
     if is_multiple(left, right):
         return floor_div(left, right)
+    if type(left) is int and left > 0 and at_most(left, right):
+        return 1
     return floor_div(add(left, sub(right, 1)), right)
 
 
