@@ -57,7 +57,10 @@ def test_printed_forms():
     assert seen_by(x) == "tensor<ptr<f32, generic> o (?,?):(?,1)>"
     assert seen_by(from_dlpack(x, assumed_align=16)) == "tensor<ptr<f32, generic, align<16>> o (4,8):(8,1)>"
     assert seen_by(from_dlpack(x).mark_layout_dynamic()) == "tensor<ptr<f32, generic> o (?,?):(?{i64},1)>"
-    assert seen_by(from_dlpack(x, use_32bit_stride=True).mark_layout_dynamic()) == "tensor<ptr<f32, generic> o (?,?):(?,1)>"
+    assert (
+        seen_by(from_dlpack(x, use_32bit_stride=True).mark_layout_dynamic())
+        == "tensor<ptr<f32, generic> o (?,?):(?,1)>"
+    )
 
 
 # mark_layout_dynamic.
@@ -106,7 +109,10 @@ def test_leading_dimension_out_of_range():
 def test_mark_compact_shape_dynamic():
     x = np.zeros((8, 4, 16, 2), np.float32)
     tensor = from_dlpack(x)
-    assert tensor.mark_compact_shape_dynamic(3, divisibility=2).layout == "(8,4,16,?{div=2}):(?{i64 div=128},?{i64 div=32},?{i64 div=2},1)"
+    assert (
+        tensor.mark_compact_shape_dynamic(3, divisibility=2).layout
+        == "(8,4,16,?{div=2}):(?{i64 div=128},?{i64 div=32},?{i64 div=2},1)"
+    )
     assert from_dlpack(x).mark_compact_shape_dynamic(0).layout == "(?,4,16,2):(128,32,2,1)"
     assert from_dlpack(x).mark_compact_shape_dynamic(-1).layout == from_dlpack(x).mark_compact_shape_dynamic(3).layout
     chained = from_dlpack(x).mark_compact_shape_dynamic(0).mark_compact_shape_dynamic(1, divisibility=4)
@@ -122,12 +128,23 @@ def test_mark_compact_shape_dynamic():
     [
         (lambda t: t.mark_compact_shape_dynamic(2), ["mode 2 is out of range", "0 to 1"]),
         (lambda t: t.mark_compact_shape_dynamic(-3), ["mode -3 is out of range"]),
-        (lambda t: t.mark_compact_shape_dynamic(0, divisibility=3), ["extent 4 of mode 0 is not a multiple of 3", "(4, 8)"]),
-        (lambda t: t.mark_compact_shape_dynamic(0, stride_order=(0,)), ["stride_order must name every mode once", "(0,)"]),
-        (lambda t: t.mark_compact_shape_dynamic(0, stride_order=(0, 0)), ["stride_order must name every mode once"]),
-        (lambda t: t.mark_compact_shape_dynamic(0, stride_order=(1, 0)), ["not compact in this stride_order", "(1, 0)"]),
         (
-            lambda t: t.mark_compact_shape_dynamic(0, stride_order=(0, 1)).mark_compact_shape_dynamic(1, stride_order=(1, 0)),
+            lambda t: t.mark_compact_shape_dynamic(0, divisibility=3),
+            ["extent 4 of mode 0 is not a multiple of 3", "(4, 8)"],
+        ),
+        (
+            lambda t: t.mark_compact_shape_dynamic(0, stride_order=(0,)),
+            ["stride_order must name every mode once", "(0,)"],
+        ),
+        (lambda t: t.mark_compact_shape_dynamic(0, stride_order=(0, 0)), ["stride_order must name every mode once"]),
+        (
+            lambda t: t.mark_compact_shape_dynamic(0, stride_order=(1, 0)),
+            ["not compact in this stride_order", "(1, 0)"],
+        ),
+        (
+            lambda t: t.mark_compact_shape_dynamic(0, stride_order=(0, 1)).mark_compact_shape_dynamic(
+                1, stride_order=(1, 0)
+            ),
             ["stride_order differs from the one given before", "(0, 1)", "(1, 0)"],
         ),
     ],
@@ -230,7 +247,9 @@ def test_torch_tensors_on_the_cpu():
     assert out[:4].tolist() == [2, 2, 2, 2]
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"])
+@pytest.mark.parametrize(
+    "name", ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"]
+)
 def test_every_dtype_of_torch(name):
     x = torch.arange(8).to(getattr(torch, name))
     out = torch.zeros_like(x)
@@ -286,7 +305,7 @@ def test_fake_tensors_with_symbols():
     with pytest.raises(ArgumentError) as caught:
         executor(matrix(4, 8), np.zeros((5, 8), np.float32))
     assert "4" in str(caught.value) and "5" in str(caught.value)
-    with pytest.raises(ArgumentError, match="(?s)8.*9"):
+    with pytest.raises(ArgumentError, match=r"(?s)8.*9"):
         executor(matrix(4, 9), np.zeros((4, 9), np.float32))
     with pytest.raises(ArgumentError, match="a fake tensor has no memory"):
         executor(x, out)

@@ -106,14 +106,17 @@ x, out = np.arange(64, dtype=np.float32), np.zeros(1, np.float32)
 for executor in (cute.compile(double, *floats()), cute.compile(reduce, x, out)):
     for stage in executor.stages:
         content = executor.stages[stage]
-        print(executor.name, stage, hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest())
+        data = content if isinstance(content, bytes) else content.encode()
+        print(executor.name, stage, hashlib.sha256(data).hexdigest())
     print(executor.name, "host", hashlib.sha256(executor.host_llvm.encode()).hexdigest())
     print(executor.name, "object", hashlib.sha256(executor.device.host.object_bytes).hexdigest())
 """
 
 
 def digests(seed: str) -> str:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -193,7 +196,10 @@ def test_inlined_helpers_keep_their_callers():
     table = executor.source_map
     line = inner.__code__.co_firstlineno + 1
     callers = [(place.file, place.line) for place in table.chains[(__file__, line)]]
-    assert callers == [(__file__, helper.__code__.co_firstlineno + 1), (__file__, kernel.function.__code__.co_firstlineno + 3)]
+    assert callers == [
+        (__file__, helper.__code__.co_firstlineno + 1),
+        (__file__, kernel.function.__code__.co_firstlineno + 3),
+    ]
     assert any("fma" in item.text or "mul" in item.text for item in table.of_line(line)["ptx"])
     assert any(item.text.startswith(("FFMA", "FMUL", "FADD")) for item in table.of_line(line)["sass"])
 
@@ -209,7 +215,13 @@ def test_figures_of_the_compiled_code():
     assert (info.spill_store_bytes, info.spill_load_bytes, info.stack_bytes, info.local_bytes) == (0, 0, 0, 0)
     assert executor.smem_bytes() == 128 and info.shared_bytes == 0
     (row,) = executor.report().kernels
-    assert (row.name, row.arch, row.registers, row.shared, row.block) == ("reduce_kernel", "sm_90a", info.registers, 128, 64)
+    assert (row.name, row.arch, row.registers, row.shared, row.block) == (
+        "reduce_kernel",
+        "sm_90a",
+        info.registers,
+        128,
+        64,
+    )
     text = str(executor.report())
     for word in ("registers", "spill stores", "shared", "128", "occupancy", "warps"):
         assert word in text

@@ -53,10 +53,17 @@ def test_second_spellings():
         x, y, _ = arch.thread_idx()
         linear = x + 16 * y
         values = (
-            arch.tid_x() - x, arch.tid_y() - y, arch.tid_z(), arch.lane_id() - arch.lane_idx(), arch.warp_id(),
-            arch.block_idx_x(), arch.block_idx_y(), arch.block_idx_z(), cute.block_idx_x(),
+            arch.tid_x() - x,
+            arch.tid_y() - y,
+            arch.tid_z(),
+            arch.lane_id() - arch.lane_idx(),
+            arch.warp_id(),
+            arch.block_idx_x(),
+            arch.block_idx_y(),
+            arch.block_idx_z(),
+            cute.block_idx_x(),
             arch.shfl_sync(x, 3) - arch.shuffle_sync(x, 3),
-        )  # fmt: skip
+        )
         arch.warp_sync()
         for k in cutlass.range_constexpr(len(values)):
             out[linear, k] = values[k]
@@ -71,8 +78,14 @@ def test_clusters():
     @cute.kernel
     def kernel(out: cute.Tensor):
         block = arch.block_idx()[0]
-        values = (arch.cluster_idx()[0], arch.block_in_cluster_idx()[0], arch.block_idx_in_cluster(), arch.cluster_size(),
-                  arch.block_in_cluster_dim()[0], arch.cluster_dim()[0])  # fmt: skip
+        values = (
+            arch.cluster_idx()[0],
+            arch.block_in_cluster_idx()[0],
+            arch.block_idx_in_cluster(),
+            arch.cluster_size(),
+            arch.block_in_cluster_dim()[0],
+            arch.cluster_dim()[0],
+        )
         arch.fence_acq_rel_cluster()
         for k in cutlass.range_constexpr(len(values)):
             out[block, k] = values[k]
@@ -113,7 +126,14 @@ def test_shuffles(kind):
 
 
 def test_shuffles_of_every_width():
-    kinds = {Boolean: bool, Int8: np.int8, Float16: np.float16, Float32: np.float32, Int64: np.int64, Float64: np.float64}
+    kinds = {
+        Boolean: bool,
+        Int8: np.int8,
+        Float16: np.float16,
+        Float32: np.float32,
+        Int64: np.int64,
+        Float64: np.float64,
+    }
     for dtype, kind in kinds.items():
 
         def body(x, out):
@@ -153,7 +173,9 @@ def test_votes():
     assert [set(row) for row in out.tolist()] == [{1}, {0}, {1}, {0}, {1}, {0}, {ballot}]
 
 
-@pytest.mark.parametrize("dtype, kind", [(Int32, np.int32), (Uint32, np.uint32), (Float32, np.float32), (Float64, np.float64)])
+@pytest.mark.parametrize(
+    "dtype, kind", [(Int32, np.int32), (Uint32, np.uint32), (Float32, np.float32), (Float64, np.float64)]
+)
 @pytest.mark.parametrize("width", [32, 8, 1])
 def test_warp_reductions(dtype, kind, width):
     def body(x, out):
@@ -215,7 +237,7 @@ def test_a_missing_barrier_is_reported():
         shared[thread] = thread
         out[thread] = shared[63 - thread]
 
-    with pytest.raises(cutlass.EmulationError, match="(?i)race") as caught:
+    with pytest.raises(cutlass.EmulationError, match=r"(?i)race") as caught:
         run(body, np.zeros(64, np.int32), block=64)
     assert caught.value.location.file == __file__
 
@@ -248,8 +270,11 @@ def test_printf_on_the_device(capsys):
 
     run(body, np.array([0, 1, 2.5], np.float32), block=3)
     assert capsys.readouterr().out.splitlines() == [
-        "i = 2, x = 2.500000, half 0.500000", "2  2.50 % text", "2 3", "big 1099511627776 unsigned 4294967295 flag 1",
-    ]  # fmt: skip
+        "i = 2, x = 2.500000, half 0.500000",
+        "2  2.50 % text",
+        "2 3",
+        "big 1099511627776 unsigned 4294967295 flag 1",
+    ]
 
 
 def test_printf_on_the_host(capfd):
@@ -285,7 +310,10 @@ def test_print_at_trace_time(capsys):
     x = np.zeros((4, 8), np.float32)
     executor = cute.compile(host, x, 3)
     assert capsys.readouterr().out.splitlines() == [
-        "? ? ? (Int32(?), Int32(?)) ?", "(?,2):(2,1)", "thread ? tensor tensor<ptr<f32, gmem> o (?,?):(?,1)>", "layout (?,?):(?,1)",
-    ]  # fmt: skip
+        "? ? ? (Int32(?), Int32(?)) ?",
+        "(?,2):(2,1)",
+        "thread ? tensor tensor<ptr<f32, gmem> o (?,?):(?,1)>",
+        "layout (?,?):(?,1)",
+    ]
     executor(x, 3)
     assert capsys.readouterr().out == ""

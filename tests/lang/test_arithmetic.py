@@ -31,11 +31,20 @@ from tilewright import (
 INTEGERS = [Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64]
 FLOATS = [Float16, BFloat16, Float32, Float64]
 NUMPY = {
-    Boolean: np.dtype(bool), Int8: np.dtype(np.int8), Int16: np.dtype(np.int16), Int32: np.dtype(np.int32),
-    Int64: np.dtype(np.int64), Uint8: np.dtype(np.uint8), Uint16: np.dtype(np.uint16), Uint32: np.dtype(np.uint32),
-    Uint64: np.dtype(np.uint64), Float16: np.dtype(np.float16), BFloat16: np.dtype(ml_dtypes.bfloat16),
-    Float32: np.dtype(np.float32), Float64: np.dtype(np.float64),
-}  # fmt: skip
+    Boolean: np.dtype(bool),
+    Int8: np.dtype(np.int8),
+    Int16: np.dtype(np.int16),
+    Int32: np.dtype(np.int32),
+    Int64: np.dtype(np.int64),
+    Uint8: np.dtype(np.uint8),
+    Uint16: np.dtype(np.uint16),
+    Uint32: np.dtype(np.uint32),
+    Uint64: np.dtype(np.uint64),
+    Float16: np.dtype(np.float16),
+    BFloat16: np.dtype(ml_dtypes.bfloat16),
+    Float32: np.dtype(np.float32),
+    Float64: np.dtype(np.float64),
+}
 N = 128
 RANDOM = np.random.default_rng(7)
 
@@ -52,9 +61,17 @@ def shifted(value: int, amount: int, left: bool) -> int:
 
 
 BINARY = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
-    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "min": min, "max": max,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "min": min,
+    "max": max,
+}
 COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
 
 
@@ -138,9 +155,27 @@ def test_numbers_of_compile_time_compute_alike(dtype):
     a, b = integer_operands(dtype)
     for x, y in zip(a.tolist(), b.tolist(), strict=True):
         left, right = dtype(x), dtype(y)
-        found = [left + right, left - right, left * right, left // right, left % right, left & right, left | right, left ^ right,
-                 cutlass.min(left, right), cutlass.max(left, right), -left, ~left, abs(left), left << (right & 15),
-                 left >> (right & 15), left // 8, left % 8, left // 7, left % 7]  # fmt: skip
+        found = [
+            left + right,
+            left - right,
+            left * right,
+            left // right,
+            left % right,
+            left & right,
+            left | right,
+            left ^ right,
+            cutlass.min(left, right),
+            cutlass.max(left, right),
+            -left,
+            ~left,
+            abs(left),
+            left << (right & 15),
+            left >> (right & 15),
+            left // 8,
+            left % 8,
+            left // 7,
+            left % 7,
+        ]
         assert [int(value) for value in found] == expected_integers(x, y, dtype), (x, y)
         assert all(type(value) is dtype for value in found[:15])
         assert [bool(getattr(operator, name)(left, right)) for name in COMPARE] == [
@@ -273,11 +308,23 @@ def test_sum_and_product_of_float32_is_correctly_rounded():
 # Promotion.
 
 PROMOTED = [
-    (Int32, Int32, Int32), (Int32, Int64, Int64), (Int8, Int32, Int32), (Uint8, Int8, Uint8), (Int32, Uint32, Uint32),
-    (Uint32, Int64, Int64), (Int64, Uint32, Int64), (Boolean, Boolean, Int32), (Boolean, Int8, Int32), (Int32, Float32, Float32),
-    (Int64, Float16, Float16), (Float16, BFloat16, Float32), (Float16, Float32, Float32), (Float32, Float64, Float64),
-    (BFloat16, BFloat16, BFloat16), (Boolean, Float64, Float64),
-]  # fmt: skip
+    (Int32, Int32, Int32),
+    (Int32, Int64, Int64),
+    (Int8, Int32, Int32),
+    (Uint8, Int8, Uint8),
+    (Int32, Uint32, Uint32),
+    (Uint32, Int64, Int64),
+    (Int64, Uint32, Int64),
+    (Boolean, Boolean, Int32),
+    (Boolean, Int8, Int32),
+    (Int32, Float32, Float32),
+    (Int64, Float16, Float16),
+    (Float16, BFloat16, Float32),
+    (Float16, Float32, Float32),
+    (Float32, Float64, Float64),
+    (BFloat16, BFloat16, BFloat16),
+    (Boolean, Float64, Float64),
+]
 
 
 @pytest.mark.parametrize("left, right, wanted", PROMOTED, ids=str)
@@ -300,17 +347,41 @@ def test_python_numbers_beside_typed_ones():
     @cute.jit
     def host(i: Int32, h: Float16, f: Float32, b: Boolean, n: Int64):
         seen.update(
-            int_int=type(i + 1), int_float=type(i + 1.5), half_int=type(h + 1), half_float=type(h * 1.5), float_int=type(f + 1),
-            bool_int=type(b + 1), division=type(i / 2), floor=type(i // 2), power=type(f**2), wide=type(n + 1),
-            comparison=type(i < 1), logic=type((i < 1) & (f > 0)), negated=type(-b), inverted=type(~b), reflected=type(2 - i),
-        )  # fmt: skip
+            int_int=type(i + 1),
+            int_float=type(i + 1.5),
+            half_int=type(h + 1),
+            half_float=type(h * 1.5),
+            float_int=type(f + 1),
+            bool_int=type(b + 1),
+            division=type(i / 2),
+            floor=type(i // 2),
+            power=type(f**2),
+            wide=type(n + 1),
+            comparison=type(i < 1),
+            logic=type((i < 1) & (f > 0)),
+            negated=type(-b),
+            inverted=type(~b),
+            reflected=type(2 - i),
+        )
 
     cute.compile(host, 1, 1.0, 1.0, True, 1)
     assert seen == {
-        "int_int": Int32, "int_float": Float32, "half_int": Float16, "half_float": Float32, "float_int": Float32,
-        "bool_int": Int32, "division": Float32, "floor": Int32, "power": Float32, "wide": Int64, "comparison": Boolean,
-        "logic": Boolean, "negated": Int32, "inverted": Boolean, "reflected": Int32,
-    }  # fmt: skip
+        "int_int": Int32,
+        "int_float": Float32,
+        "half_int": Float16,
+        "half_float": Float32,
+        "float_int": Float32,
+        "bool_int": Int32,
+        "division": Float32,
+        "floor": Int32,
+        "power": Float32,
+        "wide": Int64,
+        "comparison": Boolean,
+        "logic": Boolean,
+        "negated": Int32,
+        "inverted": Boolean,
+        "reflected": Int32,
+    }
 
 
 # Conversions.

@@ -56,7 +56,13 @@ def test_constexpr_is_baked_in():
         rows = 3
 
     @cute.jit
-    def host(out: cute.Tensor, n: cutlass.Constexpr, kind: cutlass.Constexpr[type], epilogue: cutlass.Constexpr, shape: cutlass.Constexpr = Shape):
+    def host(
+        out: cute.Tensor,
+        n: cutlass.Constexpr,
+        kind: cutlass.Constexpr[type],
+        epilogue: cutlass.Constexpr,
+        shape: cutlass.Constexpr = Shape,
+    ):
         assert isinstance(n, int) and kind is Float32
         out[0] = epilogue(kind(n)) + shape.rows
 
@@ -89,7 +95,9 @@ def test_python_numbers_become_typed():
 
 def test_numbers_reach_native_code_as_they_are():
     @cute.jit
-    def host(out: cute.Tensor, a: Int32, b: Int64, c: Float32, d: Float64, e: Boolean, f: cutlass.Int8, g: cutlass.Uint32):
+    def host(
+        out: cute.Tensor, a: Int32, b: Int64, c: Float32, d: Float64, e: Boolean, f: cutlass.Int8, g: cutlass.Uint32
+    ):
         out[0], out[1], out[2], out[3] = Float64(a), Float64(b), Float64(c), d
         out[4], out[5], out[6] = Float64(e), Float64(f), Float64(g)
 
@@ -320,7 +328,9 @@ def test_a_direct_call_compiles_once(monkeypatch):
 
     count = []
     finish = build.Executor.finish.__func__
-    monkeypatch.setattr(build.Executor, "finish", classmethod(lambda cls, *a, **k: (count.append(1), finish(cls, *a, **k))[1]))
+    monkeypatch.setattr(
+        build.Executor, "finish", classmethod(lambda cls, *a, **k: (count.append(1), finish(cls, *a, **k))[1])
+    )
 
     @cute.jit
     def host(x: cute.Tensor, out: cute.Tensor, shift: Float32):

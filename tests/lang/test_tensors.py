@@ -470,7 +470,10 @@ def test_copies_that_do_not_fit():
     def other_width(x):
         cute.autovec_copy(cute.local_tile(x, (8,), (0,)), cute.make_rmem_tensor((8,), Float16))
 
-    for body, words in ((other_size, "disagree on the number of elements"), (other_width, "copy from Float32 to Float16")):
+    for body, words in (
+        (other_size, "disagree on the number of elements"),
+        (other_width, "copy from Float32 to Float16"),
+    ):
         with pytest.raises(cutlass.CompileError, match=words) as caught:
             run(body, np.zeros(32, np.float32))
         assert caught.value.location.line == body.__code__.co_firstlineno + 1
