@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text, types
+from tilewright.lang import leaves
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.pointer import AddressSpace, Pointer
@@ -180,11 +181,13 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
     def _element(self, value: Any) -> ir.Value:
         if isinstance(value, TensorSSA):
             value = value[0] if value.size == 1 else value
+        if not is_number(value) and leaves.is_dynamic(value) and value.type == self.element_type.mlir_type:
+            value = self.element_type.from_ir(value)  # an MLIR value of user code
         if not is_number(value):
             raise CompileError(
                 f"expected a number to store, got {type(value).__name__}",
                 location=user_location(),
-                values={"tensor": self, "value": value},
+                values={"tensor": self, "value": leaves.describe(value)},
             )
         return self.element_type(as_numeric(value)).ir_value()
 
