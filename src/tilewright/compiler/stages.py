@@ -303,12 +303,12 @@ def _split_pipeline(pipeline: PassManager) -> tuple[PassManager, PassManager]:
 
 
 def _verify(module: ir.Operation, stage: str) -> None:
+    check_known(module)
     try:
         module.verify()
     except mlir.ir.MLIRError as error:
         text = "; ".join(str(item.message) for item in error.error_diagnostics) or str(error)
         raise CompileError(f"stage {stage} is not valid: {text}", nvvm_error=text) from error
-    check_known(module)
 
 
 def asm(op: ir.Operation) -> str:

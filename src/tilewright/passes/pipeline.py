@@ -200,6 +200,7 @@ class PassManager:
             self._verify(item, module)
 
     def _verify(self, item: Pass, module: ir.Operation) -> None:
+        check_known(module, f"pass {item.name}")
         try:
             module.verify()
         except mlir.ir.MLIRError as error:
@@ -208,7 +209,6 @@ class PassManager:
                 nvvm_error=_diagnostics(error),
                 values={"reason": _diagnostics(error)},
             ) from error
-        check_known(module, f"pass {item.name}")
 
 
 class Placed:
