@@ -1,8 +1,8 @@
 """Facts on the number types: widths, kinds, promotion, conversion of MLIR values.
 
 Promotion follows C++ where CuTe does: a float type wins over integers; of two floats or two integers the wider wins;
-at equal width unsigned wins over signed, and two different 16-bit floats (or narrower) meet in Float32. Booleans
-compute as Int32.
+at equal width unsigned wins over signed, and two different 16-bit floats meet in Float32. Floats of 8 bits and fewer
+compute as Float32, Booleans as Int32.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tilewright.ir import build, types
-from tilewright.lang import arithmetic, narrow_floats
+from tilewright.hw import narrow_floats
+from tilewright.lang import arithmetic
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -61,7 +62,7 @@ TABLE: dict[str, DType] = {
 
 def promote(left: DType, right: DType) -> DType:
     """The type in which `left op right` is computed."""
-    if left == right:
+    if left == right and not narrow_floats.is_narrow(left.name):
         return TABLE["i32"] if left.kind == "b" else left
     if "f" in (left.kind, right.kind):
         return _promote_float(left, right)
@@ -72,13 +73,11 @@ def promote(left: DType, right: DType) -> DType:
 
 
 def _promote_float(left: DType, right: DType) -> DType:
-    if left.kind != "f":
-        return right
-    if right.kind != "f":
-        return left
-    if left.width == right.width:
+    floats = [dtype for dtype in (left, right) if dtype.kind == "f"]
+    if len(floats) == 2 and left.width == right.width:
         return TABLE["f32"]
-    return left if left.width > right.width else right
+    wider = max(floats, key=lambda dtype: dtype.width)
+    return TABLE["f32"] if narrow_floats.is_narrow(wider.name) else wider
 
 
 _STRUCT = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d"}
@@ -102,6 +101,10 @@ def convert(operand: ir.Value, source: DType, target: DType) -> ir.Value:
     result = arithmetic.same_shape(operand.type, types.ELEMENT[target.name])
     if source.kind == "f" and target.kind == "f":
         return _float_to_float(operand, source, target, result)
+    if narrow_floats.is_narrow(source.name):
+        return convert(convert(operand, source, TABLE["f32"]), TABLE["f32"], target)
+    if narrow_floats.is_narrow(target.name):
+        return convert(convert(operand, source, TABLE["f32"]), TABLE["f32"], target)
     if target.kind == "b":
         return arithmetic.compare("ne", source.arithmetic_kind, operand, arithmetic.constant(0, operand.type))
     if source.kind == "f":

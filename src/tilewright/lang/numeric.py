@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
-from tilewright.lang import arithmetic, dtypes, narrow_floats
+from tilewright.hw import narrow_floats
+from tilewright.lang import arithmetic, dtypes
 from tilewright.lang.dtypes import DType
 from tilewright.lang.locations import user_location
 from tilewright.layout.dynamic import DynamicInt
@@ -200,6 +201,8 @@ class Numeric(metaclass=NumericMeta):
     def __neg__(self) -> Any:
         if type(self).facts.kind == "b":
             return -Int32(self)
+        if narrow_floats.is_narrow(type(self).facts.name):
+            return type(self)(-Float32(self))
         if self.is_static:
             return type(self)(-self.value)
         return type(self).from_ir(arithmetic.negate(type(self).facts.kind, self.value))
@@ -210,6 +213,8 @@ class Numeric(metaclass=NumericMeta):
     def __abs__(self) -> Any:
         if self.is_static:
             return type(self)(abs(self.value))
+        if narrow_floats.is_narrow(type(self).facts.name):
+            return type(self)(abs(Float32(self)))
         return type(self).from_ir(arithmetic.absolute(type(self).facts.arithmetic_kind, self.value))
 
     def __invert__(self) -> Any:
@@ -358,7 +363,8 @@ def is_number(value: object) -> bool:
 
 def common_type(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
     """The type in which an operator computes."""
-    return left if left is right and left is not Boolean else BY_NAME[dtypes.promote(left.facts, right.facts).name]
+    same = left is right and left is not Boolean and not narrow_floats.is_narrow(left.facts.name)
+    return left if same else BY_NAME[dtypes.promote(left.facts, right.facts).name]
 
 
 def from_mlir_type(type_: ir.Type) -> type[Numeric]:
@@ -538,7 +544,7 @@ def _compare(name: str, fold: Callable[[Any, Any], bool], left: object, right: o
     if not is_number(right):
         return NotImplemented
     a, b = as_numeric(left), as_numeric(right)
-    cls = type(a) if type(a) is type(b) else common_type(type(a), type(b))
+    cls = Boolean if type(a) is Boolean and type(b) is Boolean else common_type(type(a), type(b))
     if a.is_static and b.is_static:
         return Boolean(fold(wrap(a.value, cls.facts), wrap(b.value, cls.facts)))
     left_value, right_value = cls(a).ir_value(), cls(b).ir_value()

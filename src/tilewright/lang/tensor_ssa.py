@@ -11,7 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, types
+from tilewright.hw import narrow_floats
+from tilewright.ir import build, types, vectors
 from tilewright.lang import arithmetic, dtypes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import BY_NAME, Boolean, Float32, Numeric, as_numeric, common_type, is_number
@@ -128,6 +129,8 @@ class TensorSSA:
 
         `reduction_profile` 0 folds all to one number; a tuple keeps the modes marked None and folds the others.
         """
+        if narrow_floats.is_narrow(self.dtype.facts.name):
+            return self.to(Float32).reduce(op, init_val, reduction_profile)
         init = self.dtype(as_numeric(init_val)).ir_value()
         whole = not isinstance(reduction_profile, tuple)
         profile = tuple(1 for _ in self.shape) if whole else reduction_profile
@@ -171,12 +174,16 @@ class TensorSSA:
     __hash__ = object.__hash__
 
     def __neg__(self) -> TensorSSA:
+        if narrow_floats.is_narrow(self.dtype.facts.name):
+            return (-self.to(Float32)).to(self.dtype)
         return self.mapped(lambda value: arithmetic.negate(self.dtype.facts.arithmetic_kind, value))
 
     def __invert__(self) -> TensorSSA:
         return self.mapped(arithmetic.invert)
 
     def __abs__(self) -> TensorSSA:
+        if narrow_floats.is_narrow(self.dtype.facts.name):
+            return abs(self.to(Float32)).to(self.dtype)
         return self.mapped(lambda value: arithmetic.absolute(self.dtype.facts.arithmetic_kind, value))
 
     def __bool__(self) -> bool:
@@ -211,14 +218,11 @@ class TensorSSA:
             raise CompileError(
                 f"index {index} is outside a TensorSSA of {self.size} elements", location=user_location()
             )
-        number = build.constant(index, types.parse("i32")) if isinstance(index, int) else as_numeric(index).ir_value()
-        value = build.value("llvm.extractelement", self.dtype.mlir_type, (self.value, number))
-        return self.dtype.from_ir(value)
+        position = index if isinstance(index, int) else as_numeric(index).ir_value()
+        return self.dtype.from_ir(vectors.extract(self.value, position))
 
     def _shuffled(self, indices: list[int], shape: Any) -> TensorSSA:
-        type_ = types.vector(len(indices), self.dtype.facts.name)
-        mask = build.i32_array(indices)
-        value = build.value("llvm.shufflevector", type_, (self.value, self.value), {"mask": mask})
+        value = vectors.shuffle(self.value, indices)
         return TensorSSA(value, shape, self.dtype)
 
 
@@ -349,6 +353,6 @@ def _compare(name: str, left: TensorSSA, other: Any) -> Any:
     if pair is None:
         return NotImplemented
     a, b = pair
-    dtype = a.dtype if a.dtype is b.dtype else BY_NAME[dtypes.promote(a.dtype.facts, b.dtype.facts).name]
+    dtype = Boolean if a.dtype is Boolean and b.dtype is Boolean else common_type(a.dtype, b.dtype)
     value = arithmetic.compare(name, dtype.facts.arithmetic_kind, a.to(dtype).value, b.to(dtype).value)
     return TensorSSA(value, a.shape, Boolean)

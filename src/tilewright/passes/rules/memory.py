@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, mlir, types
+from tilewright.ir import build, mlir, types, vectors
 from tilewright.ir.int_value import IntValue, materialize, widen
+from tilewright.ir.vectors import extract, insert
 from tilewright.layout import ComposedLayout, Layout, Swizzle, coalesce, cosize, is_static, size
 from tilewright.passes.lowering import (
     LoweringContext,
@@ -312,7 +313,7 @@ def join(parts: Sequence[ir.Value], width: int, result: ir.Type) -> ir.Value:
     """Vectors (or scalars) of `width` elements side by side as one vector."""
     if len(parts) == 1 and width > 1:
         return parts[0]
-    whole = build.value("llvm.mlir.poison", result)
+    whole = vectors.poison(result)
     for number, part in enumerate(parts):
         if width == 1:
             whole = insert(whole, part, number)
@@ -328,21 +329,4 @@ def split(value: ir.Value, width: int, count: int) -> list[ir.Value]:
         return [extract(value, number) for number in range(count)]
     if count == 1:
         return [value]
-    type_ = _vector(value.type.element_type, width)
-    parts = []
-    for number in range(count):
-        mask = build.i32_array(range(number * width, (number + 1) * width))
-        parts.append(build.value("llvm.shufflevector", type_, (value, value), {"mask": mask}))
-    return parts
-
-
-def extract(vector: ir.Value, index: int) -> ir.Value:
-    """Element `index` of a vector."""
-    position = build.constant(index, types.parse("i32"))
-    return build.value("llvm.extractelement", vector.type.element_type, (vector, position))
-
-
-def insert(vector: ir.Value, value: ir.Value, index: int) -> ir.Value:
-    """The vector with element `index` replaced."""
-    position = build.constant(index, types.parse("i32"))
-    return build.value("llvm.insertelement", vector.type, (vector, value, position))
+    return [vectors.shuffle(value, range(number * width, (number + 1) * width)) for number in range(count)]
