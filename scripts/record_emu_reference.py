@@ -1,0 +1,215 @@
+"""Record what a GPU gives for the kernels of the emulator's differential suite.
+
+Run on a machine with an NVIDIA GPU of compute capability 9.0: `python scripts/record_emu_reference.py --out FILE.npz`.
+It needs the driver, NumPy and ptxas (on PATH, in an nvidia wheel, or `--ptxas PATH`). The PTX is assembled with
+`-fmad=false`, as the emulator does not contract. Each kernel runs twice from the same operands; FILE.npz holds the
+outputs by kernel name, and the card's name under `card`. A kernel that fails, hangs or gives two different results is
+named and left out; the others are recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import multiprocessing
+import shutil
+import subprocess
+import sys
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.emu import kernels  # noqa: E402
+
+SECONDS = 60.0  # for one kernel, with the start of a process before the first
+SIZE_LIMIT = 4_000_000
+CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute of the driver API."""
+
+    _fields_ = (("id", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("value", ctypes.c_uint32 * 16))
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig of the driver API."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("shared", ctypes.c_uint32),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(LaunchAttribute)),
+        ("count", ctypes.c_uint32),
+    )
+
+
+class Driver:
+    """The few calls of the CUDA driver that a launch takes."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL("libcuda.so.1")
+        self.modules: dict[Path, ctypes.c_void_p] = {}
+        self.call("cuInit", 0)
+        self.device = ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.byref(self.device), 0)
+        context = ctypes.c_void_p()
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.device)
+        self.call("cuCtxSetCurrent", context)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function; RuntimeError with the driver's own word for a failure."""
+        status = getattr(self.library, name)(*arguments)
+        if status == 0:
+            return
+        text = ctypes.c_char_p()
+        self.library.cuGetErrorName(status, ctypes.byref(text))
+        raise RuntimeError(f"{name}: {(text.value or b'?').decode()}")
+
+    def name(self) -> str:
+        """The card's name."""
+        text = ctypes.create_string_buffer(128)
+        self.call("cuDeviceGetName", text, 128, self.device)
+        return text.value.decode()
+
+    def function(self, cubin: Path, name: str) -> ctypes.c_void_p:
+        """A kernel of a cubin file."""
+        if cubin not in self.modules:
+            module = ctypes.c_void_p()
+            self.call("cuModuleLoadData", ctypes.byref(module), cubin.read_bytes())
+            self.modules[cubin] = module
+        function = ctypes.c_void_p()
+        self.call("cuModuleGetFunction", ctypes.byref(function), self.modules[cubin], name.encode())
+        return function
+
+    def run(self, kernel: kernels.Kernel, cubin: Path) -> Any:
+        """Launch a kernel on its operands; the output array."""
+        arrays = [*kernels.operands(kernel), kernels.output(kernel)]
+        pointers = [self.upload(array) for array in arrays]
+        count = ctypes.c_int32(kernel.threads)
+        values = [*pointers, count]
+        parameters = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        attribute = LaunchAttribute(CLUSTER_DIMENSION, 0, (ctypes.c_uint32 * 16)(kernel.cluster, 1, 1))
+        config = LaunchConfig(
+            (kernel.grid, 1, 1), (kernel.block, 1, 1), kernel.smem, None, ctypes.pointer(attribute), kernel.cluster > 1
+        )
+        function = self.function(cubin, kernel.name)
+        if kernel.smem > 48 * 1024:
+            self.call("cuFuncSetAttribute", function, DYNAMIC_SHARED, kernel.smem)
+        self.call("cuLaunchKernelEx", ctypes.byref(config), function, parameters, None)
+        self.call("cuCtxSynchronize")
+        result = arrays[-1]
+        host = result.ctypes.data_as(ctypes.c_void_p)
+        self.call("cuMemcpyDtoH_v2", host, pointers[-1], ctypes.c_size_t(result.nbytes))
+        for pointer in pointers:
+            self.call("cuMemFree_v2", pointer)
+        return result
+
+    def upload(self, array: Any) -> ctypes.c_uint64:
+        """A copy of an array in device memory."""
+        pointer = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(array.nbytes))
+        self.call("cuMemcpyHtoD_v2", pointer, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
+        return pointer
+
+
+def worker(pipe: Connection, names: list[str], folder: Path) -> None:
+    """Run kernels one by one; send ("card", name), then (kernel, output or a text that says what went wrong)."""
+    driver = Driver()
+    pipe.send(("card", driver.name()))
+    rows = {kernel.name: kernel for kernel in kernels.kernels()}
+    for name in names:
+        kernel = rows[name]
+        try:
+            first, second = (driver.run(kernel, folder / f"{kernel.file}.cubin") for _ in range(2))
+        except RuntimeError as error:
+            pipe.send((name, str(error)))
+            return  # an error of a kernel spoils the context
+        same = first.tobytes() == second.tobytes()
+        pipe.send((name, first if same else "two runs differ"))
+
+
+def record(names: list[str], folder: Path) -> dict[str, Any]:
+    """Outputs or error texts of all kernels, and the card's name; a new process after each failure."""
+    results: dict[str, Any] = {}
+    context = multiprocessing.get_context("spawn")
+    while left := [name for name in names if name not in results]:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=worker, args=(theirs, left, folder), daemon=True)
+        process.start()
+        theirs.close()
+        for name in receive(ours, left, results):
+            results[name] = "the kernel hung" if process.is_alive() else "the process ended"
+        process.kill()
+        process.join()
+        if "card" not in results:
+            raise SystemExit("no GPU: the driver did not start")
+    return results
+
+
+def receive(pipe: Connection, names: list[str], results: dict[str, Any]) -> list[str]:
+    """Take results until all have come or one fails; the kernel that did not answer, if any."""
+    for name in ["card", *names]:
+        try:
+            if not pipe.poll(SECONDS):
+                return [name] if name != "card" else []
+            key, value = pipe.recv()
+        except (EOFError, ConnectionError):
+            return [name] if name != "card" else []
+        results[key] = value
+        if key != "card" and isinstance(value, str) and value != "two runs differ":
+            return []
+    return []
+
+
+def assemble(ptxas: str, folder: Path) -> None:
+    """Write FILE.cubin for every PTX file of the suite."""
+    for source in sorted({kernel.ptx for kernel in kernels.kernels()}):
+        target = folder / f"{source.stem}.cubin"
+        subprocess.run([ptxas, "-arch=sm_90a", "-fmad=false", str(source), "-o", str(target)], check=True)
+
+
+def find_ptxas() -> str:
+    """ptxas on PATH or in an installed nvidia wheel."""
+    found = shutil.which("ptxas")
+    places = [Path(place) for place in sys.path if place]
+    wheels = [str(file) for place in places for file in place.glob("nvidia/*/bin/ptxas")]
+    if found or wheels:
+        return found or wheels[0]
+    raise SystemExit("ptxas not found: put it on PATH or pass --ptxas")
+
+
+def main() -> int:
+    """Record everything; 1 if a kernel could not be recorded."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=kernels.FOLDER / "reference.npz", help="the file to write")
+    parser.add_argument("--ptxas", help="the assembler to use")
+    parser.add_argument("--only", nargs="*", help="names of kernels (default: all)")
+    arguments = parser.parse_args()
+    names = arguments.only or [kernel.name for kernel in kernels.kernels()]
+    with tempfile.TemporaryDirectory() as folder:
+        assemble(arguments.ptxas or find_ptxas(), Path(folder))
+        results = record(names, Path(folder))
+    failed = {name: text for name, text in results.items() if isinstance(text, str) and name != "card"}
+    kept = {name: np.asarray(value) for name, value in results.items() if name not in failed}
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(arguments.out, **kept)
+    size = arguments.out.stat().st_size
+    print(f"{results['card']}: {len(kept) - 1} kernels recorded, {size} bytes")
+    for name, text in failed.items():
+        print(f"  {name}: {text}")
+    if size > SIZE_LIMIT:
+        print(f"  the file is larger than {SIZE_LIMIT} bytes")
+    return int(bool(failed) or size > SIZE_LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
