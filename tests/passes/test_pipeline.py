@@ -230,7 +230,7 @@ def test_errors_of_our_own_pass_through():
         def run(self, module):
             raise PassError("too many loads", hint="use fewer")
 
-    with pytest.raises(PassError, match="^too many loads") as caught:
+    with pytest.raises(PassError, match=r"^too many loads") as caught:
         compiled(Refuse())
     assert caught.value.hint == "use fewer" and caught.value.location.file == __file__
 
