@@ -1,0 +1,140 @@
+"""Mathematical functions in kernels, in host functions and on vectors, against NumPy in float64."""
+
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewright.cute as cute
+from tilewright.cute.runtime import from_dlpack
+
+N = 64
+UNARY = {
+    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2,
+    "log10": np.log10, "sin": np.sin, "cos": np.cos, "tan": np.tan, "acos": np.arccos, "asin": np.arcsin,
+    "atan": np.arctan,
+    "tanh": np.tanh, "erf": np.vectorize(math.erf), "floor": np.floor, "ceil": np.ceil, "absf": np.abs,
+}  # fmt: skip
+BINARY = {"atan2": np.arctan2, "copysign": np.copysign, "pow": np.power}
+NAMES = [*UNARY, *BINARY]
+# Bits that the result may be off by, in units of the last place; CUDA's own bounds are at most 2 (pow 4).
+ULPS = {np.float16: 1, ml_dtypes.bfloat16: 1, np.float32: 4, np.float64: 3}
+EPSILON = {np.float16: 2.0**-10, ml_dtypes.bfloat16: 2.0**-7, np.float32: 2.0**-23, np.float64: 2.0**-52}
+
+
+@cute.jit
+def every_function(x, y, out: cute.Tensor, i):
+    for row, name in enumerate(NAMES):
+        function = getattr(cute.math, name)
+        out[row, i] = function(x) if name in UNARY else function(x, y)
+
+
+@cute.kernel
+def kernel(x: cute.Tensor, y: cute.Tensor, out: cute.Tensor):
+    i = cute.arch.thread_idx()[0]
+    every_function(x[i], y[i], out, i)
+
+
+@cute.jit
+def on_device(x: cute.Tensor, y: cute.Tensor, out: cute.Tensor):
+    kernel(x, y, out).launch(grid=1, block=N)
+
+
+@cute.jit
+def on_host(x: cute.Tensor, y: cute.Tensor, out: cute.Tensor):
+    for i in range(N):
+        every_function(x[i], y[i], out, i)
+
+
+@pytest.mark.parametrize("place", [on_device, on_host], ids=["device", "host"])
+@pytest.mark.parametrize("kind", ULPS, ids=lambda kind: np.dtype(kind).name)
+def test_functions(kind, place):
+    random = np.random.default_rng(3)
+    x, y = (random.uniform(0.05, 0.95, N).astype(kind) for _ in range(2))
+    y[::2] = -y[::2]
+    out = np.zeros((len(NAMES), N), kind)
+    cute.compile(place, x, y, out)(x, y, out)
+    a, b = x.astype(np.float64), y.astype(np.float64)
+    for row, name in enumerate(NAMES):
+        exact = UNARY[name](a) if name in UNARY else BINARY[name](a, b)
+        off = np.abs(out[row].astype(np.float64) - exact)
+        bound = ULPS[kind] * EPSILON[kind] * np.abs(exact) + 1e-30
+        assert (off <= bound).all(), (name, float((off / bound).max()))
+
+
+def test_special_values():
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 1.0, 1e-45], np.float32)
+    names = ["sqrt", "exp", "log", "floor", "rsqrt", "absf"]
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        i = cute.arch.thread_idx()[0]
+        for row, name in enumerate(names):
+            out[row, i] = getattr(cute.math, name)(x[i])
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=8)
+
+    out = np.zeros((len(names), 8), np.float32)
+    cute.compile(host, x, out)(x, out)
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        for row, name in enumerate(names):
+            np.testing.assert_allclose(out[row], UNARY[name](wide).astype(np.float32), rtol=1e-6)
+
+
+def test_integers_and_python_numbers_become_floats():
+    @cute.jit
+    def host(out: cute.Tensor, n: cute.Int32):
+        out[0] = cute.math.sqrt(n)
+        out[1] = cute.math.exp2(3)
+        out[2] = cute.math.pow(n, 2)
+        out[3] = cute.math.atan2(1.0, n)
+
+    out = np.zeros(4, np.float32)
+    cute.compile(host, out, 16)(out, 16)
+    assert np.allclose(out, [4, 8, 256, math.atan2(1, 16)], rtol=1e-6)
+
+
+def test_approximate_functions_use_approximate_instructions():
+    def body(x, out):
+        i = cute.arch.thread_idx()[0]
+        out[i] = cute.math.exp2(x[i], fastmath=True) + cute.math.sin(x[i], fastmath=True)
+
+    kernel = cute.kernel(body)
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=N)
+
+    x, out = np.linspace(0, 1, N).astype(np.float32), np.zeros(N, np.float32)
+    executor = cute.compile(host, x, out)
+    executor(x, out)
+    assert np.allclose(out, np.exp2(x) + np.sin(x), rtol=1e-5)
+    assert "ex2.approx" in executor.stages["ptx"] and "sin.approx" in executor.stages["ptx"]
+
+
+def test_vectors():
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        values = x.load()
+        out[0, None].store(cute.math.exp(values))
+        out[1, None].store(cute.math.sqrt(values))
+        out[2, None].store(cute.math.tanh(values))
+        out[3, None].store(cute.math.pow(values, 3.0))
+        out[4, None].store(cute.math.atan2(values, values + 1.0))
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=1)
+
+    x, out = np.linspace(0.1, 2, 8).astype(np.float32), np.zeros((5, 8), np.float32)
+    arguments = from_dlpack(x), from_dlpack(out)
+    cute.compile(host, *arguments)(*arguments)
+    wide = x.astype(np.float64)
+    wanted = [np.exp(wide), np.sqrt(wide), np.tanh(wide), wide**3, np.arctan2(wide, wide + 1)]
+    assert np.allclose(out, wanted, rtol=1e-6)
