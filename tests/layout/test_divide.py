@@ -12,6 +12,7 @@ from tilewright.layout import (
     Layout,
     complement,
     composition,
+    evaluate,
     flat_divide,
     local_tile,
     logical_divide,
@@ -170,8 +171,6 @@ def test_run_time_extents_agree_with_static_ones(tiler):
 
 
 def instance(layout, env):
-    from tilewright.layout import evaluate
-
     return Layout(evaluate(layout.shape, env), evaluate(layout.stride, env))
 
 

@@ -62,6 +62,7 @@ from tilewright.layout import (
     weakly_congruent,
     wrap,
     zip_modes,
+    zipped_divide,
 )
 
 DOCS = parse("((3,2),(2,5,2)):((4,1),(2,13,100))")
@@ -170,8 +171,6 @@ def test_partition_of_swizzled_memory_with_several_steps():  # S3
     smem = parse("S<3,3,3> o 0 o (8,64):(64,1)")
     seen = []
     for m, t in grid(range(8), range(8)):
-        from tilewright.layout import zipped_divide
-
         tiled = zipped_divide(smem, (1, 8))  # ((1,8),(8,8)): column in the step, (row, step)
         mine = slice_(tiled, ((0, t), (m, None)))
         offsets = [mine(k) for k in range(8)]

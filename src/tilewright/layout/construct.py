@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import LayoutError
-from tilewright.layout.dynamic import Leaf, mul
 from tilewright.layout.inttuple import (
     IntTuple,
     clean,
@@ -14,7 +13,6 @@ from tilewright.layout.inttuple import (
     make_basis_like,
     product,
     text,
-    transform_leaf,
     unflatten,
 )
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, trusted
@@ -95,8 +93,3 @@ def make_layout_image_mask(layout: Layout, coord: Any, mode: int) -> int:
     for index in range(product(shape[mode])):
         mask |= 1 << layout((*coord[:mode], index, *coord[mode + 1 :]))
     return mask
-
-
-def scaled(layout: Layout, factor: Leaf) -> Layout:
-    """With every stride times `factor`."""
-    return trusted(layout.shape, transform_leaf(lambda step: mul(factor, step), layout.stride))

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import E, Path, ScaledBasis
-from tilewright.layout.dynamic import DynamicInt, Leaf, add, ceil_div_leaf, floor_div, is_multiple, mul, same
+from tilewright.layout.dynamic import DynamicInt, Leaf, ceil_div_leaf, floor_div, is_multiple, mul, same
 
 IntTuple = Any
 """`int | DynamicInt | tuple[IntTuple, ...]`."""
@@ -357,11 +357,3 @@ def tuple_cat(*parts: Iterable[Any]) -> tuple[Any, ...]:
 def has_underscore(value: Any) -> bool:
     """True if a leaf of the coordinate or tiler is `None`."""
     return value is None or (isinstance(value, tuple) and any(map(has_underscore, value)))
-
-
-def leaf_sum(value: IntTuple) -> Leaf:
-    """The sum of all leaves."""
-    total: Leaf = 0
-    for leaf in flat(value):
-        total = add(total, leaf)
-    return total
