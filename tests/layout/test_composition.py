@@ -193,3 +193,70 @@ def test_swizzles_and_composed_layouts():
             composition(bad, Layout(2))
     with pytest.raises(LayoutError, match="no shape"):
         composition(parse("8:1"), Swizzle(1, 1, 1))
+
+
+def basis_value(layout, x):
+    """The coordinate (c0, c1) that a layout with strides on modes 0 and 1 gives to index x."""
+    modes = list(zip(oracle.flat(layout.shape), oracle.flat(layout.stride), strict=True))
+    total = [0, 0]
+    for place, (n, d) in enumerate(modes):
+        digit = x % n if place < len(modes) - 1 else x
+        x //= n
+        if d != 0:
+            total[d.mode[0]] += digit * d.value
+    return total
+
+
+def coordinates_exist(a, b):
+    """Whether, coordinate by coordinate and all in one shape, some layout has the values a(b(c))."""
+    modes = list(zip(oracle.flat(b.shape), oracle.flat(b.stride), strict=True))
+    parts = [[basis_value(a, i * d) for i in range(n)] for n, d in modes]
+    for part in parts:
+        shapes = oracle.factorings(len(part))
+        if not any(all(splits([p[k] for p in part], shape) for k in (0, 1)) and pure(part, shape) for shape in shapes):
+            return False
+    for coord in product(*(range(n) for n, _ in modes)):
+        value = basis_value(a, sum(c * d for c, (_, d) in zip(coord, modes, strict=True)))
+        sums = [sum(part[c][k] for c, part in zip(coord, parts, strict=True)) for k in (0, 1)]
+        if value != sums:
+            return False
+    return True
+
+
+def splits(f, shape):
+    expect, below = [0], 1
+    for n in shape:
+        expect = [base + i * f[below] for i in range(n) for base in expect]
+        below *= n
+    return expect == f
+
+
+def pure(part, shape):
+    """Whether each stride leads along one mode only: what a stride can be."""
+    below = 1
+    for n in shape:
+        if part[below][0] and part[below][1]:
+            return False
+        below *= n
+    return True
+
+
+def test_coordinates_against_the_oracle():
+    rng = random.Random(13)
+    answers = 0
+    for _ in range(4_000):
+        modes = [(rng.randint(1, 4), rng.choice([0, E(0), E(1), E(0) * 2, E(1) * 3, E(0) * 4])) for _ in range(3)]
+        a = Layout(tuple(n for n, _ in modes), tuple(d for _, d in modes))
+        b = random_layout(rng, 4, 8, rank=2)
+        if not any(isinstance(d, ScaledBasis) for d in oracle.flat(a.stride)):
+            continue
+        try:
+            r = composition(a, b)
+        except LayoutError:
+            assert not coordinates_exist(a, b), f"{a} o {b} was refused"
+            continue
+        answers += 1
+        assert oracle.refines(b.shape, r.shape)
+        expect = [basis_value(a, x) for x in oracle.values(b)]
+        assert [basis_value(r, i) for i in range(len(expect))] == expect, f"{a} o {b} gave {r}"
+    assert answers > 500

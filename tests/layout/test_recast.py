@@ -176,3 +176,31 @@ def test_run_time_extents():
         assert Layout(evaluate(r.shape, env), evaluate(r.stride, env)) == static
     with pytest.raises(LayoutError, match="it is not known that m is a multiple of 4"):
         upcast(Layout((sym_int(name="m"), 16), (1, ld)), 4)
+
+
+def upcast_exists(layout, count):
+    """Whether some layout, each of whose leaves has a divisor of the extent, holds the elements in whole groups."""
+    extents = oracle.flat(layout.shape)
+    for ratios in product(*([k for k in range(1, n + 1) if n % k == 0] for n in extents)):
+        held = {}
+        for coord in coords(layout):
+            new = tuple(c // k for c, k in zip(coord, ratios, strict=True))
+            held.setdefault(new, []).append(at(layout, coord))
+        if any(sorted(g) != list(range(g0 := min(g) // count * count, g0 + count)) for g in held.values()):
+            continue
+        steps = [
+            held[tuple(int(i == j) for j in range(len(extents)))][0] // count if n // k > 1 else 0
+            for i, (n, k) in enumerate(zip(extents, ratios, strict=True))
+        ]
+        if all(sum(c * d for c, d in zip(new, steps, strict=True)) == group[0] // count for new, group in held.items()):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+def test_upcast_is_refused_only_where_none_exists(count):
+    for layout in SMALL:
+        try:
+            upcast(layout, count)
+        except LayoutError:
+            assert not upcast_exists(layout, count), f"{layout} by {count} was refused"
