@@ -118,5 +118,6 @@ def device_malloc(machine: Any, cohort: Cohort, site: int, arguments: list[Any],
 
 @builtin("free")
 def device_free(machine: Any, cohort: Cohort, site: int, arguments: list[Any], results: list[Any]) -> None:
+    """`free`: the buffer of the allocation is gone."""
     for address in argument(machine, cohort, arguments[0], np.dtype(np.uint64)):
         machine.launch.release(int(address), site)

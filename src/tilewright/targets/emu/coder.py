@@ -571,7 +571,7 @@ class BlockCoder:
         if "SITE" in text:
             site = self.owner.site(self._here())
             text = text.replace("SITE", str(site))
-        results = [r for r in results]
+        results = list(results)
         value = ""
         if not self.guard and results:
             value = self.let(text.format(*args))

@@ -64,6 +64,7 @@ class Cohort:
 
 
 def is_array(value: Any) -> bool:
+    """Whether a register value differs by thread."""
     return value.__class__ is np.ndarray
 
 

@@ -278,6 +278,7 @@ def _reached(module: Module, kernel: Function) -> set[str]:
 
 
 def symbols_in(operand: Operand) -> list[str]:
+    """The symbols that an operand names."""
     if isinstance(operand, Sym):
         return [operand.name]
     if isinstance(operand, Mem):

@@ -49,8 +49,8 @@ class Shape:
 
     @cached_property
     def stride(self) -> int:
-        """Lanes from one block to the next."""
-        return self.warps * 32
+        """Lanes from one block to the next: whole warps, and whole warpgroups where there are any."""
+        return -(-self.threads // 128) * 128 if self.threads > 128 else self.warps * 32
 
     @cached_property
     def cluster_blocks(self) -> int:
@@ -127,7 +127,8 @@ class Lanes:
         place, rows = self.warp_rows
         table = np.zeros(rows * 32, bool)
         table[place] = True
-        return np.packbits(table, bitorder="little").view(np.uint32)[place >> 5]
+        masks: Array = np.packbits(table, bitorder="little").view(np.uint32)[place >> 5]
+        return masks
 
     def table(self, values: Any, fill: Any = 0) -> Array:
         """Values by lane as a (warps, 32) table; absent lanes hold `fill`."""
@@ -145,7 +146,8 @@ class Lanes:
         """One value a warp, repeated for each lane."""
         if self.whole_warps:
             return np.repeat(rows, 32)
-        return rows[self.warp_rows[0] >> 5]
+        spread: Array = rows[self.warp_rows[0] >> 5]
+        return spread
 
     def gather(self, table: Array) -> Array:
         """A (warps, 32) table back to values by lane."""

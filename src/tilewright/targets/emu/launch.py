@@ -214,7 +214,15 @@ class Launch:
                 raise
             instruction = self._running(error)
             raise located(error.message, instruction, self.kernel, error.values, error.hint) from error
-        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError, RecursionError) as error:
+        except (
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            MemoryError,
+            RecursionError,
+        ) as error:
             message = f"The emulator failed at this instruction: {type(error).__name__}: {error}"
             raise located(message, self._running(error), self.kernel, hint="please report this with the PTX") from error
 

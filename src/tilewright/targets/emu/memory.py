@@ -46,7 +46,7 @@ class Region:
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
-        self.bytes = np.frombuffer((ctypes.c_ubyte * buffer.nbytes).from_address(buffer.address), np.uint8)
+        self.bytes = np.frombuffer(memoryview((ctypes.c_ubyte * buffer.nbytes).from_address(buffer.address)), np.uint8)
         self.views: dict[tuple[Any, int, int], tuple[Any, Array]] = {}
 
     def view(self, dtype: Any, shift: int, lanes: int) -> tuple[Any, Array]:
@@ -145,7 +145,7 @@ class GlobalMemory:
         if not shift:
             return
         wrong = addr & addr.dtype.type((1 << shift) - 1)
-        if wrong.any():
+        if np.count_nonzero(wrong):
             raise misaligned(site, addr, wrong, shift, "global")
 
     def _find(self, site: int, addr: Any, dtype: Any, shift: int, lanes: int, write: bool) -> tuple[Any, Array]:
@@ -243,7 +243,8 @@ class GlobalMemory:
         if index < 0 or address + nbytes > self.regions[index].buffer.end:
             return None
         start = address - self.starts[index]
-        return self.regions[index].bytes[start : start + nbytes]
+        data: Array = self.regions[index].bytes[start : start + nbytes]
+        return data
 
     def octets(self, site: int, addr: Array) -> Array:
         """Single bytes, whatever type the site reads otherwise."""
@@ -267,11 +268,13 @@ def _overlapping(a: Buffer, b: Buffer) -> Buffer:
 
 
 def describe(buffer: Buffer) -> str:
+    """A buffer in words."""
     name = f"{buffer.name}: " if buffer.name else ""
     return f"{name}{buffer.address:#x} to {buffer.end:#x}, {buffer.nbytes} bytes"
 
 
 def misaligned(site: int, addr: Any, wrong: Any, shift: int, space: str) -> Fault:
+    """The fault of addresses that are no multiple of the access size."""
     uniform = addr.__class__ is not np.ndarray
     lanes = None if uniform else np.flatnonzero(wrong)
     first = int(addr) if uniform else int(addr[lanes[0]])  # type: ignore[index]
@@ -280,6 +283,7 @@ def misaligned(site: int, addr: Any, wrong: Any, shift: int, space: str) -> Faul
 
 
 def read_only(site: int, addr: Array, at: Array, buffer: Buffer, uniform: bool) -> Fault:
+    """The fault of a write to memory that may only be read."""
     values = {"address": f"{int(addr[at[0]]):#x}", "buffer": describe(buffer)}
     return Fault("readonly", "Write to read-only global memory", site, None if uniform else at, values)
 
@@ -312,7 +316,7 @@ class SharedMemory:
             return self._far(site, L, addr, shift)
         if self.checks and shift:
             wrong = addr & addr.dtype.type((1 << shift) - 1)
-            if wrong.any():
+            if np.count_nonzero(wrong):
                 raise misaligned(site, addr, wrong, shift, "shared")
         if addr.__class__ is np.ndarray:
             index: Any = (addr >> shift).astype(np.int64)
@@ -429,7 +433,7 @@ class LocalMemory:
 
     def view(self, dtype: Any, lanes: int) -> Array:
         found = self.bytes.view(dtype)
-        return found.reshape(-1, lanes) if lanes > 1 else found
+        return np.asarray(found.reshape(-1, lanes) if lanes > 1 else found)
 
     def load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         index = self.index(site, L, addr, shift)

@@ -75,4 +75,4 @@ class Report:
     def _sum(self, space: str, name: str) -> int | None:
         if self.traffic is None:
             return None
-        return sum(getattr(line, name) for line in self.traffic if line.space == space)
+        return sum(int(getattr(line, name)) for line in self.traffic if line.space == space)

@@ -84,6 +84,7 @@ def sel(guard: Any, new: Any, old: Any) -> Any:
 
 
 def pick(value: Any, at: Array) -> Any:
+    """The values of some threads."""
     return value[at] if value.__class__ is np.ndarray else value
 
 

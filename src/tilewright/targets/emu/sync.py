@@ -78,9 +78,9 @@ class Barriers:
         differ = (counts[L.slot] > 0) & (before != wanted)
         if differ.any():
             lane = int(np.flatnonzero(differ)[0])
-            raise Fault("barrier", f"Threads wait at barrier {number} for different numbers of threads",
-                        lanes=np.flatnonzero(differ),
-                        values={"this thread": int(wanted[lane]) or "all", "earlier threads": int(before[lane]) or "all"})  # fmt: skip
+            values = {"this thread": int(wanted[lane]) or "all", "earlier threads": int(before[lane]) or "all"}
+            message = f"Threads wait at barrier {number} for different numbers of threads"
+            raise Fault("barrier", message, lanes=np.flatnonzero(differ), values=values)
         expected[L.slot] = wanted
         counts += np.bincount(L.slot, minlength=self.slots)
         if predicate is not None:
@@ -174,6 +174,7 @@ def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicat
 
 
 def check_count(count: Any) -> None:
+    """The number of threads of a barrier is a positive multiple of 32."""
     if count is None:
         return
     values = np.atleast_1d(np.asarray(count)).astype(np.int64)

@@ -38,6 +38,8 @@ class Clocks:
         lanes = np.arange(slots * stride)
         self.clock = np.ones(slots * stride, np.int64)
         self.stamp = identity(blocks[lanes // stride], lanes % stride) + ONE_TICK
+        self.level: int | None = 1
+        """The clock of all threads, while nothing but barriers of all blocks of the batch has moved them."""
         self.known = np.zeros(slots, np.int64)
         self.met = np.zeros(slots * stride // 32, np.int64)
         self.matrix: dict[int, Array] = {}
@@ -81,11 +83,13 @@ class Clocks:
 
     def tick(self, lanes: Array) -> None:
         """Threads move on to their next clock."""
+        self.level = None
         self.clock[lanes] += 1
         self.stamp[lanes] += ONE_TICK
 
     def set_clock(self, at: Any, clock: Any, table: Array) -> None:
         """Set the clocks of rows of a table of lanes, and their stamps."""
+        self.level = None
         table[at] = clock
         stamps = self.stamp.reshape(table.shape)
         stamps[at] = (stamps[at] & (ONE_TICK - np.uint64(1))) | (
@@ -107,10 +111,25 @@ class Clocks:
 
     def block_barrier(self, slots: Array) -> None:
         """All threads of these blocks met."""
+        if self.level is not None and len(slots) == self.slots:
+            self.known[:] = self.level
+            self.level += 1
+            self.clock += 1
+            self.stamp += ONE_TICK
+            self._spread(slots)
+            return
         table = self.clock.reshape(self.slots, self.stride)
         top = table[slots].max(axis=1)
         self.known[slots] = top
         self.set_clock(slots, top[:, None] + 1, table)
+        self._spread(slots)
+
+    def highest(self) -> int:
+        """The greatest clock."""
+        return self.level if self.level is not None else int(self.clock.max())
+
+    def _spread(self, slots: Array) -> None:
+        """What one thread of a block knows beyond it, all know after a barrier."""
         if not self.matrix and not self.foreign:
             return
         for slot in slots:
@@ -178,7 +197,7 @@ class Clocks:
         known |= single & (thread == mine)
         known |= single & (thread // 32 == mine // 32) & (clock <= self.met[lanes // 32])
         if not self.matrix:
-            return known
+            return np.asarray(known)
         left = own & ~known & ~several
         column = np.where(asynchronous, thread + self.stride, thread)
         for number in np.unique(slot[left]):
@@ -187,7 +206,7 @@ class Clocks:
                 continue
             at = np.flatnonzero(left & (slot == number) & (column < matrix.shape[1]))
             known[at] = matrix[mine[at], column[at]] >= clock[at]
-        return known
+        return np.asarray(known)
 
     def knows_foreign(self, lane: int, block: int, thread: int, clock: int, asynchronous: bool) -> bool:
         """The same for an access of another block."""
@@ -265,3 +284,12 @@ def merge(into: Knowledge, more: Knowledge) -> None:
             longer = row.copy()
             np.maximum(longer[: len(old)], old, out=longer[: len(old)])
             into[block] = longer
+
+
+def joined_rows(a: Array, b: Array) -> Array:
+    """The larger of two rows, entry by entry; the shorter one counts as zeros beyond its end."""
+    if len(a) < len(b):
+        a, b = b, a
+    out = a.copy()
+    np.maximum(out[: len(b)], b, out=out[: len(b)])
+    return out

@@ -85,7 +85,8 @@ class Shadow:
 
     def granules(self, offset: Array, size: int) -> tuple[Array, int]:
         """Granule numbers of accesses at byte offsets, and how many there are for each access."""
-        if self.granule and (size < 1 << self.granule or (offset & ((1 << self.granule) - 1)).any()):
+        grain = self.granule
+        if grain and (size < 1 << grain or np.count_nonzero(offset & ((1 << grain) - 1))):
             self.refine()
         each = max(size >> self.granule, 1)
         first = offset >> self.granule if self.granule else offset

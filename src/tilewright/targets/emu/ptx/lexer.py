@@ -22,6 +22,8 @@ _PATTERN = re.compile(
 
 
 class Token(NamedTuple):
+    """A word, number, string or mark, and its offset in the text."""
+
     kind: str
     text: str
     start: int

@@ -54,10 +54,11 @@ class _Scope:
         self.labels: dict[str, str] = {}
 
     def chain(self) -> list[_Scope]:
-        scopes, scope = [], self
+        scopes: list[_Scope] = []
+        scope: _Scope | None = self
         while scope is not None:
             scopes.append(scope)
-            scope = scope.parent  # type: ignore[assignment]
+            scope = scope.parent
         return scopes
 
     def unique(self, name: str) -> str:

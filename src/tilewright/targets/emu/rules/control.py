@@ -46,7 +46,8 @@ def trap(c: BlockCoder, i: Instruction) -> None:
 
 @provide
 def trapped(site: int, L: Lanes) -> None:
-    raise Fault("trap", "The kernel trapped", site, np.arange(L.n), hint="an assertion of the kernel failed, or a code path that its compiler took for unreachable ran")  # fmt: skip
+    hint = "an assertion of the kernel failed, or code ran that its compiler took for unreachable"
+    raise Fault("trap", "The kernel trapped", site, np.arange(L.n), hint=hint)
 
 
 @rule("brkpt", "pmevent", "nanosleep")

@@ -216,7 +216,7 @@ def reduce_into(out: Array, data: Array, op: str, kind: str) -> None:
 @rule("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
 def tensor(c: BlockCoder, i: Instruction) -> None:
     spaces = [m.split("::")[0] for m in i.mods if m.split("::")[0] in ("shared", "global")]
-    if any(m.startswith("im2col") or m.startswith("tile::") for m in i.mods):
+    if any(m.startswith(("im2col", "tile::")) for m in i.mods):
         raise c.fail(f"{i.opcode}: only tiled tensor copies are emulated")
     if spaces[:1] == ["shared"]:
         _load_tensor(c, i)
@@ -264,13 +264,14 @@ def read_map(S: Any, site: int, address_: int, lane: int) -> tensormap.TensorMap
     """The tensor map at an address of global, constant or parameter memory."""
     data = S.g.at(address_, tensormap.SIZE)
     if data is None or address_ % 64:
-        raise Fault("tensormap", "No tensor map at this address", site, np.array([lane]), {"address": f"{address_:#x}"},
-                    "a tensor map is 128 bytes at a multiple of 64, in global, constant or parameter memory")  # fmt: skip
+        hint = "a tensor map is 128 bytes at a multiple of 64, in global, constant or parameter memory"
+        values = {"address": f"{address_:#x}"}
+        raise Fault("tensormap", "No tensor map at this address", site, np.array([lane]), values, hint)
     found = known_map(data.tobytes())
     if found is None:
-        raise Fault("tensormap", "This tensor map was not made for the emulator", site, np.array([lane]),
-                    {"address": f"{address_:#x}"},
-                    "maps of cuTensorMapEncodeTiled are opaque; build them with targets.emu.tensormap.encode")  # fmt: skip
+        hint = "maps of cuTensorMapEncodeTiled are opaque; build them with targets.emu.tensormap.encode"
+        values = {"address": f"{address_:#x}"}
+        raise Fault("tensormap", "This tensor map was not made for the emulator", site, np.array([lane]), values, hint)
     return found
 
 

@@ -25,7 +25,7 @@ for _name in ("rcp", "rsqrt", "sqrt", "sin", "cos", "lg2", "ex2", "tanh", "div",
 def nan32(r: Any) -> Any:
     """Every NaN becomes the canonical one."""
     lost = r != r
-    return r if not lost.any() else np.where(lost, NAN32, r)[()]
+    return r if not np.count_nonzero(lost) else np.where(lost, NAN32, r)[()]
 
 
 def modifiers(i: Instruction, *names: str) -> str:

@@ -85,7 +85,7 @@ def rows128(a: Any, b: Any, n: int) -> Array:
 
 @rule("and", "or", "xor")
 def logic(c: BlockCoder, i: Instruction) -> None:
-    sign = {"and": "&", "or": "|", "xor": "^"}[i.op]
+    sign = SIGNS[i.op]
     a, b = (c.use(op, i.type) for op in i.ops[1:])
     c.set(i.ops[0], i.type, f"{a} {sign} {b}")
 
@@ -240,6 +240,7 @@ def fns(c: BlockCoder, i: Instruction) -> None:
 
 # Comparisons and selections.
 
+SIGNS = {"and": "&", "or": "|", "xor": "^"}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">",
             "hs": ">="}  # fmt: skip
 _NEGATED = {"equ": "!=", "neu": "==", "ltu": ">=", "leu": ">", "gtu": "<=", "geu": "<"}
@@ -272,7 +273,7 @@ def setp(c: BlockCoder, i: Instruction) -> None:
         _packed_setp(c, i, test)
         return
     boolean = next((m for m in i.mods if m in ("and", "or", "xor")), "")
-    sign = {"and": "&", "or": "|", "xor": "^"}.get(boolean, "")
+    sign = SIGNS.get(boolean, "")
     other = c.use(i.ops[3], "pred") if boolean else ""
     first = f"{test} {sign} {other}" if boolean else test
     if not isinstance(result, Pair):
@@ -287,7 +288,7 @@ def setp(c: BlockCoder, i: Instruction) -> None:
 def _packed_setp(c: BlockCoder, i: Instruction, test: str) -> None:
     result = i.ops[0]
     boolean = next((m for m in i.mods if m in ("and", "or", "xor")), "")
-    sign = {"and": "&", "or": "|", "xor": "^"}.get(boolean, "")
+    sign = SIGNS.get(boolean, "")
     tail = f" {sign} {c.use(i.ops[3], 'pred')}" if boolean else ""
     assert isinstance(result, Pair)
     halves = [c.let(f"{test}[..., {n}]{tail}") for n in (0, 1)]
@@ -305,7 +306,7 @@ def set_(c: BlockCoder, i: Instruction) -> None:
         c.set(i.ops[0], to, f"set_packed({test}, {to!r})")
         return
     if boolean:
-        test = f"({test}) {dict([('and', '&'), ('or', '|'), ('xor', '^')])[boolean]} {c.use(i.ops[3], 'pred')}"
+        test = f"({test}) {SIGNS[boolean]} {c.use(i.ops[3], 'pred')}"
     c.set(i.ops[0], to, f"set_value({test}, {to!r})")
 
 

@@ -153,9 +153,9 @@ def sparse_product(
     selector: int, **words: Any,
 ) -> list[Array]:  # fmt: skip
     whole(L, site)
-    tables = [[full(x, L.n).reshape(-1, 32) for x in group] for group in (a, b, c)]
+    first, second, third = ([full(x, L.n).reshape(-1, 32) for x in group] for group in (a, b, c))
     meta = full(metadata, L.n).reshape(-1, 32)
-    product = mma_sp(parse_shape(shape), a_type, b_type, c_type, *tables, meta, selector, **words)
+    product = mma_sp(parse_shape(shape), a_type, b_type, c_type, first, second, third, meta, selector, **words)
     return [r.reshape(-1) for r in product]
 
 
@@ -184,7 +184,7 @@ def wgmma_mma(c: BlockCoder, i: Instruction) -> None:
     d_type, a_type, b_type = [m for m in i.mods if m in ELEMENT_BITS]
     operands = list(i.ops)
     d, a, b = operands[:3]
-    scale = c.use(operands[3], "pred") if isinstance(operands[3], Reg) else c.use(operands[3], "pred")
+    scale = c.use(operands[3], "pred")
     flags = [int(op.value) for op in operands[4:] if isinstance(op, Imm)]
     signs = flags[:2] if len(flags) >= 2 else [1, 1]
     transposes = flags[2:]
@@ -223,8 +223,8 @@ def group_product(
         left = operand(S, site, L, groups, a, 64, k, a_type, trans[0])
     keep = full(scale, L.n)[::128]
     old = wgmma.d_from_registers([full(x, L.n).reshape(-1, 128) for x in d], n, d_type)
-    total = wgmma.product(left, right, old, a_type, b_type, d_type, scale_d=keep, negate_a=negate[0], negate_b=negate[1],
-                          satfinite=satfinite)  # fmt: skip
+    signs = {"negate_a": negate[0], "negate_b": negate[1]}
+    total = wgmma.product(left, right, old, a_type, b_type, d_type, scale_d=keep, satfinite=satfinite, **signs)
     return [r.reshape(-1) for r in wgmma.d_to_registers(total, d_type)]
 
 
@@ -235,11 +235,10 @@ def operand(
     words = full(descriptor, L.n).reshape(groups, 128)
     if (words != words[:, :1]).any():
         raise Fault("operand", "The threads of a warpgroup give different matrix descriptors", site)
-    bits = ELEMENT_BITS[kind]
+    bits = max(ELEMENT_BITS[kind], 8)
     columns = k // 8 if kind == "b1" else k
-    size = 1 if kind == "b1" else bits // 8
-    addresses = np.stack([
-        wgmma.operand_addresses(int(word), rows, columns, 8 if kind == "b1" else bits, transposed) for word in words[:, 0]
-    ])  # fmt: skip
+    size = bits // 8
+    places = [wgmma.operand_addresses(int(word), rows, columns, bits, transposed) for word in words[:, 0]]
+    addresses = np.stack(places)
     octets = S.matrix_bytes(site, L, addresses, size)
     return wgmma.from_bytes(octets[..., 0] if kind == "b1" else octets, kind)

@@ -100,10 +100,10 @@ def voted(L: Lanes, mode: str, predicate: Any, mask: Any) -> Array:
         return votes
     electorate = L.present & mask
     if mode == "any":
-        return votes != 0
+        return np.asarray(votes != 0)
     if mode == "all":
-        return votes == electorate
-    return (votes == electorate) | (votes == 0)
+        return np.asarray(votes == electorate)
+    return np.asarray((votes == electorate) | (votes == 0))
 
 
 @rule("activemask")
@@ -127,7 +127,7 @@ def leaders(L: Lanes, mask: Any) -> Array:
     """The lowest lane of each mask that is present."""
     members = L.present & mask
     lowest = members & (~members + np.uint32(1))
-    return np.bitwise_count(lowest - np.uint32(1)).astype(np.uint32)
+    return np.asarray(np.bitwise_count(lowest - np.uint32(1)).astype(np.uint32))
 
 
 @rule("match")

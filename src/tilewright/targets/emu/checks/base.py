@@ -1,0 +1,118 @@
+"""What all checks share: the state of a watched batch, accesses, and what becomes of a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.checks.clocks import Clocks, Knowledge
+from tilewright.targets.emu.checks.shadow import (
+    CLOCK_SHIFT,
+    Shadow,
+)
+from tilewright.targets.emu.checks.sites import WEAK, Access, access_of
+from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.machine import Machine
+from tilewright.targets.emu.ptx import Instruction
+
+FALSE = np.bool_(False)
+
+
+class Event:
+    """One instruction's access to one memory: granules (`each` of them for every lane), stamps, floor."""
+
+    def __init__(
+        self, machine: Any, shadow: Shadow, site: int, L: Lanes, cells: Array, each: int, space: str, base: int
+    ) -> None:
+        self.shadow, self.site, self.L = shadow, site, L
+        self.cells, self.each, self.space, self.base = cells, each, space, base
+        mine = machine.stamps(L, site)
+        self.mine = np.repeat(mine, each) if each > 1 else mine
+        self._known = machine.clocks.known
+        self._slots = machine.slots
+
+    @cached_property
+    def floor(self) -> Any:
+        """The lowest stamps that the last barrier of each lane's block has not ordered."""
+        if self._slots == 1:
+            return np.uint64((int(self._known[0]) + 1) << CLOCK_SHIFT)
+        low = (self._known[self.L.slot] + 1).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
+        return np.repeat(low, self.each) if self.each > 1 else low
+
+
+class Wgmma:
+    """Matrix products in flight, by warpgroup: registers with their group, groups committed, fences."""
+
+    def __init__(self) -> None:
+        self.flying: dict[int, dict[int, int]] = {}
+        self.committed: dict[int, int] = {}
+        self.fenced: set[int] = set()
+
+
+class Watch(Machine):
+    """The state that all checks share, and what becomes of a finding."""
+
+    def __init__(self, launch: Any, blocks: Array) -> None:
+        super().__init__(launch, blocks)
+        self.clocks = Clocks(self.slots, self.shape.stride, blocks)
+        self.shared_shadow = Shadow(len(self.sh.bytes))
+        self.unwritten: Any = FALSE
+        self.sites: list[Instruction] = launch.program.sites
+        self.attributes: dict[int, Access] = launch.attributes
+        self.ordered = launch.synchronises
+        self.groups = np.zeros(len(self.alive), np.int64)
+        self.phases: dict[int, Array] = {}
+        self.ended: dict[int, Array] = {}
+        self.waiting: dict[tuple[int, int], Array] = {}
+        self.arrived = np.zeros(len(self.alive), np.int64)
+        self.met_in_cluster: dict[int, Knowledge] = {}
+        self.fenced_at = np.zeros(len(self.alive), np.int64)
+        self.pending: dict[int, list[Knowledge]] = {}
+        self.proxied = np.zeros(len(self.alive), np.int64)
+        self.proxied_block = np.zeros(self.slots, np.int64)
+        self.wgmma = Wgmma()
+
+    def access(self, site: int) -> Access:
+        """The attributes of a site, worked out once."""
+        if site < 0:
+            return WEAK
+        found = self.attributes.get(site)
+        if found is None:
+            found = self.attributes[site] = access_of(self.sites[site])
+        return found
+
+    # Findings.
+
+    def report(self, fault: Fault) -> None:
+        """Raise a finding, or keep it and go on."""
+        if self.launch.options.checks != "collect":
+            raise fault
+        cohort = self.current
+        assert cohort is not None
+        site = self.sites[fault.site] if fault.site >= 0 else None
+        self.launch.collect(fault, self.error(fault, cohort, site))
+
+    def tolerant(self, run: Callable[..., Any], L: Lanes, addr: Any, *rest: Any) -> Any:
+        """Run an access; when findings are collected, the threads at fault are left out (None) and it goes on."""
+        try:
+            return run(L, addr, *rest)
+        except Fault as fault:
+            if fault.kind not in ("bounds", "misaligned", "readonly"):
+                raise
+            self.report(fault)
+            bad = np.arange(L.n) if fault.lanes is None else fault.lanes
+        good = np.setdiff1d(np.arange(L.n), bad)
+        if not len(good):
+            return None
+        part = addr[good] if addr.__class__ is np.ndarray else addr
+        others = [x[good] if x.__class__ is np.ndarray and len(x) == L.n else x for x in rest]
+        got = self.tolerant(run, L.subset(good), part, *others)
+        if got is None:
+            return None
+        out = np.zeros((L.n, *np.shape(got)[1:]), got.dtype)
+        out[good] = got
+        return out

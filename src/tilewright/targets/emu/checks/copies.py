@@ -1,0 +1,187 @@
+"""Asynchronous copies, and the mbarriers that count them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.checks.clocks import joined_rows, merge
+from tilewright.targets.emu.checks.order import Order
+from tilewright.targets.emu.checks.shadow import (
+    agent_stamp,
+)
+from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.tensormap import TensorMap
+
+
+class Copies(Order):
+    """Stamps what copies write as their agents', and hands it to those that wait."""
+
+    # mbarriers.
+
+    def word_slot(self, index: int) -> int:
+        """The slot of the block whose shared memory holds a word."""
+        return int(index * 8 // self.sh.stride)
+
+    def mbarrier_made(self, site: int, L: Lanes, addr: Any) -> None:
+        index = self.sh.index(site, L, addr, 3)
+        self.note_shared(site, L, index << 3, 8, True, None)
+
+    def mbarrier_arriving(self, site: int, L: Lanes, index: Array, counts: Array, relaxed: bool) -> None:
+        self.note_shared(site, L, index << 3, 8, False, None)
+        releasing = counts > 0
+        if relaxed or not releasing.any():
+            return
+        for word in np.unique(index[releasing]):
+            here = releasing & (index == word)
+            for slot in np.unique(L.slot[here]):
+                self.arrive_from(int(word), int(slot), L.thread[here & (L.slot == slot)])
+        self.clocks.tick(L.ids[releasing])
+
+    def arrive_from(self, word: int, slot: int, threads: Array) -> None:
+        """What arriving threads know goes to those that will wait."""
+        if slot == self.word_slot(word):
+            row = self.clocks.rows(slot, threads).max(axis=0)
+            self.bring(word, row)
+            return
+        for thread in threads:
+            lane = slot * self.shape.stride + int(thread)
+            known = self.clocks.publish(lane, int(self.clocks.clock[lane]))
+            merge(self.launch.remote.setdefault((id(self), word), {}), known)
+
+    def bring(self, word: int, row: Array) -> None:
+        old = self.phases.get(word)
+        self.phases[word] = row.copy() if old is None else joined_rows(old, row)
+
+    def mbarrier_completed(self, index: Array, parity: Array) -> None:
+        for word in index:
+            row = self.phases.get(int(word))
+            if row is not None:
+                self.ended[int(word)] = row.copy()
+
+    def mbarrier_waited(self, site: int, L: Lanes, index: Array, done: Array, relaxed: bool) -> None:
+        self.note_shared(site, L, index << 3, 8, False, None)
+        if relaxed:
+            return
+        for word in np.unique(index[done]):
+            row = self.ended.get(int(word))
+            here = done & (index == word)
+            remote = self.launch.remote.get((id(self), int(word)))
+            for slot in np.unique(L.slot[here]):
+                threads = L.thread[here & (L.slot == slot)]
+                if row is not None and slot == self.word_slot(int(word)):
+                    self.clocks.learn(int(slot), threads, row)
+                if remote:
+                    for thread in threads:
+                        self.clocks.acquire(int(slot) * self.shape.stride + int(thread), remote)
+
+    # Asynchronous copies.
+
+    def async_read(self, site: int, L: Lanes, source: Any, size: int) -> Array:
+        rows = super().async_read(site, L, source, size)
+        self.note_global(site, L, source, size, False, None)
+        return rows
+
+    def async_write(self, site: int, L: Lanes, to: Any, rows: Array, size: int) -> None:
+        shift = size.bit_length() - 1
+        index = self.sh.index(site, L, to, shift)
+        self.note_shared(site, L, index << shift, size, True, (rows, np.dtype(np.uint8), size))
+        super().async_write(site, L, to, rows, size)
+        # The writer is the thread's agent: only a wait makes the thread itself know.
+        cells, each = self.shared_shadow.granules(np.broadcast_to(index << shift, (L.n,)), size)
+        words = agent_stamp(self.groups[L.ids] + 1, L.block, L.thread, site)
+        self.shared_shadow.writes[cells] = np.repeat(words, each) if each > 1 else words
+        self.shared_shadow.hurried = True
+        for slot in np.unique(L.slot):
+            self.clocks.detail(int(slot))
+
+    def async_commit(self, L: Lanes, bulk: bool) -> None:
+        if not bulk:
+            self.groups[L.ids] += 1
+
+    def async_wait(self, L: Lanes, count: int, bulk: bool, everything: bool, read: bool) -> None:
+        if bulk:
+            return
+        reached = self.groups[L.ids] + 1 if everything else np.maximum(self.groups[L.ids] - count, 0)
+        self.know_groups(L, reached)
+
+    def know_groups(self, L: Lanes, reached: Array) -> None:
+        for slot in np.unique(L.slot):
+            here = L.slot == slot
+            threads = L.thread[here]
+            matrix = self.clocks.detail(int(slot))
+            column = self.shape.stride + threads
+            matrix[threads, column] = np.maximum(matrix[threads, column], reached[here])
+
+    def async_arriving(self, L: Lanes) -> None:
+        self.know_groups(L, self.groups[L.ids] + 1)
+        self.groups[L.ids] += 1
+
+    def async_store(self, site: int, L: Lanes, to: Any, value: Any, dtype: Any, size: int, barrier: Any) -> None:
+        shift = size.bit_length() - 1
+        index = np.broadcast_to(self.sh.index(site, L, to, shift), (L.n,))
+        words = np.broadcast_to(self.sh.index(site, L, barrier, 3), (L.n,))
+        super().async_store(site, L, to, value, dtype, size, barrier)
+        for lane in range(L.n):
+            self.agent_write(site, L.subset(np.array([lane])), int(index[lane]) << shift, size, int(words[lane]), False)
+
+    def agent_write(self, site: int, one: Lanes, offset: int, count: int, word: int, checked: bool = True) -> None:
+        """A copy counted by an mbarrier writes shared memory: its agent is stamped, and told to the barrier."""
+        slot = self.word_slot(word)
+        if checked:
+            self.span_access(site, one, offset, count, True)
+        column = self.clocks.agent(slot, word)
+        row = np.zeros(self.clocks.detail(slot).shape[1], np.int64)
+        clock = self.launch.agent_clock(id(self), word)
+        row[column] = clock
+        self.bring(word, row)
+        step = 4 if count % 4 == 0 and offset % 4 == 0 else 1
+        cells, _ = self.shared_shadow.granules(np.arange(offset, offset + count, step), step)
+        word_ = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
+        self.shared_shadow.writes[cells] = word_
+        self.shared_shadow.written = self.shared_shadow.hurried = True
+
+    def span_access(self, site: int, one: Lanes, offset: int, count: int, write: bool) -> None:
+        """A thread touches a run of shared memory: check and note it as that thread's access."""
+        step = 4 if count % 4 == 0 and offset % 4 == 0 else 1
+        offsets = np.arange(offset, offset + count, step)
+        many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
+        if not write:
+            cells, each = self.shared_shadow.granules(offsets, step)
+            self.across_proxies(site, many, cells, each, self.shared_shadow.writes.take(cells))
+        self.note_shared(site, many, offsets, step, write, None)
+
+    def bulk_moved(
+        self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signals: Any
+    ) -> None:
+        if not count:
+            return
+        if from_space == "shared":
+            self.span_access(site, one, self.offset_of(site, one, start), count, False)
+        else:
+            self.global_span(site, one, start, count, False)
+        if to_space == "global":
+            self.global_span(site, one, to, count, True)
+        elif signals is not None:
+            self.agent_write(site, one, self.offset_of(site, one, to), count, int(signals[0]))
+        else:
+            self.span_access(site, one, self.offset_of(site, one, to), count, True)
+
+    def offset_of(self, site: int, one: Lanes, address: int) -> int:
+        return int(np.atleast_1d(self.sh.index(site, one, np.array([address], np.uint64), 0))[0])
+
+    def global_span(self, site: int, one: Lanes, start: int, count: int, write: bool) -> None:
+        step = 4 if count % 4 == 0 and start % 4 == 0 else 1
+        addresses = np.arange(start, start + count, step, dtype=np.uint64)
+        many = Lanes(one.shape, np.repeat(one.ids, len(addresses)), one.blocks)
+        self.note_global(site, many, addresses, step, write, None)
+
+    def tensor_moved(
+        self, site: int, one: Lanes, made: TensorMap, start: list[int], shared: int, count: int, signals: Any
+    ) -> None:
+        offset = self.offset_of(site, one, shared)
+        if signals is not None:
+            self.agent_write(site, one, offset, count, int(signals[0]))
+        else:
+            self.span_access(site, one, offset, count, False)

@@ -1,0 +1,90 @@
+"""wgmma: registers in flight, fences, and shared memory read across proxies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.targets.emu.checks.base import Event
+from tilewright.targets.emu.checks.copies import Copies
+from tilewright.targets.emu.checks.shadow import (
+    agent_stamp,
+)
+from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.lanes import Array, Lanes
+
+
+class Products(Copies):
+    """Watches matrix products of warpgroups."""
+
+    def warpgroups(self, L: Lanes) -> list[int]:
+        """The warpgroups of some lanes, by their first lane's number over 128 (blocks are padded to warps)."""
+        return [int(x) for x in np.unique(L.ids // 128)]
+
+    def matrix_read(self, site: int, L: Lanes, addresses: Array, size: int) -> None:
+        step = 4 if size < 4 else size
+        for row, group in zip(addresses, self.warpgroups(L), strict=True):
+            one = L.subset(np.array([int(np.searchsorted(L.ids, 128 * group))]))
+            offsets = np.unique(row // step * step)
+            many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
+            cells, each = self.shared_shadow.granules(offsets, step)
+            event = Event(self, self.shared_shadow, site, many, cells, each, "shared", 0)
+            words = self.shared_shadow.writes.take(cells)
+            self.conflicts(event, words, "read", "written", None)
+            self.across_proxies(site, many, cells, each, words)
+            slot = int(one.slot[0])
+            column = self.clocks.agent(slot, ("wgmma", group))
+            clock = self.wgmma.committed.get(group, 0) + 1
+            word = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
+            self.note_read(event, np.full(len(cells), word))
+            self.shared_shadow.hurried = True
+
+    def wgmma_issued(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
+        for group in self.warpgroups(L):
+            if group not in self.wgmma.fenced:
+                self.report(Fault("wgmma", "wgmma.mma_async on registers written since the last wgmma.fence", site,
+                                  hint="put wgmma.fence.sync.aligned before the first product"))  # fmt: skip
+            flying = self.wgmma.flying.setdefault(group, {})
+            number = self.wgmma.committed.get(group, 0)
+            flying.update(dict.fromkeys(numbers, number))
+
+    def wgmma_fence(self, site: int, L: Lanes) -> None:
+        self.wgmma.fenced.update(self.warpgroups(L))
+
+    def wgmma_unfence(self, L: Lanes) -> None:
+        """Registers of products were written by something else."""
+        self.wgmma.fenced.difference_update(self.warpgroups(L))
+
+    def wgmma_commit(self, site: int, L: Lanes) -> None:
+        for group in self.warpgroups(L):
+            self.wgmma.committed[group] = self.wgmma.committed.get(group, 0) + 1
+
+    def wgmma_wait(self, site: int, L: Lanes, count: int) -> None:
+        for group in self.warpgroups(L):
+            done = self.wgmma.committed.get(group, 0) - count
+            flying = self.wgmma.flying.get(group, {})
+            self.wgmma.flying[group] = {register: n for register, n in flying.items() if n >= done}
+            slot = 128 * group // self.shape.stride
+            column = self.clocks.agent(slot, ("wgmma", group))
+            threads = L.thread[L.ids // 128 == group]
+            matrix = self.clocks.detail(slot)
+            matrix[threads, column] = np.maximum(matrix[threads, column], max(done, 0))
+
+    def wgmma_moved(self, L: Lanes, to: int, source: int) -> None:
+        """A register was copied: it is in flight as its source is."""
+        for group in self.warpgroups(L):
+            flying = self.wgmma.flying.get(group)
+            if flying:
+                number = flying.get(source)
+                if number is None:
+                    flying.pop(to, None)
+                else:
+                    flying[to] = number
+
+    def wgmma_used(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
+        if not any(self.wgmma.flying.values()):
+            return
+        for group in self.warpgroups(L):
+            flying = self.wgmma.flying.get(group, {})
+            if any(number in flying for number in numbers):
+                hint = "commit the group (wgmma.commit_group) and wait for it (wgmma.wait_group)"
+                self.report(Fault("wgmma", "A result of wgmma is used before it was waited for", site, hint=hint))
