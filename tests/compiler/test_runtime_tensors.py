@@ -356,4 +356,4 @@ def test_pointers():
 def test_ml_dtypes_arrays():
     x = np.arange(8).astype(ml_dtypes.bfloat16)
     assert seen_by(x) == "tensor<ptr<bf16, generic> o (?):(1)>"
-    assert seen_by(np.zeros(4, ml_dtypes.float8_e4m3fn)) == "tensor<ptr<f8e4m3fn, generic> o (?):(1)>"
+    assert seen_by(np.zeros(4, ml_dtypes.float8_e4m3fn)) == "tensor<ptr<f8E4M3FN, generic> o (?):(1)>"

@@ -15,7 +15,8 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tests.compiler.support import THREADS, double, double_kernel, floats
 from tilewright.hw.chips import chip
-from tilewright.targets.nvidia.sass import parse
+from tilewright.targets.nvidia.assemble import assemble
+from tilewright.targets.nvidia.sass import disassemble, parse
 
 STAGES = ["python", "cute", "nvvm", "llvm", "ptx", "cubin", "sass"]
 ARCHS = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_103a", "sm_110", "sm_101", "sm_120"]
@@ -146,6 +147,14 @@ def test_ptx_has_the_users_lines(executor):
     lines = {int(line) for line in re.findall(r"\.loc\s+\d+ (\d+)", ptx)} - {0}
     assert {LINE + 2, LINE + 3, LINE + 4} <= lines
     assert "debug" not in ptx.splitlines()[5]
+
+
+def test_lines_in_ptx_do_not_change_the_code(executor):
+    bare = "".join(
+        line for line in executor.stages["ptx"].splitlines(True) if ".loc" not in line and ".file" not in line
+    )
+    found = parse(disassemble(assemble(bare, executor.arch).data))
+    assert [(i.offset, i.text) for i in found] == [(i.offset, i.text) for i in parse(executor.stages["sass"])]
 
 
 def test_line_tables_do_not_change_the_code(executor):

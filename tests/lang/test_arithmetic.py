@@ -428,7 +428,10 @@ def rounded(value: int, dtype) -> float:
         return 0.0
     exponent = max(abs(value).bit_length() - digits, 0)
     number = round(Fraction(value, 1 << exponent)) * (1 << exponent)
-    return float(np.array(float(number)).astype(NUMPY[dtype])) if dtype in (Float16, BFloat16) else float(number)
+    if dtype not in (Float16, BFloat16):
+        return float(number)
+    with np.errstate(over="ignore"):
+        return float(np.array(float(number)).astype(NUMPY[dtype]))
 
 
 def test_bitcast():
