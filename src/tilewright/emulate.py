@@ -10,10 +10,10 @@ import numpy as np
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError
-from tilewright.targets.emu import Buffer, Options, Report, launch, load
+from tilewright.targets.emu import Buffer, Debugger, Options, Report, Step, Stop, launch, load
 from tilewright.targets.emu.ptx import Variable
 
-__all__ = ["EmulationError", "Report", "run_ptx"]
+__all__ = ["Debugger", "EmulationError", "Report", "Step", "Stop", "run_ptx", "trace"]
 
 
 def run_ptx(
@@ -30,6 +30,7 @@ def run_ptx(
     limit: int | None = None,
     counters: bool = False,
     lockstep: bool = False,
+    debugger: Debugger | None = None,
 ) -> Report:
     """Run a kernel of a PTX text; arrays are read and written in place.
 
@@ -46,6 +47,7 @@ def run_ptx(
         seed: the order of blocks and warps; default: the setting `TILEWRIGHT_SEED`.
         limit: the most blocks of code to run, for kernels that may not end.
         counters: count sectors of global memory and wavefronts of shared memory, by instruction.
+        debugger: traces threads, stops at lines, watches addresses; see `tilewright.emulate.Debugger`.
         lockstep: report races within a warp too; they show on no hardware while a warp runs in lockstep.
 
     Raises:
@@ -64,8 +66,28 @@ def run_ptx(
         _encode(arg, formal, index, buffers) for index, (arg, formal) in enumerate(zip(args, formals, strict=True))
     ]
     chosen = settings.get("seed") if seed is None else seed
-    options = Options(checks, chosen, limit, counters=counters, lockstep=lockstep)
+    options = Options(checks, chosen, limit, counters=counters, lockstep=lockstep, debugger=debugger)
     return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
+
+
+def trace(
+    ptx: str,
+    kernel: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    *,
+    at_block: int | tuple[int, int, int] = 0,
+    at_thread: int | tuple[int, int, int] = 0,
+    **options: Any,
+) -> list[Step]:
+    """Run a kernel and return what one thread did: its instructions with the registers that each wrote.
+
+    `options` are those of `run_ptx`. Printing a step shows its line, instruction and values.
+    """
+    debugger = Debugger(block=at_block, thread=at_thread)
+    run_ptx(ptx, kernel, grid, block, args, debugger=debugger, **options)
+    return debugger.steps
 
 
 def _encode(arg: Any, formal: Variable, index: int, buffers: list[Buffer]) -> bytes:

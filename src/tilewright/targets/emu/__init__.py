@@ -1,8 +1,9 @@
 """The PTX emulator: `load` a text, `launch` a kernel on host memory."""
 
+from tilewright.targets.emu.debug import Debugger, Step, Stop
 from tilewright.targets.emu.image import Program, load
 from tilewright.targets.emu.launch import Options, launch
 from tilewright.targets.emu.memory import Buffer
 from tilewright.targets.emu.report import Report
 
-__all__ = ["Buffer", "Options", "Program", "Report", "launch", "load"]
+__all__ = ["Buffer", "Debugger", "Options", "Program", "Report", "Step", "Stop", "launch", "load"]

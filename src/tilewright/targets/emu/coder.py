@@ -86,12 +86,16 @@ def bits_of(dtype: str) -> int:
 
 
 class FunctionCoder:
-    """Compiles one function of a program. `checks` adds the code that watches for mistakes."""
+    """Compiles one function of a program.
 
-    def __init__(self, program: Any, function: Function, number: int, checks: bool) -> None:
+    `checks` adds the code that watches for mistakes, `steps` a call of the debugger after every instruction.
+    """
+
+    def __init__(self, program: Any, function: Function, number: int, checks: bool, steps: bool = False) -> None:
         self.program = program
         self.function = function
         self.checks = checks
+        self.steps = steps
         self.code = Code(function, number)
         self.namespace: dict[str, Any] = dict(runtime.NAMESPACE)
         self.constants: dict[tuple[Any, str], str] = {}
@@ -329,6 +333,8 @@ class BlockCoder:
         self.gate_lines: list[str] = []
         self.sources: set[str] = set()
         self.taint = ""
+        self.results: list[str] = []
+        self.address = ""
 
     # Writing.
 
@@ -504,6 +510,7 @@ class BlockCoder:
             name = self.let(f"sel({self.guard}, {name}, {self.register(reg, dtype)})")
         self.values[reg.name] = {dtype: name}
         self.written[self.owner.number(reg)] = reg
+        self.results.append(reg.name)
 
     # Values that depend on memory never written: each such register has a predicate beside it.
 
@@ -613,10 +620,21 @@ class BlockCoder:
             self.guard = self._guard(instruction) if guarded else ""
             if self.owner.accumulators:
                 self._watch_accumulators(instruction)
+            self.results, self.address = [], ""
             self._apply(found, instruction)
             self.guard = ""
+            if self.owner.steps:
+                self._step(instruction)
         self._ending()
         self.instruction = None
+
+    def _step(self, instruction: Instruction) -> None:
+        """Tell the debugger: which local name holds each register, which registers were written, the address."""
+        names = {reg: next(iter(views.values())) for reg, views in self.values.items() if not reg.startswith("%taint")}
+        names = {reg: name for reg, name in names.items() if name not in ("TRUE", "FALSE") and name[0] in "rv"}
+        written = [name for name in dict.fromkeys(self.results) if name in names]
+        place, named, changed = (self.owner.bind(x) for x in (instruction, names, written))
+        self.emit(f"S.launch.options.debugger.step({place}, C, L, {named}, {changed}, {self.address!r}, vars())")
 
     def _apply(self, found: Rule, instruction: Instruction) -> None:
         """Run a rule; whatever it trips over is an error at the instruction."""

@@ -41,7 +41,7 @@ class Program:
         self.text = text
         self.module: Module = parse(text)
         self.memory: dict[str, np.ndarray[Any, Any]] = {}
-        self._images: dict[tuple[str, bool], Image] = {}
+        self._images: dict[tuple[str, bool, bool], Image] = {}
         self._names = list(self.module.functions)
         for name, variable in self.module.variables.items():
             if variable.space in ("global", "const") and not variable.extern:
@@ -85,20 +85,20 @@ class Program:
             for name, m in self.memory.items()
         ]
 
-    def image(self, kernel: str, checks: bool) -> Image:
-        """The compiled kernel.
+    def image(self, kernel: str, checks: bool, steps: bool = False) -> Image:
+        """The compiled kernel; with `steps`, for a debugger.
 
         Raises:
             EmulationError: there is no such kernel, or it has an instruction that is not emulated.
         """
-        key = (kernel, checks)
+        key = (kernel, checks, steps)
         found = self._images.get(key)
         if found is None:
             function = self.module.functions.get(kernel)
             if function is None or not function.entry:
                 raise EmulationError(f"there is no kernel {kernel!r} in this PTX",
                                      values={"kernels": ", ".join(self.kernels) or "none"})  # fmt: skip
-            found = self._images[key] = Image(self, function, checks)
+            found = self._images[key] = Image(self, function, checks, steps)
         return found
 
     @property
@@ -117,11 +117,12 @@ def aligned_bytes(size: int, align: int) -> np.ndarray[Any, Any]:
 class Image:
     """One kernel and the functions that it calls, compiled, with or without checks."""
 
-    def __init__(self, program: Program, kernel: Function, checks: bool) -> None:
+    def __init__(self, program: Program, kernel: Function, checks: bool, steps: bool = False) -> None:
         self.program = program
         self.module = program.module
         self.kernel = kernel
         self.checks = checks
+        self.steps = steps
         self.rules = RULES
         self.serials = 0
         self.sites: list[Instruction] = []
@@ -184,7 +185,7 @@ class Image:
         code = self.codes.get(name)
         if code is None:
             function = self.module.functions[name]
-            coder = FunctionCoder(self, function, len(self.codes), self.checks)
+            coder = FunctionCoder(self, function, len(self.codes), self.checks, self.steps)
             code = self.codes[name] = coder.compile()
         return code
 

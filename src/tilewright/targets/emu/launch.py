@@ -18,6 +18,7 @@ from tilewright.targets.emu.checks.watch import WatchingMachine
 from tilewright.targets.emu.code import Code, lay_out
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.counters import Counting, CountingWatch, Traffic
+from tilewright.targets.emu.debug import Debugger
 from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.image import Image, Program, aligned_bytes
 from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
@@ -41,7 +42,7 @@ class Options:
     bounds. `seed` varies the order of blocks and warps; `limit` bounds the blocks of code run by all cohorts (an
     `EmulationError` beyond it), None for no bound. `echo` writes what the kernel prints to stdout. `lockstep` reports
     races within a warp too, which no hardware shows while its threads run in lockstep. `counters` counts sectors and
-    wavefronts.
+    wavefronts. `debugger` looks on, instruction by instruction.
     """
 
     checks: bool | Literal["collect"] = True
@@ -51,6 +52,7 @@ class Options:
     batch_lanes: int = BATCH_LANES
     lockstep: bool = False
     counters: bool = False
+    debugger: Debugger | None = None
 
 
 class Launch:
@@ -380,7 +382,7 @@ def launch(
         EmulationError: the kernel did something undefined; it names the PTX line, block and thread.
     """
     options = options or Options()
-    image = program.image(kernel, options.checks is not False or options.counters)
+    image = program.image(kernel, options.checks is not False or options.counters, options.debugger is not None)
     shape = checked_shape(image, grid, block, cluster)
     if smem < 0 or image.shared.static + smem > MAX_SHARED:
         raise ArgumentError("too much shared memory", values={"static": image.shared.static, "dynamic": smem},

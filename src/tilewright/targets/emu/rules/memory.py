@@ -31,6 +31,12 @@ def vector_length(i: Instruction) -> int:
 
 def address(c: BlockCoder, mem: Operand, space: str) -> str:
     """The address of a memory operand, as an unsigned NumPy value."""
+    c.address = address_text(c, mem, space)
+    return c.address
+
+
+def address_text(c: BlockCoder, mem: Operand, space: str) -> str:
+    """The expression of an address."""
     if not isinstance(mem, Mem):
         raise c.fail("expected an address in brackets")
     base = mem.base

@@ -1,0 +1,179 @@
+"""Looking into a running kernel: traces of threads, breakpoints, watched addresses, the first NaN.
+
+A `Debugger` is given to a launch; the kernel is then compiled with a call after every instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright.targets.emu.cohort import Cohort, Pending
+from tilewright.targets.emu.lanes import Array, Lanes, unflatten
+from tilewright.targets.emu.ptx import Instruction
+
+Place = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instruction of one thread: where it is, and the registers it wrote. `why` is trace, watch or nan."""
+
+    why: str
+    block: Place
+    thread: Place
+    ptx_line: int
+    instruction: str
+    source: str
+    registers: dict[str, Any]
+    address: int | None = None
+
+    def __str__(self) -> str:
+        place = f"  {self.source}" if self.source else ""
+        values = ", ".join(f"{name} = {show(value)}" for name, value in self.registers.items())
+        where = f" at {self.address:#x}" if self.address is not None else ""
+        return f"{self.ptx_line:>5}: {self.instruction}{where}{'  ; ' + values if values else ''}{place}"
+
+
+def show(value: Any) -> str:
+    """A register's value: integers also in hexadecimal."""
+    if isinstance(value, np.bool_ | bool | np.floating):
+        return str(value)
+    return f"{int(value)} ({int(value):#x})" if np.ndim(value) == 0 else str(value)
+
+
+@dataclass
+class Stop:
+    """Threads at a breakpoint, after the instruction there. `register` reads any register of any of them."""
+
+    instruction: Instruction
+    lanes: Lanes
+    cohort: Cohort
+    names: dict[str, str]
+    values: dict[str, Any]
+
+    @property
+    def threads(self) -> list[tuple[Place, Place]]:
+        """(block, thread) of each thread that stands here."""
+        shape = self.lanes.shape
+        return [
+            (unflatten(int(b), shape.grid), unflatten(int(t), shape.block))
+            for b, t in zip(self.lanes.block, self.lanes.thread, strict=True)
+        ]
+
+    def registers(self) -> list[str]:
+        """The registers that can be read here."""
+        return sorted({*self.names, *self.cohort.code.numbers} - {"%unwritten"})
+
+    def register(self, name: str) -> Array:
+        """The values of a register, one for each of `threads`."""
+        if name in self.names:
+            value = self.values[self.names[name]]
+        else:
+            value = self.cohort.R[self.cohort.code.numbers[name]]
+        if value.__class__ is Pending:
+            value = value.get()
+        if value is None:
+            raise KeyError(f"{name} holds nothing here")
+        return np.broadcast_to(value, (self.lanes.n,)) if np.ndim(value) == 0 else np.asarray(value)
+
+
+@dataclass
+class Debugger:
+    """What to look at.
+
+    Args:
+        block, thread: trace this thread: linear numbers or (x, y, z).
+        break_at: PTX lines, or `file:line` of source lines; `on_break` is called with a `Stop` for each group of
+            threads that comes by.
+        watch: addresses; each access to one is a step.
+        nan: note the first NaN that each instruction makes.
+    """
+
+    block: int | Place | None = None
+    thread: int | Place | None = None
+    break_at: Sequence[int | str] = ()
+    on_break: Callable[[Stop], None] | None = None
+    watch: Sequence[int] = ()
+    nan: bool = False
+    steps: list[Step] = field(default_factory=list)
+    _seen: set[int] = field(default_factory=set)
+
+    def step(
+        self, instruction: Instruction, cohort: Cohort, L: Lanes, names: dict[str, str], written: Sequence[str],
+        address: str, values: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """Called after each instruction with the values of all local names."""
+        where = values.get(address) if address else None
+        if self.block is not None or self.thread is not None:
+            for lane in self._traced(L):
+                self._note("trace", instruction, L, lane, names, written, values, where)
+        if self.watch and where is not None:
+            self._watched(instruction, L, names, written, values, where)
+        if self.nan and id(instruction) not in self._seen:
+            self._first_nan(instruction, L, names, written, values, where)
+        if self.break_at and self.on_break is not None and self._breaks(instruction):
+            self.on_break(Stop(instruction, L, cohort, names, values))
+
+    def _traced(self, L: Lanes) -> Array:
+        here = np.ones(L.n, bool)
+        if self.block is not None:
+            here &= L.block == flat(self.block, L.shape.grid)
+        if self.thread is not None:
+            here &= L.thread == flat(self.thread, L.shape.block)
+        return np.flatnonzero(here)
+
+    def _note(
+        self, why: str, instruction: Instruction, L: Lanes, lane: int, names: dict[str, str], written: Sequence[str],
+        values: dict[str, Any], where: Any,
+    ) -> None:  # fmt: skip
+        registers = {name: _at(values[names[name]], lane) for name in written}
+        block = unflatten(int(L.block[lane]), L.shape.grid)
+        thread = unflatten(int(L.thread[lane]), L.shape.block)
+        place = instruction.place
+        source = f"{place.file}:{place.line}" if place is not None else ""
+        address = None if where is None else int(_at(where, lane))
+        step = Step(why, block, thread, instruction.line, instruction.text, source, registers, address)
+        self.steps.append(step)
+
+    def _watched(
+        self, instruction: Instruction, L: Lanes, names: dict[str, str], written: Sequence[str],
+        values: dict[str, Any], where: Any,
+    ) -> None:  # fmt: skip
+        addresses = np.broadcast_to(where, (L.n,)).astype(np.uint64)
+        for wanted in self.watch:
+            for lane in np.flatnonzero(addresses == np.uint64(wanted)):
+                self._note("watch", instruction, L, int(lane), names, written, values, where)
+
+    def _first_nan(
+        self, instruction: Instruction, L: Lanes, names: dict[str, str], written: Sequence[str],
+        values: dict[str, Any], where: Any,
+    ) -> None:  # fmt: skip
+        for name in written:
+            value = np.asarray(values[names[name]])
+            if value.dtype.kind != "f" or not np.isnan(value).any():
+                continue
+            lane = int(np.flatnonzero(np.broadcast_to(np.isnan(value), (L.n,)))[0])
+            self._seen.add(id(instruction))
+            self._note("nan", instruction, L, lane, names, written, values, where)
+            return
+
+    def _breaks(self, instruction: Instruction) -> bool:
+        if instruction.line in self.break_at:
+            return True
+        place = instruction.place
+        return place is not None and any(
+            isinstance(at, str) and f"{place.file}:{place.line}".endswith(at) for at in self.break_at
+        )
+
+
+def flat(place: int | Place, shape: Place) -> int:
+    """The linear number of (x, y, z)."""
+    return place if isinstance(place, int) else place[0] + shape[0] * (place[1] + shape[1] * place[2])
+
+
+def _at(value: Any, lane: int) -> Any:
+    return value[lane] if value.__class__ is np.ndarray else value
