@@ -56,6 +56,7 @@ class _Event:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.at = 0.0
+        self.cuda_event = 0
 
     def record(self, *_: Any) -> None:
         self.at = time.perf_counter()
@@ -63,6 +64,11 @@ class _Event:
     def synchronize(self) -> None: ...
     def elapsed_time(self, other: _Event) -> float:
         return (other.at - self.at) * 1e3
+
+
+def _giving(value: Any) -> Any:
+    """A function of its own that gives `value`."""
+    return lambda *_, **__: value
 
 
 def _needs_gpu(what: str) -> Any:
@@ -75,15 +81,17 @@ def _needs_gpu(what: str) -> Any:
 def install() -> None:
     """Make `cuda` the CPU in this process."""
     cuda = torch.cuda
-    cuda.is_available = lambda: True
-    cuda.device_count = lambda: 1
-    cuda.current_device = lambda: 0
-    cuda.get_device_capability = lambda *_: (9, 0)
-    cuda.get_device_name = lambda *_: "PTX emulator"
-    cuda.get_device_properties = lambda *_: types.SimpleNamespace(
-        name="PTX emulator", major=9, minor=0, multi_processor_count=132, total_memory=1 << 34, L2_cache_size=50 << 20
+    for name, value in {"is_available": True, "device_count": 1, "current_device": 0}.items():
+        setattr(cuda, name, _giving(value))
+    cuda.get_device_capability = _giving((9, 0))
+    cuda.get_device_name = _giving("PTX emulator")
+    cuda.get_device_properties = _giving(
+        types.SimpleNamespace(
+            name="PTX emulator", major=9, minor=0, multi_processor_count=132, total_memory=1 << 34, L2_cache_size=50 << 20
+        )
     )
-    cuda.synchronize = cuda.empty_cache = cuda.init = cuda.set_device = cuda.manual_seed = lambda *_: None
+    for name in ("synchronize", "empty_cache", "init", "set_device", "manual_seed"):
+        setattr(cuda, name, _giving(None))
     cuda.current_stream = cuda.default_stream = _Stream
     cuda.Stream, cuda.Event = _Stream, _Event
     cuda.stream = lambda stream: stream

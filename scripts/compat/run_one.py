@@ -1,6 +1,6 @@
 """Run one public source unchanged through the drop-in: `run_one.py [--emulated] FILE ARGS...`.
 
-FILE is a script, a notebook (`.ipynb`, its cells one after the other) or `FILE::pytest` for a test file. With
+FILE is a script, a notebook (`.ipynb`, its cells one after the other) or `FILE::pytest` for a test file (without its conftest, which asks for an old pytest). With
 `--emulated`, PyTorch's device `cuda` stands for the CPU. Ends with status 0, or with the error as its last line.
 """
 
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     if runner == "pytest":
         import pytest
 
-        return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", str(path), *arguments[1:]]))
+        return int(pytest.main(["-q", "-x", "--noconftest", "-p", "no:cacheprovider", str(path), *arguments[1:]]))
     sys.argv = [str(path), *arguments[1:]]
     if path.suffix == ".ipynb":
         _run_notebook(path)

@@ -148,6 +148,8 @@ def param_of(name: str, value: Any, annotation: Any, position: int) -> Param | N
     """The parameter that `value` becomes; None for a compile-time constant."""
     if isinstance(value, (RuntimeTensor, FakeTensor)):
         return value.param(name)
+    if is_stream(value):
+        return StreamParam(name, env=_is_env_stream(value))
     if isinstance(annotation, type) and issubclass(annotation, Numeric):
         if not is_number(value):
             raise expects(position, name, annotation, value)
@@ -156,8 +158,6 @@ def param_of(name: str, value: Any, annotation: Any, position: int) -> Param | N
         raise expects(position, name, annotation, value)
     if is_number(value):
         return ScalarParam(name, type(as_numeric(value)).facts.name)
-    if is_stream(value):
-        return StreamParam(name, env=_is_env_stream(value))
     if isinstance(value, RuntimePointer):
         return PointerParam(name, value.dtype.facts.name, value.alignment, str(value.memspace))  # type: ignore[arg-type]
     if is_tensor(value):
@@ -206,6 +206,7 @@ def is_stream(value: Any) -> bool:
         "cudaStream_t",
         "Stream",
         "ExternalStream",
+        "HostStream",
     )
 
 
