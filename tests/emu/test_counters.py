@@ -1,0 +1,83 @@
+"""Sectors and wavefronts of known access patterns, worked out by hand."""
+
+import numpy as np
+import pytest
+
+from tilewright.emulate import run_ptx
+
+
+def kernel(access, stride, size="b32"):
+    """Each thread accesses element `tid * stride` of global or shared memory."""
+    registers = {"b32": "%r5", "b64": "%d5", "v4.b32": "{%r5, %r6, %r7, %r8}"}[size]
+    width = {"b32": 4, "b64": 8, "v4.b32": 16}[size]
+    body = {
+        "global": f"ld.global.{size} {registers}, [%d3];",
+        "shared": f"st.shared.{size} [%r4], {registers};",
+    }[access]
+    return f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a)
+{{
+  .reg .b32 %r<9>; .reg .b64 %d<9>;
+  .shared .align 16 .b8 s[32768];
+  ld.param.u64 %d1, [a];
+  mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, {stride * width}; mov.u32 %r3, s; add.u32 %r4, %r3, %r2;
+  cvt.u64.u32 %d2, %r2; add.u64 %d3, %d1, %d2;
+  mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u32 %r7, 0; mov.u32 %r8, 0; mov.u64 %d5, 0;
+  {body}
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize(
+    ("stride", "size", "sectors", "ideal"),
+    [
+        (1, "b32", 2 * 4, 2 * 4),
+        (2, "b32", 2 * 8, 2 * 4),
+        (8, "b32", 2 * 32, 2 * 4),
+        (0, "b32", 2 * 1, 2 * 1),
+        (1, "b64", 2 * 8, 2 * 8),
+        (1, "v4.b32", 2 * 16, 2 * 16),
+        (2, "v4.b32", 2 * 32, 2 * 16),
+    ],
+)
+def test_global_sectors(stride, size, sectors, ideal, checks):
+    a = np.zeros(1 << 16, np.uint8)
+    report = run_ptx(kernel("global", stride, size), "k", 1, 64, [a], checks=checks, counters=True)
+    assert (report.sectors, report.sectors_ideal, report.wavefronts) == (sectors, ideal, 0)
+
+
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize(
+    ("stride", "size", "wavefronts", "conflicts"),
+    [
+        (1, "b32", 2, 0),
+        (2, "b32", 4, 2),
+        (32, "b32", 64, 62),
+        (33, "b32", 2, 0),
+        (1, "b64", 4, 0),
+        (1, "v4.b32", 8, 0),
+        (2, "v4.b32", 16, 8),
+    ],
+)
+def test_shared_wavefronts(stride, size, wavefronts, conflicts, checks):
+    a = np.zeros(16, np.uint8)
+    report = run_ptx(kernel("shared", stride, size), "k", 1, 64, [a], checks=checks, counters=True)
+    assert (report.wavefronts, report.bank_conflicts) == (wavefronts, conflicts)
+    (line,) = report.traffic
+    assert line.space == "shared" and line.requests == 2 and line.instruction.startswith("st.shared")
+
+
+def test_counts_are_none_unless_asked_for():
+    report = run_ptx(kernel("global", 1), "k", 1, 64, [np.zeros(1 << 12, np.uint8)])
+    assert report.sectors is None and report.bank_conflicts is None and report.traffic is None
+
+
+def test_instructions_by_class_and_line():
+    report = run_ptx(kernel("global", 1), "k", 2, 64, [np.zeros(1 << 12, np.uint8)])
+    assert report.by_class["mov"] == 7 * 128 and report.by_class["ld"] == 2 * 128
+    assert sum(report.by_class.values()) == sum(report.by_line.values()) == report.instructions

@@ -1,0 +1,214 @@
+"""Tensor maps and the copies that use them, against NumPy slices."""
+
+import numpy as np
+import pytest
+
+from tilewright.base.errors import ArgumentError, EmulationError
+from tilewright.targets.emu import Buffer, Options, launch, load, tensormap
+
+HEAD = """
+.version 8.0
+.target sm_90a
+.address_size 64
+"""
+
+
+def load_kernel(rank, nbytes):
+    """Loads one box at the coordinates in `at` and copies shared memory out."""
+    coords = ", ".join(f"%r{10 + k}" for k in range(rank))
+    reads = "".join(f"ld.global.s32 %r{10 + k}, [%d3+{4 * k}];\n" for k in range(rank))
+    return f"""{HEAD}
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u64 at)
+{{
+  .reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %d<9>;
+  .shared .align 1024 .b8 tile[{nbytes}];
+  .shared .align 8 .b64 bar;
+  ld.param.u64 %d1, [out]; ld.param.u64 %d3, [at];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0; @%p1 bra WAIT;
+  mbarrier.init.shared.b64 [bar], 1;
+  {reads}
+  mbarrier.arrive.expect_tx.shared.b64 _, [bar], {nbytes};
+  mov.b64 %d4, map; mov.u32 %r2, tile; mov.u32 %r3, bar;
+  cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%d4, {{{coords}}}], [%r3];
+WAIT:
+  bar.sync 0;
+W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra W;
+  shl.b32 %r5, %r1, 2;
+LOOP:
+  setp.ge.u32 %p3, %r5, {nbytes}; @%p3 bra END;
+  mov.u32 %r6, tile; add.u32 %r6, %r6, %r5;
+  ld.shared.b32 %r7, [%r6];
+  cvt.u64.u32 %d5, %r5; add.u64 %d6, %d1, %d5; st.global.b32 [%d6], %r7;
+  add.u32 %r5, %r5, 128; bra LOOP;
+END: ret;
+}}
+"""
+
+
+def store_kernel(op):
+    return f"""{HEAD}
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 source, .param .u64 at)
+{{
+  .reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %d<9>;
+  .shared .align 1024 .b8 tile[1024];
+  ld.param.u64 %d1, [source]; ld.param.u64 %d3, [at];
+  mov.u32 %r1, %tid.x; shl.b32 %r5, %r1, 2;
+LOOP:
+  setp.ge.u32 %p3, %r5, 1024; @%p3 bra DONE;
+  cvt.u64.u32 %d5, %r5; add.u64 %d6, %d1, %d5; ld.global.b32 %r7, [%d6];
+  mov.u32 %r6, tile; add.u32 %r6, %r6, %r5; st.shared.b32 [%r6], %r7;
+  add.u32 %r5, %r5, 128; bra LOOP;
+DONE:
+  fence.proxy.async; bar.sync 0;
+  setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
+  ld.global.s32 %r10, [%d3]; ld.global.s32 %r11, [%d3+4];
+  mov.b64 %d4, map; mov.u32 %r2, tile;
+  {op} [%d4, {{%r10, %r11}}], [%r2];
+  cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+END: ret;
+}}
+"""
+
+
+def run(text, made, out, at, arrays, **options):
+    at = np.array(at, np.int32)
+    buffers = [Buffer(a.ctypes.data, a.nbytes, True, "array") for a in (*arrays, out, at)]
+    params = [made, out.ctypes.data.to_bytes(8, "little"), at.ctypes.data.to_bytes(8, "little")]
+    launch(load(text), "k", 1, 32, params, buffers=buffers, options=Options(**options))
+
+
+def padded(tensor, start, box):
+    """The box at `start`, mode 0 last in the array; zeros outside."""
+    out = np.zeros(box[::-1], tensor.dtype)
+    for index in np.ndindex(out.shape):
+        place = tuple(s + i for s, i in zip(start[::-1], index, strict=True))
+        if all(0 <= p < n for p, n in zip(place, tensor.shape, strict=True)):
+            out[index] = tensor[place]
+    return out
+
+
+@pytest.mark.parametrize(
+    ("shape", "box", "start"),
+    [
+        ((100,), (64,), (0,)),
+        ((100,), (64,), (80,)),
+        ((100,), (64,), (-30,)),
+        ((20, 72), (32, 8), (0, 0)),
+        ((20, 72), (32, 8), (64, 16)),
+        ((20, 72), (32, 8), (-5, -3)),
+        ((20, 72), (32, 8), (500, 2)),
+        ((5, 6, 16), (8, 3, 2), (4, 4, 4)),
+        ((3, 2, 5, 8), (8, 2, 2, 2), (0, 4, 1, 1)),
+        ((2, 3, 2, 5, 8), (4, 2, 2, 2, 2), (6, 1, 1, 2, 1)),
+    ],
+)
+def test_boxes_of_every_rank_inside_and_outside(shape, box, start):
+    tensor = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + 1
+    strides = tensor.strides[::-1]
+    made = tensormap.encode("f32", tensor.ctypes.data, shape[::-1], strides[1:], box)
+    out = np.full(box[::-1], -1, np.float32)
+    run(load_kernel(len(shape), out.nbytes), made, out, start, [tensor])
+    np.testing.assert_array_equal(out, padded(tensor, start, box))
+
+
+@pytest.mark.parametrize("span", [16, 32, 64, 128])
+def test_swizzles_move_chunks_of_16_bytes(span):
+    columns = max(span, 32) // 2
+    tensor = np.arange(16 * columns, dtype=np.uint16).reshape(16, columns)
+    made = tensormap.encode("u16", tensor.ctypes.data, (columns, 16), (2 * columns,), (columns, 16), swizzle=span)
+    out = np.zeros_like(tensor)
+    run(load_kernel(2, out.nbytes), made, out, (0, 0), [tensor])
+    chunks = tensor.reshape(-1, 8)
+    wanted = np.zeros_like(chunks)
+    for number, chunk in enumerate(chunks):
+        row_of_128 = number // 8
+        wanted[number ^ (row_of_128 % (span // 16))] = chunk
+    np.testing.assert_array_equal(out.reshape(-1, 8), wanted)
+
+
+def test_outside_is_filled_with_nan_where_asked():
+    tensor = np.ones((4, 8), np.float32)
+    made = tensormap.encode("f32", tensor.ctypes.data, (8, 4), (32,), (8, 4), fill_nan=True)
+    out = np.zeros((4, 8), np.float32)
+    run(load_kernel(2, out.nbytes), made, out, (0, 2), [tensor])
+    assert (out[:2] == 1).all() and np.isnan(out[2:]).all()
+
+
+STORE = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
+REDUCE = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.{}.tile.bulk_group"
+
+
+@pytest.mark.parametrize(
+    ("op", "combine"),
+    [(STORE, lambda a, b: b), (REDUCE.format("add"), np.add), (REDUCE.format("max"), np.maximum)],
+)
+def test_stores_and_reductions_leave_out_what_lies_outside(op, combine):
+    rng = np.random.default_rng(4)
+    tensor = rng.integers(-50, 50, (20, 40)).astype(np.int32)
+    tile = rng.integers(-50, 50, (8, 32)).astype(np.int32)
+    made = tensormap.encode("s32", tensor.ctypes.data, (40, 20), (160,), (32, 8))
+    wanted = tensor.copy()
+    wanted[15:20, 20:40] = combine(tensor[15:20, 20:40], tile[:5, :20])
+    run(store_kernel(op), made, tile, (20, 15), [tensor])
+    np.testing.assert_array_equal(tensor, wanted)
+
+
+def test_a_store_without_a_proxy_fence_is_a_race():
+    tensor, tile = np.zeros((20, 40), np.int32), np.ones((8, 32), np.int32)
+    made = tensormap.encode("s32", tensor.ctypes.data, (40, 20), (160,), (32, 8))
+    with pytest.raises(EmulationError, match="Race condition in shared memory access across proxies"):
+        run(store_kernel(STORE).replace("fence.proxy.async;", ""), made, tile, (0, 0), [tensor])
+
+
+def test_reading_before_the_copy_has_come_is_reported():
+    tensor = np.ones((4, 8), np.float32)
+    made = tensormap.encode("f32", tensor.ctypes.data, (8, 4), (32,), (8, 4))
+    out = np.zeros((4, 8), np.float32)
+    text = load_kernel(2, out.nbytes).replace("@!%p2 bra W;", "")
+    for seed in (0, 1):
+        with pytest.raises(EmulationError, match="race|Race|never written") as caught:
+            run(text.replace("W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;", ""), made, out, (0, 0), [tensor], seed=seed)
+        assert "asynchronous operation" in str(caught.value) or "never written" in str(caught.value)
+
+
+def test_a_map_of_the_driver_is_refused():
+    out = np.zeros((4, 8), np.float32)
+    with pytest.raises(EmulationError, match="not made for the emulator") as caught:
+        run(load_kernel(2, out.nbytes), bytes(range(128)), out, (0, 0), [])
+    assert "cuTensorMapEncodeTiled" in str(caught.value)
+
+
+def test_a_map_beyond_its_buffer_is_out_of_bounds():
+    tensor = np.zeros((4, 8), np.float32)
+    made = tensormap.encode("f32", tensor.ctypes.data, (8, 400), (32,), (8, 4))
+    out = np.zeros((4, 8), np.float32)
+    with pytest.raises(EmulationError, match="Out-of-bounds read of global memory") as caught:
+        run(load_kernel(2, out.nbytes), made, out, (0, 200), [tensor])
+    assert "the tensor map spans more than the buffer" in str(caught.value)
+
+
+def test_encoding_round_trip():
+    made = tensormap.encode("bf16", 1 << 40, (100, 50, 7), (208, 16 * 700), (64, 8, 2), (1, 2, 1), swizzle=128)
+    assert len(made) == 128
+    back = tensormap.decode(made)
+    assert back == tensormap.TensorMap("bf16", 1 << 40, (100, 50, 7), (208, 11200), (64, 8, 2), (1, 2, 1), 128, False)
+    assert back.nbytes == 64 * 4 * 2 * 2 and tensormap.decode(bytes(128)) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"address": 8}, "the address must be a multiple of 16"),
+        ({"strides": (100,)}, "strides are multiples of 16"),
+        ({"box": (257, 1)}, "box sizes lie between 1 and 256"),
+        ({"box": (3, 1)}, "a multiple of 16 bytes along mode 0"),
+        ({"swizzle": 128, "box": (64, 1)}, "the box must fit the swizzle"),
+        ({"type": "f8"}, "no element type 'f8'"),
+        ({"strides": ()}, "one stride fewer"),
+    ],
+)
+def test_arguments_that_the_driver_refuses(change, message):
+    given = {"type": "f32", "address": 1024, "extents": (64, 64), "strides": (256,), "box": (32, 8), **change}
+    with pytest.raises(ArgumentError, match=message):
+        tensormap.encode(**given)
