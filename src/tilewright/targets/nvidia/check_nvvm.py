@@ -38,26 +38,22 @@ def check_nvvm(module: ir.Operation, arch: str) -> Findings:
     findings = Findings()
 
     for op in operations(module):
-        if op.name != "gpu.module":
-            _check(op, arch, findings)
+        name = op.name
+        dialect = name.partition(".")[0]
+        if name == "llvm.inline_asm":
+            check_inline_asm(op)
+            _require(features_of_ptx(text_of(op, "asm_string")), op, arch, findings, "inline assembly with ")
+        elif dialect == "nvvm":
+            needed = features_of_operation(name)
+            findings.unknown |= needed is None
+            _require(set(needed or ()), op, arch, findings, "")
+        elif dialect != "llvm" and name != "gpu.module":
+            raise PassError(
+                f"operation {name!r} is left in a kernel at the end of stage nvvm",
+                location=source_location(op.location),
+                hint="a pass must lower it to the llvm or nvvm dialect",
+            )
     return findings
-
-
-def _check(op: ir.Operation, arch: str, findings: Findings) -> None:
-    dialect = op.name.partition(".")[0]
-    if dialect not in ("llvm", "nvvm"):
-        raise PassError(
-            f"operation {op.name!r} is left in a kernel at the end of stage nvvm",
-            location=source_location(op.location),
-            hint="a pass must lower it to the llvm or nvvm dialect",
-        )
-    if op.name == "llvm.inline_asm":
-        check_inline_asm(op)
-        _require(features_of_ptx(text_of(op, "asm_string")), op, arch, findings, "inline assembly with ")
-    elif dialect == "nvvm":
-        needed = features_of_operation(op.name)
-        findings.unknown |= needed is None
-        _require(set(needed or ()), op, arch, findings, "")
 
 
 def _require(features: set[str], op: ir.Operation, arch: str, findings: Findings, what: str) -> None:

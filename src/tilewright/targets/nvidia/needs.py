@@ -8,6 +8,7 @@ Source: PTX ISA 9.0, chapter "Instruction Set"; names of nvvm operations: MLIR 2
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -238,6 +239,7 @@ def _is_one_of(part: str, group: frozenset[str]) -> bool:
     return part in group or any(name.endswith("*") and part.startswith(name[:-1]) for name in group)
 
 
+@functools.cache
 def features_of_operation(name: str) -> tuple[str, ...] | None:
     """The features that an nvvm operation uses; None where it is not known."""
     parts = name.removeprefix("nvvm.").split(".")
