@@ -15,7 +15,14 @@ SLOT_SET_ERROR = 1  # void (*)(const char* kind, const char* message)
 SLOT_ENV_STREAM = 2  # void* (*)(int device_type, int device_id), or null
 SLOT_WRITE = 3  # void (*)(const char* text, size_t length): where host printf goes
 SLOT_DEVICES = 4  # the DLPack device types that tensors may be on, a bit each
-FIRST_KERNEL = 8  # handle of kernel 0; 5 to 7 are free
+SLOT_ENTER = 5  # int (*)(void* table, int device, void** left): see __tw_enter; null where there is one device
+SLOT_CONTEXTS = 6  # the driver's functions for contexts (CONTEXT_FUNCTIONS), or null
+FIRST_KERNEL = 8  # handle of kernel 0; 7 is free
+
+CONTEXT_FUNCTIONS = ("cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxGetDevice", "cuDevicePrimaryCtxRetain")
+MOST_DEVICES = 64
+INVALID_CONTEXT = 201
+"""CUDA_ERROR_INVALID_CONTEXT: the thread has no context."""
 
 RAISED = -1
 """The result of host code that has set an error. (tvm-ffi takes -2 for a Python exception: never use it.)"""
@@ -94,6 +101,11 @@ class CUlaunchConfig(ctypes.Structure):
 
 
 ATTRIBUTE_COOPERATIVE, ATTRIBUTE_CLUSTER, ATTRIBUTE_PDL = 2, 4, 6
+ATTRIBUTE_PROGRAMMATIC_EVENT, ATTRIBUTE_COMPLETION_EVENT = 7, 12
+
+# Bits of a launch's flags. With EVENTS the stream operand is the address of a record of eight-byte words.
+FLAG_COOPERATIVE, FLAG_PDL, FLAG_EVENTS = 1, 2, 4
+EVENT_RECORD = ("stream", "completion event", "its flags", "programmatic event", "its flags", "trigger at block start")
 
 LaunchFunction = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(CUlaunchConfig), ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p

@@ -72,6 +72,13 @@ def load_program(program: bytes) -> LoadedObject:
     return load_object(own_bytes, resolve=resolve, keep_alive=support)
 
 
+def support_address(program: LoadedObject, name: str) -> int:
+    """The address of a function of the support code that a loaded program uses."""
+    support = program.keep_alive
+    assert isinstance(support, LoadedObject)
+    return support.address(name)
+
+
 @functools.lru_cache(maxsize=4)
 def _support_object(cpu: str | None) -> bytes:
     # Unoptimised: 6 ms instead of 50, for code that runs on errors, and about 20 ns on a launch.

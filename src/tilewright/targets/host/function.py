@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tilewright.base.signature import Signature
 from tilewright.targets.host import abi, ffi
-from tilewright.targets.host.bundle import compile_program, load_program
+from tilewright.targets.host.bundle import compile_program, load_program, support_address
 from tilewright.targets.host.wrapper import export_name
 
 Device = Literal["cuda", "emu"]
@@ -32,6 +32,7 @@ class LaunchConfig:
     stream: int
     cooperative: bool
     pdl: bool
+    events: tuple[int, ...] = ()  # attributes that record an event, by their ids
 
     @classmethod
     def read(cls, raw: abi.CUlaunchConfig) -> LaunchConfig:
@@ -46,6 +47,7 @@ class LaunchConfig:
             stream=raw.stream or 0,
             cooperative=abi.ATTRIBUTE_COOPERATIVE in attributes,
             pdl=abi.ATTRIBUTE_PDL in attributes,
+            events=tuple(sorted(attributes.keys() & {abi.ATTRIBUTE_PROGRAMMATIC_EVENT, abi.ATTRIBUTE_COMPLETION_EVENT})),
         )
 
 
@@ -65,6 +67,8 @@ class HostFunction:
         launch: the address of `cuLaunchKernelEx` or a function like it, or a Python function for the emulator.
             An exception that the latter raises comes out of the call.
         device: `cuda`: tensors must be on a GPU, the current stream is asked for; `emu`: on the host.
+        contexts: addresses of the driver's `abi.CONTEXT_FUNCTIONS`, in that order.
+        devices: how many devices there are: with several, a call uses the one of its tensors.
         describe_error: the name of an error number of the driver, for messages.
         keep_alive: held as long as the function.
 
@@ -81,6 +85,8 @@ class HostFunction:
         kernels: Sequence[int] | int = (),
         launch: int | Launch = 0,
         device: Device = "emu",
+        contexts: Sequence[int] = (),
+        devices: int = 1,
         describe_error: Callable[[int], str] | None = None,
         keep_alive: object = None,
     ) -> None:
@@ -95,8 +101,12 @@ class HostFunction:
         loaded = load_program(program)
         callback = None if isinstance(launch, int) else _launch_callback(launch, self._pending)
         address = launch if isinstance(launch, int) else _address(callback)
-        _fill_table(loaded.address(abi.TABLE), address, device, handles)
-        held = (loaded, callback, keep_alive)
+        functions = (ctypes.c_void_p * len(contexts))(*contexts) if contexts else None
+        table = _fill_table(loaded.address(abi.TABLE), address, device, handles)
+        if functions is not None:
+            table[abi.SLOT_CONTEXTS] = ctypes.addressof(functions)
+            table[abi.SLOT_ENTER] = support_address(loaded, "__tw_enter") if devices > 1 else 0
+        held = (loaded, callback, functions, keep_alive)
         self.function = ffi.make_function(loaded.address(export_name(signature)), held)
         """The tvm-ffi function itself; its errors are tvm-ffi's."""
 
@@ -152,7 +162,7 @@ def _address(callback: Any) -> int:
     return ctypes.cast(callback, ctypes.c_void_p).value or 0
 
 
-def _fill_table(address: int, launch: int, device: Device, kernels: Sequence[int]) -> None:
+def _fill_table(address: int, launch: int, device: Device, kernels: Sequence[int]) -> Any:
     table = (ctypes.c_uint64 * (abi.FIRST_KERNEL + len(kernels))).from_address(address)
     table[abi.SLOT_LAUNCH] = launch
     table[abi.SLOT_SET_ERROR] = ffi.c_function("TVMFFIErrorSetRaisedFromCStr")
@@ -161,3 +171,4 @@ def _fill_table(address: int, launch: int, device: Device, kernels: Sequence[int
     table[abi.SLOT_DEVICES] = sum(1 << kind for kind in abi.DEVICES_OF[device])
     for index, handle in enumerate(kernels):
         table[abi.FIRST_KERNEL + index] = handle
+    return table

@@ -35,7 +35,7 @@ class LoadedObject:
 
     def __init__(self, base: int, size: int, addresses: Mapping[str, int], keep_alive: object = None) -> None:
         self._addresses = dict(addresses)
-        self._keep_alive = keep_alive
+        self.keep_alive = keep_alive
         self.size = size
         weakref.finalize(self, _munmap, base, size)
 

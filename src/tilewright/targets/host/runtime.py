@@ -1,7 +1,8 @@
 """The support code that every host object carries, as LLVM IR: errors, printf, launches, 16-bit floats.
 
 `@__tw_launch` is what compiled host code calls for a launch, `@__tw_raise` for a failed assertion, `@__tw_printf`
-for printing. They reach the process only through the pointer table (`abi.py`).
+for printing. They reach the process only through the pointer table (`abi.py`). `@__tw_enter` and `@__tw_leave` make
+the launch use the device of the tensors.
 """
 
 from __future__ import annotations
@@ -243,12 +244,129 @@ status:
 }}
 """
 
+_CONTEXTS = """
+@contexts = internal global [{most_devices} x ptr] zeroinitializer, align 8
+
+; Makes the primary context of a device current unless it is; %left gets the context that was current, or null where
+; nothing was changed. Gives the driver's status.
+define i32 @__tw_enter(ptr %table, i32 %device, ptr %left) cold noinline {{
+entry:
+  %found = alloca i32, align 8
+  %context_p = alloca ptr, align 8
+  store ptr null, ptr %left
+  store ptr null, ptr %context_p
+  %slot = getelementptr i64, ptr %table, i64 {contexts}
+  %functions = load ptr, ptr %slot
+  %unknown = icmp eq ptr %functions, null
+  br i1 %unknown, label %refuse, label %ask
+refuse:
+  ret i32 {invalid_context}
+ask:
+  %get_device_p = getelementptr ptr, ptr %functions, i64 2
+  %get_device = load ptr, ptr %get_device_p
+  %asked = call i32 %get_device(ptr %found)
+  %has_context = icmp eq i32 %asked, 0
+  br i1 %has_context, label %compare, label %change
+compare:
+  %current = load i32, ptr %found
+  %same = icmp eq i32 %current, %device
+  br i1 %same, label %good, label %keep
+good:
+  ret i32 0
+keep:
+  %get_current = load ptr, ptr %functions
+  %got = call i32 %get_current(ptr %left)
+  br label %change
+change:
+  %known_range = icmp ult i32 %device, {most_devices}
+  br i1 %known_range, label %look, label %refuse
+look:
+  %wide = zext i32 %device to i64
+  %cell = getelementptr ptr, ptr @contexts, i64 %wide
+  %cached = load ptr, ptr %cell
+  %absent = icmp eq ptr %cached, null
+  br i1 %absent, label %retain, label %set
+retain:
+  ; Retained once for each device and never released: frameworks share it.
+  %retain_p = getelementptr ptr, ptr %functions, i64 3
+  %retain_function = load ptr, ptr %retain_p
+  %retained = call i32 %retain_function(ptr %context_p, i32 %device)
+  %is_retained = icmp eq i32 %retained, 0
+  br i1 %is_retained, label %remember, label %failed
+failed:
+  store ptr null, ptr %left
+  ret i32 %retained
+remember:
+  %fresh = load ptr, ptr %context_p
+  store ptr %fresh, ptr %cell
+  br label %set
+set:
+  %context = phi ptr [ %cached, %look ], [ %fresh, %remember ]
+  %set_p = getelementptr ptr, ptr %functions, i64 1
+  %set_current = load ptr, ptr %set_p
+  %status = call i32 %set_current(ptr %context)
+  ret i32 %status
+}}
+
+; Makes the context current again that `__tw_enter` left; nothing for null.
+define void @__tw_leave(ptr %table, ptr %left) cold noinline {{
+  %none = icmp eq ptr %left, null
+  br i1 %none, label %end, label %back
+back:
+  %slot = getelementptr i64, ptr %table, i64 {contexts}
+  %functions = load ptr, ptr %slot
+  %set_p = getelementptr ptr, ptr %functions, i64 1
+  %set_current = load ptr, ptr %set_p
+  call i32 %set_current(ptr %left)
+  br label %end
+end:
+  ret void
+}}
+
+; The attributes for the events of a launch, from a record (EVENT_RECORD in abi.py) that also holds the stream.
+define internal void @launch_events(ptr %config, ptr %attributes, ptr %count_p, ptr %record) noinline {{
+  %stream = load ptr, ptr %record
+  %stream_p = getelementptr i8, ptr %config, i64 32
+  store ptr %stream, ptr %stream_p
+  %completion_p = getelementptr i64, ptr %record, i64 1
+  call void @launch_event(ptr %attributes, ptr %count_p, ptr %completion_p, i32 {completion_id}, i32 0)
+  %programmatic_p = getelementptr i64, ptr %record, i64 3
+  %trigger_p = getelementptr i64, ptr %record, i64 5
+  %trigger = load i32, ptr %trigger_p
+  call void @launch_event(ptr %attributes, ptr %count_p, ptr %programmatic_p, i32 {programmatic_id}, i32 %trigger)
+  ret void
+}}
+
+define internal void @launch_event(ptr %attributes, ptr %count_p, ptr %event_p, i32 %id, i32 %trigger) noinline {{
+  %event = load ptr, ptr %event_p
+  %none = icmp eq ptr %event, null
+  br i1 %none, label %end, label %add
+add:
+  %flags_p = getelementptr i64, ptr %event_p, i64 1
+  %flags = load i32, ptr %flags_p
+  %count = load i32, ptr %count_p
+  %attribute = getelementptr [72 x i8], ptr %attributes, i32 %count
+  store i32 %id, ptr %attribute
+  %value = getelementptr i8, ptr %attribute, i64 8
+  store ptr %event, ptr %value
+  %value_flags = getelementptr i8, ptr %attribute, i64 16
+  store i32 %flags, ptr %value_flags
+  %value_trigger = getelementptr i8, ptr %attribute, i64 20
+  store i32 %trigger, ptr %value_trigger
+  %more = add i32 %count, 1
+  store i32 %more, ptr %count_p
+  br label %end
+end:
+  ret void
+}}
+"""
+
 _LAUNCH = """
 define i32 @__tw_launch(ptr %table, i32 %index, i32 %gx, i32 %gy, i32 %gz, i32 %bx, i32 %by, i32 %bz,
                         i32 %cx, i32 %cy, i32 %cz, i32 %smem, ptr %stream, i32 %flags, ptr %params) noinline {{
 entry:
   %config = alloca [56 x i8], align 8
-  %attributes = alloca [4 x [72 x i8]], align 8
+  %attributes = alloca [6 x [72 x i8]], align 8
   %gx1 = icmp slt i32 %gx, 1
   %gy0 = sub i32 %gy, 1
   %gy1 = icmp uge i32 %gy0, 65535
@@ -329,17 +447,42 @@ launch:
   store ptr %attributes, ptr %attributes_p
   %count_p = getelementptr i8, ptr %config, i64 48
   store i32 %n3, ptr %count_p
+  %event_bit = and i32 %flags, 4
+  %has_events = icmp ne i32 %event_bit, 0
+  br i1 %has_events, label %add_events, label %send
+add_events:
+  call void @launch_events(ptr %config, ptr %attributes, ptr %count_p, ptr %stream)
+  br label %send
+send:
   %number = zext i32 %index to i64
   %kernel_slot = add i64 %number, {first_kernel}
   %kernel_p = getelementptr i64, ptr %table, i64 %kernel_slot
   %kernel = load ptr, ptr %kernel_p
   %launch_p = getelementptr i64, ptr %table, i64 {launch}
   %function = load ptr, ptr %launch_p
-  %status = call i32 %function(ptr %config, ptr %kernel, ptr %params, ptr null)
-  %done = icmp eq i32 %status, 0
-  br i1 %done, label %success, label %launch_error
+  %first = call i32 %function(ptr %config, ptr %kernel, ptr %params, ptr null)
+  %done = icmp eq i32 %first, 0
+  br i1 %done, label %success, label %check_raised
 success:
   ret i32 0
+check_raised:
+  %raised = icmp eq i32 %first, {raised}
+  br i1 %raised, label %pass_on, label %check_context
+pass_on:
+  ret i32 {raised}
+check_context:
+  ; A thread that has not used CUDA yet has no context: take the first device's, as frameworks do.
+  %no_context = icmp eq i32 %first, {invalid_context}
+  br i1 %no_context, label %enter, label %launch_error
+enter:
+  %left = alloca ptr, align 8
+  %entered = call i32 @__tw_enter(ptr %table, i32 0, ptr %left)
+  %is_entered = icmp eq i32 %entered, 0
+  br i1 %is_entered, label %again, label %launch_error
+again:
+  %second = call i32 %function(ptr %config, ptr %kernel, ptr %params, ptr null)
+  %done_now = icmp eq i32 %second, 0
+  br i1 %done_now, label %success, label %launch_error
 
 grid_error:
   %e1 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {launch_kind}, ptr {grid_text},
@@ -366,6 +509,7 @@ smem_error:
   %e5 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {launch_kind}, ptr {smem_text}, i32 %smem)
   ret i32 %e5
 launch_error:
+  %status = phi i32 [ %first, %check_context ], [ %entered, %enter ], [ %second, %again ]
   %e6 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {launch_kind}, ptr {refused_text}, i32 %status,
     i32 %gx, i32 %gy, i32 %gz, i32 %bx, i32 %by, i32 %bz, i32 %cx, i32 %cy, i32 %cz, i32 %smem)
   ret i32 %e6
@@ -438,6 +582,11 @@ def runtime_ir() -> str:
         **{name: strings(text) for name, text in _LAUNCH_TEXTS.items()},
         launch_kind=strings("LaunchError"), config_stores=_config_stores(), launch=abi.SLOT_LAUNCH,
         first_kernel=abi.FIRST_KERNEL, cluster_id=abi.ATTRIBUTE_CLUSTER, cooperative_id=abi.ATTRIBUTE_COOPERATIVE,
-        pdl_id=abi.ATTRIBUTE_PDL,
+        pdl_id=abi.ATTRIBUTE_PDL, raised=abi.RAISED, invalid_context=abi.INVALID_CONTEXT,
     )  # fmt: skip
-    return "\n".join([kinds, dtypes, devices, *strings.definitions(), errors, reports, launch, HALVES_IR])
+    contexts = _CONTEXTS.format(
+        contexts=abi.SLOT_CONTEXTS, most_devices=abi.MOST_DEVICES, invalid_context=abi.INVALID_CONTEXT,
+        completion_id=abi.ATTRIBUTE_COMPLETION_EVENT, programmatic_id=abi.ATTRIBUTE_PROGRAMMATIC_EVENT,
+    )  # fmt: skip
+    texts = [kinds, dtypes, devices, *strings.definitions(), errors, reports, contexts, launch, HALVES_IR]
+    return "\n".join(texts)

@@ -8,6 +8,7 @@ kind ArgumentError that shows the whole tensor expected and the whole tensor giv
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.base.errors import CompileError
@@ -37,6 +38,7 @@ declare i64 @llvm.abs.i64(i64, i1)
 declare i16 @__tw_half(double)
 declare i16 @__tw_bfloat(double)
 declare i32 @__tw_fail_check(ptr, ptr, i64, ptr)
+declare void @__tw_leave(ptr, ptr)
 """
 
 
@@ -54,26 +56,28 @@ def _entry_types(signature: Signature) -> list[str]:
     return [*(leaf.type for leaf in signature.leaves()), "ptr"]
 
 
-def wrapper_ir(signature: Signature, entry: str, kernels: int = 0) -> str:
+def wrapper_ir(signature: Signature, entry: str, kernels: int = 0, table: Sequence[str] = ()) -> str:
     """LLVM IR of the wrapper and the pointer table.
 
     Args:
         signature: what the function takes.
         entry: the symbol of the function, `i32 (leaves..., ptr table)`.
         kernels: how many kernels it launches: the size of the table.
+        table: the constants that the slots of the table start with (`ptr @f`); by default all are 0.
 
     Raises:
         CompileError: a parameter cannot be passed by value.
     """
     check_signature(signature)
-    writer = _Wrapper(signature)
+    writer = _Wrapper(signature, launches=kernels > 0)
     leaves = writer.arguments()
     types = ", ".join(_entry_types(signature))
-    table = f"@{abi.TABLE} = global [{abi.FIRST_KERNEL + kernels} x i64] zeroinitializer, align 8"
+    slots = [*table, *["ptr null"] * (abi.FIRST_KERNEL + kernels - len(table))]
+    filled = f"@{abi.TABLE} = global [{len(slots)} x ptr] [{', '.join(slots)}], align 8"
     head = f"define i32 @{export_name(signature)}(ptr %handle, ptr %args, i32 %count, ptr %result)"
     writer.finish(entry, leaves)
     return "\n".join([
-        table, writer.messages.definition(_MESSAGES), _DECLARATIONS, f"declare i32 {symbol(entry)}({types})",
+        filled, writer.messages.definition(_MESSAGES), _DECLARATIONS, f"declare i32 {symbol(entry)}({types})",
         # Straight code that runs once a call: optimising it costs 20 ms and gains next to nothing.
         f"{head} noinline optnone {{", "entry:", writer.body.text(_FAIL), "}", "",
     ])  # fmt: skip
@@ -103,8 +107,9 @@ class _Tensor:
 class _Wrapper:
     """State while the wrapper is written: the body, the symbols seen, the first device."""
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: Signature, launches: bool = False) -> None:
         self.signature = signature
+        self.launches = launches
         self.body = Body()
         self.messages = Messages()
         self.symbols: dict[str, _Symbol] = {}
@@ -131,10 +136,13 @@ class _Wrapper:
         return self.leaves
 
     def finish(self, entry: str, leaves: list[str]) -> None:
-        """Call the entry and return its result."""
+        """Call the entry on the device of the tensors and return its result."""
         types = [leaf.type for leaf in self.signature.leaves()]
         passed = [f"{type_} {value}" for type_, value in zip(types, leaves, strict=True)]
+        left = self._enter() if self.launches and self.device is not None else None
         status = self.body.value(f"call i32 {symbol(entry)}({', '.join([*passed, f'ptr @{abi.TABLE}'])})")
+        if left is not None:
+            self._leave(left)
         done, raised = (self.body.value(f"icmp eq i32 {status}, {code}") for code in (0, abi.RAISED))
         text = f"{_escape(self.signature.name)} ended with error %lld"
         failure = self.messages(abi.FAILED_STATUS, text)
@@ -142,6 +150,43 @@ class _Wrapper:
         self.body.require(self.body.value(f"or i1 {done}, {raised}"), failure, shown, "null")
         self.body.do(f"store i32 {abi.NONE}, ptr %result")
         self.body.do(f"ret i32 {status}")
+
+    def _enter(self) -> str:
+        """Make the context of the tensors' device current; where there is one device, nothing. The slot of what was."""
+        body = self.body
+        left = body.alloca("ptr")
+        body.do(f"store ptr null, ptr {left}")
+        enter = body.load("ptr", body.offset(f"@{abi.TABLE}", 8 * abi.SLOT_ENTER))
+        absent = body.value(f"icmp eq ptr {enter}, null")
+        call, after = body.label("enter"), body.label("entered")
+        body.do(f"br i1 {absent}, label %{after}, label %{call}")
+        body.start(call)
+        status = body.value(f"call i32 {enter}(ptr @{abi.TABLE}, i32 {self.device}, ptr {left})")
+        raised = body.value(f"icmp eq i32 {status}, {abi.RAISED}")
+        stop, go_on = body.label("raised"), body.label("checked")
+        body.do(f"br i1 {raised}, label %{stop}, label %{go_on}")
+        body.start(stop)
+        body.do(f"ret i32 {abi.RAISED}")
+        body.start(go_on)
+        fine = body.value(f"icmp eq i32 {status}, 0")
+        text = f"{_escape(self.signature.name)} cannot use the device of its tensors\n  error  %lld"
+        failure = self.messages(abi.FAILED_STATUS, text)
+        body.require(fine, failure, body.value(f"sext i32 {status} to i64"), "null")
+        body.do(f"br label %{after}")
+        body.start(after)
+        return left
+
+    def _leave(self, left: str) -> None:
+        """Make the context current again that `_enter` left, if any."""
+        body = self.body
+        context = body.load("ptr", left)
+        stayed = body.value(f"icmp eq ptr {context}, null")
+        call, after = body.label("leave"), body.label("left")
+        body.do(f"br i1 {stayed}, label %{after}, label %{call}")
+        body.start(call)
+        body.do(f"call void @__tw_leave(ptr @{abi.TABLE}, ptr {context})")
+        body.do(f"br label %{after}")
+        body.start(after)
 
     def _check_count(self, count: int) -> None:
         names = [p.name for p in self.signature.params if not (isinstance(p, StreamParam) and p.env)]
