@@ -33,10 +33,13 @@ from tilewright.targets.host import abi
 
 ENV_STREAM = "__stream"
 _INT32_MAX = (1 << 31) - 1
+_HANDLES = frozenset(
+    ("CUstream", "cudaStream_t", "Stream", "ExternalStream", "HostStream", "CUevent", "cudaEvent_t", "Event")
+)
 
 
 class Stream:
-    """A CUDA stream in traced code: one machine value, a handle."""
+    """A CUDA stream or event in traced code: one machine value, a handle."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -200,14 +203,8 @@ def _in_host_memory(value: Any) -> bool:
 
 
 def is_stream(value: Any) -> bool:
-    """True for CUDA streams of the driver bindings, of frameworks, and fake ones."""
-    return isinstance(value, FakeStream) or type(value).__name__ in (
-        "CUstream",
-        "cudaStream_t",
-        "Stream",
-        "ExternalStream",
-        "HostStream",
-    )
+    """True for CUDA streams and events of the driver bindings, of frameworks, and fake streams."""
+    return isinstance(value, FakeStream) or type(value).__name__ in _HANDLES
 
 
 def _is_env_stream(value: Any) -> bool:
@@ -215,8 +212,8 @@ def _is_env_stream(value: Any) -> bool:
 
 
 def stream_handle(value: Any) -> int:
-    """The handle of a stream object."""
-    for attribute in ("cuda_stream", "ptr"):
+    """The handle of a stream or event object."""
+    for attribute in ("cuda_stream", "cuda_event", "ptr"):
         if hasattr(value, attribute):
             return int(getattr(value, attribute))
     return int(value)

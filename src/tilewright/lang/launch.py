@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, mlir
+from tilewright.ir import build, mlir, types
 from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.locations import current_line, user_location
-from tilewright.lang.numeric import Int32, Numeric, as_numeric, is_number
+from tilewright.lang.numeric import Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 MAX_BLOCK_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
-FLAGS = "tilewright.launch_flags"  # bit 0 cooperative, bit 1 programmatic dependent launch
+FLAGS = "tilewright.launch_flags"  # bit 0 cooperative, bit 1 programmatic dependent launch, bit 2 events
+_EVENTS = 4
+_RECORD_WORDS = 6  # of the record that carries the stream and the events: `EVENT_RECORD` in targets/host/abi.py
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,20 @@ class KernelLauncher:
         use_pdl: bool = False,
         max_number_threads: Any = None,
         min_blocks_per_mp: int = 0,
+        launch_completion_event: Any = None,
+        launch_completion_event_flags: Any = 0,
+        programmatic_event: Any = None,
+        programmatic_event_flags: Any = 0,
+        programmatic_event_trigger_at_block_start: Any = 0,
         **others: Any,
     ) -> None:
         """Launch on `grid` blocks of `block` threads, in clusters of `cluster` blocks.
 
         `smem` is the dynamic shared memory in bytes; None takes what the kernel allocates. `stream` None is the stream
-        current at the call.
+        current at the call. The events are CUDA events without timing, arguments of the jit function:
+        `launch_completion_event` is recorded when all blocks have begun, `programmatic_event` when all have called
+        `griddepcontrol_launch_dependents`, or have begun where it triggers at block start (CUDA driver API,
+        CUlaunchAttributeID).
         """
         _refuse_unknown(others)
         dims = [
@@ -94,9 +104,18 @@ class KernelLauncher:
         _check_block(dims[1])
         symbol = self._trace(dims[1], dims[2], max_number_threads, min_blocks_per_mp)
         values, _ = _flatten(self.arguments.runtime)
-        stream_values = [] if stream is None else _stream_values(stream)
+        stream_values = [] if stream is None else _handle(stream, "stream", "CUstream")
+        flags = int(cooperative) | int(use_pdl) << 1
+        if launch_completion_event is not None or programmatic_event is not None:
+            completion = (launch_completion_event, launch_completion_event_flags)
+            programmatic = (
+                programmatic_event,
+                programmatic_event_flags,
+                programmatic_event_trigger_at_block_start,
+            )
+            stream_values, flags = [_event_record(stream_values, completion, programmatic)], flags | _EVENTS
         dynamic = [] if smem is None else [_i32(smem)]
-        _emit_launch(symbol, dims, dynamic, values, stream_values, int(cooperative) | int(use_pdl) << 1)
+        _emit_launch(symbol, dims, dynamic, values, stream_values, flags)
 
     def _trace(self, block: list[Any], cluster: list[Any], max_threads: Any, min_blocks: int) -> str:
         current = trace.current()
@@ -225,15 +244,45 @@ def _i32(number: Any) -> ir.Value:
     return Int32(as_numeric(number)).ir_value()
 
 
-def _stream_values(stream: Any) -> list[ir.Value]:
-    values = leaves.extract(stream)
+def _handle(value: Any, what: str, kind: str) -> list[ir.Value]:
+    """The machine value of a stream or an event."""
+    values = leaves.extract(value)
     if len(values) != 1:
         raise CompileError(
-            f"stream is {type(stream).__name__}",
+            f"{what} is {type(value).__name__}",
             location=user_location(3),
-            hint="pass a CUstream argument of the jit function",
+            hint=f"pass a {kind} argument of the jit function",
         )
     return values
+
+
+def _event_record(stream: list[ir.Value], completion: tuple[Any, ...], programmatic: tuple[Any, ...]) -> ir.Value:
+    """The address of a record in host memory that carries the stream and the events of a launch.
+
+    It lies in the frame of the host function, so a launch in a loop uses it again: the driver copies what it needs.
+    """
+    pointer = types.parse("!llvm.ptr")
+    frame = trace.current().module.body.operations[0].regions[0].blocks[0]
+    null = build.value("llvm.mlir.zero", pointer)
+    words: list[ir.Value] = stream or [frame.arguments[-1]]  # the stream current at the call
+    for name, (event, *numbers) in (("launch_completion_event", completion), ("programmatic_event", programmatic)):
+        words += [null] if event is None else _handle(event, name, "CUevent")
+        words += [Int64(as_numeric(number)).ir_value() for number in numbers]
+    with mlir.ir.InsertionPoint.at_block_begin(frame):
+        one = build.value("arith.constant", types.parse("i32"), (), {"value": build.i32(1)})
+        array = mlir.ir.TypeAttr.get(types.parse(f"!llvm.array<{_RECORD_WORDS} x i64>"))
+        record = build.value("llvm.alloca", pointer, (one,), {"elem_type": array})
+    for position, word in enumerate(words):
+        build.emit("llvm.store", (), (word, _word_at(record, position)))
+    return record
+
+
+def _word_at(record: ir.Value, position: int) -> ir.Value:
+    attributes = {
+        "rawConstantIndices": build.i32_array([position]),
+        "elem_type": mlir.ir.TypeAttr.get(types.parse("i64")),
+    }
+    return build.value("llvm.getelementptr", record.type, (record,), attributes)
 
 
 _IGNORED = frozenset(("smem_merge_branch_allocs", "hint_smem_base_uniform", "preferred_smem_carveout"))
@@ -246,5 +295,5 @@ def _refuse_unknown(others: dict[str, Any]) -> None:
             f"launch has no option {sorted(unknown)[0]!r}",
             location=user_location(3),
             hint="options: grid, block, cluster, smem, stream, cooperative, use_pdl, max_number_threads, "
-            "min_blocks_per_mp",
+            "min_blocks_per_mp, launch_completion_event, programmatic_event",
         )

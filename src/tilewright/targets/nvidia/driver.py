@@ -279,7 +279,11 @@ class Driver:
 
     def launch_address(self) -> int:
         """The address of `cuLaunchKernelEx`, for native code."""
-        return ctypes.cast(self.api.cuLaunchKernelEx, c_void_p).value or 0
+        return self.address("cuLaunchKernelEx")
+
+    def address(self, function: str) -> int:
+        """The address of a function of the driver, for native code."""
+        return ctypes.cast(getattr(self.api, function), c_void_p).value or 0
 
 
 def launch_config(
