@@ -34,14 +34,21 @@ def complement(layout: Any, cotarget: Any = None) -> Layout:
 
 def _static_complement(layout: Layout, extents: list[int], strides: list[int], target: int) -> Layout:
     """As `_complement`, for ints alone."""
-    modes = sorted([(d, n) for n, d in zip(extents, strides, strict=True) if n != 1 and d != 0])
+    return packed(static_rest(layout, extents, strides, target) or [(1, 0)])
+
+
+def static_rest(layout: Layout, extents: list[int], strides: list[int], target: int) -> list[tuple[Leaf, Leaf]]:
+    """The modes of the complement of these modes, which `layout` has; none for `1:0`."""
+    modes = [(d, n) for n, d in zip(extents, strides, strict=True) if n != 1 and d != 0]
+    modes.sort()
     rest: list[tuple[Leaf, Leaf]] = []
     reach = 1
     for step, extent in modes:
         if step % reach or step < reach:
             problem = _problem(layout, extent, step, reach, gapless=True)
             if problem and target <= modes[-1][0]:
-                return _least_cover([(n, d) for d, n in modes], target, problem)
+                cover = _least_cover([(n, d) for d, n in modes], target, problem)
+                return [mode for mode in coalesced_modes(cover) if mode[0] != 1]
             if problem:
                 raise problem
         if step != reach:
@@ -49,7 +56,7 @@ def _static_complement(layout: Layout, extents: list[int], strides: list[int], t
         reach = extent * step
     if target > reach:
         rest.append((-(-target // reach), reach))
-    return packed(rest or [(1, 0)])
+    return rest
 
 
 def _complement(layout: Layout, cotarget: Any) -> Layout:

@@ -59,7 +59,7 @@ def compose(lhs: Layout, rhs: Layout, *, past_unit_modes: bool = True) -> Layout
     if left is not None and right is not None:
         extents, strides = left
         if extents and extents[-1] == 1 and (not past_unit_modes or _stays_below(extents, *right)):
-            _drop_trailing_units(extents, strides)
+            drop_trailing_units(extents, strides)
         return assemble(rhs.shape, leaves(Linear(extents, strides), *right, lhs, rhs))
     if any(isinstance(step, ScaledBasis) for step in flat(rhs.stride)):
         return _compose_by_basis(lhs, rhs, past_unit_modes)
@@ -68,25 +68,12 @@ def compose(lhs: Layout, rhs: Layout, *, past_unit_modes: bool = True) -> Layout
     return compose_symbolic(lhs, rhs)
 
 
-def divide_static(layout: Layout, tile: Layout, rest: Layout) -> Layout | None:
-    """`layout` composed with (tile, rest), or None if they are not all ints; indices as without unit modes."""
-    left, first, second = int_modes(layout), int_modes(tile), int_modes(rest)
-    if left is None or first is None or second is None:
-        return None
-    _drop_trailing_units(*left)
-    counts, steps = first
-    found = leaves(Linear(*left), counts + second[0], steps + second[1], layout, (tile, rest))
-    count = len(counts)
-    inside, outside = assemble(tile.shape, found[:count]), assemble(rest.shape, found[count:])
-    return trusted((inside.shape, outside.shape), (inside.stride, outside.stride))
-
-
 def assemble(profile: IntTuple, found: Sequence[_LeafPair]) -> Layout:
     """The layout of the nesting of `profile` with shape and stride of each leaf in turn."""
     if type(profile) is int:
         return trusted(*found[0])
     if is_flat_static(profile):
-        return trusted(tuple([leaf[0] for leaf in found]), tuple([leaf[1] for leaf in found]))
+        return trusted(*zip(*found, strict=True))
     return trusted(*_nested(profile, iter(found)))
 
 
@@ -112,7 +99,8 @@ def _stays_below(extents: list[int], counts: list[int], steps: list[int]) -> boo
     return low >= 0 and high < size
 
 
-def _drop_trailing_units(extents: list[int], strides: list[Any]) -> None:
+def drop_trailing_units(extents: list[int], strides: list[Any]) -> None:
+    """Take modes of extent 1 off the end, so that indices past the end run on in a mode of more than one element."""
     while len(extents) > 1 and extents[-1] == 1:
         extents.pop()
         strides.pop()
@@ -127,29 +115,48 @@ def leaves(linear: Linear, counts: list[int], steps: list[int], lhs: Layout, rhs
     if jumps[-1][0] == 0:
         raise LayoutError("composition: the left layout is empty", values={"lhs": lhs, "rhs": rhs})
     found: list[_LeafPair] = []
+    loads = [0] * len(jumps)
     runs: list[Run] = []
     n = d = 0
     try:
         for n, d in zip(counts, steps, strict=True):
             value = linear.first * d
-            for q, jump, _ in jumps:
+            last = n - 1
+            split = None
+            for place, (q, jump, _) in enumerate(jumps):
                 value += jump * (d // q)
-                if d % q * (n - 1) >= q:
+                load = d % q * last
+                if load >= q:
                     split = linear.runs(n, d)
-                    found.append((tuple([m for m, _ in split]), tuple([linear(step) for _, step in split])))
-                    runs += split
                     break
-            else:
-                found.append((n, value if n != 1 else linear.unit_stride(d)))
+                loads[place] += load
+            if split is None:
+                found.append((n, value if last else linear.unit_stride(d)))
                 runs.append((n, d))
+            else:
+                found.append((tuple([m for m, _ in split]), tuple([linear(step) for _, step in split])))
+                runs += split
+                for before in range(place):
+                    loads[before] -= d % jumps[before][0] * last
+                for place, (q, _, _) in enumerate(jumps):
+                    for m, step in split:
+                        loads[place] += step % q * (m - 1)
     except NotLinear as fault:
         raise _refusal(fault, f"stride {d} of the right layout's mode {n}:{d}", lhs, rhs) from None
-    if len(runs) > 1:
-        try:
-            linear.require_additive(runs)
-        except NotLinear as fault:
-            raise _refused_sum(fault, counts, steps, lhs, rhs) from None
+    for load, (q, _, _) in zip(loads, jumps, strict=True):
+        if load >= q:
+            _require_additive(linear, runs, counts, steps, lhs, rhs)
+            break
     return found
+
+
+def _require_additive(
+    linear: Linear, runs: list[Run], counts: list[int], steps: list[int], lhs: Layout, rhs: object
+) -> None:
+    try:
+        linear.require_additive(runs)
+    except NotLinear as fault:
+        raise _refused_sum(fault, counts, steps, lhs, rhs) from None
 
 
 def _refusal(fault: NotLinear, mode: str, lhs: Layout, rhs: object) -> LayoutError:
@@ -222,7 +229,7 @@ def _compose_coordinates(lhs: Layout, rhs: Layout, past_unit_modes: bool) -> Lay
     paths = sorted({step.mode for step in strides if isinstance(step, ScaledBasis)})
     packed = [_pack(step, paths, lhs) for step in strides]
     if not past_unit_modes or _stays_below(extents, flat(rhs.shape), flat(rhs.stride)):
-        _drop_trailing_units(extents, packed)
+        drop_trailing_units(extents, packed)
     found = leaves(Linear(extents, packed), flat(rhs.shape), flat(rhs.stride), lhs, rhs)
     return assemble(rhs.shape, [(shape, _unpack(stride, paths, lhs)) for shape, stride in found])
 

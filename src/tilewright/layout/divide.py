@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tilewright.base.errors import LayoutError
-from tilewright.layout.complement import complement
-from tilewright.layout.compose import compose, divide_static
+from tilewright.layout.complement import complement, static_rest
+from tilewright.layout.compose import assemble, compose, drop_trailing_units, leaves
 from tilewright.layout.inttuple import product, text, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, as_layout, require_plain, trusted
+from tilewright.layout.linear import Linear
 from tilewright.layout.modes import on_tuples
-from tilewright.layout.simplify import by_mode, coalesce
+from tilewright.layout.simplify import by_mode, coalesce, int_modes
 
 
 def logical_divide(layout: Any, tiler: Any) -> Any:
@@ -37,12 +39,32 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
         tile = as_layout(tiler)
         if isinstance(tile, ComposedLayout):
             raise LayoutError("a tiler must be a plain layout", values={"tiler": tile})
-    count = product(layout.shape)
-    rest = complement(tile, count if type(count) is int else coalesce(layout).shape)
-    split = divide_static(layout, tile, rest)
+    split = _divide_ints(layout, tile)
     if split is not None:
         return split
+    count = product(layout.shape)
+    rest = complement(tile, count if type(count) is int else coalesce(layout).shape)
     return compose(layout, trusted((tile.shape, rest.shape), (tile.stride, rest.stride)), past_unit_modes=False)
+
+
+def _divide_ints(layout: Layout, tile: Layout) -> Layout | None:
+    """`logical_divide` where all is static, None where it is not."""
+    left, inside = int_modes(layout), int_modes(tile)
+    if left is None or inside is None:
+        return None
+    extents, strides = left
+    rest = static_rest(tile, *inside, prod(extents)) or [(1, 0)]
+    drop_trailing_units(extents, strides)
+    counts = inside[0] + [n for n, _ in rest]
+    steps = inside[1] + [d for _, d in rest]
+    found = leaves(Linear(extents, strides), counts, steps, layout, tile)
+    count = len(inside[0])
+    first = assemble(tile.shape, found[:count])
+    if len(rest) == 1:
+        shape, stride = found[count]
+    else:
+        shape, stride = zip(*found[count:], strict=True)
+    return trusted((first.shape, shape), (first.stride, stride))
 
 
 def zipped_divide(layout: Any, tiler: Any) -> Any:
