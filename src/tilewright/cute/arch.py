@@ -52,7 +52,6 @@ from tilewright.lang.arch import (
     warp_reduction_sum,
     warp_sync,
 )
-from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
 from tilewright.lang.mbarrier import (
     cp_async_mbarrier_arrive,
     cp_async_mbarrier_arrive_noinc,
@@ -67,6 +66,7 @@ from tilewright.lang.mbarrier import (
     mbarrier_try_wait,
     mbarrier_wait,
 )
+from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
 from tilewright.lang.threads import (
     activemask,
     brev,

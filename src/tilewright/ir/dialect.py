@@ -49,7 +49,7 @@ SPECS: dict[str, OpSpec] = {
         _op("store", "value:any tensor:tensor coord32:i32* coord64:i64*", "", "coord", "write one element"),
         _op("load_tensor", "tensor:tensor", "any", "", "all elements, in colexicographic order, as a vector"),
         _op("store_tensor", "value:any tensor:tensor", "", "", "write all elements from a vector"),
-        _op("copy", "src:tensor dst:tensor pred:tensor*", "", "atom", "copy by instructions of `atom`, where pred is true"),
+        _op("copy", "src:tensor dst:tensor pred:tensor*", "", "atom", "copy by instructions of `atom`, under pred"),
         _op("gemm", "d:tensor a:tensor b:tensor c:tensor", "", "atom", "D = A * B + C by instructions of `atom`"),
         _op("async_commit", "", "", "", "close this thread's group of asynchronous copies"),
         _op("async_wait", "", "", "groups", "wait until at most `groups` of this thread's groups are unfinished"),
@@ -61,7 +61,7 @@ SPECS: dict[str, OpSpec] = {
             pure=True),
         _op("convert", "value:any", "any", "source target", "a number of type `source` as one of type `target`",
             pure=True),
-        _op("approx", "value:any", "any", "kind", "an approximate function: rcp, rsqrt, sqrt, exp2, log2, sin, cos, tanh",
+        _op("approx", "value:any", "any", "kind", "an approximate function: rcp, rsqrt, exp2, log2, sin, cos, tanh",
             pure=True),
         # The grid.
         _op("index", "", "any", "name", "a coordinate or extent of the launch, such as thread_idx.x", pure=True),

@@ -60,9 +60,7 @@ class SwizzledPointer(Pointer):
         """The same address, of elements of `dtype`."""
         bits = self.offset * self.dtype.width
         if divisibility(bits) % dtype.width:
-            raise CompileError(
-                f"a pointer {self} does not stand at an element of {dtype}", location=user_location()
-            )
+            raise CompileError(f"a pointer {self} does not stand at an element of {dtype}", location=user_location())
         return SwizzledPointer(self.base.recast(dtype), self.swizzle, bits // dtype.width)
 
     def layout(self, layout: Layout) -> ComposedLayout:

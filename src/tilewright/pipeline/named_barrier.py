@@ -30,7 +30,9 @@ class NamedBarrier:
             )
         if isinstance(self.num_threads, int) and (self.num_threads <= 0 or self.num_threads % arch.WARP_SIZE):
             raise CompileError(
-                f"a barrier of {self.num_threads} threads", location=user_location(), hint="the count is a multiple of 32"
+                f"a barrier of {self.num_threads} threads",
+                location=user_location(),
+                hint="the count is a multiple of 32",
             )
 
     def arrive(self, *, loc: object = None, ip: object = None) -> None:
@@ -46,4 +48,3 @@ class NamedBarrier:
         self.arrive_and_wait()
 
     sync = arrive_and_wait
-

@@ -133,7 +133,9 @@ def test_known_divisibility_of_a_dynamic_layout_allows_wide_copies():
 
 
 @cute.kernel
-def guarded(src: cute.Tensor, dst: cute.Tensor, tiled: cute.TiledCopy, tile: cutlass.Constexpr, each: cutlass.Constexpr):
+def guarded(
+    src: cute.Tensor, dst: cute.Tensor, tiled: cute.TiledCopy, tile: cutlass.Constexpr, each: cutlass.Constexpr
+):
     thread, _, _ = cute.arch.thread_idx()
     x, y, _ = cute.arch.block_idx()
     part = tiled.get_slice(thread)
@@ -214,9 +216,7 @@ def test_a_false_predicate_leaves_the_destination_alone():
 
 
 @cute.kernel
-def staged(
-    src: cute.Tensor, dst: cute.Tensor, tiled: cute.TiledCopy, stages: cutlass.Constexpr, bound: cutlass.Int32
-):
+def staged(src: cute.Tensor, dst: cute.Tensor, tiled: cute.TiledCopy, stages: cutlass.Constexpr, bound: cutlass.Int32):
     """Tiles of `src` (tile, tiles) pass through a ring of stages of shared memory; columns from `bound` on are cut."""
     thread, _, _ = cute.arch.thread_idx()
     part = tiled.get_slice(thread)
@@ -282,7 +282,9 @@ def test_asynchronous_copies_through_a_ring_and_zeros_where_the_predicate_is_fal
 
 
 @cute.kernel
-def swizzled(src: cute.Tensor, dst: cute.Tensor, layout: cutlass.Constexpr, swizzle: cutlass.Constexpr, step: cutlass.Constexpr):
+def swizzled(
+    src: cute.Tensor, dst: cute.Tensor, layout: cutlass.Constexpr, swizzle: cutlass.Constexpr, step: cutlass.Constexpr
+):
     thread, _, _ = cute.arch.thread_idx()
     shared = cutlass.utils.SmemAllocator().allocate_tensor(src.element_type, layout, 1024, swizzle)
     threads = cute.make_layout((8, 8))
@@ -402,9 +404,10 @@ def test_copies_that_make_no_sense_are_refused():
     assert "takes 4 values a thread of the destination" in refusal(
         lambda t, i: cute.copy(wide_copy(), part(t, i), rmem((2, 4, 2)))
     )
-    assert "disagree on the number of elements" in refusal(
+    assert "disagree on the number of instructions" in refusal(
         lambda t, i: cute.copy(wide_copy(), part(t, i), rmem(((4, 1), 2, 3)))
     )
+    assert "disagree on the number of elements" in refusal(lambda t, i: cute.autovec_copy(t[0, None], rmem(63)))
     assert "copy from Float32 to Int8" in refusal(lambda t, i: cute.autovec_copy(t[0, None], rmem(64, cutlass.Int8)))
     assert "predicate is a tensor of Booleans" in refusal(
         lambda t, i: cute.copy(wide_copy(), part(t, i), rmem(((4, 1), 2, 2)), pred=rmem((1, 2, 2)))
@@ -424,14 +427,21 @@ def test_copies_that_make_no_sense_are_refused():
     )
     assert "known while compiling" in refusal(lambda t, i: cute.arch.cp_async_wait_group(i))
     assert "swizzled by its pointer and by its layout" in refusal(
-        lambda t, i: cutlass.utils.SmemAllocator()
-        .allocate_tensor(
-            cutlass.Float32, cute.make_composed_layout(cute.make_swizzle(1, 2, 3), 0, ROW_MAJOR), 16, cute.make_swizzle(1, 4, 3)
+        lambda t, i: (
+            cutlass.utils.SmemAllocator()
+            .allocate_tensor(
+                cutlass.Float32,
+                cute.make_composed_layout(cute.make_swizzle(1, 2, 3), 0, ROW_MAJOR),
+                16,
+                cute.make_swizzle(1, 4, 3),
+            )
+            .fill(0)
         )
-        .fill(0)
     )
     assert "tears elements of Float32 apart" in refusal(
-        lambda t, i: cutlass.utils.SmemAllocator()
-        .allocate_tensor(cutlass.Float32, ROW_MAJOR, 16, cute.make_swizzle(1, 1, 3))
-        .fill(0)
+        lambda t, i: (
+            cutlass.utils.SmemAllocator()
+            .allocate_tensor(cutlass.Float32, ROW_MAJOR, 16, cute.make_swizzle(1, 1, 3))
+            .fill(0)
+        )
     )

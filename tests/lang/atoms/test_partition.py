@@ -85,6 +85,12 @@ def test_ldmatrix_and_the_mma_agree_on_who_holds_what(shape):
         assert rows == {lane % 8 + 8 * (lane // 8 % 2)}
 
 
+def ldmatrix(operand, tiled):
+    """An ldmatrix that fits the values of the operand's tile."""
+    count = size(getattr(tiled, f"tv_layout_{operand}_tiled")[1]) // 2
+    return cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), cutlass.Float16) if count % 4 == 0 else None
+
+
 MMA_CASES = [
     ((16, 8, 16), (1, 1, 1), None),
     ((16, 8, 16), (2, 2, 1), None),
@@ -93,6 +99,7 @@ MMA_CASES = [
     ((16, 8, 8), (1, 4, 1), (16, 64, 16)),
     ((16, 8, 16), (2, 2, 1), (32, Layout((8, 2, 2), (1, 16, 8)), 16)),
     ((16, 8, 16), (1, 2, 2), None),
+    ((16, 8, 8), (2, 2, 1), (64, 64, 8)),
 ]
 
 
@@ -142,10 +149,28 @@ def test_retiled_fragments_and_partitioned_tensors_name_the_same_elements(operan
             assert seen == copy_part(copy, thread, Layout(extents), "dst")
 
 
-def ldmatrix(operand, tiled):
-    """An ldmatrix that fits the values of the operand's tile."""
-    count = size(getattr(tiled, f"tv_layout_{operand}_tiled")[1]) // 2
-    return cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), cutlass.Float16) if count % 4 == 0 else None
+FED_BY_LDMATRIX = [
+    (operand, *case)
+    for operand in "ABC"
+    for case in MMA_CASES
+    if ldmatrix(operand, mma(shape=case[0], atoms=case[1], permutation=case[2])) is not None
+]
+
+
+@pytest.mark.parametrize(("operand", "shape", "atoms", "permutation"), FED_BY_LDMATRIX)
+def test_lanes_name_the_rows_whose_elements_ldmatrix_hands_out(operand, shape, atoms, permutation):
+    """Lane l names row l % 8 of matrix l // 8; its element c goes to lane 4 (l % 8) + c // 2."""
+    tiled = mma(shape=shape, atoms=atoms, permutation=permutation)
+    atom = ldmatrix(operand, tiled)
+    copy = getattr(cute, f"make_tiled_copy_{operand}")(atom, tiled)
+    tile = Layout(tuple(int(size(mode)) for mode in copy.tiler_mn))
+    held = [copy_part(copy, thread, tile, "dst") for thread in range(copy.size)]
+    for thread in range(copy.size):
+        first, lane = thread - thread % 32, thread % 32
+        for place, index in enumerate(copy_part(copy, thread, tile, "src")):
+            number, c = divmod(place, 8)
+            owner = first + lane % 8 * 4 + c // 2
+            assert index == held[owner][number * 8 + lane // 8 * 2 + c % 2]
 
 
 def test_a_fragment_keeps_the_values_of_an_instruction_together():

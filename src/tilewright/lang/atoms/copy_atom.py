@@ -136,7 +136,9 @@ class CopyAtom:
 _NO_EFFECT = frozenset(("loc", "ip", "invariant", "l1c_evict_priority", "l2_prefetch_size"))
 
 
-def make_copy_atom(op: Any, copy_internal_type: type[Numeric], *, num_bits_per_copy: int = 0, **others: Any) -> CopyAtom:
+def make_copy_atom(
+    op: Any, copy_internal_type: type[Numeric], *, num_bits_per_copy: int = 0, **others: Any
+) -> CopyAtom:
     """The copy atom of `op` for values of `copy_internal_type`, `num_bits_per_copy` bits at a time.
 
     Raises:

@@ -21,8 +21,8 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
 
     Mode 0 of both holds the values of the thread's instructions, further modes repeat it; they must agree in number.
     `pred` has the modes of `src` without the values of one instruction, `(rest values, rests...)`, or one entry for
-    each element; where it is false nothing is read and the destination stays as it is, but asynchronous copies to shared
-    memory write zeros there.
+    each element. Where it is false nothing is read and the destination stays as it is, but asynchronous copies to
+    shared memory write zeros there.
 
     Raises:
         CompileError: numbers of elements, element widths or the predicate's shape disagree, or the atom cannot copy
@@ -34,7 +34,11 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
         )
     _refuse(others, "copy")
     atom.op.check(src, dst)
-    _check_values(atom, src, dst)
+    _check_widths(src, dst)
+    if atom.num_bits == 0 and atom.values == 1:
+        _check_elements(src, dst)
+    else:
+        _check_values(atom, src, dst)
     _emit(src, dst, atom.text, _predicate(atom, src, pred))
 
 
@@ -46,11 +50,13 @@ def copy_atom_call(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None =
 def autovec_copy(src: Tensor, dst: Tensor, **others: Any) -> None:
     """Copy `src` to `dst` with the widest vectors possible."""
     _refuse(others, "autovec_copy")
+    _check_elements(src, dst)
     _emit(src, dst, atom_text.write("universal"), None)
 
 
 def basic_copy(src: Tensor, dst: Tensor, *, loc: object = None, ip: object = None) -> None:
     """Copy `src` to `dst` element by element."""
+    _check_elements(src, dst)
     _emit(src, dst, atom_text.write("universal", bits=src.element_type.width), None)
 
 
@@ -58,6 +64,7 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor, *, loc: object = None,
     """Copy the elements of `src` whose predicate is true to `dst`, element by element."""
     if size(pred.layout) != size(src.layout):
         raise _predicate_error(src, pred, 1)
+    _check_elements(src, dst)
     _emit(src, dst, atom_text.write("universal", bits=src.element_type.width), pred)
 
 
@@ -71,12 +78,10 @@ def _refuse(others: dict[str, Any], function: str) -> None:
 
 
 def _check_values(atom: CopyAtom, src: Tensor, dst: Tensor) -> None:
-    """Mode 0 must hold whole instructions, and both sides equally many."""
-    if atom.num_bits == 0 and atom.values == 1:
-        return
+    """Mode 0 must hold whole instructions, and both sides equally many; further modes must agree."""
     counts = []
     for name, tensor, layout in (("source", src, atom.layout_src_tv), ("destination", dst, atom.layout_dst_tv)):
-        first = tensor.shape[0] if isinstance(tensor.shape, tuple) and tensor.shape else tensor.shape
+        first, *rest = tensor.shape if isinstance(tensor.shape, tuple) and tensor.shape else (tensor.shape,)
         held, taken = product(first), int(size(layout, mode=[1]))
         held = held * tensor.element_type.width // atom.value_type.width if isinstance(held, int) else held
         if not isinstance(held, int) or held % taken:
@@ -86,13 +91,50 @@ def _check_values(atom: CopyAtom, src: Tensor, dst: Tensor) -> None:
                 values={name: tensor.layout, "atom": atom.text},
                 hint="partition both tensors with the thread's slice of the tiled copy",
             )
-        counts.append(held // taken)
+        counts.append([held // taken, *_static_extents(tensor, rest)])
     if counts[0] != counts[1]:
         raise CompileError(
-            "copy source and destination disagree on the instructions in their first modes",
+            "copy source and destination disagree on the number of instructions",
             location=user_location(3),
             values={"source": f"{src.layout}   {counts[0]}", "destination": f"{dst.layout}   {counts[1]}"},
             hint="partition both sides with the same thr_copy, and retile register fragments",
+        )
+
+
+def _static_extents(tensor: Tensor, modes: list[Any]) -> list[int]:
+    extents = [product(mode) for mode in modes]
+    if not all(isinstance(extent, int) for extent in extents):
+        raise CompileError(
+            "a copy of a tensor whose size is known only at run time",
+            location=user_location(4),
+            values={"tensor": tensor},
+            hint="tile it first, so that each thread moves a static number of elements",
+        )
+    return extents
+
+
+def _check_elements(src: Tensor, dst: Tensor) -> None:
+    """Both sides must have equally many elements, of the same width."""
+    _check_widths(src, dst)
+    counts = [size(tensor.layout) for tensor in (src, dst)]
+    if not all(isinstance(count, int) for count in counts) or counts[0] != counts[1]:
+        raise CompileError(
+            "copy source and destination disagree on the number of elements",
+            location=user_location(3),
+            values={
+                "source": f"{src.layout}   {counts[0]} elements",
+                "destination": f"{dst.layout}   {counts[1]} elements",
+            },
+            hint="partition both sides with the same thr_copy",
+        )
+
+
+def _check_widths(src: Tensor, dst: Tensor) -> None:
+    if src.element_type.width != dst.element_type.width:
+        raise CompileError(
+            f"copy from {src.element_type} to {dst.element_type}",
+            location=user_location(3),
+            hint="load, convert with .to(), and store",
         )
 
 
@@ -101,7 +143,9 @@ def _predicate(atom: CopyAtom, src: Tensor, pred: Tensor | None) -> Tensor | Non
     if pred is None:
         return None
     if pred.is_coordinates or pred.element_type is not Boolean:
-        raise CompileError("a copy's predicate is a tensor of Booleans", location=user_location(3), values={"pred": pred})
+        raise CompileError(
+            "a copy's predicate is a tensor of Booleans", location=user_location(3), values={"pred": pred}
+        )
     one = int(size(atom.layout_src_tv, mode=[1]))
     shape, given = (item if isinstance(item, tuple) else (item,) for item in (src.shape, pred.shape))
     first, entries = product(shape[0]), product(given[0]) if given else 1
@@ -128,22 +172,5 @@ def _predicate_error(src: Tensor, pred: Tensor, one: int) -> CompileError:
 
 
 def _emit(src: Tensor, dst: Tensor, atom: str, pred: Tensor | None) -> None:
-    counts = [size(tensor.layout) for tensor in (src, dst)]
-    if not all(isinstance(count, int) for count in counts) or counts[0] != counts[1]:
-        raise CompileError(
-            "copy source and destination disagree on the number of elements",
-            location=user_location(3),
-            values={
-                "source": f"{src.layout}   {counts[0]} elements",
-                "destination": f"{dst.layout}   {counts[1]} elements",
-            },
-            hint="partition both sides with the same thr_copy",
-        )
-    if src.element_type.width != dst.element_type.width:
-        raise CompileError(
-            f"copy from {src.element_type} to {dst.element_type}",
-            location=user_location(3),
-            hint="load, convert with .to(), and store",
-        )
     groups = ((src.value,), (dst.value,), (pred.value,) if pred is not None else ())
     build.cute("copy", (), groups, atom=build.string(atom))

@@ -9,13 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright import layout as algebra
-from tilewright.layout import ComposedLayout, Layout
 from tilewright.lang.tensor import Tensor
+from tilewright.layout import ComposedLayout, Layout
 
 
 def on_outer(function: Callable[[Layout], Layout], layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """`function` of the layout that gives the domain."""
-    return layout.with_outer(on_outer(function, layout.outer)) if isinstance(layout, ComposedLayout) else function(layout)
+    return (
+        layout.with_outer(on_outer(function, layout.outer)) if isinstance(layout, ComposedLayout) else function(layout)
+    )
 
 
 def modes(layout: Layout) -> list[Layout]:

@@ -36,7 +36,11 @@ class TiledCopy(CopyAtom):
                 raise CompileError(
                     f"a tiled copy of {whole} {what}, of which one instruction takes {part}",
                     location=user_location(),
-                    values={"thread-value layout": layout_tv, "tile": tiler_mn, what: f"{whole} in the tile, {part} in the atom"},
+                    values={
+                        "thread-value layout": layout_tv,
+                        "tile": tiler_mn,
+                        what: f"{whole} in the tile, {part} in the atom",
+                    },
                     hint="give each thread a multiple of num_bits_per_copy, or use a narrower atom",
                 )
 
@@ -124,7 +128,8 @@ class TiledCopy(CopyAtom):
 
     def __str__(self) -> str:
         return (
-            f"Tiled Copy\n  Tiler MN:        {self.tiler_mn}\n  TV Layout tiled: {self.layout_tv_tiled}\n{super().__str__()}"
+            f"Tiled Copy\n  Tiler MN:        {self.tiler_mn}\n"
+            f"  TV Layout tiled: {self.layout_tv_tiled}\n{super().__str__()}"
         )
 
 

@@ -29,8 +29,8 @@ class LoadCacheMode(Enum):
 class CopyG2SOp(CopyOp):
     """`cp.async` of 4, 8 or 16 bytes by each thread; with `LoadCacheMode.GLOBAL` 16 bytes, past L1.
 
-    Where the predicate of `cute.copy` is false, zeros are written. The copies of a thread are complete after `cp_async_commit_group` and `cp_async_wait_group`; other threads see them
-    after a barrier.
+    Where the predicate of `cute.copy` is false, zeros are written. The copies of a thread are complete after
+    `cp_async_commit_group` and `cp_async_wait_group`; other threads see them after a barrier.
     """
 
     cache_mode: LoadCacheMode = LoadCacheMode.ALWAYS

@@ -156,9 +156,7 @@ class MmaSyncOp(MmaOp):
 class MmaF16BF16Op(MmaSyncOp):
     """`mma.sync` of Float16 or BFloat16 into Float32 (Float16 also into Float16), shape (16,8,8) or (16,8,16)."""
 
-    def __init__(
-        self, ab_dtype: type[Numeric], acc_dtype: type[Numeric], shape_mnk: tuple[int, int, int]
-    ) -> None:
+    def __init__(self, ab_dtype: type[Numeric], acc_dtype: type[Numeric], shape_mnk: tuple[int, int, int]) -> None:
         _expect_type(self, ab_dtype, (Float16, BFloat16))
         super().__init__(ab_dtype, ab_dtype, acc_dtype, shape_mnk)
 
@@ -166,9 +164,7 @@ class MmaF16BF16Op(MmaSyncOp):
 class MmaFP8Op(MmaSyncOp):
     """`mma.sync` of Float8E4M3FN or Float8E5M2 into Float32, shape (16,8,32) (sm_89 and up)."""
 
-    def __init__(
-        self, ab_dtype: type[Numeric], acc_dtype: type[Numeric], shape_mnk: tuple[int, int, int]
-    ) -> None:
+    def __init__(self, ab_dtype: type[Numeric], acc_dtype: type[Numeric], shape_mnk: tuple[int, int, int]) -> None:
         _expect_type(self, ab_dtype, (Float8E4M3FN, Float8E5M2))
         super().__init__(ab_dtype, ab_dtype, acc_dtype, shape_mnk)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.atom_text import AtomText, read
+from tilewright.ir.vectors import extract, insert
 from tilewright.layout import size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView, text_of
 from tilewright.passes.rules.memory import (
@@ -20,9 +21,7 @@ from tilewright.passes.rules.memory import (
     chunk_alignment,
     element_alignment,
     element_bytes,
-    extract,
     fits_vectors,
-    insert,
     load,
     memory_type,
     offset_address,
@@ -122,7 +121,7 @@ def required_width(bits: int, *views: TensorView) -> int:
                     "alignment known": f"{view.info.align} bytes",
                     "element": f"{element_bytes(view.info.element)} bytes",
                 },
-                hint="give the tensor its alignment (from_dlpack(assumed_align=16)) and the divisibility of its extents "
+                hint="give the tensor its alignment (from_dlpack(assumed_align=16)) and its extents their divisibility "
                 "(mark_compact_shape_dynamic(divisibility=...), cute.assume), or use a smaller num_bits_per_copy",
             )
     return width

@@ -101,7 +101,7 @@ def universal(atom: AtomText, view: TensorView, context: LoweringContext) -> Pro
     """A fused multiply-add of one element."""
     element = memory_type(view.info.element)
     one = Fragment(1, str(element), element.width)
-    return Product(one, one, one, lambda a, b, c: [build.value("math.fma", element, (a[0], b[0], c[0]))])
+    return Product(one, one, one, lambda a, b, c: [build.value("llvm.intr.fma", element, (a[0], b[0], c[0]))])
 
 
 PRODUCTS: dict[str, MakeProduct] = {"universal": universal}

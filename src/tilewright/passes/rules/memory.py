@@ -16,7 +16,6 @@ from tilewright.ir.vectors import extract, insert
 from tilewright.layout import ComposedLayout, Layout, Swizzle, coalesce, cosize, is_static, size
 from tilewright.passes.lowering import (
     LoweringContext,
-    PtrInfo,
     Rules,
     TensorView,
     gep,

@@ -56,7 +56,7 @@ def _struct(count: int, type_: str) -> ir.Type:
 def _move_async(
     src: TensorView, dst: TensorView, atom: AtomText, per_predicate: int, context: LoweringContext
 ) -> Moves:
-    """cp.async: one instruction for each 4, 8 or 16 bytes. Where a predicate is false it reads nothing, writes zeros."""
+    """cp.async: one instruction for each 4, 8 or 16 bytes. A false predicate makes it read nothing, write zeros."""
     use("cp.async", "cp.async", context)
     bits = atom.number("bits", element_bytes(src.info.element) * 8)
     width = required_width(bits, src, dst)
