@@ -25,6 +25,7 @@ from tilewright.ir import mlir
 from tilewright.ir.context import current
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.source import source_location
+from tilewright.ir.translate import to_llvm_ir
 from tilewright.ir.walk import operations
 from tilewright.ir.walk import unknown_operation as find_unknown
 from tilewright.lang.locations import user_location
@@ -195,6 +196,7 @@ def _nvvm(job: Job) -> None:
     job.texts["nvvm"] = asm(job.module)
     if "nvvm" in job.override:
         job.module = _parse_override(replacement(job.override["nvvm"]))
+        UpstreamPass("gpu.module(convert-nvvm-to-llvm)").run(job.module)  # operations that stand for inline PTX
         job.texts["nvvm"] = asm(job.module)
         _check_kernels("nvvm", [_symbol(op) for op in _gpu_modules(job.module)], list(job.kernels))
     for op in _gpu_modules(job.module):
@@ -340,12 +342,17 @@ def _features(module: ir.Operation) -> tuple[str, ...]:
 
 
 def _translate(module: ir.Operation, job: Job) -> str:
-    text = mlir.llvm.translate_module_to_llvmir(module)
-    if text is None:
+    try:
+        return to_llvm_ir(module)
+    except LlvmError as error:
         raise compilation_error(
-            "nvvm", {"Target Architecture": job.arch}, "the module cannot be translated to LLVM IR", asm(module), []
-        )
-    return str(text)
+            "nvvm",
+            {"Target Architecture": job.arch},
+            error.message,
+            asm(module),
+            ["Check the operations that a @dsl_user_op or a pass builds: their names, operands and result types"],
+            location=error.location,
+        ) from error
 
 
 def replacement(given: Any) -> str:

@@ -43,6 +43,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "LLVMGetBitcodeModuleInContext2": (c_int, (c_void_p, c_void_p, _OUT)),
     "LLVMWriteBitcodeToMemoryBuffer": (c_void_p, (c_void_p,)),
     "LLVMDisposeModule": (None, (c_void_p,)),
+    "LLVMPrintModuleToString": (c_void_p, (c_void_p,)),
     "LLVMVerifyModule": (c_int, (c_void_p, c_int, _OUT)),
     "LLVMLinkModules2": (c_int, (c_void_p, c_void_p)),
     "LLVMSetTarget": (None, (c_void_p, c_char_p)),
