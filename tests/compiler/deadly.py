@@ -28,6 +28,12 @@ def nvvm_op(name, result=None, loc=None, ip=None):
 
 
 @cutlass.dsl_user_op
+def intrinsic(name, *operands, loc=None, ip=None):
+    i32 = mlir.ir.IntegerType.get_signless(32)
+    return mlir.llvm.call_intrinsic(i32, name, [o.ir_value() for o in operands], [], [], loc=loc, ip=ip)
+
+
+@cutlass.dsl_user_op
 def raw_op(name, loc=None, ip=None):
     mlir.ir.Operation.create(name, loc=loc, ip=ip)
 
@@ -74,6 +80,9 @@ DEADLY = {
     "no dialect": lambda: kernel_with(lambda out: raw_op("custom.my_op")),
     "no operation": lambda: kernel_with(lambda out: raw_op("nvvm.no_such_op")),
     "not lowered": lambda: kernel_with(lambda out: raw_op("gpu.no_such_op")),
+    "no intrinsic": lambda: kernel_with(lambda out: intrinsic("llvm.nvvm.no.such")),
+    "intrinsic type": lambda: kernel_with(lambda out: intrinsic("llvm.nvvm.mapa.shared.cluster", Int32(1), Int32(1))),
+    "intrinsic on chip": lambda: kernel_with(lambda out: intrinsic("llvm.nvvm.elect.sync", Int32(1)), arch="sm_80"),
     "device on host": lambda: host_with(device_operation_on_host, 1),
     "host assertion": lambda: host_with(false_assertion, 5),
     "division": lambda: host_with(division, np.ones(2, np.int32), 0),

@@ -8,7 +8,14 @@ from tests.nvidia.feature_probes import PROBES
 from tilewright.hw.chips import CHIPS, version_key
 from tilewright.hw.features import FEATURES
 from tilewright.targets.nvidia.inline_asm import find_fault
-from tilewright.targets.nvidia.needs import _NVVM, _PTX, features_of_operation, features_of_ptx, opcodes
+from tilewright.targets.nvidia.needs import (
+    _NVVM,
+    _PTX,
+    features_of_llvm,
+    features_of_operation,
+    features_of_ptx,
+    opcodes,
+)
 
 # Every chip has the first; the second differs from `min` only in the number of its operands.
 NOT_BY_NAME = {"atom.add.f64", "min.f32.3"}
@@ -69,6 +76,18 @@ def test_opcodes_of_text():
 )
 def test_operations(name, wanted):
     assert features_of_operation(name) == wanted
+
+
+def test_llvm_text():
+    text = """
+      %1 = call {i32, i1} @llvm.nvvm.elect.sync(i32 -1)
+      call void @llvm.nvvm.barrier.cluster.arrive()
+      %2 = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+      %3 = call i32 asm sideeffect "mov.u32 $0, 1;\\0A\\09stmatrix.sync.aligned.x4.shared.b16 [$1], {a};", "=r,l"(i64 0)
+      call void asm "wgmma.fence.sync.aligned;", ""()
+    """
+    assert features_of_llvm(text) == {"elect.sync", "barrier.cluster", "stmatrix", "wgmma"}
+    assert features_of_llvm("define void @k() { ret void }") == set()
 
 
 @pytest.mark.parametrize(

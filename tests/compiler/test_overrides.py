@@ -159,6 +159,25 @@ def test_llvm_on_which_the_backend_ends_its_process(plain):
     assert (result_of() == 3 * floats()[0]).all()
 
 
+def test_the_ptx_version_follows_the_text(plain):
+    text = plain.stages["llvm"].replace(
+        "ret void", 'call void asm sideeffect "griddepcontrol.wait;", ""()\n  ret void', 1
+    )
+    assert ".version 7.8" in cute.compile(scale, *floats(), override={"llvm": text}, arch="sm_90").stages["ptx"]
+    newer = text.replace(
+        "griddepcontrol.wait;", "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [0], 1, [0];"
+    )
+    assert ".version 8.1" in cute.compile(scale, *floats(), override={"llvm": newer}, arch="sm_90").stages["ptx"]
+
+
+def test_nvvm_with_inline_ptx(plain):
+    text = plain.stages["nvvm"].replace(
+        "      llvm.return", '      nvvm.inline_ptx "nanosleep.u32 8;"\n      llvm.return'
+    )
+    executor = cute.compile(scale, *floats(), override={"nvvm": text})
+    assert "nanosleep.u32 8;" in executor.stages["ptx"]
+
+
 def test_ptx_that_does_not_parse(plain):
     text = plain.stages["ptx"].replace("\tret;", "\treturn 3;")
     number = next(n for n, line in enumerate(text.splitlines(), 1) if "return 3" in line)

@@ -20,7 +20,7 @@ from tilewright.base.errors import CompileError, PassError
 from tilewright.base.location import SourceLocation
 from tilewright.compiler.assembling import assemble_kernel
 from tilewright.compiler.job import Job, KernelJob
-from tilewright.hw.features import ptx_version
+from tilewright.hw.features import ptx_version, supports
 from tilewright.ir import mlir
 from tilewright.ir.context import current
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
@@ -40,6 +40,7 @@ from tilewright.targets.nvidia.check_nvvm import check_nvvm
 from tilewright.targets.nvidia.cubin import read_cubin
 from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
 from tilewright.targets.nvidia.diagnose import compilation_error
+from tilewright.targets.nvidia.needs import features_of_llvm
 from tilewright.targets.nvidia.sass import disassemble
 
 if TYPE_CHECKING:
@@ -232,7 +233,9 @@ def _llvm(job: Job) -> None:
             for inner in op.regions[0].blocks[0]:
                 inner.operation.clone()
         kernel.texts["llvm"] = _translate(module.operation, job)
-        _apply_override(job, kernel, "llvm")
+        if _apply_override(job, kernel, "llvm"):
+            used = {*kernel.features, *features_of_llvm(kernel.texts["llvm"])}
+            kernel.features = tuple(sorted(feature for feature in used if supports(feature, job.arch)))
     job.module = None
 
 
@@ -383,12 +386,14 @@ def _given(job: Job, kernel: KernelJob, stage: str) -> Any:
     return given
 
 
-def _apply_override(job: Job, kernel: KernelJob, stage: str) -> None:
+def _apply_override(job: Job, kernel: KernelJob, stage: str) -> bool:
+    """Put the user's text in place of ours; True when there is one."""
     given = _given(job, kernel, stage)
     if given is not None:
         kernel.texts[stage] = replacement(given)
         kernel.user_text = kernel.in_child = True
         _check_kernels(stage, _ENTRY[stage].findall(kernel.texts[stage]), [kernel.name])
+    return given is not None
 
 
 def _parse_override(text: str) -> ir.Operation:

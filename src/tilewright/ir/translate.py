@@ -30,7 +30,9 @@ class _Operation(ctypes.Structure):
 def _translator() -> Any:
     """`mlirTranslateModuleToLLVMIR(MlirOperation, LLVMContextRef) -> LLVMModuleRef`, from the library of the bindings."""
     folder = Path(mlir.ir.__file__).parent / "_mlir_libs"
-    library = next(path for pattern in ("libMLIRPythonCAPI.so*", "libMLIRPythonCAPI*.dylib") for path in folder.glob(pattern))
+    library = next(
+        path for pattern in ("libMLIRPythonCAPI.so*", "libMLIRPythonCAPI*.dylib") for path in folder.glob(pattern)
+    )
     function = ctypes.PyDLL(str(library)).mlirTranslateModuleToLLVMIR
     function.argtypes, function.restype = (_Operation, ctypes.c_void_p), ctypes.c_void_p
     return function

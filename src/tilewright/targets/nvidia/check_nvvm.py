@@ -14,7 +14,7 @@ from tilewright.ir.source import source_location
 from tilewright.ir.walk import operations
 from tilewright.passes.lowering import text_of
 from tilewright.targets.nvidia.inline_asm import check_inline_asm
-from tilewright.targets.nvidia.needs import features_of_operation, features_of_ptx
+from tilewright.targets.nvidia.needs import features_of_intrinsic, features_of_operation, features_of_ptx
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -43,6 +43,10 @@ def check_nvvm(module: ir.Operation, arch: str) -> Findings:
         if name == "llvm.inline_asm":
             check_inline_asm(op)
             _require(features_of_ptx(text_of(op, "asm_string")), op, arch, findings, "inline assembly with ")
+        elif name == "llvm.call_intrinsic":
+            intrinsic = text_of(op, "intrin")
+            findings.unknown |= not intrinsic.startswith("llvm.nvvm.read.ptx.sreg.")
+            _require(features_of_intrinsic(intrinsic), op, arch, findings, f"{intrinsic}, ")
         elif dialect == "nvvm":
             needed = features_of_operation(name)
             findings.unknown |= needed is None

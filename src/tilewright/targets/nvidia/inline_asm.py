@@ -24,8 +24,8 @@ REGISTER_BITS: Final = {"b": 1, "c": 8, "h": 16, "r": 32, "f": 32, "l": 64, "N":
 """Constraint letter to the bits of its register."""
 _CONSTANTS: Final = frozenset("nis")
 _HINT: Final = (
-    "constraints: b predicate, h 16 bits, r 32 bits, l 64 bits and pointers, q 128 bits, f float32, d float64, n constant; "
-    "outputs start with `=`; a digit ties an input to that output; clobbers are written ~{memory}"
+    "constraints: b predicate, h 16 bits, r 32 bits, l 64 bits and pointers, q 128 bits, f float32, d float64, "
+    "n constant; outputs start with `=`; a digit ties an input to that output; clobbers are written ~{memory}"
 )
 _REFERENCE: Final = re.compile(r"\$(?:(\$)|(\d+)|\{(\d+)(?::\w+)?\}|([(|)])|(.?))", re.DOTALL)
 

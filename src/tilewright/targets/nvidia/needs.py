@@ -249,3 +249,21 @@ def features_of_operation(name: str) -> tuple[str, ...] | None:
             return found
     plain = name.removeprefix("nvvm.")
     return () if any(plain == known or plain.startswith(known + ".") for known in _EVERYWHERE) else None
+
+
+_INTRINSIC: Final = re.compile(r"@llvm\.nvvm\.([\w.]+)")
+_ASSEMBLY: Final = re.compile(r'\basm (?:\w+ )*"((?:[^"\\]|\\.)*)"')
+
+
+def features_of_intrinsic(name: str) -> set[str]:
+    """The features that an intrinsic of LLVM (`llvm.nvvm.elect.sync`) is known to use; its name is nearly PTX's."""
+    plain = name.removeprefix("llvm.nvvm.")
+    return {*features_of_opcode(plain), *(features_of_operation(f"nvvm.{plain}") or ())}
+
+
+def features_of_llvm(text: str) -> set[str]:
+    """The features that LLVM IR text uses, in intrinsics and in inline assembly."""
+    found = {feature for name in set(_INTRINSIC.findall(text)) for feature in features_of_intrinsic(name)}
+    for assembly in _ASSEMBLY.findall(text):
+        found |= features_of_ptx(re.sub(r"\\([0-9A-Fa-f]{2})", lambda code: chr(int(code[1], 16)), assembly))
+    return found
