@@ -7,6 +7,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from bench.runner import Row
@@ -24,31 +25,57 @@ from tilewright.layout import (
 EXTENTS = (2, 4, 8, 16, 32)
 TARGET_US = 20.0
 PRINT_TARGET_US = 5.0
+ROUNDS = 7
+"""Each input is measured so often, all functions in turn; the least time counts: other work on the machine is out."""
+
+
+@dataclass
+class Case:
+    """A function, its inputs, and the least seconds seen for each input that it takes."""
+
+    name: str
+    function: Callable[..., Any]
+    inputs: list[tuple[Any, ...]]
+    target: float | None = None
+    least: dict[int, float] = field(default_factory=dict)
+
+    def measure(self) -> None:
+        """Call the function once on each input."""
+        for index, args in enumerate(self.inputs):
+            start = time.perf_counter()
+            try:
+                self.function(*args)
+            except (ValueError, AssertionError, TypeError):
+                continue
+            seconds = time.perf_counter() - start
+            self.least[index] = min(seconds, self.least.get(index, seconds))
+
+    @property
+    def median_us(self) -> float:
+        """The median over the inputs, in microseconds."""
+        return statistics.median(self.least.values()) * 1e6
 
 
 def rows(quick: bool) -> Iterator[Row]:
     """Medians over the inputs; beside them the ratio to pycute, where it is installed, on the same inputs."""
-    count = 100 if quick else 1000
-    pairs, tiles = inputs(count)
-    lefts = [left for left, _ in pairs]
+    ours = cases(100 if quick else 1000)
     peer = pycute()
-    cases: list[tuple[str, Callable[..., Any], list[tuple[Any, ...]], float | None, str]] = [
-        ("composition", composition, pairs, TARGET_US, "composition"),
-        ("logical_divide", logical_divide, list(zip(lefts, tiles, strict=True)), TARGET_US, "logical_divide"),
-        ("right_inverse", right_inverse, [(left,) for left in lefts], TARGET_US, "right_inverse"),
-        ("left_inverse", left_inverse, [(left,) for left in lefts], None, "left_inverse"),
-        ("complement", complement, [(tile, 4096) for tile in tiles], None, "complement"),
-        ("zipped_divide by mode", zipped_divide, [(left, (2, 2, 2)) for left in lefts], None, "zipped_divide"),
-    ]
-    for name, function, arguments, target, theirs in cases:
-        ours = median_us(function, arguments)
-        yield Row(f"{name}, rank 3", ours, "µs", count, target, note=ratio(peer, theirs, arguments, ours))
-    shapes = [(left.shape, left.stride) for left in lefts]
-    yield Row("make and print", median_us(make_and_print, shapes), "µs", count, PRINT_TARGET_US)
+    theirs = {case.name: counterpart(peer, case) for case in ours if hasattr(peer, case.function.__name__)}
+    for _ in range(ROUNDS):
+        for case in [*ours, *theirs.values()]:
+            case.measure()
+    for case in ours:
+        other = theirs.get(case.name)
+        note = (
+            f"{other.median_us / case.median_us:.1f} times as fast as pycute ({other.median_us:.3g} µs)"
+            if other
+            else ""
+        )
+        yield Row(case.name, case.median_us, "µs", len(case.least), case.target, note=note)
 
 
-def inputs(count: int) -> tuple[list[tuple[Layout, Layout]], list[Layout]]:
-    """Distinct pairs of compact layouts of rank 3 that compose, and distinct tiles for the left ones."""
+def cases(count: int) -> list[Case]:
+    """What is measured: rank-3 layouts, compact with their modes in any order."""
     rng = random.Random(1)
     pairs: dict[tuple[Layout, Layout], Layout] = {}
     while len(pairs) < count:
@@ -60,7 +87,16 @@ def inputs(count: int) -> tuple[list[tuple[Layout, Layout]], list[Layout]]:
         except ValueError:
             continue
         pairs[pair] = tile
-    return list(pairs), list(pairs.values())
+    lefts, tiles = [left for left, _ in pairs], list(pairs.values())
+    return [
+        Case("composition", composition, list(pairs), TARGET_US),
+        Case("logical_divide", logical_divide, list(zip(lefts, tiles, strict=True)), TARGET_US),
+        Case("right_inverse", right_inverse, [(left,) for left in lefts], TARGET_US),
+        Case("left_inverse", left_inverse, [(left,) for left in lefts]),
+        Case("complement", complement, [(tile, 4096) for tile in tiles]),
+        Case("zipped_divide by mode", zipped_divide, [(left, (2, 2, 2)) for left in lefts]),
+        Case("make and print", make_and_print, [(left.shape, left.stride) for left in lefts], PRINT_TARGET_US),
+    ]
 
 
 def compact(rng: random.Random) -> Layout:
@@ -74,27 +110,6 @@ def make_and_print(shape: Any, stride: Any) -> str:
     return str(Layout(shape, stride))
 
 
-def median_us(function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> float:
-    """The median over the inputs of the time of one call, the least of three, in microseconds.
-
-    Inputs that the function refuses do not count.
-    """
-    times = []
-    for args in arguments:
-        try:
-            times.append(min(seconds(function, args) for _ in range(3)))
-        except (ValueError, AssertionError, TypeError):
-            continue
-    return statistics.median(times) * 1e6
-
-
-def seconds(function: Callable[..., Any], args: tuple[Any, ...]) -> float:
-    """The time of one call."""
-    start = time.perf_counter()
-    function(*args)
-    return time.perf_counter() - start
-
-
 def pycute() -> Any:
     """CUTLASS's Python prototype of the algebra, from the package nvidia-cutlass, or None."""
     try:
@@ -103,13 +118,10 @@ def pycute() -> Any:
         return None
 
 
-def ratio(peer: Any, name: str, arguments: list[tuple[Any, ...]], ours: float) -> str:
-    """How pycute does on the same inputs."""
-    function = getattr(peer, name, None)
-    if function is None:
-        return "" if peer is None else "not in pycute"
-    theirs = median_us(function, [tuple(converted(peer, value) for value in args) for args in arguments])
-    return f"{theirs / ours:.1f} times as fast as pycute ({theirs:.3g} µs)"
+def counterpart(peer: Any, case: Case) -> Case:
+    """The same inputs for pycute's function of the same name."""
+    inputs = [tuple(converted(peer, value) for value in args) for args in case.inputs]
+    return Case(case.name, getattr(peer, case.function.__name__), inputs)
 
 
 def converted(peer: Any, value: Any) -> Any:
