@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tilewright.base.errors import CompileError
+from tilewright.base.location import SourceLocation
 from tilewright.compiler.job import Job, KernelJob
+from tilewright.compiler.options import Options
 from tilewright.compiler.ptx_lines import python_line
 from tilewright.targets.nvidia.assemble import Cubin, assemble
 from tilewright.targets.nvidia.diagnose import faulty_line
@@ -15,11 +17,17 @@ def assemble_kernel(kernel: KernelJob, job: Job, *, lineinfo: bool = False) -> C
     Raises:
         CompileError: the assembler refuses the text; the error is at the Python line that the PTX line came from.
     """
-    ptx, options = kernel.texts["ptx"], job.options
+    return assemble_text(kernel.texts["ptx"], job.arch, job.options, kernel.launched_at, lineinfo=lineinfo)
+
+
+def assemble_text(
+    ptx: str, arch: str, options: Options, launched_at: SourceLocation | None, *, lineinfo: bool = False
+) -> Cubin:
+    """The same from the parts; `launched_at` is where errors are that no Python line is known for."""
     try:
         return assemble(
             ptx,
-            job.arch,
+            arch,
             opt_level=options.opt_level,
             lineinfo=lineinfo or options.generate_line_info,
             extra=options.ptxas_options.split(),
@@ -28,5 +36,5 @@ def assemble_kernel(kernel: KernelJob, job: Job, *, lineinfo: bool = False) -> C
     except CompileError as error:
         line = faulty_line(error.nvvm_error)
         if error.location is None and error.nvvm_error:  # it is the text that is refused
-            error.location = (python_line(ptx, line) if line else None) or kernel.launched_at
+            error.location = (python_line(ptx, line) if line else None) or launched_at
         raise

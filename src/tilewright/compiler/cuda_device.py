@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tilewright.base.errors import LaunchError
+from tilewright.compiler.artifact import Artifact, KernelImage
 from tilewright.compiler.dlpack import HostView, view
-from tilewright.compiler.job import Job
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.hw.chips import chip
 from tilewright.targets.host import abi
@@ -16,28 +17,36 @@ from tilewright.targets.nvidia.driver_errors import describe
 
 
 class CudaDevice:
-    """Kernels loaded by the driver. NumPy arrays among the arguments are copied to the device and back."""
+    """Kernels loaded by the driver, for all devices that can run them; a call uses the device of its tensors.
 
-    def __init__(self, job: Job, checks: Any = None) -> None:
+    NumPy arrays among the arguments are copied to the current device and back.
+    """
+
+    def __init__(self, artifact: Artifact, checks: Any = None) -> None:
         self._driver = cuda.driver()
-        cuda.check_device(job.arch)
-        self._driver.make_current(0)
-        self.kernels = [self._load(job, name) for name in job.kernels]
+        self._devices = _able(self._driver, artifact.arch)
+        if self._driver.current_device() not in self._devices:
+            self._driver.make_current(self._devices[0])
+        self.kernels = [self._load(artifact, kernel) for kernel in artifact.kernels]
         self.host = HostFunction(
-            job.host_program.result(),
-            job.signature,
+            artifact.program,
+            artifact.signature,
             kernels=[kernel.handle for kernel in self.kernels],
             launch=self._driver.launch_address(),
             device="cuda" if self.kernels else "emu",  # a function without launches computes on host memory
+            contexts=[self._driver.address(name) for name in abi.CONTEXT_FUNCTIONS],
+            devices=self._driver.device_count(),
             describe_error=lambda code: str(describe(code)),
             keep_alive=self.kernels,
         )
 
-    def _load(self, job: Job, name: str) -> cuda.Kernel:
-        kernel = self._driver.load_library(job.kernels[name].texts["cubin"]).kernel(name)
-        facts = chip(job.arch)
-        static = kernel.attribute("shared_bytes", 0)
-        kernel.allow(0, shared_bytes=facts.shared_optin - static, cluster_blocks=facts.cluster_max)
+    def _load(self, artifact: Artifact, image: KernelImage) -> cuda.Kernel:
+        assert image.cubin is not None, "kernels are assembled before they are loaded"
+        kernel = self._driver.load_library(image.cubin).kernel(image.name)
+        facts = chip(artifact.arch)
+        for device in self._devices:  # what a kernel may use is set for each device
+            static = kernel.attribute("shared_bytes", device)
+            kernel.allow(device, shared_bytes=facts.shared_optin - static, cluster_blocks=facts.cluster_max)
         return kernel
 
     def run(self, values: Sequence[Any]) -> None:
@@ -54,6 +63,26 @@ class CudaDevice:
         for item in staged:
             if isinstance(item, _Staged):
                 item.copy_back()
+
+
+def _able(driver: cuda.Driver, arch: str) -> list[int]:
+    """The devices that run code for `arch`.
+
+    Raises:
+        LaunchError: there is none.
+    """
+    refused: LaunchError | None = None
+    found = []
+    for ordinal in range(driver.device_count()):
+        try:
+            cuda.check_device(arch, ordinal)
+        except LaunchError as error:
+            refused = refused or error
+        else:
+            found.append(ordinal)
+    if refused is not None and not found:
+        raise refused
+    return found
 
 
 def _on_host(value: Any) -> bool:
@@ -74,7 +103,7 @@ class _Staged:
         made = HostView(
             self._buffer.address + self._host.data - self._low,
             abi.CUDA,
-            0,
+            driver.current_device(),
             self._host.dtype,
             self._host.shape,
             self._host.stride,

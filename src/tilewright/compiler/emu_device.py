@@ -10,10 +10,10 @@ from typing import Any
 from tilewright.base import settings
 from tilewright.base.errors import CompileError, EmulationError, TilewrightError
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
-from tilewright.compiler.assembling import assemble_kernel
+from tilewright.compiler.artifact import Artifact, KernelImage
+from tilewright.compiler.assembling import assemble_text
 from tilewright.compiler.dlpack import view
 from tilewright.compiler.host_memory import mapping_of
-from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.targets import emu
 from tilewright.targets.host.function import HostFunction, LaunchConfig
@@ -28,18 +28,18 @@ class _Call(threading.local):
 class EmuDevice:
     """Kernels as programs of the emulator. `reports` are those of the last call, one for each launch."""
 
-    def __init__(self, job: Job, checks: Any) -> None:
-        self._job = job
+    def __init__(self, artifact: Artifact, checks: Any) -> None:
+        self._artifact = artifact
         self._checks = checks
         self._call = _Call()
-        self._names = list(job.kernels)
+        self._kernels = artifact.kernels
         self.reports: list[Any] = []
-        self._params = [param for param in job.signature.params if not getattr(param, "env", False)]
-        for kernel in job.kernels.values():
+        self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
+        for kernel in self._kernels:
             if kernel.user_text:
                 self._program(kernel)
         self.host = HostFunction(
-            job.host_program.result(), job.signature, kernels=len(self._names), launch=self._launch, device="emu"
+            artifact.program, artifact.signature, kernels=len(self._kernels), launch=self._launch, device="emu"
         )
 
     def run(self, values: Sequence[Any]) -> None:
@@ -51,18 +51,18 @@ class EmuDevice:
         finally:
             self._call.buffers = outer
 
-    def _program(self, kernel: KernelJob) -> emu.Program:
+    def _program(self, kernel: KernelImage) -> emu.Program:
         """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
         try:
-            program = emu.load(kernel.texts["ptx"])
+            program = emu.load(kernel.ptx)
             program.image(kernel.name, self._checks is not False)
         except EmulationError:
-            _assemble(kernel, self._job)
+            _assemble(kernel, self._artifact)
             raise
         return program
 
     def _launch(self, config: LaunchConfig, number: int, params: Any) -> None:
-        kernel = self._job.kernels[self._names[number]]
+        kernel = self._kernels[number]
         try:
             self._emulate(kernel, config, params)
         except TilewrightError as error:
@@ -70,7 +70,7 @@ class EmuDevice:
                 error.location = kernel.launched_at
             raise
 
-    def _emulate(self, kernel: KernelJob, config: LaunchConfig, params: Any) -> None:
+    def _emulate(self, kernel: KernelImage, config: LaunchConfig, params: Any) -> None:
         name = kernel.name
         program = self._program(kernel)
         sizes = [parameter.size for parameter in program.module.functions[name].params]
@@ -89,10 +89,10 @@ class EmuDevice:
         self.reports.append(report)
 
 
-def _assemble(kernel: KernelJob, job: Job) -> None:
+def _assemble(kernel: KernelImage, artifact: Artifact) -> None:
     """Refuse PTX that is not valid, with the assembler's words; nothing where there is no assembler."""
     try:
-        assemble_kernel(kernel, job)
+        assemble_text(kernel.ptx, artifact.arch, artifact.options, kernel.launched_at)
     except CompileError as error:
         if error.nvvm_error:
             raise

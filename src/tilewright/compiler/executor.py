@@ -13,6 +13,7 @@ from tilewright.base.errors import ArgumentError, CompileError, LaunchError, Til
 from tilewright.compiler import stages
 from tilewright.compiler.aggregates import check_fixed
 from tilewright.compiler.arguments import BoundCall, converted
+from tilewright.compiler.artifact import Artifact, KernelImage, artifact_of
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.report import Report
 from tilewright.compiler.source_map import SourceMap
@@ -34,13 +35,19 @@ class StageMap(Mapping[str, Any]):
     by kernel name.
     """
 
-    def __init__(self, job: Job, kernel: KernelJob | None = None) -> None:
+    def __init__(self, artifact: Artifact, job: Job | None, kernel: KernelJob | None = None) -> None:
+        self._artifact = artifact
         self._job = job
         self._kernel = kernel
 
     def __getitem__(self, name: str) -> Any:
         if name not in stages.STAGE_NAMES:
             raise KeyError(f"{name!r}; the stages are {', '.join(stages.STAGE_NAMES)}")
+        if self._job is None:
+            raise CompileError(
+                f"{self._artifact.name} was not compiled by this process, so its stages are not at hand",
+                hint="compile it again: cute.compile always compiles",
+            )
         if name not in self._job.finished:
             with ErrorsLocated():
                 stages.run(self._job, name)
@@ -67,11 +74,12 @@ class KernelArtifact:
     name: str
     stages: StageMap
     arch: str
+    cubin: bytes | None = None  # where it was made before the function was loaded
 
     @property
     def info(self) -> KernelInfo:
         """What the cubin says of the kernel: registers, spills, memory, parameters."""
-        return read_cubin(self.stages["cubin"]).kernels[self.name]
+        return read_cubin(self.cubin or self.stages["cubin"]).kernels[self.name]
 
 
 class Executor:
@@ -103,58 +111,80 @@ class Executor:
     ) -> Executor:
         """Run the stages that are left, in the current context."""
         stages.run(job, "cubin" if target == "cuda" else "ptx", observers)
-        made = cls(job, call, target, function, checks)
+        made = cls(artifact_of(job), call, target, function, checks, job)
         made._keep_files()
         return made
 
-    def __init__(self, job: Job, call: BoundCall, target: str, function: FunctionType, checks: Any) -> None:
-        self._job = job
+    def __init__(
+        self,
+        artifact: Artifact,
+        call: BoundCall,
+        target: str,
+        function: FunctionType,
+        checks: Any,
+        job: Job | None = None,
+    ) -> None:
+        """Load `artifact`; without the `job` that made it, it runs but shows no stages."""
+        self.artifact = artifact
+        self._compilation = job
         self._function = function
         self._constants = call.constants
         self._count = len(call.passed())
-        self._params = [param for param in job.signature.params if not getattr(param, "env", False)]
+        self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
         self._fixed = call.fixed()
         self._names = [name for name, value in call.runtime.items()]
         self.target = target
-        self.device = make_device(target, job, checks)
+        self.device = make_device(target, artifact, checks)
         self._direct = self.device.host.function if target == "cuda" else None
-        self.stages = StageMap(job)
+        self.stages = StageMap(artifact, job)
+        kernels = job.kernels if job is not None else {}
         self.kernels = {
-            name: KernelArtifact(name, StageMap(job, kernel), job.arch) for name, kernel in job.kernels.items()
+            kernel.name: KernelArtifact(
+                kernel.name, StageMap(artifact, job, kernels.get(kernel.name)), artifact.arch, kernel.cubin
+            )
+            for kernel in artifact.kernels
         }
 
     @property
     def name(self) -> str:
-        return self._job.name
+        return self.artifact.name
 
     @property
     def job(self) -> Job:
-        """The compilation: options, pass list, and what each stage made."""
-        return self._job
+        """The compilation: options, pass list, and what each stage made.
+
+        Raises:
+            CompileError: another process compiled the function.
+        """
+        if self._compilation is None:
+            raise CompileError(
+                f"{self.name} was not compiled by this process", hint="compile it again: cute.compile always compiles"
+            )
+        return self._compilation
 
     @property
     def arch(self) -> str:
-        return self._job.arch
+        return self.artifact.arch
 
     @property
     def signature(self) -> Any:
         """What a call takes, see `base.signature`."""
-        return self._job.signature
+        return self.artifact.signature
 
     @property
     def timings(self) -> dict[str, float]:
         """Seconds that each stage took."""
-        return dict(self._job.seconds)
+        return dict(self.job.seconds)
 
     @property
     def pass_timings(self) -> list[tuple[str, float]]:
         """Seconds that each pass took, in order."""
-        return [(item.name, item.seconds) for item in self._job.pass_runs]
+        return [(item.name, item.seconds) for item in self.job.pass_runs]
 
     @property
     def operations(self) -> dict[str, int]:
         """Operations in the module after stages `cute` and `nvvm`."""
-        return dict(self._job.operations)
+        return dict(self.job.operations)
 
     @property
     def native(self) -> Any:
@@ -164,18 +194,18 @@ class Executor:
     @property
     def pipeline(self) -> str:
         """The pass list, as `cute.compile(pipeline=)` reads it."""
-        return str(self._job.pipeline)
+        return str(self.job.pipeline)
 
     @property
     def ptxas_log(self) -> str:
         """What the assembler said, for all kernels."""
         self.stages["cubin"]
-        return "".join(kernel.texts.get("ptxas_log", "") for kernel in self._job.kernels.values())
+        return "".join(kernel.texts.get("ptxas_log", "") for kernel in self.job.kernels.values())
 
     @property
     def host_llvm(self) -> str:
         """The host function as LLVM IR."""
-        return self._job.host_llvm
+        return self.artifact.host_llvm
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Run. Arguments are those of the compiled function without the compile-time ones; defaults may be left out.
@@ -216,7 +246,7 @@ class Executor:
     def _placed(self, error: TilewrightError) -> TilewrightError:
         """The error with a line of the user: of the launch where it is known, else of the call."""
         if error.location is None:
-            launches = [kernel.launched_at for kernel in self._job.kernels.values()]
+            launches = [kernel.launched_at for kernel in self.artifact.kernels]
             at_launch = isinstance(error, LaunchError) and len(launches) == 1
             error.location = launches[0] if at_launch else user_location()
         return error
@@ -264,7 +294,7 @@ class Executor:
             for extent in block:
                 threads *= extent
         info = artifact.info
-        dynamic = self._job.kernels[artifact.name].smem_bytes if smem is None else smem
+        dynamic = self._image(kernel).smem_bytes if smem is None else smem
         return occupancy(self.arch, info.registers, info.shared_bytes + dynamic, int(threads))  # type: ignore[arg-type]
 
     def report(self) -> Report:
@@ -286,9 +316,13 @@ class Executor:
             )
         return self.kernels[name]
 
+    def _image(self, name: str | None) -> KernelImage:
+        wanted = self._kernel(name).name
+        return next(image for image in self.artifact.kernels if image.name == wanted)
+
     def smem_bytes(self, kernel: str | None = None) -> int:
         """Bytes of shared memory that a kernel allocates with `SmemAllocator`."""
-        return self._job.kernels[self._kernel(kernel).name].smem_bytes
+        return self._image(kernel).smem_bytes
 
     def write(self, folder: str | Path, names: Sequence[str]) -> list[Path]:
         """Write stages as `<function>.<arch>.<extension>`; with several kernels each has its own file.
@@ -306,7 +340,7 @@ class Executor:
         return written
 
     def _keep_files(self) -> None:
-        options = self._job.options
+        options = self.artifact.options
         names = [name for name in ("ptx", "cubin", "sass") if getattr(options, f"keep_{name}")]
         if names:
             self.write(options.dump_dir or ".", names)

@@ -19,10 +19,10 @@ DEVICES = {
 TARGETS = tuple(DEVICES)
 
 
-def make_device(target: str, job: Any, checks: Any) -> Any:
-    """The device that runs the compiled function `job`."""
+def make_device(target: str, artifact: Any, checks: Any) -> Any:
+    """The device that runs the compiled function `artifact`."""
     module, name = DEVICES[target]
-    return getattr(importlib.import_module(module), name)(job, checks)
+    return getattr(importlib.import_module(module), name)(artifact, checks)
 
 
 def choose_target(wanted: str | None) -> str:

@@ -6,6 +6,7 @@ module and adds a `cute.launch` to the host function.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numeric import Int32, Int64, Numeric, as_numeric, is_number
-from tilewright.lang.parameters import BoundArguments, bind_kernel
+from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -127,7 +128,8 @@ class KernelLauncher:
         current.kernels.append(trace.KernelTrace(name, self.kernel.function, function, user_location()))
         body = function.regions[0].blocks[0]
         with trace.device_side(body):
-            _trace_root(self.kernel.traced, rebuild(list(body.arguments)) | constants)
+            arguments = rebuild(list(body.arguments)) | constants
+            _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
             build.emit("gpu.return")
         return name
 
@@ -149,9 +151,9 @@ def _emit_launch(
     build.emit("gpu.launch_func", (), [*grid, *block, *cluster, *smem, *values, *stream], attributes)
 
 
-def _trace_root(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
+def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> None:
     """Run the body of a kernel; locations stop at this frame."""
-    function(**arguments)
+    function(*arguments.args, **arguments.kwargs)
 
 
 def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]], dict[str, Any]]]:

@@ -240,8 +240,19 @@ def _raise(op: ir.Operation, message: str, context: LoweringContext) -> None:
     _unless_failed(context, lambda: _call("__tw_raise", [context.facts["table"], kind, text]))
 
 
-@rules.lowers("index", "sync_threads", "barrier", "sync_warp", "shuffle", "vote", "warp_reduce", "smem_base",
-              "ptx", "ptx_value", "ptx_pure")
+@rules.lowers(
+    "index",
+    "sync_threads",
+    "barrier",
+    "sync_warp",
+    "shuffle",
+    "vote",
+    "warp_reduce",
+    "smem_base",
+    "ptx",
+    "ptx_value",
+    "ptx_pure",
+)
 def _device_only(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     raise CompileError(
         f"{op.name} is device code in a host function",

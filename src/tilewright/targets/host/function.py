@@ -47,7 +47,9 @@ class LaunchConfig:
             stream=raw.stream or 0,
             cooperative=abi.ATTRIBUTE_COOPERATIVE in attributes,
             pdl=abi.ATTRIBUTE_PDL in attributes,
-            events=tuple(sorted(attributes.keys() & {abi.ATTRIBUTE_PROGRAMMATIC_EVENT, abi.ATTRIBUTE_COMPLETION_EVENT})),
+            events=tuple(
+                sorted(attributes.keys() & {abi.ATTRIBUTE_PROGRAMMATIC_EVENT, abi.ATTRIBUTE_COMPLETION_EVENT})
+            ),
         )
 
 
