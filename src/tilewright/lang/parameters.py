@@ -75,6 +75,14 @@ def bind(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str,
     return dict(bound.arguments)
 
 
+def call_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> inspect.BoundArguments:
+    """Arguments by name as a call of `function` takes them, whatever the kinds of its parameters."""
+    signature = inspect.signature(function)
+    bound = signature.bind_partial()
+    bound.arguments = {name: arguments[name] for name in signature.parameters if name in arguments}
+    return bound
+
+
 def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArguments:
     """The arguments of a kernel launch. Python numbers become Int32, Float32, Boolean unless they are Constexpr."""
     types = annotations(function)
