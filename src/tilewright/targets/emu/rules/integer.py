@@ -53,12 +53,14 @@ def add_sub(c: BlockCoder, i: Instruction) -> None:
 
 
 def carry(c: BlockCoder, i: Instruction, function: str, incoming: str) -> None:
+    """A sum with a carry, or a difference with a borrow. The hardware keeps a borrow as a carry that is not there."""
     kind = unsigned(i.type)
     a, b = (c.use(op, kind) for op in i.ops[1:3])
     pair = c.let(f"{function}({a}, {b}, {incoming}, {kind!r})")
     c.set(i.ops[0], kind, f"flat({pair}[0], {a}, {b})")
     if "cc" in i.mods:
-        c.set(CARRY, "pred", f"flat({pair}[1].astype(bool), {a}, {b})")
+        out = f"flat({pair}[1].astype(bool), {a}, {b})"
+        c.set(CARRY, "pred", f"~{out}" if function == "sub_borrow" else out)
 
 
 @provide
@@ -74,7 +76,7 @@ def addc(c: BlockCoder, i: Instruction) -> None:
 
 @rule("subc")
 def subc(c: BlockCoder, i: Instruction) -> None:
-    carry(c, i, "sub_borrow", c.use(CARRY, "pred"))
+    carry(c, i, "sub_borrow", c.let(f"~{c.use(CARRY, 'pred')}"))
 
 
 def mul(c: BlockCoder, i: Instruction) -> None:
