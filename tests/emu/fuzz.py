@@ -15,7 +15,8 @@ FOLDER = Path(__file__).parent / "data"
 NUMBER = re.compile(r"(?<![\w.%$])\d+(?![\w.])")
 WORD = re.compile(r"[%$.\w]+")
 ODD = ["0", "1", "-1", "31", "32", "33", "255", "4096", "65536", "4294967295", "18446744073709551615", "0x7fffffff", "1.5", "0f7FC00000"]
-LIMIT = 3000
+LIMIT = 1000
+LARGEST = 6000
 
 
 def sources() -> list[str]:
@@ -24,7 +25,7 @@ def sources() -> list[str]:
     for path in sorted(FOLDER.glob("*/*.ptx")):
         text = path.read_text()
         head, *kernels = re.split(r"(?m)^(?=\.visible \.entry)", text)
-        texts += [head + kernel for kernel in kernels if len(kernel) < 12_000]
+        texts += [head + kernel for kernel in kernels if len(kernel) < LARGEST]
     return texts
 
 

@@ -443,8 +443,7 @@ class LocalMemory:
         index = self.index(site, L, addr, shift)
         self.view(dtype, lanes)[index] = value
         if self.checks:
-            marks = self.written.view(dtype)
-            (marks.reshape(-1, lanes) if lanes > 1 else marks)[index] = 1
+            self.written.reshape(-1, np.dtype(dtype).itemsize * lanes)[index] = 1  # each byte
 
     def unwritten(self, L: Lanes, addr: Any, shift: int) -> Array:
         """Which lanes read only bytes that were never written."""
