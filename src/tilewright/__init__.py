@@ -3,6 +3,9 @@
 `import tilewright as cutlass; import tilewright.cute as cute` is all that a CuTe DSL source needs.
 """
 
+import importlib
+from typing import Any
+
 from tilewright import cuda, cute, pipeline, torch, utils
 from tilewright.base.errors import (
     ArgumentError,
@@ -15,9 +18,11 @@ from tilewright.base.errors import (
     TilewrightError,
 )
 from tilewright.compiler.jit import dsl_user_op
+from tilewright.compiler.objects import register_jit_arg_adapter
 from tilewright.cute import testing
 from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic
 from tilewright.lang.dtype_names import dtype
+from tilewright.lang.generate import and_, for_generate, if_generate, not_, or_, select_, while_generate, yield_out
 from tilewright.lang.numeric import (
     BFloat16,
     Boolean,
@@ -41,6 +46,7 @@ from tilewright.lang.numeric import (
     Int128,
     Integer,
     Numeric,
+    NumericMeta,
     TFloat32,
     Uint4,
     Uint8,
@@ -53,8 +59,23 @@ from tilewright.lang.numeric import maximum as max
 from tilewright.lang.numeric import minimum as min
 from tilewright.lang.parameters import Constexpr
 from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.values import extract_mlir_values, new_from_mlir_values
 from tilewright.passes.pipeline import Pass, PassManager, after, before
 from tilewright.passes.pipeline import register as register_pass
+
+_LATE = {
+    "CutlassDSL": "tilewright.compat.dsl", "CutlassBaseDSL": "tilewright.compat.dsl", "BaseDSL": "tilewright.compat.dsl",
+    "cutlass_dsl": "", "base_dsl": "tilewright.compat.base_dsl",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Names that few programs use, imported when asked for."""
+    if name not in _LATE:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+    module = importlib.import_module(_LATE[name] or f"tilewright.{name}")
+    return module if name.endswith("_dsl") else getattr(module, name)
+
 
 DSLRuntimeError = CompilationError = CompileError
 __version__ = "0.1.0.dev0"

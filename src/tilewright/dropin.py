@@ -17,31 +17,60 @@ from pathlib import Path
 from types import ModuleType
 
 from tilewright.base.errors import CompileError
+from tilewright.ir import mlir as gate
 
-# Modules whose place here differs from their place in CuTe DSL.
+# Modules whose place here differs from their place in CuTe DSL. A name ending in "." stands for all below it.
 _ELSEWHERE = {
+    "cutlass.base_dsl": "tilewright.compat.base_dsl",
+    "cutlass.base_dsl.arch": "tilewright.compat.arch",
+    "cutlass.base_dsl.enums": "tilewright.compat.arch",
+    "cutlass.base_dsl.common": "tilewright.compat.errors",
     "cutlass.base_dsl.compiler": "tilewright.compat.compiler",
+    "cutlass.base_dsl.dsl": "tilewright.compat.dsl_module",
+    "cutlass.base_dsl.env_manager": "tilewright.compat.env",
+    "cutlass.base_dsl.jit_executor": "tilewright.compat.jit_executor",
+    "cutlass.base_dsl.runtime": "tilewright.compat.runtime",
+    "cutlass.base_dsl.runtime.cuda": "tilewright.compat.runtime_cuda",
+    "cutlass.base_dsl.typing": "tilewright.compat.typing",
+    "cutlass.base_dsl.utils": "tilewright.compat.utils",
     "cutlass.base_dsl.utils.logger": "tilewright.compat.logger",
+    "cutlass.cutlass_dsl.cutlass": "tilewright.cutlass_dsl",
+    "cutlass.cute.core": "tilewright.cute",
+    "cutlass.cute.tensor": "tilewright.cute",
+    "cutlass.cute.algorithm": "tilewright.cute",
+    "cutlass.cute.atom": "tilewright.cute",
+    "cutlass.cute.arch.nvvm_wrappers": "tilewright.cute.arch",
+    "cutlass.cute.arch.mbar": "tilewright.cute.arch",
+    "cutlass.cute.arch.elect": "tilewright.cute.arch",
+    "cutlass.cute.arch.smem": "tilewright.cute.arch",
+    "cutlass.testing": "tilewright.cute.testing",
+    "cutlass._mlir": "mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir._mlir.": "mlir.",
+    "cutlass._mlir.": "mlir.",
 }
-_PACKAGES = ("cutlass.base_dsl", "cutlass.base_dsl.utils")
+# Parents of modules above that are no modules here.
+_EMPTY = frozenset(
+    ("cutlass._mlir._mlir_libs", "cutlass._mlir._mlir_libs._cutlass_ir", "cutlass._mlir._mlir_libs._cutlass_ir._mlir")
+)
 
 
 class _Loader(importlib.abc.Loader):
-    """Gives the Tilewright module that stands for a `cutlass` module."""
+    """Gives the module that stands for a `cutlass` module."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        if spec.name in _PACKAGES:
-            made = ModuleType(spec.name)
-            made.__path__ = []
-            return made
-        made = importlib.import_module(_ours(spec.name))
-        self._own_spec = made.__spec__
+        if spec.name in _EMPTY:
+            self._own_spec = spec
+            return ModuleType(spec.name)
+        name = _ours(spec.name)
+        if name.partition(".")[0] == "mlir":
+            gate.libllvm()
+        made = importlib.import_module(name)
+        self._own_spec = made.__spec__ or spec
         return made
 
     def exec_module(self, module: ModuleType) -> None:
         """The module has run already, under its own name, and keeps its own spec."""
-        if module.__name__ not in _PACKAGES:
-            module.__spec__ = self._own_spec
+        module.__spec__ = self._own_spec
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -52,15 +81,18 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "cutlass" and not fullname.startswith("cutlass."):
             return None
-        if fullname in _PACKAGES:
-            return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
-        if importlib.util.find_spec(_ours(fullname)) is None:
+        if fullname not in _EMPTY and importlib.util.find_spec(_ours(fullname)) is None:
             return None
-        return importlib.machinery.ModuleSpec(fullname, _Loader())
+        return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
 
 
 def _ours(name: str) -> str:
-    return _ELSEWHERE.get(name) or "tilewright" + name.removeprefix("cutlass")
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
+    for known, place in _ELSEWHERE.items():
+        if known.endswith(".") and name.startswith(known):
+            return place + name[len(known) :]
+    return "tilewright" + name.removeprefix("cutlass")
 
 
 def install() -> None:

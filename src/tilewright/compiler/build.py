@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.compiler import stages
+from tilewright.compiler import hooks, stages
 from tilewright.compiler.arguments import BoundCall, bind_call, leaf_type, on_host, traced
 from tilewright.compiler.executor import Executor
 from tilewright.compiler.jit import JitFunction
@@ -21,6 +21,7 @@ from tilewright.hw.chips import normalize_arch
 from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
 from tilewright.lang import locations, trace
+from tilewright.lang.parameters import call_arguments
 from tilewright.passes.pipeline import PassManager, Placed, before
 
 
@@ -58,18 +59,22 @@ def compile_function(
     Raises:
         CompileError: the function or its arguments are wrong.
     """
+    if pipeline is None:
+        pipeline = _listed(decorated[0])
     listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline
     chip, fields = stages.asked_of(listed) if listed is not None else ("", {})
     made = replace(Options.from_settings(), **fields).merged(preset).merged(options)
     jit_function, bound_self = decorated
-    call = bind_call(jit_function.function, trace.symbol(jit_function.function.__name__), (*bound_self, *args), kwargs)
+    call = bind_call(jit_function.function, trace.symbol(jit_function.symbol_name), (*bound_self, *args), kwargs)
     chosen = choose_target(target)
     if arch and chip and normalize_arch(arch) != normalize_arch(chip):
         raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})
     job = _job(
         jit_function, call, made, choose_arch(arch or chip or made.gpu_arch, chosen), override or {}, passes, listed
     )
-    return Executor.build(job, call, chosen, jit_function.function, checks, observers)
+    executor = Executor.build(job, call, chosen, jit_function.function, checks, observers)
+    hooks.compiled(executor)
+    return executor
 
 
 def _job(
@@ -92,6 +97,12 @@ def _job(
         override=override,
         signature=call.signature,
     )
+
+
+def _listed(function: JitFunction) -> PassManager | None:
+    """The pass list that a function of a DSL object brings; None for the standard one."""
+    text = getattr(function, "pipeline", None)
+    return None if text is None else PassManager.parse(text)
 
 
 def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | None) -> PassManager:
@@ -124,7 +135,7 @@ def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
         host = _host_function(call)
         body = host.regions[0].blocks[0]
         with mlir.ir.InsertionPoint(body):
-            _trace_root(function.traced, traced(call, list(body.arguments)))
+            _trace_root(function.traced, call_arguments(function.function, traced(call, list(body.arguments))))
             build.emit("func.return")
     job.entry = trace.free_symbol(job.name, {item.name for item in program.kernels})
     host.attributes["sym_name"] = build.string(job.entry)
@@ -143,9 +154,9 @@ def _host_function(call: BoundCall) -> Any:
     return function
 
 
-def _trace_root(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
+def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> None:
     """Run the user's function; locations stop at this frame."""
-    function(**arguments)
+    function(*arguments.args, **arguments.kwargs)
 
 
 _MOST_CACHED = 256
@@ -154,16 +165,17 @@ _cache: dict[Any, Executor] = {}
 
 def run_directly(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
     """Trace again (globals may have changed), and compile only what was not compiled before."""
-    call = bind_call(function.function, trace.symbol(function.function.__name__), args, kwargs)
+    call = bind_call(function.function, trace.symbol(function.symbol_name), args, kwargs)
     options, target = Options.from_settings(), choose_target(None)
     arch = choose_arch(options.gpu_arch, target)
-    job = _job(function, call, options, arch, {}, (), None)
+    job = _job(function, call, options, arch, {}, (), _listed(function))
     with compile_context():
         stages.run(job, "cute")
         key = (job.texts["cute"], call.signature, options, target, arch)
         executor = None if no_cache else _cache.get(key)
         if executor is None:
             executor = Executor.finish(job, call, target, function.function, True, ())
+            hooks.compiled(executor)
             if len(_cache) >= _MOST_CACHED:
                 _cache.pop(next(iter(_cache)))
             _cache[key] = executor

@@ -34,6 +34,7 @@ class _Decorated:
         self.preprocess = preprocess
         self._source = capture(function) if preprocess else None
         self._traced: Callable[..., Any] | None = None
+        self.symbol_name = function.__name__
 
     @property
     def traced(self) -> Callable[..., Any]:
@@ -41,8 +42,29 @@ class _Decorated:
             self._traced = rewrite(self.function, self._source) if self.preprocess else self.function
         return self._traced
 
+    def set_name_prefix(
+        self, prefix: str, *, remove_cutlass_symbol: bool = False, keep_mangled_name: bool = True
+    ) -> None:
+        """Begin the symbol of functions traced from now on with `prefix`; without `keep_mangled_name` it is all of it.
+
+        Raises:
+            CompileError: nothing of the name would be left.
+        """
+        if not prefix and not keep_mangled_name:
+            raise CompileError("a name needs a prefix or the function's own", location=user_location())
+        parts = [prefix] if prefix else []
+        self.symbol_name = "_".join([*parts, self.function.__name__] if keep_mangled_name else parts)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else BoundFunction(self, instance)
+
+
+class BoundFunction(functools.partial):  # type: ignore[type-arg]
+    """A decorated method of an object."""
+
+    def set_name_prefix(self, prefix: str, **options: Any) -> None:
+        """Begin the symbol with `prefix`."""
+        self.func.set_name_prefix(prefix, **options)
 
 
 class JitFunction(_Decorated):
@@ -67,7 +89,7 @@ class KernelFunction(_Decorated):
                 location=user_location(),
                 hint="kernels are launched from a @cute.jit function: kernel(args).launch(grid=..., block=...)",
             )
-        return Kernel(self.function, self.traced, self.function.__name__).launcher(args, kwargs)
+        return Kernel(self.function, self.traced, self.symbol_name).launcher(args, kwargs)
 
 
 def jit(function: Any = None, *, preprocess: bool = True, preprocessor: bool | None = None, **_: Any) -> Any:
@@ -82,8 +104,21 @@ def kernel(function: Any = None, *, preprocess: bool = True, preprocessor: bool 
 
 def _decorate(cls: type[_Decorated], function: Any, preprocess: bool) -> Any:
     if function is None:
-        return lambda inner: cls(inner, preprocess)
-    return cls(function, preprocess)
+        return lambda inner: _decorate(cls, inner, preprocess)
+    return cls(_plain(function), preprocess)
+
+
+def _plain(function: Any) -> FunctionType:
+    """The function of the user under decorators of the language."""
+    while isinstance(function, _Decorated):
+        function = function.function
+    if not isinstance(function, FunctionType):
+        raise CompileError(
+            f"@cute.jit, @cute.kernel and @dsl_user_op decorate functions, not {type(function).__name__}",
+            location=user_location(3),
+            hint="write it as a function; for a class decorate its methods",
+        )
+    return function
 
 
 def dsl_user_op(function: Any = None, **_: Any) -> Any:
@@ -96,7 +131,8 @@ def dsl_user_op(function: Any = None, **_: Any) -> Any:
 class UserOp(_Decorated):
     """What `dsl_user_op` makes of a function."""
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: Any) -> None:
+        function = _plain(function)
         super().__init__(function, preprocess=True)
         parameters = inspect.signature(function).parameters
         takes_any = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())

@@ -33,3 +33,4 @@ from tilewright.lang.tensor import Tensor
 from tilewright.lang.typing import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
 from tilewright.layout import ComposedLayout, Layout
 
+Int = int

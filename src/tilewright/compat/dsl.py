@@ -1,0 +1,120 @@
+"""`CutlassDSL`: the language as an object, whose pass list a subclass may change.
+
+    class MyDSL(CutlassDSL):
+        def _get_pipeline(self, pipeline):
+            return "builtin.module(my-pass{n=1},cute-to-nvvm{cubin-format=bin})"
+
+    dsl = MyDSL()
+
+    @dsl.jit
+    def f(...): ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.compat.arch import Arch
+from tilewright.compat.env import EnvironmentVarManager
+from tilewright.compiler.jit import JitFunction, KernelFunction
+from tilewright.compiler.options import Options
+from tilewright.compiler.target import choose_arch, choose_target
+from tilewright.lang import trace
+
+
+class _OwnedFunction(JitFunction):
+    """A jit function that asks its DSL object for the pass list."""
+
+    dsl: BaseDSL
+
+    @property
+    def pipeline(self) -> str | None:
+        """The pass list as text; None for the standard one."""
+        return self.dsl._get_pipeline(None) if type(self.dsl)._get_pipeline is not BaseDSL._get_pipeline else None
+
+
+@dataclass(frozen=True)
+class PassOptions:
+    """Compile options as a pass list spells them."""
+
+    options: Options
+
+    @property
+    def gpu_arch(self) -> str:
+        return self.options.gpu_arch
+
+    def to_str(self) -> str:
+        """`opt-level=3 enable-assertions=true`."""
+        parts = [f"opt-level={self.options.opt_level}"]
+        parts += ["enable-assertions=true"] if self.options.enable_assertions else []
+        parts += ["preserve-line-info=true"] if self.options.generate_line_info else []
+        return " ".join(parts)
+
+
+class BaseDSL:
+    """The language: decorators, chip, settings, pass list."""
+
+    _instances: dict[type, BaseDSL] = {}
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+        self.envar = EnvironmentVarManager()
+
+    @classmethod
+    def _get_dsl(cls) -> BaseDSL:
+        """The one object of this class."""
+        if cls not in BaseDSL._instances:
+            BaseDSL._instances[cls] = cls()
+        return BaseDSL._instances[cls]
+
+    @property
+    def compile_options(self) -> PassOptions:
+        """The options that hold when none are given."""
+        return PassOptions(Options.from_settings())
+
+    def _arch(self) -> str:
+        if trace.tracing() and trace.current().arch:
+            return trace.current().arch
+        return choose_arch(self.compile_options.gpu_arch, choose_target(None))
+
+    def get_arch_enum(self) -> Any:
+        """The chip compiled for."""
+        return Arch.from_string(self._arch())  # type: ignore[attr-defined]
+
+    def check_arch(self, criterion: Any) -> bool:
+        """Whether the chip satisfies a predicate."""
+        return bool(criterion(self.get_arch_enum()))
+
+    def _get_pipeline(self, pipeline: str | None) -> str:
+        """The pass list: `pipeline`, or the standard one."""
+        if pipeline is not None:
+            return pipeline
+        return f"builtin.module(cute-to-nvvm{{cubin-format=bin cubin-chip={self._arch()} {self.compile_options.to_str()}}})"
+
+    def preprocess_pipeline(self, pipeline: str, arch: str) -> str:
+        """The pass list with the chip filled in."""
+        if "cubin-chip" in pipeline:
+            return pipeline
+        return pipeline.replace("cute-to-nvvm{", f"cute-to-nvvm{{cubin-chip={arch} ", 1)
+
+    def jit(self, function: Any = None, *, preprocess: bool = True, **_: Any) -> Any:
+        """Decorator, as `cute.jit`, with this object's pass list."""
+        if function is None:
+            return lambda inner: self.jit(inner, preprocess=preprocess)
+        made = _OwnedFunction(function, preprocess)
+        made.dsl = self
+        return made
+
+    def kernel(self, function: Any = None, *, preprocess: bool = True, **_: Any) -> Any:
+        """Decorator, as `cute.kernel`."""
+        if function is None:
+            return lambda inner: self.kernel(inner, preprocess=preprocess)
+        return KernelFunction(function, preprocess)
+
+
+class CutlassBaseDSL(BaseDSL):
+    """The CuTe language."""
+
+
+CutlassDSL = CuTeDSL = CutlassBaseDSL

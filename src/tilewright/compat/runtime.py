@@ -1,0 +1,1 @@
+"""`cutlass.base_dsl.runtime`: only its modules are used."""

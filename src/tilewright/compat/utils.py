@@ -1,0 +1,1 @@
+"""`cutlass.base_dsl.utils`: only its modules are used."""
