@@ -6,6 +6,7 @@ Element offsets into global memory are computed in 64 bits, except where the who
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -237,11 +238,9 @@ def fits_vectors(view: TensorView, width: int) -> bool:
 
 
 def _contiguous(layout: Layout | ComposedLayout, width: int) -> bool:
-    if is_static(layout):
-        return _contiguous_static(layout, width)
-    if isinstance(layout, ComposedLayout):
-        return _contiguous_swizzled(layout, width)
-    return _contiguous_dynamic(layout, width)
+    if isinstance(layout, Layout):
+        return _contiguous_plain(layout, width)
+    return _contiguous_swizzled(layout, width) or (is_static(layout) and _contiguous_static(layout, width))
 
 
 def _contiguous_swizzled(layout: ComposedLayout, width: int) -> bool:
@@ -251,7 +250,8 @@ def _contiguous_swizzled(layout: ComposedLayout, width: int) -> bool:
     return keeps and _divides(width, layout.offset) and _contiguous(layout.outer, width)
 
 
-def _contiguous_static(layout: Layout | ComposedLayout, width: int) -> bool:
+@functools.lru_cache(maxsize=1024)
+def _contiguous_static(layout: ComposedLayout, width: int) -> bool:
     count = size(layout)
     if count % width:
         return False
@@ -262,7 +262,7 @@ def _contiguous_static(layout: Layout | ComposedLayout, width: int) -> bool:
     return True
 
 
-def _contiguous_dynamic(layout: Layout, width: int) -> bool:
+def _contiguous_plain(layout: Layout, width: int) -> bool:
     flat = coalesce(layout)
     shape = flat.shape if isinstance(flat.shape, tuple) else (flat.shape,)
     stride = flat.stride if isinstance(flat.stride, tuple) else (flat.stride,)

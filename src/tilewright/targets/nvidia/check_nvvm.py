@@ -14,6 +14,7 @@ from tilewright.ir.source import source_location
 from tilewright.ir.walk import operations
 from tilewright.passes.lowering import text_of
 from tilewright.targets.nvidia.inline_asm import check_inline_asm
+from tilewright.targets.nvidia.intrinsics import NEEDS
 from tilewright.targets.nvidia.needs import features_of_intrinsic, features_of_operation, features_of_ptx
 
 if TYPE_CHECKING:
@@ -45,12 +46,14 @@ def check_nvvm(module: ir.Operation, arch: str) -> Findings:
             _require(features_of_ptx(text_of(op, "asm_string")), op, arch, findings, "inline assembly with ")
         elif name == "llvm.call_intrinsic":
             intrinsic = text_of(op, "intrin")
-            findings.unknown |= not intrinsic.startswith("llvm.nvvm.read.ptx.sreg.")
-            _require(features_of_intrinsic(intrinsic), op, arch, findings, f"{intrinsic}, ")
+            known = intrinsic in NEEDS or intrinsic.startswith("llvm.nvvm.read.ptx.sreg.")
+            findings.unknown |= not known
+            needed = {NEEDS[intrinsic]} if intrinsic in NEEDS else features_of_intrinsic(intrinsic)
+            _require(needed, op, arch, findings, f"{intrinsic}, ")
         elif dialect == "nvvm":
-            needed = features_of_operation(name)
-            findings.unknown |= needed is None
-            _require(set(needed or ()), op, arch, findings, "")
+            features = features_of_operation(name)
+            findings.unknown |= features is None
+            _require(set(features or ()), op, arch, findings, "")
         elif dialect != "llvm" and name != "gpu.module":
             raise PassError(
                 f"operation {name!r} is left in a kernel at the end of stage nvvm",

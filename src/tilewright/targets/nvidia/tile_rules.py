@@ -18,6 +18,7 @@ from tilewright.passes.lowering import LoweringContext, Rules, TensorView, numbe
 from tilewright.passes.rules.copying import MOVERS, Moves, lower_copy, read_word, required_width, write_word
 from tilewright.passes.rules.gemm import PRODUCTS, Fragment, Product, Words, lower_gemm
 from tilewright.passes.rules.memory import element_bytes, offset_address
+from tilewright.targets.nvidia import intrinsics
 from tilewright.targets.nvidia.rules import use
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _move_async(
     bits = atom.number("bits", element_bytes(src.info.element) * 8)
     width = required_width(bits, src, dst)
     cache = "cg" if atom.parameters.get("cache") == "global" else "ca"
-    name = f"llvm.nvvm.cp.async.{cache}.shared.global.{bits // 8}"
+    name, masked = (intrinsics.cp_async(cache, bits // 8, masked=mask) for mask in (False, True))
 
     def addresses(number: int) -> Words:
         return [offset_address(view, view.layout(number * width)) for view in (dst, src)]
@@ -73,17 +74,12 @@ def _move_async(
         word = types.parse("i32")
         whole, none = build.constant(bits // 8, word), build.constant(0, word)
         read = build.value("arith.select", word, (condition, whole, none))
-        intrinsic(f"{name}.s", (*addresses(number), read))
+        intrinsic(masked, (*addresses(number), read))
 
     return Moves(int(size(src.layout)) // width, emit, emit_if)
 
 
-def _matrix_name(atom: AtomText) -> str:
-    transposed = ".trans" if atom.number("transpose") else ""
-    return f"matrix.sync.aligned.m8n8.x{atom.number('num')}{transposed}.b16"
-
-
-def _rows(view: TensorView, count: int) -> tuple[int, int]:
+def _rows(view: TensorView) -> tuple[int, int]:
     """(elements of a row, number of instructions) of the side that holds the addresses of rows."""
     row = required_width(ROW_BITS, view)
     return row, int(size(view.layout)) // row
@@ -95,13 +91,14 @@ def _move_ldmatrix(
     """ldmatrix: the row's address from the source, registers to the destination."""
     use("ldmatrix", "ldmatrix", context)
     count = atom.number("num")
-    row, instructions = _rows(src, count)
+    name = intrinsics.matrix("ldmatrix", count, bool(atom.number("transpose")))
+    row, instructions = _rows(src)
     each = WORD_BITS // (element_bytes(dst.info.element) * 8)
     word = types.parse("i32")
 
     def emit(number: int) -> None:
         address = offset_address(src, src.layout(number * row))
-        loaded = intrinsic(f"llvm.nvvm.ld{_matrix_name(atom)}.p3", (address,), _struct(count, "i32"))
+        loaded = intrinsic(name, (address,), _struct(count, "i32"))
         for place, value in enumerate(_members(loaded, count, word)):
             write_word(dst, (number * count + place) * each, value, WORD_BITS)
 
@@ -114,14 +111,15 @@ def _move_stmatrix(
     """stmatrix: registers from the source, the row's address from the destination."""
     use("stmatrix", "stmatrix", context)
     count = atom.number("num")
-    row, instructions = _rows(dst, count)
+    name = intrinsics.matrix("stmatrix", count, bool(atom.number("transpose")))
+    row, instructions = _rows(dst)
     each = WORD_BITS // (element_bytes(src.info.element) * 8)
     word = types.parse("i32")
 
     def emit(number: int) -> None:
         address = offset_address(dst, dst.layout(number * row))
         words = [read_word(src, (number * count + place) * each, word, WORD_BITS) for place in range(count)]
-        intrinsic(f"llvm.nvvm.st{_matrix_name(atom)}.p3", (address, *words))
+        intrinsic(name, (address, *words))
 
     return Moves(instructions, emit)
 
@@ -160,18 +158,6 @@ def _fragment(type_: str, values: int) -> Fragment:
     return Fragment(values * mma_sync.BITS[type_] // bits, word, bits)
 
 
-def _intrinsic_name(form: mma_sync.MmaSync) -> str:
-    """LLVM names by the types that tell the forms apart: of C and D for f16, of A and B for the others."""
-    m, n, k = form.shape
-    if form.a_type in ("e4m3", "e5m2"):
-        suffix = f"{form.c_type}.{form.a_type}.{form.b_type}.{form.c_type}"
-    elif form.a_type == "f16":
-        suffix = f"{form.c_type}.{form.c_type}"
-    else:
-        suffix = form.a_type if form.a_type == form.b_type else f"{form.a_type}.{form.b_type}"
-    return f"llvm.nvvm.mma.m{m}n{n}k{k}.row.col.{suffix}"
-
-
 def _mma_sync(atom: AtomText, view: TensorView, context: LoweringContext) -> Product:
     """mma.sync of the form that the atom names."""
     m, n, k = map(int, atom.parameters["shape"].split("x"))
@@ -184,7 +170,7 @@ def _mma_sync(atom: AtomText, view: TensorView, context: LoweringContext) -> Pro
         _fragment(type_, int(size(layout, mode=[1])))
         for type_, layout in ((form.a_type, form.a), (form.b_type, form.b), (form.c_type, form.c))
     )
-    name, result = _intrinsic_name(form), _struct(c.words, c.type)
+    name, result = intrinsics.mma(form), _struct(c.words, c.type)
 
     def multiply(left: Words, right: Words, sums: Words) -> Words:
         value = intrinsic(name, (*left, *right, *sums), result)
