@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, mul
-from tilewright.layout.inttuple import IntTuple, flat, is_flat_static, text, transform_leaf, wrap
+from tilewright.layout.inttuple import IntTuple, flat, text, transform_leaf, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, require_plain, trusted
 
 
@@ -47,7 +47,7 @@ def int_modes(layout: Layout) -> tuple[list[int], list[int]] | None:
     shape, stride = layout.shape, layout.stride
     if type(shape) is int and type(stride) is int:
         return [shape], [stride]
-    if is_flat_static(shape) and is_flat_static(stride):
+    if type(shape) is tuple and {*map(type, shape), *map(type, stride)} == _ONLY_INTS:
         return list(shape), list(stride)
     extents, strides = flat(shape), flat(stride)
     return (extents, strides) if {*map(type, extents), *map(type, strides)} <= _ONLY_INTS else None
