@@ -133,8 +133,7 @@ from tilewright.lang.numeric import (
     Uint32,
     Uint64,
 )
-from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.lang.pointer import pointer_at as make_ptr
+from tilewright.lang.pointer import AddressSpace, Pointer, make_ptr
 from tilewright.lang.print_tensor import print_tensor
 from tilewright.lang.printing import printf
 from tilewright.lang.struct import struct

@@ -166,6 +166,19 @@ def pointer_at(
     return Pointer(value, dtype, memspace, align)
 
 
+def make_ptr(
+    dtype: type[Numeric],
+    value: Any,
+    mem_space: AddressSpace = AddressSpace.generic,
+    *,
+    assumed_align: int | None = None,
+    loc: object = None,
+    ip: object = None,
+) -> Pointer:
+    """A pointer of `dtype` at `value`: an integer, a Pointer, or an MLIR integer or pointer."""
+    return pointer_at(value, dtype, mem_space, assumed_align)
+
+
 def _divisor(number: Numeric) -> int:
     return abs(int(number.value)) if number.is_static else getattr(number, "divisibility", 1)
 

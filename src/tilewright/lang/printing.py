@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text
-from tilewright.lang import trace
+from tilewright.lang import leaves, trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import (
     Boolean,
@@ -22,7 +22,7 @@ from tilewright.lang.numeric import (
     is_number,
 )
 from tilewright.lang.pointer import Pointer
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensor import Tensor, map_leaves
 from tilewright.lang.tensor_ssa import TensorSSA
 from tilewright.layout import ComposedLayout, Layout
 
@@ -67,6 +67,7 @@ def _conversion(value: Any, mark: str, operands: list[Any]) -> str:
     """The C conversion for a value; what it needs goes to `operands`."""
     if isinstance(value, str):
         return value.replace("%", "%%")
+    value = map_leaves(_as_number, value) if isinstance(value, tuple) else _as_number(value)
     if is_number(value):
         return _number(as_numeric(value), mark, operands)
     if isinstance(value, (Layout, ComposedLayout, tuple)):
@@ -80,6 +81,11 @@ def _conversion(value: Any, mark: str, operands: list[Any]) -> str:
     if isinstance(value, TensorSSA):
         return "(" + ",".join(_number(value[index], "{}", operands) for index in range(value.size)) + ")"
     return str(value).replace("%", "%%")
+
+
+def _as_number(value: Any) -> Any:
+    """MLIR values as numbers of the language."""
+    return as_numeric(value) if leaves.is_dynamic(value) else value
 
 
 def structured(value: Any, operands: list[Any]) -> str:
