@@ -27,7 +27,7 @@ DATA = Path(__file__).parents[1] / "tests" / "emu" / "data" / "engine"
 ENGINE, FAULTS = ((DATA / f"{name}.ptx").read_text() for name in ("engine", "faults"))
 GOALS = {"add": "200 M/s on 65,536 threads", "rounds": "10 M/s on one block of 128 with a barrier in its loop"}
 
-SIMULATOR = '''
+SIMULATOR = """
 import json, sys, time
 import numpy as np
 from numba import cuda, float32
@@ -91,7 +91,7 @@ out["transpose"] = seconds(transpose, (2, 2), (32, 8), a, a.copy(), 64) / a.size
 a = np.ones((32, 32), np.float32)
 out["matmul"] = seconds(matmul, (2, 2), (16, 16), a, a.copy(), a.copy(), 32) / 32**3
 print(json.dumps(out))
-'''
+"""
 
 
 def cases():
@@ -143,7 +143,9 @@ def main():
         plain, count = measure(case, False, options.times)
         checked, _ = measure(case, True, options.times)
         times = peer[name] * work / plain if name in peer else None
-        rows.append({"kernel": name, "seconds": plain, "rate": count / plain, "checked": checked / plain, "times": times})
+        rows.append(
+            {"kernel": name, "seconds": plain, "rate": count / plain, "checked": checked / plain, "times": times}
+        )
         shown = f"{times:,.0f}x" if times else ""
         print(f"{name:<10} {plain * 1e3:>8.1f}ms {count / plain / 1e6:>10.0f} {checked * 1e3:>8.1f}ms "
               f"{checked / plain:>6.1f} {shown:>10}  {GOALS.get(name, '')}")  # fmt: skip

@@ -163,7 +163,9 @@ def run(case: Case, text: str, checks: bool, seed: int) -> str:
     """Empty if the kernel ends with the right results, else what happened."""
     args, wanted = case.make()
     try:
-        run_ptx(text, case.name, case.grid, case.block, args, cluster=case.cluster, checks=checks, seed=seed, limit=LIMIT)
+        run_ptx(
+            text, case.name, case.grid, case.block, args, cluster=case.cluster, checks=checks, seed=seed, limit=LIMIT
+        )
     except EmulationError as error:
         return error.message
     wrong = [k for k, value in wanted.items() if not np.array_equal(args[k], value)]
@@ -197,7 +199,9 @@ def mutants(case: Case) -> Iterator[Mutant]:
         offset = int(match.group(2) or 0) + 4
         yield changed(match.start(), match.end(), f"{match.group(1)}+{offset}", "shared offset shifted by 4")
     for match in GUARD.finditer(body):
-        yield changed(match.start(1), match.end(1), SHIFTED[match.group(1)], f"{SHIFTED[match.group(1)]}, not {match.group(1)}")
+        yield changed(
+            match.start(1), match.end(1), SHIFTED[match.group(1)], f"{SHIFTED[match.group(1)]}, not {match.group(1)}"
+        )
 
 
 def judge(mutant: Mutant) -> Verdict:

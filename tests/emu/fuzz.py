@@ -14,7 +14,22 @@ from tilewright.targets.emu import Buffer, Options, Program, launch
 FOLDER = Path(__file__).parent / "data"
 NUMBER = re.compile(r"(?<![\w.%$])\d+(?![\w.])")
 WORD = re.compile(r"[%$.\w]+")
-ODD = ["0", "1", "-1", "31", "32", "33", "255", "4096", "65536", "4294967295", "18446744073709551615", "0x7fffffff", "1.5", "0f7FC00000"]
+ODD = [
+    "0",
+    "1",
+    "-1",
+    "31",
+    "32",
+    "33",
+    "255",
+    "4096",
+    "65536",
+    "4294967295",
+    "18446744073709551615",
+    "0x7fffffff",
+    "1.5",
+    "0f7FC00000",
+]
 LIMIT = 1000
 LARGEST = 6000
 
@@ -92,7 +107,9 @@ def attempt(text: str, checks: bool) -> str:
         for name in program.kernels[:1]:
             image = program.image(name, checks)
             params = [
-                (base + 8192 * k).to_bytes(8, "little") if v.size == 8 else (32).to_bytes(max(v.size, 1), "little")[: v.size]
+                (base + 8192 * k).to_bytes(8, "little")
+                if v.size == 8
+                else (32).to_bytes(max(v.size, 1), "little")[: v.size]
                 for k, v in enumerate(image.kernel.params)
             ]
             buffers = [Buffer(base, memory.nbytes)]

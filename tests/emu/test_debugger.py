@@ -27,10 +27,16 @@ def test_trace_of_a_thread():
 
 
 def test_breakpoint_reads_any_register_of_any_lane():
-    line = next(n for n, text in enumerate(PTX.splitlines(), 1) if "st.global.u32" in text and n > PTX[: PTX.index("collatz")].count("\n"))
+    line = next(
+        n
+        for n, text in enumerate(PTX.splitlines(), 1)
+        if "st.global.u32" in text and n > PTX[: PTX.index("collatz")].count("\n")
+    )
     register = PTX.splitlines()[line - 1].split()[-1].rstrip(";")
     seen = []
-    debugger = Debugger(break_at=[line], on_break=lambda stop: seen.append((stop.threads, stop.register(register).tolist())))
+    debugger = Debugger(
+        break_at=[line], on_break=lambda stop: seen.append((stop.threads, stop.register(register).tolist()))
+    )
     _, out = collatz(debugger=debugger)
     assert sorted(value for _, values in seen for value in values) == sorted(out.tolist()) == [0, 5, 8]
     assert {thread[0] for threads, _ in seen for _, thread in threads} == {0, 1, 2}

@@ -22,6 +22,8 @@ def test_10000_damaged_texts():
     assert own_failures(outcomes) == {}
 
 
-@pytest.mark.parametrize("text", ["", "\0", "(" * 5000, "{" * 5000, ".func f() {" + "{" * 5000, ".global .b8 x[" + "9" * 30 + "];"])
+@pytest.mark.parametrize(
+    "text", ["", "\0", "(" * 5000, "{" * 5000, ".func f() {" + "{" * 5000, ".global .b8 x[" + "9" * 30 + "];"]
+)
 def test_odd_texts(text):
     assert "line" in fuzz.attempt(text + "\n.visible .entry k() { ret; }", True) or text in ("", "\0")

@@ -75,7 +75,9 @@ END: ret;
 """
     x, y = np.zeros((2, 1), np.int32)
     grid, block = (1, scope_block) if same_block else (2, 32)
-    reports = [run_ptx(text, "k", grid, block, [x, y, np.zeros(4, np.int32)], checks="collect", seed=s) for s in (0, 1, 2)]
+    reports = [
+        run_ptx(text, "k", grid, block, [x, y, np.zeros(4, np.int32)], checks="collect", seed=s) for s in (0, 1, 2)
+    ]
     return max(len(report.races) for report in reports)
 
 

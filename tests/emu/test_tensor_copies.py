@@ -168,7 +168,14 @@ def test_reading_before_the_copy_has_come_is_reported():
     text = load_kernel(2, out.nbytes).replace("@!%p2 bra W;", "")
     for seed in (0, 1):
         with pytest.raises(EmulationError, match="race|Race|never written") as caught:
-            run(text.replace("W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;", ""), made, out, (0, 0), [tensor], seed=seed)
+            run(
+                text.replace("W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;", ""),
+                made,
+                out,
+                (0, 0),
+                [tensor],
+                seed=seed,
+            )
         assert "asynchronous operation" in str(caught.value) or "never written" in str(caught.value)
 
 

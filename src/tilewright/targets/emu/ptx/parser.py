@@ -133,6 +133,9 @@ class Parser:
     # The module.
 
     def parse(self) -> Module:
+        # Files may be named after the code that refers to them.
+        for number, name in re.findall(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', self.source.text, re.MULTILINE):
+            self.module.files[int(number)] = name
         while self.tokens[self.at].kind != "end":
             self._directive()
         for alias, target in self.module.aliases.items():
@@ -600,7 +603,8 @@ class FunctionParser:
         if token.text == "[":
             return self._address()
         if token.text == "{":
-            return Vec(self._braces(depth))
+            items = self._braces(depth)
+            return items[0] if len(items) == 1 else Vec(items)
         if token.text == "!":
             p.at += 1
             inner = self._operand(depth + 1)
