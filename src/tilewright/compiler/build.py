@@ -22,6 +22,7 @@ from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
 from tilewright.lang import locations, trace
 from tilewright.lang.parameters import call_arguments
+from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.pipeline import PassManager, Placed, before
 
 
@@ -110,6 +111,8 @@ def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | 
         manager = stages.standard_pipeline(arch, opt_level=options.opt_level)
     else:
         manager = stages.completed(pipeline, arch)
+    if options.enable_assertions and CheckBounds.name not in [item.name for item in manager]:
+        manager.insert(CheckBounds(), before="place-shared-memory")
     for item in passes if isinstance(passes, (list, tuple)) else (passes,):
         place = item if isinstance(item, Placed) else before("cute-to-nvvm", item)
         manager.insert(place.item, before=place.before, after=place.after)

@@ -44,6 +44,11 @@ def _text(item: Any, leaf: Callable[[DynamicInt], str]) -> str:
     return str(item)
 
 
+def widths(text: str) -> list[int]:
+    """The widths of the runtime leaves in order of appearance."""
+    return [64 if "i64" in match else 32 for match in re.findall(r"\?(?:\{[^}]*\})?", text)]
+
+
 def decode_layout(text: str, leaves: Callable[[int, int], Any]) -> Layout | ComposedLayout:
     """The layout written `text`; `leaves(width, divisibility)` gives the next runtime leaf of that width."""
     if " o " in text:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, mlir, types
+from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numeric import Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
+from tilewright.lang.tensor import Tensor
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -125,6 +126,8 @@ class KernelLauncher:
         constants = self.arguments.constants
         function = _kernel_function(current.module, name, [value.type for value in values])
         _set_bounds(function, block, cluster, max_threads, min_blocks)
+        if current.assertions:
+            _name_tensors(function, self.arguments.runtime)
         current.kernels.append(trace.KernelTrace(name, self.kernel.function, function, user_location()))
         body = function.regions[0].blocks[0]
         with trace.device_side(body):
@@ -165,6 +168,26 @@ def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]]
         return {name: structure.build(source) for name, structure in structures.items()}
 
     return values, rebuild
+
+
+def _name_tensors(function: ir.Operation, arguments: dict[str, Any]) -> None:
+    """Leave on the kernel which of its arguments are tensors, for the pass `check-bounds`."""
+    found: list[str] = []
+    position = 0
+    for name, value in arguments.items():
+        for path, item in _parts(name, value):
+            count = len(argument_structure(item).values(item))
+            if isinstance(item, Tensor) and not item.is_coordinates:
+                found.append(f"{path}|{position}|{layout_text.encode(item.layout)[0]}")
+            position += count
+    if found:
+        function.attributes["tilewright.tensors"] = build.string(";".join(found))
+
+
+def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
+    if leaves.is_literal(value) or leaves.has_protocol(value) or not leaves.is_aggregate(value):
+        return [(name, value)]
+    return [part for key, item in leaves.split(value).items() for part in _parts(f"{name}.{key}", item)]
 
 
 def argument_structure(value: Any) -> leaves.Structure:

@@ -1,0 +1,234 @@
+"""check-bounds: assert that each access to a tensor stays inside it. It runs only with `EnableAssertions`.
+
+before: `%v = cute.load %t, %i {coord = "?"}`
+after:  assertions on `%i` against the shape of `%t`, and on the place in memory against the argument of the kernel
+        that `%t` is a part of; then the load
+
+The index is checked for single elements; the memory also for transfers of whole tensors, where a predicate is true. The
+failing thread prints the index and the shape, or the offset and the size, before it stops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir.context import located
+from tilewright.ir.int_value import IntValue, materialize, widen
+from tilewright.ir.source import source_location
+from tilewright.layout import ComposedLayout, Layout, cosize, is_static, size
+from tilewright.passes.lowering import ptr_info, read_coord, read_layout, tensor_layout_text, text_of
+from tilewright.passes.pipeline import Pass, register
+from tilewright.passes.place_shared_memory import kernels
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+TENSORS = "tilewright.tensors"  # on a kernel: its tensor arguments, see `argument_text`
+_ELEMENTS = ("cute.load", "cute.store", "cute.atomic")
+_WHOLE = ("cute.load_tensor", "cute.store_tensor", "cute.fill", "cute.copy")
+_MOST_OFFSETS = 64  # of a tensor whose layout is known only at run time
+
+
+def argument_text(name: str, first: int, layout: str) -> str:
+    """One tensor argument for the attribute `TENSORS`: its pointer is argument `first`, its leaves follow."""
+    return f"{name}|{first}|{layout}"
+
+
+@register
+class CheckBounds(Pass):
+    """See the module."""
+
+    name = "check-bounds"
+
+    def run(self, module: ir.Operation) -> None:
+        build.forget_pure()
+        for kernel in kernels(module):
+            arguments = _arguments(kernel)
+            for op in _accesses(kernel):
+                location = op.location
+                with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
+                    _check(op, arguments)
+        build.forget_pure()
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """A tensor that the kernel was given."""
+
+    name: str
+    pointer: ir.Value
+    layout: Layout | ComposedLayout
+
+
+def _arguments(kernel: ir.Operation) -> list[_Argument]:
+    if TENSORS not in kernel.attributes:
+        return []
+    values = list(kernel.regions[0].blocks[0].arguments)
+    found = []
+    for part in text_of(kernel, TENSORS).split(";"):
+        name, first, text = part.split("|")
+        at = int(first)
+        rest = iter(values[at + 1 :])
+        widths = layout_text.widths(text)
+        ordered = sorted(range(len(widths)), key=lambda index: widths[index])  # the i32 leaves come first
+        taken = {index: next(rest) for index in ordered}
+        narrow = [taken[index] for index, width in enumerate(widths) if width == 32]
+        wide = [taken[index] for index, width in enumerate(widths) if width == 64]
+        found.append(_Argument(name, values[at], read_layout(text, narrow, wide)))
+    return found
+
+
+def _accesses(kernel: ir.Operation) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> Any:
+        if op.name in _ELEMENTS or op.name in _WHOLE:
+            found.append(op)
+        return mlir.ir.WalkResult.ADVANCE
+
+    kernel.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _check(op: ir.Operation, arguments: list[_Argument]) -> None:
+    if op.name in _ELEMENTS:
+        *_, (tensor,), coord32, coord64 = build.groups(op)
+        coord = read_coord(text_of(op, "coord"), coord32, coord64)
+        layout = _layout_of(tensor)
+        if layout is not None:
+            _check_index(op, coord, layout)
+            _check_memory(op, tensor, [layout(_widened(coord))], arguments)
+        return
+    groups = build.groups(op)
+    tensors = [value for group in groups[:2] for value in group if _is_tensor(value)]
+    pred = groups[2][0] if op.name == "cute.copy" and groups[2] else None
+    for tensor in tensors:
+        if pred is not None:
+            _check_predicated(op, tensor, pred, arguments)
+        elif (layout := _layout_of(tensor)) is not None:
+            _check_memory(op, tensor, _extremes(layout), arguments)
+
+
+def _is_tensor(value: ir.Value) -> bool:
+    return str(value.type).startswith("!cute.tensor")
+
+
+def _layout_of(tensor: ir.Value) -> Layout | ComposedLayout | None:
+    owner = tensor.owner
+    if getattr(owner, "name", "") != "cute.make_tensor":
+        return None
+    _, leaves32, leaves64 = build.groups(owner)
+    return read_layout(tensor_layout_text(tensor.type), leaves32, leaves64)
+
+
+def _widened(coord: Any) -> Any:
+    return tuple(_widened(part) for part in coord) if isinstance(coord, tuple) else widen(coord)
+
+
+def _check_index(op: ir.Operation, coord: Any, layout: Layout | ComposedLayout) -> None:
+    """Each index below the extent of its mode; a linear index below the size."""
+    pairs = list(_index_pairs(coord, layout.shape))
+    checks = [_below(index, extent) for index, extent in pairs if not _known_below(index, extent)]
+    if checks:
+        values = [materialize(item, 64) for pair in pairs for item in pair]
+        text = ", ".join("%lld of %lld" for _ in pairs)
+        _assert(op, checks, f"index out of bounds of a tensor {layout}", f"index {text}", values)
+
+
+def _index_pairs(coord: Any, shape: Any) -> Any:
+    if isinstance(coord, tuple) and isinstance(shape, tuple) and len(coord) == len(shape):
+        for part, extent in zip(coord, shape, strict=True):
+            yield from _index_pairs(part, extent)
+    elif not isinstance(coord, tuple):
+        yield coord, size(shape) if isinstance(shape, tuple) else shape
+
+
+def _known_below(index: Any, extent: Any) -> bool:
+    return isinstance(index, int) and isinstance(extent, int) and 0 <= index < extent
+
+
+def _below(left: IntValue | int, right: IntValue | int) -> ir.Value:
+    """0 <= left < right: as unsigned numbers a negative one is great."""
+    operands = materialize(left, 64), materialize(right, 64)
+    return build.value("arith.cmpi", types.parse("i1"), operands, {"predicate": build.i64(6)})
+
+
+def _check_memory(op: ir.Operation, tensor: ir.Value, offsets: list[Any], arguments: list[_Argument]) -> None:
+    """Each element offset inside the argument that the tensor is a part of."""
+    found = _origin(tensor, arguments)
+    if found is None:
+        return
+    argument, start = found
+    room = cosize(argument.layout)
+    places = [_sum(start, offset) for offset in offsets]
+    checks = [_below(place, room) for place in places if not _known_below(place, room)]
+    if checks:
+        values = [materialize(item, 64) for item in (places[0], places[-1], room)]
+        message = f"access outside the memory of {argument.name} {argument.layout}"
+        _assert(op, checks, message, f"elements %lld to %lld of %lld of {argument.name}", values)
+
+
+def _check_predicated(op: ir.Operation, tensor: ir.Value, pred: ir.Value, arguments: list[_Argument]) -> None:
+    layout, flags = _layout_of(tensor), _layout_of(pred)
+    if layout is None or flags is None or not is_static(size(layout)) or not is_static(size(flags)):
+        return
+    run = max(int(size(layout)) // max(int(size(flags)), 1), 1)
+    i1 = types.parse("i1")
+    for number in range(int(size(flags))):
+        groups = ((pred,), (), ())
+        flag = build.cute("load", (i1,), groups, coord=build.string(str(number))).results[0]
+        guard = build.emit("scf.if", (), (flag,), regions=2)
+        with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
+            _check_memory(op, tensor, [layout(number * run), layout((number + 1) * run - 1)], arguments)
+            build.emit("scf.yield")
+
+
+def _extremes(layout: Layout | ComposedLayout) -> list[Any]:
+    """Offsets between which all offsets of the layout lie; for runtime layouts all of them, up to a limit."""
+    count = size(layout)
+    if not isinstance(count, int):
+        return []
+    if is_static(layout):
+        offsets = [layout(index) for index in range(count)]
+        return [min(offsets), max(offsets)]
+    return [layout(index) for index in range(min(count, _MOST_OFFSETS))]
+
+
+def _origin(tensor: ir.Value, arguments: list[_Argument]) -> tuple[_Argument, Any] | None:
+    """The argument that a tensor is a part of, and the elements from the argument's start to the tensor's."""
+    width = ptr_info(tensor.type).element
+    pointer, start = tensor.owner.operands[0], 0
+    while True:
+        for argument in arguments:
+            if pointer == argument.pointer:
+                return (argument, start) if ptr_info(pointer.type).element == width else None
+        owner = pointer.owner
+        name = getattr(owner, "name", "")
+        if name == "cute.ptr_offset" and ptr_info(owner.operands[0].type).element == width:
+            start = _sum(start, widen(IntValue(owner.operands[1])))
+        elif name != "cute.ptr_cast":
+            return None
+        pointer = owner.operands[0]
+
+
+def _sum(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    return widen(left) + widen(right) if not isinstance(left, int) else widen(right) + left
+
+
+def _assert(op: ir.Operation, checks: list[ir.Value], message: str, shown: str, values: list[ir.Value]) -> None:
+    i1 = types.parse("i1")
+    good = checks[0]
+    for check in checks[1:]:
+        good = build.value("arith.andi", i1, (good, check))
+    bad = build.value("arith.xori", i1, (good, build.constant(1, i1)))
+    place = source_location(op.location)
+    where = f" ({place})" if place is not None else ""
+    guard = build.emit("scf.if", (), (bad,), regions=2)
+    with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
+        build.emit("gpu.printf", (), values, {"format": build.string(shown + "\n")})
+        build.emit("scf.yield")
+    build.cute("assert", (), ((good,),), message=build.string(message + where))
