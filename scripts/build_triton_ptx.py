@@ -1,8 +1,9 @@
+# ruff: noqa: ANN001, ANN201, D103 -- sources typed as Triton users type them
 """Compile the Triton kernels of the emulator's tests to PTX, for sm_90; needs Triton, no GPU.
 
     python scripts/build_triton_ptx.py
 
-writes tests/emu/data/triton/NAME.ptx and manifest.json: for each kernel its entry name, warps, and dynamic shared memory.
+writes tests/emu/data/triton/NAME.ptx and manifest.json: for each kernel its entry name, warps and shared memory.
 The kernels are written for this project. tests/emu/test_triton.py runs them against NumPy.
 """
 

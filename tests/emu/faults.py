@@ -193,7 +193,8 @@ def mutants(case: Case) -> Iterator[Mutant]:
     for match in ORDER.finditer(body):
         yield changed(match.start(1), match.end(1), "relaxed", f"relaxed, not {match.group(1)}")
     for match in WAIT.finditer(body):
-        yield changed(match.start(), match.end(), re.search(r"selp\.u32 (%r\d+)", match.group()).expand(r"mov.u32 \1, 1;"),
+        always = re.search(r"selp\.u32 (%r\d+)", match.group()).expand(r"mov.u32 \1, 1;")
+        yield changed(match.start(), match.end(), always,
                       "without mbarrier.try_wait")  # fmt: skip
     for match in islice(OFFSET.finditer(body), MOST_SHIFTS):
         offset = int(match.group(2) or 0) + 4

@@ -37,7 +37,9 @@ class Kernel:
 
     `inputs` are strings `TYPE KIND` or `TYPE KIND *WIDTH` (WIDTH elements for each thread); `out` is the type of a
     result and the number of results of each thread; `compare` is "bits" or bounds `relative`, `absolute`; `initial`
-    says what the output holds before: nothing of note (False), seeded values (True) or "zero".
+    says what the output holds before: nothing of note (False), seeded values (True) or "zero". `within` restricts the
+    comparison where ptxas does not follow the PTX ISA: for a result's index, the greatest value of each of the inputs
+    named by index; a result with none of them is not compared.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Kernel:
     smem: int = 0
     initial: bool | str = False
     compare: dict[str, float] = field(default_factory=dict)
+    within: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def grid(self) -> int:
@@ -275,7 +278,7 @@ def disagreement(kernel: Kernel, got: Array, wanted: Array) -> str:
     """Empty where the outputs agree, else what differs first and how much."""
     if not kernel.compare:
         bits = WORDS[got.dtype.itemsize]
-        wrong = np.flatnonzero(got.view(bits) != wanted.view(bits))
+        wrong = np.flatnonzero((got.view(bits) != wanted.view(bits)) & comparable(kernel))
         shown = got.view(bits), wanted.view(bits)
     else:
         shown = numbers(got, kernel.out[0]), numbers(wanted, kernel.out[0])
@@ -285,6 +288,17 @@ def disagreement(kernel: Kernel, got: Array, wanted: Array) -> str:
     return f"{kernel.name}: {len(wrong)} of {len(shown[0])} results differ; " + "; ".join(
         _line(kernel, int(at), *shown) for at in wrong[:4]
     )
+
+
+def comparable(kernel: Kernel) -> Array:
+    """Which outputs the comparison takes (see `Kernel.within`)."""
+    taken = np.ones((kernel.out[1], kernel.threads), bool)
+    inputs = operands(kernel) if kernel.within else []
+    for result, bounds in kernel.within.items():
+        taken[int(result)] = bool(bounds)
+        for position, greatest in bounds.items():
+            taken[int(result)] &= inputs[int(position)] <= greatest
+    return taken.reshape(-1)
 
 
 def _line(kernel: Kernel, at: int, got: Array, wanted: Array) -> str:

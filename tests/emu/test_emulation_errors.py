@@ -151,7 +151,7 @@ def test_source_line_is_shown_where_the_ptx_has_one(tmp_path):
 
 
 def test_collecting_findings_goes_on_after_them():
-    a, b, c = np.zeros((3, 100), np.float32)
+    a, c = np.zeros((2, 100), np.float32)
     a += 1
     report = run_ptx(PTX, "add", 1, 128, [a, a.copy(), c, 101], checks="collect")
     assert [error.kind for error in report.errors] == ["bounds"] * len(report.errors) and len(report.errors) == 3

@@ -87,20 +87,21 @@ READ = "ld.global.u32 %r2, [%d1]; st.global.u32 [%d3], %r2;"
 
 @pytest.mark.parametrize("same_block", [False, True])
 @pytest.mark.parametrize(
-    ("publish", "observe", "races"),
+    ("publish", "load", "after", "races"),
     [
-        ("st.release.gpu.global.u32 [%d2], 1;", SPIN.format(load="ld.acquire.gpu.global.u32"), False),
-        ("fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%d2], 1;", SPIN.format(load="ld.relaxed.gpu.global.u32") + "fence.acq_rel.gpu;", False),
-        ("fence.sc.gpu; st.volatile.global.u32 [%d2], 1;", SPIN.format(load="ld.volatile.global.u32") + "fence.sc.gpu;", False),
-        ("membar.gl; red.relaxed.gpu.global.add.u32 [%d2], 1;", SPIN.format(load="ld.relaxed.gpu.global.u32") + "membar.gl;", False),
-        ("atom.release.gpu.global.exch.b32 %r3, [%d2], 1;", SPIN.format(load="ld.acquire.gpu.global.u32"), False),
-        ("st.relaxed.gpu.global.u32 [%d2], 1;", SPIN.format(load="ld.acquire.gpu.global.u32"), True),
-        ("st.release.gpu.global.u32 [%d2], 1;", SPIN.format(load="ld.relaxed.gpu.global.u32"), True),
-        ("st.volatile.global.u32 [%d2], 1;", SPIN.format(load="ld.volatile.global.u32"), True),
-        ("fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%d2], 1;", SPIN.format(load="ld.relaxed.gpu.global.u32"), True),
+        ("st.release.gpu.global.u32 [%d2], 1;", "acquire.gpu", "", False),
+        ("fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%d2], 1;", "relaxed.gpu", "fence.acq_rel.gpu;", False),
+        ("fence.sc.gpu; st.volatile.global.u32 [%d2], 1;", "volatile", "fence.sc.gpu;", False),
+        ("membar.gl; red.relaxed.gpu.global.add.u32 [%d2], 1;", "relaxed.gpu", "membar.gl;", False),
+        ("atom.release.gpu.global.exch.b32 %r3, [%d2], 1;", "acquire.gpu", "", False),
+        ("st.relaxed.gpu.global.u32 [%d2], 1;", "acquire.gpu", "", True),
+        ("st.release.gpu.global.u32 [%d2], 1;", "relaxed.gpu", "", True),
+        ("st.volatile.global.u32 [%d2], 1;", "volatile", "", True),
+        ("fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%d2], 1;", "relaxed.gpu", "", True),
     ],
-)  # fmt: skip
-def test_message_passing(publish, observe, races, same_block):
+)
+def test_message_passing(publish, load, after, races, same_block):
+    observe = SPIN.format(load=f"ld.{load}.global.u32") + after
     found = litmus(f"st.global.u32 [%d1], 42; {publish}", f"{observe} {READ}", same_block)
     assert bool(found) == races
 

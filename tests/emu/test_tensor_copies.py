@@ -30,7 +30,8 @@ def load_kernel(rank, nbytes):
   {reads}
   mbarrier.arrive.expect_tx.shared.b64 _, [bar], {nbytes};
   mov.b64 %d4, map; mov.u32 %r2, tile; mov.u32 %r3, bar;
-  cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%d4, {{{coords}}}], [%r3];
+  cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+    [%r2], [%d4, {{{coords}}}], [%r3];
 WAIT:
   bar.sync 0;
 W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra W;
@@ -167,7 +168,7 @@ def test_reading_before_the_copy_has_come_is_reported():
     out = np.zeros((4, 8), np.float32)
     text = load_kernel(2, out.nbytes).replace("@!%p2 bra W;", "")
     for seed in (0, 1):
-        with pytest.raises(EmulationError, match="race|Race|never written") as caught:
+        with pytest.raises(EmulationError, match=r"race|Race|never written") as caught:
             run(
                 text.replace("W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;", ""),
                 made,
