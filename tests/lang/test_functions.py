@@ -114,6 +114,39 @@ def test_numbers_reach_native_code_as_they_are():
         executor(out, "a", 0, 0.0, 0.0, False, 0, 0)
 
 
+def test_parameters_of_every_kind():
+    @cute.kernel
+    def kernel(first, /, *tensors, shift):
+        i = cute.arch.thread_idx()[0]
+        tensors[-1][i] = first[i] + tensors[0][i] + shift
+
+    @cute.jit
+    def host(*tensors, shift: Float32 = 1.0):
+        kernel(*tensors, shift=shift).launch(grid=1, block=32)
+
+    @cute.jit
+    def positional(x, out, /, shift: Float32 = 2.0):
+        kernel(x, x, out, shift=shift).launch(grid=1, block=32)
+
+    x, out = arrays()
+    executor = cute.compile(host, x, x + 1, out)
+    executor(x, x + 1, out)
+    assert (out == 2 * x + 2).all()
+    executor(x, x, out, shift=5.0)
+    assert (out == 2 * x + 5).all()
+    host(x, x, out, shift=0.5)
+    assert (out == 2 * x + 0.5).all()
+    cute.compile(positional, x, out)(x, out, 3.0)
+    assert (out == 2 * x + 3).all()
+
+    @cute.jit
+    def only(*tensors):
+        kernel(tensors[0], *tensors, shift=1.0).launch(grid=1, block=32)
+
+    cute.compile(only, out)(out)
+    assert (out == 2 * (2 * x + 3) + 1).all()
+
+
 class Pair(NamedTuple):
     first: cute.Tensor
     scale: Float32

@@ -14,6 +14,7 @@ from tilewright.compiler import stages
 from tilewright.compiler.aggregates import check_fixed
 from tilewright.compiler.arguments import BoundCall, converted
 from tilewright.compiler.artifact import Artifact, KernelImage, artifact_of
+from tilewright.compiler.export import export_c, export_tvm_ffi
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.report import Report
 from tilewright.compiler.source_map import SourceMap
@@ -130,6 +131,7 @@ class Executor:
         self._function = function
         self._constants = call.constants
         self._count = len(call.passed())
+        self._gathers = _gathering(function)
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
         self._fixed = call.fixed()
         self._names = [name for name, value in call.runtime.items()]
@@ -225,7 +227,7 @@ class Executor:
             else:
                 return
             # Native code took nothing of this call: convert, copy and complete the arguments, or say what is wrong.
-        if kwargs or len(args) != self._count:
+        if kwargs or len(args) != self._count or self._gathers:
             with ErrorsLocated():
                 args = tuple(self._bind(args, kwargs))
         self.run(args)
@@ -255,6 +257,9 @@ class Executor:
         """Arguments by name and with defaults, in the order of the signature; compile-time ones may be repeated."""
         parameters = inspect.signature(self._function).parameters
         order = [name for name in parameters if name in self._names]
+        if self._gathers in order:
+            place = order.index(self._gathers)
+            args = (*args[:place], tuple(args[place:]))
         if len(args) > len(order):
             order = list(parameters)
         if len(args) > len(order):
@@ -339,6 +344,34 @@ class Executor:
                 written.append(_write_new(target, f"{stem}.{self.arch}", _EXTENSIONS[name], data))
         return written
 
+    def export_to_c(
+        self,
+        object_file_path: str | Path | None = None,
+        function_name: str | None = None,
+        *,
+        file_path: str | Path | None = None,
+        file_name: str | None = None,
+        function_prefix: str | None = None,
+    ) -> list[Path]:
+        """Write the function and its kernels as an object file; gives the files written.
+
+        With `object_file_path` and `function_name` the object has the tvm-ffi symbol `__tvm_ffi_<function_name>`;
+        with `file_path` (a folder), `file_name` and `function_prefix` (default: the file's name) it has a C interface,
+        declared in `<file_name>.h` beside it.
+
+        Raises:
+            CompileError: the forms are mixed, a name is no C identifier, or a parameter has no C type.
+        """
+        if object_file_path is not None and file_path is None and file_name is None and function_prefix is None:
+            return export_tvm_ffi(self.artifact, object_file_path, function_name or self.name)
+        if file_path is not None and file_name is not None and object_file_path is None and function_name is None:
+            return export_c(self.artifact, file_path, file_name, function_prefix or file_name)
+        raise CompileError(
+            "export_to_c takes one of two forms",
+            hint='export_to_c("add.o", function_name="add") for tvm-ffi, or export_to_c(file_path="build", '
+            'file_name="add", function_prefix="add") for C',
+        )
+
     def _keep_files(self) -> None:
         options = self.artifact.options
         names = [name for name in ("ptx", "cubin", "sass") if getattr(options, f"keep_{name}")]
@@ -372,6 +405,12 @@ class Executor:
     def last_report(self) -> Any:
         """On the emulator: what the last call found and counted, one report for each launch."""
         return getattr(self.device, "reports", None)
+
+
+def _gathering(function: FunctionType) -> str:
+    """The parameter that takes any number of positional arguments, empty where there is none."""
+    parameters = inspect.signature(function).parameters.values()
+    return next((item.name for item in parameters if item.kind is inspect.Parameter.VAR_POSITIONAL), "")
 
 
 def _write_new(folder: Path, stem: str, extension: str, data: Any) -> Path:
