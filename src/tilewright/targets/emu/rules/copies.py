@@ -228,8 +228,8 @@ def coordinates(c: BlockCoder, mem: Operand) -> tuple[str, list[str]]:
     """The address of the map and the coordinates of `[map, {x, y}]`."""
     assert isinstance(mem, Mem)
     coords = mem.coords[0]
-    assert isinstance(coords, Vec)
-    return address(c, Mem(mem.base, mem.offset), "generic"), [c.use(x, "s32") for x in coords.items]
+    items = coords.items if isinstance(coords, Vec) else (coords,)
+    return address(c, Mem(mem.base, mem.offset), "generic"), [c.use(x, "s32") for x in items]
 
 
 def _load_tensor(c: BlockCoder, i: Instruction) -> None:
