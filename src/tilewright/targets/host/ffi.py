@@ -206,12 +206,18 @@ class Pending(threading.local):
         return error
 
 
-def translate(error: BaseException, describe: Callable[[int], str] | None = None) -> BaseException:
+_EXPORTED_KINDS = {"TypeError": ArgumentError, "ValueError": ArgumentError, "RuntimeError": LaunchError}
+
+
+def translate(
+    error: BaseException, describe: Callable[[int], str] | None = None, *, exported: bool = False
+) -> BaseException:
     """The error to raise for one that tvm-ffi raised.
 
     Args:
         error: from a call of a tvm-ffi function.
         describe: the name of an error number of the driver.
+        exported: it comes from an exported function, whose errors have the kinds that all languages know.
     """
     ffi_error = getattr(error, "__tvm_ffi_error__", None)
     if not isinstance(error, Exception):
@@ -219,7 +225,7 @@ def translate(error: BaseException, describe: Callable[[int], str] | None = None
     if ffi_error is None:
         # Raised before native code ran, by an argument that tvm-ffi cannot convert.
         return ArgumentError(f"an argument cannot be passed: {error}")
-    class_ = getattr(errors, ffi_error.kind, None)
+    class_ = _EXPORTED_KINDS.get(ffi_error.kind) if exported else getattr(errors, ffi_error.kind, None)
     if not (isinstance(class_, type) and issubclass(class_, TilewrightError)):
         return error
     message, values, hint = _parse(ffi_error.message)

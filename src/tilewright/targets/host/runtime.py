@@ -454,12 +454,13 @@ add_events:
   call void @launch_events(ptr %config, ptr %attributes, ptr %count_p, ptr %stream)
   br label %send
 send:
+  ; In this order: an exported function stores its kernels, then the driver's launch function.
+  %launch_p = getelementptr i64, ptr %table, i64 {launch}
+  %function = load atomic ptr, ptr %launch_p acquire, align 8
   %number = zext i32 %index to i64
   %kernel_slot = add i64 %number, {first_kernel}
   %kernel_p = getelementptr i64, ptr %table, i64 %kernel_slot
   %kernel = load ptr, ptr %kernel_p
-  %launch_p = getelementptr i64, ptr %table, i64 {launch}
-  %function = load ptr, ptr %launch_p
   %first = call i32 %function(ptr %config, ptr %kernel, ptr %params, ptr null)
   %done = icmp eq i32 %first, 0
   br i1 %done, label %success, label %check_raised

@@ -1,0 +1,94 @@
+"""Ahead-of-time export: a compiled function as an object file, with a C header or for tvm-ffi.
+
+The object holds the kernels and the code that loads and launches them; it needs the C library, and at the first
+launch the driver. Its metadata says by which version of the interface it was made, see `compiler.loading`.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from pathlib import Path
+from typing import Final
+
+from tilewright.base.errors import CompileError
+from tilewright.compiler.artifact import FORMAT, Artifact, encode
+from tilewright.compiler.assembling import assemble_text
+from tilewright.compiler.c_header import header
+from tilewright.ir.llvm import host_target
+from tilewright.targets.host.exported import ExportedKernel, export_object
+
+C_FORM: Final = "c"
+TVM_FORM: Final = "tvm-ffi"
+_PORTABLE: Final = {"x86_64": "x86-64", "aarch64": "generic"}
+
+
+def export_c(artifact: Artifact, folder: str | Path, file_name: str, prefix: str) -> list[Path]:
+    """Write `<folder>/<file_name>.o` and `.h`, with symbols of `prefix`; existing files are replaced.
+
+    Raises:
+        CompileError: `prefix` is no C identifier, or a parameter has no C type.
+    """
+    _check_name(prefix, "function_prefix")
+    text = header(prefix, artifact)
+    data = _object(artifact, prefix, C_FORM)
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    written = [target / f"{file_name}.h", target / f"{file_name}.o"]
+    written[0].write_text(text)
+    written[1].write_bytes(data)
+    return written
+
+
+def export_tvm_ffi(artifact: Artifact, path: str | Path, name: str) -> list[Path]:
+    """Write an object with the symbol `__tvm_ffi_<name>` to `path`; an existing file is replaced.
+
+    Raises:
+        CompileError: `name` is no C identifier.
+    """
+    _check_name(name, "function_name")
+    data = _object(artifact, name, TVM_FORM)
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)
+    return [target]
+
+
+def metadata(artifact: Artifact, name: str, form: str) -> str:
+    """What an object says of itself, as JSON."""
+    facts = {
+        "tilewright": FORMAT,
+        "form": form,
+        "name": name,
+        "arch": artifact.arch,
+        "kernels": [kernel.name for kernel in artifact.kernels],
+        "signature": encode(artifact.signature),
+    }
+    return json.dumps(facts, separators=(",", ":"))
+
+
+def _object(artifact: Artifact, name: str, form: str) -> bytes:
+    machine = host_target()[0].partition("-")[0]
+    return export_object(
+        name,
+        artifact.host_llvm,
+        artifact.entry,
+        artifact.signature,
+        [ExportedKernel(kernel.name, _cubin(artifact, index)) for index, kernel in enumerate(artifact.kernels)],
+        metadata(artifact, name, form),
+        tvm_ffi=form == TVM_FORM,
+        cpu=_PORTABLE.get(machine, "generic"),
+    )
+
+
+def _cubin(artifact: Artifact, index: int) -> bytes:
+    kernel = artifact.kernels[index]
+    if kernel.cubin is not None:
+        return kernel.cubin
+    return assemble_text(kernel.ptx, artifact.arch, artifact.options, kernel.launched_at).data
+
+
+def _check_name(name: str, what: str) -> None:
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII) or keyword.iskeyword(name):
+        raise CompileError(f"{what} is {name!r}", hint="give a C identifier: letters, digits and underscores")
