@@ -17,7 +17,7 @@ FORMATS: dict[str, tuple[int, int, Fraction, bool, int | None]] = {
     "f32": (8, 23, Fraction(2) ** 128 - Fraction(2) ** 104, True, 0x7FFFFFFF),
     "f16": (5, 10, Fraction(65504), True, 0x7FFF),
     "bf16": (8, 7, Fraction(2) ** 128 - Fraction(2) ** 120, True, 0x7FFF),
-    "tf32": (8, 10, Fraction(2) ** 128 - Fraction(2) ** 117, True, 0x7FFFFFFF),
+    "tf32": (8, 10, Fraction(2) ** 128 - Fraction(2) ** 117, True, 0x3FFFF),
     "e5m2": (5, 2, Fraction(57344), True, 0x7F),
     "e4m3": (4, 3, Fraction(448), False, 0x7F),
     "e3m2": (3, 2, Fraction(28), False, None),
@@ -87,6 +87,18 @@ def round_size(size: Fraction, fmt: str, rnd: str, negative: bool) -> Fraction:
     unit = Fraction(2) ** (power - mantissa)
     steps, rest = divmod(size, unit)
     return (steps + rounds_up(int(steps), rest / unit, rnd, negative)) * unit
+
+
+def flushed(x: Number, fmt: str, rnd: str = "rn") -> Number:
+    """`.ftz` of a result: a signed zero where the value, rounded as if no exponent were too small, is subnormal."""
+    if is_nan(x) or is_inf(x) or x == 0:
+        return x
+    size, mantissa = abs(Fraction(x)), FORMATS[fmt][1]
+    unit = Fraction(2) ** (floor_log2(size) - mantissa)
+    steps, rest = divmod(size, unit)
+    rounded = (steps + rounds_up(int(steps), rest / unit, rnd, x < 0)) * unit
+    least = Fraction(2) ** (1 - bias(fmt))
+    return x if rounded >= least else (-0.0 if x < 0 else Fraction(0))
 
 
 def rounds_up(steps: int, rest: Fraction, rnd: str, negative: bool) -> bool:

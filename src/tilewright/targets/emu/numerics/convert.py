@@ -2,6 +2,9 @@
 
 Integers are arrays of their NumPy dtype, f16 f32 f64 float arrays, bf16 and the 8-bit and narrower formats unsigned
 bit patterns, tf32 uint32 words. A packed destination takes a pair (a, b): a goes to the upper half.
+
+NaN, as recorded on an H100: conversions among f32, f16 and bf16 give the canonical NaN, from f32 to tf32 0x7fffe000. A
+widening to f64 and a narrowing from f64 keep the sign and the upper bits of the payload and make the NaN quiet.
 """
 
 from __future__ import annotations
@@ -149,14 +152,37 @@ def _float_to_float(
         x = round_integral(x, INTEGRAL[rnd])
         rnd = "rn"
     if dst == "f64":
-        return floats.saturate(x) if sat else x
+        return floats.saturate(x) if sat else _quieted(x)
     r = _rounded(x, fmt, rnd or "rn", relu, satfinite)
-    return _modified(r, dst, ftz and dst == "f32", sat)
+    if src == "f64":
+        r = _payload_kept(r, x, fmt)
+    if ftz and dst == "f32":
+        r = floats.flush_rounded(r, lambda: x, dst, rnd or "rn")
+    return _modified(r, dst, False, sat)
+
+
+def _quieted(x: Array) -> Array:
+    lost = x != x
+    return np.where(lost, (x.view(np.uint64) | floats.QUIET64).view(np.float64), x) if some(lost) else x
+
+
+def _payload_kept(r: Array, x: Array, fmt: Format) -> Array:
+    """`r` with quiet NaNs of the sign and the upper bits of the payload of the float64 NaNs `x`."""
+    lost = x != x
+    if not some(lost):
+        return r
+    bits = np.asarray(x).view(np.uint64)
+    sign = bits >> np.uint64(63) << np.uint64(fmt.bits - 1)
+    exponent = np.uint64(((1 << fmt.exponent) - 1) << fmt.mantissa | 1 << (fmt.mantissa - 1))
+    fraction = (bits & np.uint64((1 << 52) - 1)) >> np.uint64(52 - fmt.mantissa)
+    nan = (sign | exponent | fraction).astype(fmt.storage_dtype)
+    return floats.from_bits(np.where(lost, nan, floats.bits_of(r, fmt.name)), fmt.name)
 
 
 def _modified(values: Array, type: str, ftz: bool, sat: bool) -> Array:
+    """A move with modifiers; only a plain move keeps the bits of a NaN."""
     if ftz and type == "f32":
-        values = floats.flush(values, type)
+        values = floats.canonical(floats.flush(values, type), type)
     if not sat:
         return values
     if type == "bf16":

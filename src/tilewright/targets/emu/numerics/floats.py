@@ -1,8 +1,14 @@
 """PTX floating-point instructions with exactly rounded results (PTX ISA, "Floating-Point Instructions").
 
 Operands and results: f32 and f64 are float32 and float64 arrays, f16 float16, bf16 uint16 bit patterns, and the
-packed f16x2 and bf16x2 uint32 words. NaN results are the canonical NaN (f32 0x7fffffff, f16 and bf16 0x7fff); f64
-instructions pass the payload of the first NaN operand, quieted, and make 0xfff8000000000000 where none is NaN.
+packed f16x2 and bf16x2 uint32 words. What the ISA leaves open is as recorded on an H100:
+
+- NaN results are the canonical NaN (f32 0x7fffffff, f16 and bf16 0x7fff). f64 instructions pass the sign and payload of
+  a NaN operand, quieted, and make 0xfff8000000000000 where none is NaN. Of several NaN operands add, sub and mul pass
+  the second, fma the second, third, first in this order, min and max the last, div the first.
+- `.ftz` flushes a result that is below the least normal number once rounded to the type's precision with an unbounded
+  exponent (IEEE 754, "tininess after rounding"). Rounding on the subnormal grid may still have given that number.
+- `.sat` gives +0 for -0 and for NaN.
 """
 
 from __future__ import annotations
@@ -77,7 +83,7 @@ def add(
         return _finish32(a + b, ftz, sat)
     if type == "f64":
         r = a + b if rnd == "rn" else exact.fma(a, ONE, b, rnd)
-        return _nan64(r, a, b)
+        return _nan64(r, b, a)
     return _narrow(lambda x, y: exact.sum_to_odd(x, y, rnd), (a, b), type, rnd, ftz, sat, relu)
 
 
@@ -92,7 +98,7 @@ def sub(
         return _finish32(a - b, ftz, sat)
     if type == "f64":
         r = a - b if rnd == "rn" else exact.fma(a, ONE, -b, rnd)
-        return _nan64(r, a, b)
+        return _nan64(r, b, a)
     return _narrow(lambda x, y: exact.sum_to_odd(x, -y, rnd), (a, b), type, rnd, ftz, sat, relu)
 
 
@@ -104,11 +110,12 @@ def mul(
     if type == "f32" and rnd == "rn":
         if ftz:
             a, b = _flush32(a), _flush32(b)
-        return _finish32(a * b, ftz, sat)
+        r = a * b
+        return _finish32(flush_rounded(r, lambda: _product(a, b), type) if ftz else r, False, sat)
     if type == "f64":
         r = a * b
         r = r if rnd == "rn" else exact.fma(a, b, np.copysign(0.0, r), rnd)
-        return _nan64(r, a, b)
+        return _nan64(r, b, a)
     return _narrow(np.multiply, (a, b), type, rnd, ftz, sat, relu)
 
 
@@ -127,10 +134,18 @@ def fma(
     if type == "f32" and rnd == "rn":
         if ftz:
             a, b, c = _flush32(a), _flush32(b), _flush32(c)
-        return _finish32(_fma32(a, b, c), ftz, sat)
+        r = _fma32(a, b, c)
+        if ftz:
+            r = flush_rounded(r, lambda: exact.sum_to_odd(_product(a, b), np.asarray(c, np.float64)), type)
+        return _finish32(r, False, sat)
     if type == "f64":
-        return _nan64(exact.fma(a, b, c, rnd), a, b, c)
+        return _nan64(exact.fma(a, b, c, rnd), b, c, a)
     return _narrow(lambda x, y, z: exact.sum_to_odd(x * y, z, rnd), (a, b, c), type, rnd, ftz, sat, relu)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """The exact product of two float32."""
+    return np.asarray(a.astype(np.float64) * b.astype(np.float64))
 
 
 def _fma32(a: Array, b: Array, c: Array) -> Array:
@@ -154,7 +169,10 @@ def _fma32(a: Array, b: Array, c: Array) -> Array:
 
 @packed
 def div(a: Array, b: Array, type: str = "f32", rnd: str = "rn", ftz: bool = False) -> Array:
-    """a / b. A float64 quotient of two float32 never rounds onto the float32 grid or a midpoint, so it rounds twice."""
+    """a / b. A float64 quotient of two float32 never rounds onto the float32 grid or a midpoint, so it rounds twice.
+
+    Nor does one lie between the least normal float32 and its neighbour below: to nearest, `.ftz` needs no second look.
+    """
     if type == "f32" and rnd == "rn":
         if ftz:
             a, b = _flush32(a), _flush32(b)
@@ -251,14 +269,16 @@ def _magnitude(a: Array, type: str) -> Array:
 
 @packed
 def abs_(a: Array, type: str = "f32", ftz: bool = False) -> Array:
-    """|a|; a NaN becomes the canonical NaN, except in f64."""
-    return canonical(_magnitude(flush(a, type) if ftz else a, type), type)
+    """|a|; a NaN becomes the canonical NaN, in f64 the quiet NaN of the same sign and payload."""
+    r = canonical(_magnitude(flush(a, type) if ftz else a, type), type)
+    return _nan64(r, a) if type == "f64" else r
 
 
 @packed
 def neg(a: Array, type: str = "f32", ftz: bool = False) -> Array:
-    """-a; a NaN becomes the canonical NaN, except in f64."""
-    return canonical(from_bits(bits_of(flush(a, type) if ftz else a, type) ^ sign_bit(type), type), type)
+    """-a; a NaN becomes the canonical NaN, in f64 the quiet NaN of the same sign and payload."""
+    r = canonical(from_bits(bits_of(flush(a, type) if ftz else a, type) ^ sign_bit(type), type), type)
+    return _nan64(r, a) if type == "f64" else r
 
 
 def copysign(a: Array, b: Array, type: str = "f32") -> Array:
@@ -268,14 +288,14 @@ def copysign(a: Array, b: Array, type: str = "f32") -> Array:
 
 
 def testp(a: Array, kind: str, type: str = "f32") -> Array:
-    """Booleans: is `a` finite, infinite, a number, notanumber, normal or subnormal (zero is none of the last two)."""
+    """Booleans: is `a` finite, infinite, a number, notanumber, normal (zeros are) or subnormal."""
     size = np.abs(a)
     tests: dict[str, Callable[[], Array]] = {
         "finite": lambda: np.isfinite(a),
         "infinite": lambda: np.isinf(a),
         "number": lambda: a == a,
         "notanumber": lambda: a != a,
-        "normal": lambda: np.isfinite(a) & (size >= format_named(type).smallest_normal),
+        "normal": lambda: np.isfinite(a) & ((size >= format_named(type).smallest_normal) | (size == 0)),
         "subnormal": lambda: (size > 0) & (size < format_named(type).smallest_normal),
     }
     if kind not in tests:
@@ -348,6 +368,32 @@ def flush(a: Array, type: str) -> Array:
     return np.where(np.abs(a) < fmt.smallest_normal, np.copysign(a.dtype.type(0), a), a)
 
 
+def flush_rounded(r: Array, exactly: Callable[[], Array], type: str, rnd: str = "rn") -> Array:
+    """`.ftz` of results `r`; `exactly` gives them in float64, exact or rounded to odd (asked for only at the limit)."""
+    least = r.dtype.type(format_named(type).smallest_normal)
+    size = np.abs(r)
+    tiny = size <= least
+    if not some(tiny):
+        return r
+    limit = size == least
+    if some(limit):
+        tiny = (size < least) | (limit & _is_tiny(exactly(), type, rnd))
+    return np.where(tiny, np.copysign(r.dtype.type(0), r), r)
+
+
+def _is_tiny(x: Array, type: str, rnd: str) -> Array:
+    """Whether float64 values round below the least normal number of a type with an unbounded exponent."""
+    fmt = format_named(type)
+    least, size = fmt.smallest_normal, np.abs(x)
+    unit = least * 2.0 ** -(fmt.mantissa + 1)  # between the values just below `least`
+    if rnd == "rn":
+        return np.asarray(size < least - unit / 2)  # the midpoint goes to `least`, whose mantissa is even
+    if rnd == "rz":
+        return np.asarray(size < least)
+    away = (x < 0) == (rnd == "rm")
+    return np.asarray(np.where(away, size <= least - unit, size < least))
+
+
 def saturate(a: Array) -> Array:
     """Clamp to [0, 1]; NaN and -0 give +0 (.sat)."""
     return np.asarray(np.where(a > 0, np.minimum(a, a.dtype.type(1)), a.dtype.type(0)))
@@ -382,6 +428,7 @@ def canonical(r: Array, type: str) -> Array:
 
 
 def _nan64(r: Array, *operands: Array) -> Array:
+    """NaN results of f64: the first NaN of `operands`, quieted, else the hardware's own."""
     lost = r != r
     if not some(lost):
         return r
@@ -411,7 +458,7 @@ def _narrow(
         return exact.narrow_bf16(x, rnd)
     r = exact.narrow(x, np.float32 if type == "f32" else np.float16, rnd)
     if ftz:
-        r = flush(r, type)
+        r = flush_rounded(r, lambda: x, type, rnd)
     if sat:
         r = saturate(r)
     if relu:

@@ -55,7 +55,7 @@ FORMATS = {
     for row in (
         Format("f64", 11, 52, 1023, 1.7976931348623157e308, 0xFFF8000000000000, True, 64),
         Format("f32", 8, 23, 127, 3.4028234663852886e38, 0x7FFFFFFF, True, 32),
-        Format("tf32", 8, 10, 127, 3.4011621342146535e38, 0x7FFFFFFF, True, 32),
+        Format("tf32", 8, 10, 127, 3.4011621342146535e38, 0x7FFFE000, True, 32),
         Format("bf16", 8, 7, 127, 3.3895313892515355e38, 0x7FFF, True, 16),
         Format("f16", 5, 10, 15, 65504.0, 0x7FFF, True, 16),
         Format("e5m2", 5, 2, 15, 57344.0, 0x7F, True, 8),
@@ -152,7 +152,8 @@ def encode(x: Array, fmt: Format) -> Array:
     if fmt.name == "f64":
         return np.where(np.isnan(x), NAN64, x).view(np.uint64)
     if fmt.name in ("f32", "tf32", "bf16"):
-        bits = np.where(np.isnan(x), NAN32, x.astype(np.float32)).view(np.uint32)
+        nan = np.uint32((fmt.nan or 0) << (32 - fmt.storage)).view(np.float32)
+        bits = np.where(np.isnan(x), nan, x.astype(np.float32)).view(np.uint32)
         return (bits >> np.uint32(16)).astype(np.uint16) if fmt.name == "bf16" else bits
     if fmt.name == "f16":
         return np.where(np.isnan(x), NAN16, x.astype(np.float16)).view(np.uint16)
