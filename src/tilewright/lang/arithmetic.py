@@ -133,7 +133,10 @@ def _mod(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
     adjust = build.value(
         "arith.andi", wrong_sign.type, (wrong_sign, compare("ne", kind, remainder, zero))
     )  # a zero remainder keeps
-    return select(adjust, binary("add", kind, remainder, right), remainder)
+    result = select(adjust, binary("add", kind, remainder, right), remainder)
+    if kind == "f":  # a zero has the divisor's sign, as in Python
+        return build.value("math.copysign", left.type, (result, right))
+    return result
 
 
 def _shift(op: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
@@ -181,7 +184,9 @@ def _integer_power(kind: str, base: ir.Value, exponent: ir.Value) -> ir.Value:
     if kind == "u":
         return result
     size = absolute(kind, base)
-    vanishes = build.value("arith.andi", isset.type, (compare("lt", "i", exponent, zero), compare("ne", "i", size, one)))
+    vanishes = build.value(
+        "arith.andi", isset.type, (compare("lt", "i", exponent, zero), compare("ne", "i", size, one))
+    )
     return select(vanishes, zero, result)
 
 

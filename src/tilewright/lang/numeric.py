@@ -449,9 +449,23 @@ def _operate(name: str, fold: Callable[[Any, Any], Any], left: object, right: ob
         cls = type(a) if type(a) is not Boolean else Int32
     if name in _INTEGER_ONLY and cls.is_float:
         raise CompileError(f"`{name}` on {type(a)} and {type(b)}", location=user_location(), hint="it takes integers")
+    if name in ("shl", "shr"):
+        b = shift_amount(b, cls)
     if a.is_static and b.is_static:
         return _fold(name, fold, cls, a.value, b.value)
     return _traced(name, cls, a, b)
+
+
+def shift_amount(amount: Numeric, cls: type[Numeric]) -> Numeric:
+    """How far to shift a `cls`, as a `cls`: amounts too great for the type become its width, which shifts all out."""
+    if amount.is_static:
+        if amount.value < 0:
+            raise CompileError(f"a shift by {amount.value}", location=user_location(), hint="shift the other way")
+        return cls(min(int(amount.value), cls.width))
+    if type(amount) is Boolean or amount.width <= cls.width:
+        return _converted(amount, cls)
+    limit = build.constant(cls.width, type(amount).mlir_type)
+    return cls(type(amount).from_ir(arithmetic.binary("min", "u", amount.ir_value(), limit)))
 
 
 def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: Any, right: Any) -> Numeric:
@@ -459,11 +473,33 @@ def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: 
     if name in ("shl", "shr") and right >= cls.width:
         return cls(-1 if name == "shr" and left < 0 else 0)
     try:
+        if name == "pow":
+            return cls(_float_power(left, right) if cls.is_float else _integer_power(left, right, cls.width))
+        if name == "floordiv" and cls.is_float:
+            quotient = cls(left / right).value
+            return cls(math.floor(quotient) if math.isfinite(quotient) and quotient else quotient)
         return cls(fold(left, right))
     except ZeroDivisionError as error:
         if cls.is_float and name == "truediv":
             return cls(math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, left * right or left))
         raise CompileError("division by zero", location=user_location()) from error
+
+
+def _integer_power(base: int, exponent: int, width: int) -> int:
+    """`base ** exponent` modulo 2^width; a negative exponent leaves only powers of 1 and -1."""
+    if exponent >= 0:
+        return pow(base, exponent, 1 << width)
+    return int(float(base) ** exponent) if abs(base) <= 1 else 0
+
+
+def _float_power(base: float, exponent: float) -> float:
+    """`base ** exponent` as C has it: infinite or NaN where Python raises or gives a complex number."""
+    try:
+        return math.pow(base, exponent)
+    except (OverflowError, ValueError) as error:
+        if isinstance(error, ValueError) and base:
+            return math.nan
+        return math.copysign(math.inf, base) if exponent % 2 == 1 else math.inf
 
 
 def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:

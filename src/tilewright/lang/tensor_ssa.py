@@ -15,7 +15,17 @@ from tilewright.hw import narrow_floats
 from tilewright.ir import build, types, vectors
 from tilewright.lang import arithmetic, dtypes
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import BY_NAME, Boolean, Float32, Numeric, as_numeric, common_type, is_number
+from tilewright.lang.numeric import (
+    BY_NAME,
+    Boolean,
+    Float32,
+    Int32,
+    Numeric,
+    as_numeric,
+    common_type,
+    is_number,
+    shift_amount,
+)
 from tilewright.layout import Layout, crd2idx, flatten_to_tuple, slice_and_offset
 from tilewright.layout import size as layout_size
 
@@ -333,6 +343,8 @@ def _number_type(dtype: type[Numeric], number: Any) -> type[Numeric]:
 
 
 def _operate(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
+    if name in ("shl", "shr"):
+        return _shift(name, left, other, reflected=reflected)
     pair = _pair(left, other)
     if pair is None:
         return NotImplemented
@@ -341,11 +353,37 @@ def _operate(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
     dtype = Boolean if logical else BY_NAME[dtypes.promote(a.dtype.facts, b.dtype.facts).name]
     if name == "truediv" and not dtype.is_float:
         dtype = Float32
-    if name in ("and", "or", "xor", "shl", "shr") and dtype.is_float:
-        raise CompileError(f"`{name}` on {a.dtype} and {b.dtype}", location=user_location(), hint="it takes integers")
+    if name in ("and", "or", "xor") and dtype.is_float:
+        raise _takes_integers(name, a, b)
     kind = dtype.facts.arithmetic_kind
     value = arithmetic.binary(name, kind, a.to(dtype).value, b.to(dtype).value)
     return TensorSSA(value, a.shape, dtype)
+
+
+def _shift(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
+    """A shift has the type of what is shifted, as for numbers; a known amount may exceed that type."""
+    if is_number(other) and not reflected and as_numeric(other).is_static and left.dtype.is_integer:
+        other = shift_amount(as_numeric(other), left.dtype)
+    pair = _pair(left, other)
+    if pair is None:
+        return NotImplemented
+    a, b = pair[::-1] if reflected else pair
+    if a.dtype.is_float or b.dtype.is_float:
+        raise _takes_integers(name, a, b)
+    a = a.to(Int32) if a.dtype is Boolean else a
+    amount = _shift_amounts(b, a.dtype).to(a.dtype)
+    return a.mapped(lambda value: arithmetic.binary(name, a.dtype.facts.arithmetic_kind, value, amount.value))
+
+
+def _shift_amounts(amounts: TensorSSA, dtype: type[Numeric]) -> TensorSSA:
+    """Amounts too great for `dtype` become its width."""
+    if amounts.dtype is Boolean or amounts.dtype.width <= dtype.width:
+        return amounts
+    return amounts.mapped(lambda value: arithmetic.binary("min", "u", value, build.splat(dtype.width, value.type)))
+
+
+def _takes_integers(name: str, a: TensorSSA, b: TensorSSA) -> CompileError:
+    return CompileError(f"`{name}` on {a.dtype} and {b.dtype}", location=user_location(), hint="it takes integers")
 
 
 def _compare(name: str, left: TensorSSA, other: Any) -> Any:

@@ -65,8 +65,8 @@ def _dynamic(host: Names, decisive: bool, simple: Sequence[bool], left: Any, res
     if all(simple):
         return _combine(decisive, left, right())
     if decisive:
-        return run_branch(host, left, lambda: True, lambda: _as_boolean(right()), rest)
-    return run_branch(host, left, lambda: _as_boolean(right()), lambda: False, rest)
+        return truth(run_branch(host, left, lambda: True, lambda: _as_boolean(right()), rest))
+    return truth(run_branch(host, left, lambda: _as_boolean(right()), lambda: False, rest))
 
 
 def _as_boolean(value: Any) -> Any:
@@ -90,8 +90,8 @@ def run_branch(
 
 
 def not_(value: Any) -> Any:
-    """`not value`."""
-    return ~truth(value) if is_dynamic(value) else not value
+    """`not value`; of a number of the language a Boolean, so that `~` of it is a Boolean too."""
+    return ~truth(value) if isinstance(value, Numeric) or is_dynamic(value) else not value
 
 
 def chain(
@@ -109,7 +109,7 @@ def chain(
         return following(None) if result else result
     if all(simple[1:]):
         return _combine(False, truth(result), following(None))
-    return run_branch(host, truth(result), lambda: _as_boolean(following(None)), lambda: False, rest)
+    return truth(run_branch(host, truth(result), lambda: _as_boolean(following(None)), lambda: False, rest))
 
 
 def compare(name: str, left: Any, right: Any) -> Any:
