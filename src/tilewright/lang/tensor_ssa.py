@@ -91,14 +91,14 @@ class TensorSSA:
         value = dtypes.convert(self.value, self.dtype.facts, dtype.facts)
         return TensorSSA(value, self.shape, dtype)
 
-    def bitcast(self, dtype: type[Numeric]) -> TensorSSA:
+    def bitcast(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
         """The same bits as elements of `dtype`; only the first mode changes when widths differ."""
         count = self.size * self.dtype.width // dtype.width
         value = build.value("vector.bitcast", types.vector(count, dtype.facts.name), (self.value,))
         shape = self.shape if count == self.size else (count,)
         return TensorSSA(value, shape, dtype)
 
-    def broadcast_to(self, shape: Any) -> TensorSSA:
+    def broadcast_to(self, shape: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
         """Repeated along modes of extent 1 (and new leading modes) to `shape`, as NumPy does."""
         target = shape if isinstance(shape, tuple) else (shape,)
         if self.shape == target:
@@ -115,7 +115,7 @@ class TensorSSA:
         layout = Layout(target, strides)
         return self._shuffled([int(layout(index)) for index in range(int(layout_size(layout)))], target)
 
-    def reshape(self, shape: Any) -> TensorSSA:
+    def reshape(self, shape: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
         """The same elements in colexicographic order under another shape of equal size."""
         result = TensorSSA(self.value, shape, self.dtype)
         if result.size != self.size:
@@ -134,7 +134,9 @@ class TensorSSA:
         index = crd2idx(coord, self.layout) if isinstance(coord, tuple) else coord
         return self._element(index)
 
-    def reduce(self, op: ReductionOp, init_val: Any, reduction_profile: Any = 0) -> Any:
+    def reduce(
+        self, op: ReductionOp, init_val: Any, reduction_profile: Any = 0, *, loc: object = None, ip: object = None
+    ) -> Any:
         """Fold with `op`, starting from `init_val`.
 
         `reduction_profile` 0 folds all to one number; a tuple keeps the modes marked None and folds the others.
@@ -236,7 +238,7 @@ class TensorSSA:
         return TensorSSA(value, shape, self.dtype)
 
 
-def full(shape: Any, fill_value: Any, dtype: type[Numeric]) -> TensorSSA:
+def full(shape: Any, fill_value: Any, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
     """A TensorSSA of one number."""
     shape = shape if isinstance(shape, tuple) else (shape,)
     count = int(layout_size(shape))
@@ -247,22 +249,24 @@ def full(shape: Any, fill_value: Any, dtype: type[Numeric]) -> TensorSSA:
     return TensorSSA(build.value("vector.broadcast", type_, (number.ir_value(),)), shape, dtype)
 
 
-def full_like(source: Any, fill_value: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+def full_like(
+    source: Any, fill_value: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
+) -> TensorSSA:
     """A TensorSSA of one number in the shape of `source`, a tensor or TensorSSA."""
     return full(source.shape, fill_value, dtype or source.element_type)
 
 
-def zeros_like(source: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+def zeros_like(source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> TensorSSA:
     """A TensorSSA of zeros in the shape of `source`."""
     return full_like(source, 0, dtype)
 
 
-def ones_like(source: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+def ones_like(source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> TensorSSA:
     """A TensorSSA of ones in the shape of `source`."""
     return full_like(source, 1, dtype)
 
 
-def where(condition: TensorSSA, left: Any, right: Any) -> TensorSSA:
+def where(condition: TensorSSA, left: Any, right: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
     """Elements of `left` where `condition`, else of `right`; shapes broadcast."""
     operands = [item for item in (left, right) if isinstance(item, TensorSSA)]
     dtype = _meet(left, right, operands)
