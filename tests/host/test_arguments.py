@@ -298,13 +298,15 @@ def test_number_of_arguments(matrix):
 )  # fmt: skip
 def test_no_tensor(matrix, value, actual):
     expected = f"argument 1 'a' of f is not a tensor\n  expected  f32 (?, ?) : (?{{i64}}, 1)\n  actual    {actual}"
+    expected += "\n  calling   f(a: f32 (?, ?))"
     assert str(refusal(matrix, value)) == expected
 
 
 def test_wrong_rank(matrix):
     assert str(refusal(matrix, np.zeros((2, 3, 4), np.float32))) == (
         "argument 1 'a' of f: wrong rank\n  expected  f32 (?, ?) : (?{i64}, 1) on cpu\n"
-        "  actual    f32 (2, 3, 4) : (12, 4, 1) on cpu"
+        "  actual    f32 (2, 3, 4) : (12, 4, 1) on cpu\n"
+        "  calling   f(a: f32 (?, ?))"
     )
 
 
@@ -314,6 +316,7 @@ def test_wrong_static_shape_names_both_shapes():
     assert str(refusal(recorder, np.zeros((4, 9), np.float32))) == (
         "argument 1 'a' of f: wrong shape\n  expected  f32 (4, 8) : (8, 1) on cpu\n"
         "  actual    f32 (4, 9) : (9, 1) on cpu\n"
+        "  calling   f(a: f32 (4, 8))\n"
         "  hint: the layout was compiled in; compile with a dynamic layout to take other shapes"
     )
     assert "wrong strides" in str(refusal(recorder, np.zeros((8, 4), np.float32).T))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.base.errors import ArgumentError
@@ -144,7 +144,25 @@ def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kw
             runtime[parameter] = value
             params.append(param)
     params.append(StreamParam(ENV_STREAM, env=True))
-    return BoundCall(runtime, constants, Signature(name, tuple(params)))
+    return BoundCall(runtime, constants, Signature(name, _with_common_symbols(params)))
+
+
+def _with_common_symbols(params: list[Param]) -> tuple[Param, ...]:
+    """The parameters with their symbols called n0, n1, ... in order: what is equal compiles to the same text."""
+    names: dict[str, str] = {}
+
+    def dims(found: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        return tuple(
+            dim if dim.symbol is None else replace(dim, symbol=names.setdefault(dim.symbol, f"n{len(names)}"))
+            for dim in found
+        )
+
+    def renamed(param: Param) -> Param:
+        if isinstance(param, TensorParam):
+            return replace(param, shape=dims(param.shape), stride=dims(param.stride))
+        return replace(param, items=tuple(map(renamed, param.items))) if isinstance(param, TupleParam) else param
+
+    return tuple(map(renamed, params))
 
 
 def param_of(name: str, value: Any, annotation: Any, position: int) -> Param | None:

@@ -157,19 +157,21 @@ define internal ptr @expected_device(ptr %table) cold noinline {{
 }}
 
 ; A tensor fails a check; %what is in printf's notation and may show %value once.
-define internal i32 @fail_tensor(ptr %table, ptr %what, i64 %value, ptr %expected, ptr %hint, ptr %dl) cold noinline {{
+define internal i32 @fail_tensor(ptr %table, ptr %what, i64 %value, ptr %expected, ptr %hint, ptr %dl,
+    ptr %signature) cold noinline {{
   %head = alloca [512 x i8]
   %actual = alloca [1280 x i8]
   call i32 (ptr, i64, ptr, ...) @snprintf(ptr %head, i64 512, ptr %what, i64 %value)
   call void @tensor_text(ptr %actual, i64 1280, ptr %dl)
   %device = call ptr @expected_device(ptr %table)
   %result = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {argument_error}, ptr {tensor_report}, ptr %head,
-    ptr %expected, ptr %device, ptr %actual, ptr %hint)
+    ptr %expected, ptr %device, ptr %actual, ptr %hint, ptr %signature)
   ret i32 %result
 }}
 
 ; An argument (a TVMFFIAny) fails a check.
-define internal i32 @fail_any(ptr %table, ptr %what, ptr %expected, ptr %hint, ptr %any) cold noinline {{
+define internal i32 @fail_any(ptr %table, ptr %what, ptr %expected, ptr %hint, ptr %any,
+    ptr %signature) cold noinline {{
 entry:
   %actual = alloca [1280 x i8]
   %type = load i32, ptr %any
@@ -210,12 +212,12 @@ other:
   br label %report
 report:
   %result = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {argument_error}, ptr {any_report}, ptr %what,
-    ptr %expected, ptr %actual, ptr %hint)
+    ptr %expected, ptr %actual, ptr %hint, ptr %signature)
   ret i32 %result
 }}
 
-; A check of the wrapper fails; %message is as abi.py says.
-define i32 @__tw_fail_check(ptr %table, ptr %message, i64 %value, ptr %subject) cold noinline {{
+; A check of the wrapper fails; %message is as abi.py says, %signature shows the function and its parameters.
+define i32 @__tw_fail_check(ptr %table, ptr %message, i64 %value, ptr %subject, ptr %signature) cold noinline {{
   %kind = load i8, ptr %message
   %what = getelementptr i8, ptr %message, i64 1
   %what_size = call i64 @strlen(ptr %what)
@@ -230,10 +232,11 @@ define i32 @__tw_fail_check(ptr %table, ptr %message, i64 %value, ptr %subject) 
     i8 {failed_count}, label %count
   ]
 tensor:
-  %r0 = call i32 @fail_tensor(ptr %table, ptr %what, i64 %value, ptr %expected, ptr %hint, ptr %subject)
+  %r0 = call i32 @fail_tensor(ptr %table, ptr %what, i64 %value, ptr %expected, ptr %hint, ptr %subject,
+    ptr %signature)
   ret i32 %r0
 argument:
-  %r1 = call i32 @fail_any(ptr %table, ptr %what, ptr %expected, ptr %hint, ptr %subject)
+  %r1 = call i32 @fail_any(ptr %table, ptr %what, ptr %expected, ptr %hint, ptr %subject, ptr %signature)
   ret i32 %r1
 count:
   %r2 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {argument_error}, ptr %what, i64 %value)
@@ -543,8 +546,9 @@ _REPORT_TEXTS = {
     "cuda_word": "cuda",
     "argument_error": "ArgumentError",
     "launch_error": "LaunchError",
-    "tensor_report": "%s\n  expected  %s on %s\n  actual    %s%s",
-    "any_report": "%s\n  expected  %s\n  actual    %s%s",
+    # The signature is last: where it is too long for the buffer, only it is cut.
+    "tensor_report": "%s\n  expected  %s on %s\n  actual    %s%s\n  calling   %s",
+    "any_report": "%s\n  expected  %s\n  actual    %s%s\n  calling   %s",
     "int_format": "int %lld",
     "float_format": "float %g",
     "text_format": "%s",

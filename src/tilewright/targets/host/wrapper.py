@@ -23,13 +23,15 @@ from tilewright.base.signature import (
     TupleParam,
 )
 from tilewright.targets.host import abi, scalars
-from tilewright.targets.host.irtext import Body, Messages, symbol
+from tilewright.targets.host.irtext import Body, Messages, c_string, symbol
 
 _INT32_MAX = 2**31 - 1
 _MESSAGES = "messages"
+_SIGNATURE = "signature"
 _FAIL = [
     f"%message = getelementptr i8, ptr @{_MESSAGES}, i32 %failure",
-    f"%failed = call i32 @__tw_fail_check(ptr @{abi.TABLE}, ptr %message, i64 %value, ptr %subject)",
+    f"%failed = call i32 @__tw_fail_check(ptr @{abi.TABLE}, ptr %message, i64 %value, ptr %subject, "
+    f"ptr @{_SIGNATURE})",
     "ret i32 %failed",
 ]
 
@@ -37,7 +39,7 @@ _DECLARATIONS = """
 declare i64 @llvm.abs.i64(i64, i1)
 declare i16 @__tw_half(double)
 declare i16 @__tw_bfloat(double)
-declare i32 @__tw_fail_check(ptr, ptr, i64, ptr)
+declare i32 @__tw_fail_check(ptr, ptr, i64, ptr, ptr)
 declare void @__tw_leave(ptr, ptr)
 """
 
@@ -76,8 +78,10 @@ def wrapper_ir(signature: Signature, entry: str, kernels: int = 0, table: Sequen
     filled = f"@{abi.TABLE} = global [{len(slots)} x ptr] [{', '.join(slots)}], align 8"
     head = f"define i32 @{export_name(signature)}(ptr %handle, ptr %args, i32 %count, ptr %result)"
     writer.finish(entry, leaves)
+    shown, size = c_string(describe_signature(signature))
+    constant = f'@{_SIGNATURE} = private unnamed_addr constant [{size} x i8] c"{shown}"'
     return "\n".join([
-        filled, writer.messages.definition(_MESSAGES), _DECLARATIONS, f"declare i32 {symbol(entry)}({types})",
+        filled, writer.messages.definition(_MESSAGES), constant, _DECLARATIONS, f"declare i32 {symbol(entry)}({types})",
         # Straight code that runs once a call: optimising it costs 20 ms and gains next to nothing.
         f"{head} noinline optnone {{", "entry:", writer.body.text(_FAIL), "}", "",
     ])  # fmt: skip
@@ -459,9 +463,33 @@ class _Wrapper:
 
 
 def describe(param: TensorParam) -> str:
-    """A tensor parameter as text: `f32 (?, 8) : (8, 1)`; `?` is a value taken at run time."""
-    shape, stride = (f"({', '.join(str(dim) for dim in dims)})" for dims in (param.shape, param.stride))
+    """A tensor parameter as text: `f32 (n0, 8) : (8, 1)`; `?` and symbols are values taken at run time."""
+    shape, stride = (f"({', '.join(_describe_dim(dim) for dim in dims)})" for dims in (param.shape, param.stride))
     return f"{param.dtype} {shape} : {stride}"
+
+
+def _describe_dim(dim: Dim) -> str:
+    return str(dim) if dim.symbol is None else str(dim).replace("?", dim.symbol, 1)
+
+
+def describe_signature(signature: Signature) -> str:
+    """A function and what it takes: `scale(x: f32 (n0), factor: f32)`."""
+    passed = [param for param in signature.params if not (isinstance(param, StreamParam) and param.env)]
+    return f"{signature.name}({', '.join(f'{param.name}: {_describe_param(param)}' for param in passed)})"
+
+
+def _describe_param(param: Param) -> str:
+    match param:
+        case TensorParam():
+            return f"{param.dtype} ({', '.join(_describe_dim(dim) for dim in param.shape)})"
+        case ScalarParam():
+            return param.dtype
+        case PointerParam():
+            return f"pointer to {param.dtype}"
+        case StreamParam():
+            return "stream"
+        case TupleParam():
+            return f"({', '.join(_describe_param(item) for item in param.items)})"
 
 
 def _hint_line(hint: str) -> str:
