@@ -518,3 +518,29 @@ def test_float_remainders_and_powers():
     assert (out[1] == np.floor(a / b)).all()
     power = np.abs(a).astype(np.float64) ** b
     assert (np.abs(out[2] - power) <= 1e-6 * power).all()
+
+
+def test_least_and_greatest():
+    nan = float("nan")
+    assert float(cutlass.min(nan, 1.0)) == float(cutlass.min(1.0, nan)) == float(cutlass.max(nan, 1.0)) == 1.0
+    assert int(cutlass.max(3, 9, 5)) == 9 and int(cutlass.min([4, 2, 8])) == 2 and type(cutlass.max(1, 2.5)) is Float32
+    with pytest.raises(cutlass.CompileError, match="at least one number"):
+        cutlass.min()
+    with pytest.raises(cutlass.CompileError, match="max of int and str"):
+        cutlass.max(1, "a")
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        i = cute.arch.thread_idx()[0]
+        out[0, i] = cutlass.max(x[i], 1.5, Float32(-1))
+        out[1, i] = cutlass.min(x[i], 1.5, 2)
+        out[2, i] = max(x[i], 0.5, 1.0)
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=4)
+
+    x, out = np.array([0, 3, nan, -2], np.float32), np.zeros((3, 4), np.float32)
+    cute.compile(host, x, out)(x, out)
+    assert out[0].tolist() == [1.5, 3, 1.5, 1.5] and out[1].tolist() == [0, 1.5, 1.5, -2]
+    assert out[2, :2].tolist() == [1, 3] and out[2, 3] == 1

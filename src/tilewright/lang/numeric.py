@@ -10,6 +10,7 @@ the choice of division rest on these facts.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import operator
 import struct
@@ -18,9 +19,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tilewright.base.errors import CompileError
+from tilewright.hw import narrow_floats
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
-from tilewright.hw import narrow_floats
 from tilewright.lang import arithmetic, dtypes
 from tilewright.lang.dtypes import DType
 from tilewright.lang.locations import user_location
@@ -587,18 +588,25 @@ def _compare(name: str, fold: Callable[[Any, Any], bool], left: object, right: o
     return Boolean.from_ir(arithmetic.compare(name, cls.facts.arithmetic_kind, left_value, right_value))
 
 
-def minimum(left: object, right: object) -> Numeric:
-    """The lesser of two numbers, in their common type; a NaN gives the other."""
-    return _extreme("min", min, left, right)
+def minimum(*values: Any) -> Numeric:
+    """The least of some numbers (or of one iterable of them), in their common type; a NaN gives the others."""
+    return functools.reduce(lambda left, right: _extreme("min", min, left, right), _several(values))
 
 
-def maximum(left: object, right: object) -> Numeric:
-    """The greater of two numbers, in their common type; a NaN gives the other."""
-    return _extreme("max", max, left, right)
+def maximum(*values: Any) -> Numeric:
+    """The greatest of some numbers (or of one iterable of them), in their common type; a NaN gives the others."""
+    return functools.reduce(lambda left, right: _extreme("max", max, left, right), _several(values))
+
+
+def _several(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    items = tuple(values[0]) if len(values) == 1 and not is_number(values[0]) else values
+    if not items:
+        raise CompileError("min and max take at least one number", location=user_location(2))
+    return items
 
 
 def _extreme(name: str, fold: Callable[[Any, Any], Any], left: object, right: object) -> Numeric:
-    result = _operate(name, fold, left, right)
+    result = _operate(name, lambda a, b: b if a != a else a if b != b else fold(a, b), left, right)
     if result is NotImplemented:
         raise CompileError(f"{name} of {type(left).__name__} and {type(right).__name__}", location=user_location())
     return result
