@@ -109,7 +109,7 @@ class Memories:
     def barrier_passed(self, cohort: Cohort) -> None:
         """All threads of the batch passed a barrier of all threads together."""
 
-    def barrier_arrived(self, cohort: Cohort, number: int) -> None:
+    def barrier_arrived(self, L: Lanes, number: int) -> None:
         """Threads arrived at a barrier without waiting."""
 
     def barrier_done(self, number: int, done: Array, cohorts: list[Cohort]) -> None:

@@ -7,11 +7,15 @@ when they meet again, untouched registers are the old arrays. Nothing is copied 
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
 
 from tilewright.targets.emu.lanes import Array, Lanes
+
+FIRST_PATIENCE, MOST_PATIENCE = 4, 1024
+MOST_STATES = 64
 
 
 class Pending:
@@ -42,9 +46,10 @@ class Frame:
 
 
 class Cohort:
-    """Threads that run together. `key` orders cohorts of a batch; `turn` postpones those that only wait."""
+    """Threads that run together. `key` orders cohorts of a batch; `turn` postpones those that only wait, which
+    `seen` (states at earlier polls) and `patience` (polls until the next look) find out."""
 
-    __slots__ = ("L", "R", "code", "frames", "passed", "pc", "prefix", "result", "sp", "turn")
+    __slots__ = ("L", "R", "code", "frames", "passed", "patience", "pc", "prefix", "result", "seen", "sp", "turn")
 
     def __init__(self, lanes: Lanes, code: Any, registers: list[Any]) -> None:
         self.L = lanes
@@ -57,6 +62,27 @@ class Cohort:
         self.prefix: tuple[int, ...] = ()
         self.passed = False
         self.result: Any = None
+        self.seen: set[tuple[int, int]] = set()
+        self.patience = FIRST_PATIENCE
+
+    def repeats(self) -> bool:
+        """Whether this is a state in which the cohort has polled before: then it does nothing but wait."""
+        digest = 0
+        for number in self.code.blocks[self.pc].live:
+            value = self.R[number]
+            if value.__class__ is Pending:
+                value = self.R[number] = value.get()
+            digest = zlib.crc32(value.tobytes(), digest)
+        state = (self.pc, digest)
+        if state in self.seen:
+            self.patience = FIRST_PATIENCE
+            return True
+        if len(self.seen) >= MOST_STATES:
+            self.seen.clear()
+        self.seen.add(state)
+        if len(self.seen) > 3:
+            self.patience = min(2 * self.patience, MOST_PATIENCE)
+        return False
 
     @property
     def key(self) -> tuple[int, ...]:

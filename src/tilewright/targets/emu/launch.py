@@ -30,7 +30,7 @@ from tilewright.targets.emu.report import LineTraffic, Report
 BATCH_LANES = 16384
 RESIDENT_LANES = 132 * 2048
 SLICE = 20000
-IDLE_TURNS = 1000
+IDLE_TURNS = 100
 MAX_SHARED = 227 * 1024
 
 
@@ -84,6 +84,7 @@ class Launch:
         workspace = int(self.workspace.ctypes.data)
         self.constants["envreg1"], self.constants["envreg2"] = (np.uint32(workspace >> k & 0xFFFFFFFF) for k in (32, 0))
         self.idle = 0
+        self.live: deque[Machine] = deque()
         self.ticks = 0
         self.text: list[str] = []
         self.heap: dict[int, Array] = {}
@@ -148,10 +149,10 @@ class Launch:
     def exited(self, machine: Machine, cohort: Cohort) -> None:
         self.idle = 0
 
-    def turn_ended(self, machine: Machine, waits: bool) -> None:
-        """Notice when nothing but waiting goes on."""
-        self.idle = self.idle + 1 if waits else 0
-        if self.idle > IDLE_TURNS:
+    def waited(self, machine: Machine) -> None:
+        """A cohort did nothing but wait. When all have, several times, and nothing else happened, none can go on."""
+        self.idle += 1
+        if self.idle > IDLE_TURNS and self.idle > 4 * sum(len(m.ready) for m in {machine, *self.live}):
             raise machine.deadlock()
 
     def print(self, text: str) -> None:
@@ -188,12 +189,13 @@ class Launch:
             EmulationError: the kernel did something undefined, or cannot go on.
         """
         waiting = deque(self._groups())
-        live: deque[Machine] = deque()
+        live = self.live
         resident = 0
         with np.errstate(all="ignore"):
             while waiting or live:
                 if waiting and resident < RESIDENT_LANES:
                     machine = self.machine(self, waiting.popleft())
+                    self.idle = 0
                     resident += len(machine.alive)
                 else:
                     machine = live.popleft()

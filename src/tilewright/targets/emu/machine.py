@@ -16,7 +16,6 @@ from tilewright.targets.emu.memory import LocalMemory, SharedMemory
 from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.sync import Barriers
 
-POLLS_A_TURN = 8
 STEPS_A_TURN = 4096
 MAX_DEPTH = 256
 
@@ -207,21 +206,30 @@ class Machine(Memories):
                     cohort.pc = block.targets[0] if out else block.targets[1]
             elif not self._leave(cohort, block, out):
                 return steps
-            if self.polls - polls >= POLLS_A_TURN or steps >= min(STEPS_A_TURN, budget):
-                self._turn_over(cohort, self.polls != polls)
-                return budget if self.polls - polls >= POLLS_A_TURN and not self.front_other(cohort) else steps
+            if self.polls - polls >= cohort.patience:
+                polls = self.polls
+                if cohort.repeats():
+                    self._wait(cohort)
+                    return steps if self._others(cohort) else budget
+                self.launch.idle = 0
+            if steps >= min(STEPS_A_TURN, budget):
+                cohort.turn += 1
+                self.launch.idle = 0
+                self.add(cohort)
+                return steps
             if self.front is not None and (cohort.turn, cohort.key) >= self.front:
                 self.add(cohort)
                 return steps
 
-    def front_other(self, cohort: Cohort) -> bool:
-        """Whether a cohort that is not of the same turn waits in this batch."""
+    def _others(self, cohort: Cohort) -> bool:
+        """Whether others of this batch have had fewer turns."""
         return any(group[0].turn < cohort.turn for group in self.ready.values())
 
-    def _turn_over(self, cohort: Cohort, waits: bool) -> None:
+    def _wait(self, cohort: Cohort) -> None:
+        """Put a cohort that only waits behind all others."""
         cohort.turn += 1
-        self.launch.turn_ended(self, waits)
         self.add(cohort)
+        self.launch.waited(self)
 
     def _leave(self, cohort: Cohort, block: CodeBlock, out: Any) -> bool:
         """Calls, returns, exits and table branches; True where the cohort itself goes on."""

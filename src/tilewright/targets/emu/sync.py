@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.targets.emu.cohort import Cohort, joined, part
 from tilewright.targets.emu.faults import Fault
-from tilewright.targets.emu.lanes import Array
+from tilewright.targets.emu.lanes import Array, Lanes
 
 FULL = np.uint32(0xFFFFFFFF)
 
@@ -68,9 +68,8 @@ class Barriers:
     def idle(self, number: int) -> bool:
         return number not in self.parked and number not in self.counts
 
-    def arrive(self, cohort: Cohort, number: int, count: Any, predicate: Any) -> None:
-        """Count the threads of a cohort as arrived; `count` 0 means all threads of the block."""
-        L = cohort.L
+    def arrive(self, L: Lanes, number: int, count: Any, predicate: Any) -> None:
+        """Count threads as arrived; `count` 0 means all threads of the block."""
         counts = self.counts.setdefault(number, np.zeros(self.slots, np.int64))
         expected = self.expected.setdefault(number, np.zeros(self.slots, np.int64))
         wanted = np.broadcast_to(np.asarray(count, np.int64), (L.n,))
@@ -167,7 +166,7 @@ def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicat
         machine.barrier_passed(cohort)
         return True
     check_count(count)
-    barriers.arrive(cohort, number, 0 if count is None else count, predicate)
+    barriers.arrive(L, number, 0 if count is None else count, predicate)
     barriers.park(cohort, number)
     barriers.release(number)
     return False
@@ -183,14 +182,14 @@ def check_count(count: Any) -> None:
         raise Fault("barrier", f"A barrier for {wrong} threads", hint="the number is a positive multiple of 32")
 
 
-def barrier_arrive(machine: Any, cohort: Cohort, number: Any, count: Any) -> None:
+def barrier_arrive(machine: Any, L: Lanes, number: Any, count: Any) -> None:
     """`bar.arrive`: count the threads without waiting."""
     barriers: Barriers = machine.barriers
     check_count(count)
     for value in np.unique(np.atleast_1d(number)):
-        at = np.flatnonzero(np.broadcast_to(number, (cohort.L.n,)) == value)
-        piece = cohort if len(at) == cohort.L.n else part(cohort, at, cohort.pc)
+        at = np.flatnonzero(np.broadcast_to(number, (L.n,)) == value)
+        part_of = L if len(at) == L.n else L.subset(at)
         wanted = count if count.__class__ is not np.ndarray else count[at]
-        barriers.arrive(piece, int(value), wanted, None)
-        machine.barrier_arrived(piece, int(value))
+        barriers.arrive(part_of, int(value), wanted, None)
+        machine.barrier_arrived(part_of, int(value))
         barriers.release(int(value))

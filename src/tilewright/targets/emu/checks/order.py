@@ -51,8 +51,7 @@ class Order(Races):
         if whole:
             self.whole_barrier(np.array(whole))
 
-    def barrier_arrived(self, cohort: Cohort, number: int) -> None:
-        L = cohort.L
+    def barrier_arrived(self, L: Lanes, number: int) -> None:
         for slot in np.unique(L.slot):
             threads = L.thread[L.slot == slot]
             row = self.clocks.rows(int(slot), threads).max(axis=0)

@@ -104,9 +104,20 @@ def atomic(
         mine = b if at is None else b[at]
         other = None if c is None else c if at is None else c[at]
         old = update(view, index, op, kind, mine, other, wants, flush)
+        if changes(op, old, mine):
+            S.progress()
         if out is not None and old is not None:
             out[slice(None) if at is None else at] = old
     return out
+
+
+def changes(op: str, old: Array | None, b: Array) -> bool:
+    """Whether an atomic may have changed memory: one that did not is a poll."""
+    if op in ("add", "or", "xor"):
+        return bool(np.count_nonzero(b))
+    if op in ("exch", "and", "min", "max") and old is not None:
+        return bool((old != b).any())
+    return op != "cas" or (old is not None and bool((old == b).any()))
 
 
 def combine(op: str, kind: str, flush: bool) -> Callable[[Any, Any, Any], Any]:

@@ -22,7 +22,7 @@ def barrier(c: BlockCoder, i: Instruction) -> None:
         return
     if "arrive" in i.mods and "cluster" not in i.mods:
         number, count = c.use(i.ops[0], "u32"), c.use(i.ops[1], "u32")
-        c.effect("barrier_arrive(S, C, {0}, {1})", [number, count])
+        c.effect("barrier_arrive(S, L, {0}, {1})", [number, count])
     elif "red" in i.mods:
         op = next(m for m in i.mods if m in ("popc", "and", "or"))
         kind = "u32" if op == "popc" else "pred"

@@ -168,6 +168,8 @@ def st(c: BlockCoder, i: Instruction) -> None:
     stored = "{1}" if lanes == 1 else f"rows(({', '.join(f'{{{n + 1}}}' for n in range(lanes))},), L.n, {dtype})"
     if space in ("global", "generic"):
         c.sink(value, "value stored to global memory")
+    if any(m in STRONG for m in i.mods):
+        c.effect("S.progress()", [])
     c.effect(f"{call}{{0}}, {stored}, {dtype}, {shift}, {row})", [at, *values])
 
 
