@@ -15,6 +15,7 @@ from tilewright.compiler.arguments import BoundCall, bind_call, leaf_type, on_ho
 from tilewright.compiler.executor import Executor
 from tilewright.compiler.jit import JitFunction
 from tilewright.compiler.job import Job, KernelJob
+from tilewright.compiler.memory_cache import MemoryCache
 from tilewright.compiler.options import Options
 from tilewright.compiler.target import choose_arch, choose_target
 from tilewright.hw.chips import normalize_arch
@@ -162,8 +163,7 @@ def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments)
     function(*arguments.args, **arguments.kwargs)
 
 
-_MOST_CACHED = 256
-_cache: dict[Any, Executor] = {}
+_cache: MemoryCache[Executor] = MemoryCache(limit=256)
 
 
 def run_directly(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
@@ -179,8 +179,6 @@ def run_directly(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str,
         if executor is None:
             executor = Executor.finish(job, call, target, function.function, True, ())
             hooks.compiled(executor)
-            if len(_cache) >= _MOST_CACHED:
-                _cache.pop(next(iter(_cache)))
-            _cache[key] = executor
-    executor.run(call.passed())
+            _cache.replace(key, executor)
+    executor.run_traced(call.passed())
     return None

@@ -235,15 +235,22 @@ class Executor:
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""
         try:
-            self.device.run(self._converted(values))
+            for param, value in zip(self._params, values, strict=False):
+                if param.name in self._fixed:
+                    check_fixed(param, value, self._fixed[param.name])
+            self._run(values)
         except TilewrightError as error:
             raise self._placed(error) from error.__cause__
 
-    def _converted(self, values: Sequence[Any]) -> list[Any]:
-        for param, value in zip(self._params, values, strict=False):
-            if param.name in self._fixed:
-                check_fixed(param, value, self._fixed[param.name])
-        return [converted(value, param) for value, param in zip(values, self._params, strict=True)]
+    def run_traced(self, values: Sequence[Any]) -> None:
+        """The same for values that gave this very program when traced: what is baked in need not be compared."""
+        try:
+            self._run(values)
+        except TilewrightError as error:
+            raise self._placed(error) from error.__cause__
+
+    def _run(self, values: Sequence[Any]) -> None:
+        self.device.run([converted(value, param) for value, param in zip(values, self._params, strict=True)])
 
     def _placed(self, error: TilewrightError) -> TilewrightError:
         """The error with a line of the user: of the launch where it is known, else of the call."""
@@ -374,7 +381,8 @@ class Executor:
 
     def _keep_files(self) -> None:
         options = self.artifact.options
-        names = [name for name in ("ptx", "cubin", "sass") if getattr(options, f"keep_{name}")]
+        names = ["cute", "nvvm", "llvm"] if options.keep_ir else []
+        names += [name for name in ("ptx", "cubin", "sass") if getattr(options, f"keep_{name}")]
         if names:
             self.write(options.dump_dir or ".", names)
 
