@@ -133,3 +133,88 @@ def test_views_with_an_offset_are_written_in_place():
     a = np.arange(16, dtype=np.float32)
     launch("add", 1, 32, [a[5:9], a[5:9], a[5:9], 4])
     assert a.tolist() == [0, 1, 2, 3, 4, 10, 12, 14, 16, 9, 10, 11, 12, 13, 14, 15]
+
+
+def assembled(body):
+    return f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 in)
+{{
+  .reg .pred %p<9>; .reg .b32 %r<19>; .reg .b64 %d<9>;
+  .shared .align 4 .b8 s[512];
+  ld.param.u64 %d1, [out]; ld.param.u64 %d2, [in];
+  mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mul.wide.u32 %d3, %r1, 4; add.u64 %d4, %d1, %d3;
+  mov.u32 %r3, s; add.u32 %r4, %r3, %r2;
+{body}
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("checks", CHECKS)
+def test_long_loops_of_volatile_loads_and_atomics_are_no_deadlock(checks):
+    body = """
+  mov.u32 %r5, 0; mov.u32 %r6, 0;
+A: ld.volatile.global.u32 %r7, [%d2]; add.u32 %r6, %r6, %r7;
+  add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 5000; @%p1 bra A;
+B: atom.global.add.u32 %r8, [%d1], %r6; setp.lt.u32 %p1, %r8, 3000000; @%p1 bra B;
+"""
+    out, one = np.zeros(1, np.int32), np.ones(1, np.int32)
+    run_ptx(assembled(body), "k", 1, 32, [out, one], checks=checks)
+    assert out[0] % 5000 == 0 and 3000000 <= out[0] < 3000000 + 2 * 32 * 5000
+
+
+@pytest.mark.parametrize("checks", CHECKS)
+def test_guarded_arrival_counts_the_guarded_threads(checks):
+    body = """
+  setp.lt.u32 %p1, %r1, 32;
+  @%p1 st.shared.u32 [%r4], %r1;
+  @%p1 bar.arrive 3, 64;
+  @!%p1 bar.sync 3, 64;
+  xor.b32 %r5, %r2, 128; add.u32 %r6, %r3, %r5;
+  @!%p1 ld.shared.u32 %r7, [%r6];
+  @!%p1 st.global.u32 [%d4], %r7;
+"""
+    out = np.full(64, -1, np.int32)
+    run_ptx(assembled(body), "k", 1, 64, [out, None], checks=checks)
+    assert out.tolist() == [-1] * 32 + list(range(32))
+
+
+@pytest.mark.parametrize("checks", CHECKS)
+@pytest.mark.parametrize("threads", [33, 45, 160, 1000])
+def test_blocks_that_are_no_whole_number_of_warps(checks, threads):
+    body = """
+  st.shared.u32 [s], 0;
+  bar.sync 0;
+  atom.shared.add.u32 %r5, [s], 1;
+  vote.sync.ballot.b32 %r6, 1, -1;
+  popc.b32 %r6, %r6;
+  bar.sync 0;
+  ld.shared.u32 %r7, [s];
+  mad.lo.u32 %r8, %r7, 100, %r6;
+  st.global.u32 [%d4], %r8;
+"""
+    out = np.zeros(threads, np.int32)
+    run_ptx(assembled(body).replace("st.shared.u32 [s], 0;", "setp.eq.u32 %p2, %r1, 0; @%p2 st.shared.u32 [s], 0;"),
+            "k", 1, threads, [out, None], checks=checks)  # fmt: skip
+    lanes = [min(32, threads - t // 32 * 32) for t in range(threads)]
+    assert out.tolist() == [100 * threads + n for n in lanes]
+
+
+@pytest.mark.parametrize("checks", CHECKS)
+def test_irreducible_control_flow(checks):
+    """Two entries into one loop; each thread counts its rounds."""
+    body = """
+  mov.u32 %r5, 0; and.b32 %r6, %r1, 1; and.b32 %r7, %r1, 7;
+  setp.eq.u32 %p1, %r6, 0; @%p1 bra SECOND;
+FIRST: add.u32 %r5, %r5, 1;
+SECOND: add.u32 %r5, %r5, 100;
+  setp.eq.u32 %p2, %r7, 0; @%p2 bra DONE;
+  sub.u32 %r7, %r7, 1; bra FIRST;
+DONE: st.global.u32 [%d4], %r5;
+"""
+    out = np.zeros(64, np.int32)
+    run_ptx(assembled(body), "k", 1, 64, [out, None], checks=checks)
+    assert out.tolist() == [t % 2 + 100 + 101 * (t % 8) for t in range(64)]
