@@ -147,6 +147,8 @@ def _shift(op: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
     limit = constant(width - 1, left.type)
     if op == "arith.shrsi":
         return build.value(op, left.type, (left, build.value("arith.minui", left.type, (right, limit))))
+    if width > 32:  # LLVM 22 drops the comparison below and keeps the low 32 bits of the amount
+        right = build.value("arith.minui", left.type, (right, constant(width, left.type)))
     inside = compare("le", "u", right, limit)
     return select(inside, build.value(op, left.type, (left, right)), constant(0, left.type))
 

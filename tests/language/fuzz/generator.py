@@ -174,7 +174,7 @@ class Generator:
 
     def operation(self, type_: str, depth: int) -> str:
         r = self.random
-        a, b = r.choice([pair for pair in PAIRS[type_]])
+        a, b = r.choice(PAIRS[type_])
         left, right = self.expression(a, depth - 1), self.expression(b, depth - 1)
         operator = r.choice("+-*")
         literal = "Int32" if TYPES[type_].kind != "f" else "Float32"
@@ -188,7 +188,7 @@ class Generator:
         if r.random() < 0.5:
             amount = r.choice([str(r.randint(0, 300)), self.amount(depth - 1), self.amount(depth - 1)])
             return f"({self.expression(type_, depth - 1)} {r.choice(['<<', '>>'])} {amount})"
-        a, b = r.choice([pair for pair in PAIRS[type_]])
+        a, b = r.choice(PAIRS[type_])
         return f"({self.expression(a, depth - 1)} {r.choice('&|^')} {self.expression(b, depth - 1)})"
 
     def amount(self, depth: int) -> str:
@@ -399,8 +399,8 @@ class Generator:
         self.emit(depth, f"for {index} in range_constexpr({self.random.randint(0, 3)}):")
         name = self.target()
         type_ = self.variables[name]
-        self.emit(depth + 1, f"{name} = {type_}({self.expression(type_, 1)} {'^' if type_ == 'Boolean' else '+'} {index})"
-                  if TYPES[type_].kind != "b" else f"{name} = {self.condition(1)}")  # fmt: skip
+        step = self.condition(1) if type_ == "Boolean" else f"{type_}({self.expression(type_, 1)} + {index})"
+        self.emit(depth + 1, f"{name} = {step}")
         self.block(depth + 1, nesting)
 
     def static_if(self, depth: int, nesting: int) -> None:
