@@ -14,6 +14,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.compiler.support import THREADS, double, double_kernel, floats
+from tilewright.base import settings
 from tilewright.hw.chips import chip
 from tilewright.targets.nvidia.assemble import assemble
 from tilewright.targets.nvidia.sass import disassemble, parse
@@ -274,7 +275,7 @@ def test_observers_look_on():
 
 
 def test_kept_files(tmp_path):
-    with cutlass_settings(dump_dir=str(tmp_path)):
+    with settings.scope(dump_dir=str(tmp_path)):
         cute.compile[cute.KeepPTX, cute.KeepCUBIN](double, *floats())
         cute.compile(double, *floats(), options="--keep-sass --opt-level 1")
         cute.compile(double, *floats(), options="--keep-ptx --opt-level 0")
@@ -283,10 +284,36 @@ def test_kept_files(tmp_path):
     ]  # fmt: skip
 
 
-def cutlass_settings(**values):
-    from tilewright.base import settings
+def test_kept_texts(tmp_path):
+    with settings.scope(dump_dir=str(tmp_path), keep=frozenset({"ir"})):
+        executor = cute.compile(double, *floats())
+    names = ["double.sm_90a.cute.mlir", "double.sm_90a.ll", "double.sm_90a.nvvm.mlir"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert (tmp_path / names[0]).read_text() == executor.stages["cute"]
 
-    return settings.scope(**values)
+
+@pytest.mark.parametrize("options", ["--print-ir", "--enable-ir-printing"])
+def test_printed_texts(options, capsys):
+    executor = cute.compile(double, *floats(), options=options)
+    text = capsys.readouterr().err
+    heads = re.findall(r"^// ---- (.*) ----$", text, re.MULTILINE)
+    assert heads == [
+        "python of double, sm_90a", "cute of double, sm_90a", "nvvm of double, sm_90a", "llvm of double_kernel, sm_90a",
+        "ptx of double_kernel, sm_90a",
+    ]  # fmt: skip
+    assert executor.stages["ptx"] in text and executor.stages["cute"] in text
+
+
+def test_flags_of_the_disassembler():
+    options = ["--generate-line-info", cute.NvdisasmOptions("--print-line-info")]
+    executor = cute.compile(double, *floats(), options=options)
+    assert f'//## File "{FILE}", line {LINE + 4}' in executor.stages["sass"]
+    with pytest.raises(cutlass.CompileError, match="nvdisasm"):
+        cute.compile(double, *floats(), options="--nvdisasm-options --no-such-flag").stages["sass"]
+
+
+def test_flags_without_an_effect_here():
+    cute.compile(double, *floats(), options="--host-target x86_64-linux --enable-tvm-ffi --opt-level 2")
 
 
 def test_levels_of_optimisation(executor):

@@ -138,6 +138,8 @@ class Options:
     keep_ptx: bool = False
     keep_cubin: bool = False
     keep_sass: bool = False
+    keep_ir: bool = False
+    print_ir: bool = False
     enable_tvm_ffi: bool = False
     dump_dir: str = ""
 
@@ -152,6 +154,8 @@ class Options:
             keep_ptx=settings.get("keep_ptx") or bool(keep & {"ptx", "all"}),
             keep_cubin=settings.get("keep_cubin") or bool(keep & {"cubin", "all"}),
             keep_sass=bool(keep & {"sass", "all"}),
+            keep_ir=bool(keep & {"ir", "ir-debug", "all"}),
+            print_ir=settings.get("print_ir"),
             enable_tvm_ffi=settings.get("tvm_ffi"),
             dump_dir=settings.get("dump_dir"),
         )
@@ -199,7 +203,7 @@ class CompileOptions:
 
 
 _ALIASES = {"enable_device_assertions": "enable_assertions", "enable_ir_printing": "print_ir", "gpu_name": "gpu_arch"}
-_EXTRA = ("print_ir", "host_target")
+_EXTRA = ("host_target",)  # with a value; accepted, and of no effect
 
 
 def parse_flags(text: str) -> dict[str, Any]:
@@ -216,6 +220,7 @@ def parse_flags(text: str) -> dict[str, Any]:
                 f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {_flag_names()}"
             )
         if name in _EXTRA:
+            position += not equals
             continue
         if isinstance(known[name].default, bool):
             result[name] = value.lower() not in ("0", "false") if equals else True

@@ -9,6 +9,7 @@ loop; nothing else compiles.
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -140,8 +141,17 @@ def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
         job.finished.append(stage.name)
         for observer in observers:
             observer(stage.name, job)
+        if job.options.print_ir:
+            sys.stderr.write(_printed(stage.name, job))
         if stage.name == until:
             return
+
+
+def _printed(stage: str, job: Job) -> str:
+    """The texts that a stage made, each under a line that names it; "" for a stage without text."""
+    texts = [(job.name, job.texts[stage])] if stage in job.texts else []
+    texts += [(kernel.name, kernel.texts[stage]) for kernel in job.kernels.values() if stage in ("llvm", "ptx", "sass")]
+    return "".join(f"// ---- {stage} of {name}, {job.arch} ----\n{text}\n" for name, text in texts)
 
 
 def check_legal(module: ir.Operation, stage: Stage) -> int:
@@ -285,7 +295,7 @@ def _cubin(job: Job) -> None:
 
 def _sass(job: Job) -> None:
     for kernel in job.kernels.values():
-        kernel.texts["sass"] = disassemble(kernel.texts["cubin"])
+        kernel.texts["sass"] = disassemble(kernel.texts["cubin"], extra=job.options.nvdisasm_options.split())
 
 
 NVIDIA_STAGES = (

@@ -63,18 +63,19 @@ class MemoryAccess:
     bytes: int
 
 
-def disassemble(cubin: bytes, *, lines: bool = False, kernel: str | None = None) -> str:
+def disassemble(cubin: bytes, *, lines: bool = False, kernel: str | None = None, extra: Sequence[str] = ()) -> str:
     """The code of a cubin as text.
 
     Args:
         cubin: the ELF file.
         lines: print the source line before the instructions that it gave.
         kernel: only this kernel; all by default.
+        extra: further flags of nvdisasm.
 
     Raises:
         CompileError: nvdisasm is missing or refuses, or there is no such kernel.
     """
-    return _nvdisasm(cubin, ["--print-code", *(["--print-line-info"] if lines else [])], kernel)
+    return _nvdisasm(cubin, ["--print-code", *(["--print-line-info"] if lines else []), *extra], kernel)
 
 
 def control_flow_graph(cubin: bytes, *, kernel: str | None = None) -> str:
