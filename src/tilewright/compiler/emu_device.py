@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.base import settings
 from tilewright.base.errors import CompileError, EmulationError, TilewrightError
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
+from tilewright.compiler.arguments import is_tensor
 from tilewright.compiler.artifact import Artifact, KernelImage
 from tilewright.compiler.assembling import assemble_text
 from tilewright.compiler.dlpack import view
@@ -99,16 +100,16 @@ def _assemble(kernel: KernelImage, artifact: Artifact) -> None:
 
 
 def _buffers(params: Sequence[Param], values: Sequence[Any]) -> list[tuple[int, int, bool]]:
-    """(address, bytes, writable) of the memory behind the arguments."""
+    """(address, bytes, writable) of the memory behind the arguments; what does not fit is left to their check."""
     found = []
     for param, value in zip(params, values, strict=False):
         if isinstance(param, TupleParam):
-            found += _buffers(param.items, value)
-        elif isinstance(param, PointerParam):
+            found += _buffers(param.items, value) if isinstance(value, (tuple, list)) else []
+        elif isinstance(param, PointerParam) and isinstance(value, int):
             found.append(mapping_of(int(value)))
         elif isinstance(value, RuntimeTensor):
             found.append((*value.view.extent(), value.view.writable))
-        elif isinstance(param, TensorParam):
+        elif isinstance(param, TensorParam) and is_tensor(value):
             made = view(value)
             found.append((*made.extent(), made.writable))
     return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
@@ -23,6 +24,7 @@ from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
 from tilewright.lang.locations import ErrorsLocated, user_location
+from tilewright.targets.host.ffi import tvm_ffi
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
 _EXTENSIONS = {"python": "py", "cute": "cute.mlir", "nvvm": "nvvm.mlir", "llvm": "ll", "ptx": "ptx", "cubin": "cubin",
@@ -112,7 +114,8 @@ class Executor:
     ) -> Executor:
         """Run the stages that are left, in the current context."""
         stages.run(job, "cubin" if target == "cuda" else "ptx", observers)
-        made = cls(artifact_of(job), call, target, function, checks, job)
+        kind = _ffi_executor() if job.options.enable_tvm_ffi else cls
+        made: Executor = kind(artifact_of(job), call, target, function, checks, job)
         made._keep_files()
         return made
 
@@ -419,6 +422,37 @@ def _gathering(function: FunctionType) -> str:
     """The parameter that takes any number of positional arguments, empty where there is none."""
     parameters = inspect.signature(function).parameters.values()
     return next((item.name for item in parameters if item.kind is inspect.Parameter.VAR_POSITIONAL), "")
+
+
+def _runner(device: Any, params: Sequence[Any]) -> Callable[..., None]:
+    """A function that runs on `device`; it holds no executor, which would hold itself."""
+
+    def run(*values: Any) -> None:
+        if len(values) != len(params):
+            raise ArgumentError(f"{len(params)} arguments are taken, {len(values)} were given")
+        device.run([converted(value, param) for value, param in zip(values, params, strict=True)])
+
+    return run
+
+
+@functools.cache
+def _ffi_executor() -> type[Executor]:
+    """An executor that is a `tvm_ffi.Function`: tvm-ffi passes it on, and other languages call it, without Python.
+
+    Called from Python it is an executor like any other.
+    """
+    function_class = tvm_ffi().Function
+
+    class FfiExecutor(Executor, function_class):  # type: ignore[misc, valid-type]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            native = self.target == "cuda"
+            # The emulator must know the memory of each call: it is told on the way through Python.
+            own = self.device.host.make_function() if native else tvm_ffi().convert(_runner(self.device, self._params))
+            self.__move_handle_from__(own)
+
+    FfiExecutor.__name__ = FfiExecutor.__qualname__ = "Executor"
+    return FfiExecutor
 
 
 def _write_new(folder: Path, stem: str, extension: str, data: Any) -> Path:

@@ -180,4 +180,3 @@ def _take_over(table: int, *, device: bool) -> None:
     slots[abi.SLOT_SET_ERROR] = ffi.c_function("TVMFFIErrorSetRaisedFromCStr")
     if device:
         slots[abi.SLOT_ENV_STREAM] = ffi.c_function("TVMFFIEnvGetStream")
-

@@ -108,9 +108,14 @@ class HostFunction:
         if functions is not None:
             table[abi.SLOT_CONTEXTS] = ctypes.addressof(functions)
             table[abi.SLOT_ENTER] = support_address(loaded, "__tw_enter") if devices > 1 else 0
-        held = (loaded, callback, functions, keep_alive)
-        self.function = ffi.make_function(loaded.address(export_name(signature)), held)
+        self._held = (loaded, callback, functions, keep_alive)
+        self._address = loaded.address(export_name(signature))
+        self.function = self.make_function()
         """The tvm-ffi function itself; its errors are tvm-ffi's."""
+
+    def make_function(self) -> Any:
+        """A tvm-ffi function of its own over the same code."""
+        return ffi.make_function(self._address, self._held)
 
     def __call__(self, *arguments: Any) -> None:
         """Check the arguments and run.

@@ -30,8 +30,7 @@ _MESSAGES = "messages"
 _SIGNATURE = "signature"
 _FAIL = [
     f"%message = getelementptr i8, ptr @{_MESSAGES}, i32 %failure",
-    f"%failed = call i32 @__tw_fail_check(ptr @{abi.TABLE}, ptr %message, i64 %value, ptr %subject, "
-    f"ptr @{_SIGNATURE})",
+    f"%failed = call i32 @__tw_fail_check(ptr @{abi.TABLE}, ptr %message, i64 %value, ptr %subject, ptr @{_SIGNATURE})",
     "ret i32 %failed",
 ]
 
