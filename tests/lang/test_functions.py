@@ -270,6 +270,33 @@ def test_jit_functions_give_values_to_jit_functions():
     assert out.reshape(7, 2).tolist() == [[0, 0], [0, 78], [1, 28], [1, 106], [2, 56], [3, 6], [3, 84]]
 
 
+def test_what_comes_back_to_python():
+    @cute.jit
+    def static(n: cutlass.Constexpr):
+        return n * 2, "text"
+
+    @cute.jit
+    def dynamic(n: Int32):
+        return n + 1
+
+    assert static(21) == (42, "text")
+    with pytest.raises(CompileError, match="dynamic returns a value known only at run time") as caught:
+        dynamic(3)
+    assert caught.value.location.file == __file__ and "tensor" in caught.value.hint
+    cute.compile(dynamic, 3)(3)
+
+
+def test_containers_that_are_no_arguments():
+    @cute.jit
+    def host(items):
+        items["x"][0] = 1
+
+    x, _ = arrays()
+    with pytest.raises(cutlass.ArgumentError, match=r"argument #1 \(items\) is a dict of tensors") as caught:
+        cute.compile(host, {"x": x})
+    assert "NamedTuple" in caught.value.hint and x[0] == 0
+
+
 # Launches.
 
 

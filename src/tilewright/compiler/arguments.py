@@ -139,12 +139,26 @@ def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kw
         annotation, value = kinds.get(parameter), adapted(given)
         param = None if is_constexpr(annotation) else param_of(parameter, value, annotation, position)
         if param is None:
+            if not is_constexpr(annotation):
+                _check_constant(parameter, value, position)
             constants[parameter] = value
         else:
             runtime[parameter] = value
             params.append(param)
     params.append(StreamParam(ENV_STREAM, env=True))
     return BoundCall(runtime, constants, Signature(name, _with_common_symbols(params)))
+
+
+def _check_constant(name: str, value: Any, position: int) -> None:
+    """Refuse a dict or set with tensors: it would be baked in, and its tensors used while compiling."""
+    items = (
+        list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, (set, frozenset)) else []
+    )
+    if any(is_tensor(item) for item in items):
+        raise ArgumentError(
+            f"argument #{position + 1} ({name}) is a {type(value).__name__} of tensors",
+            hint="pass a tuple, a NamedTuple or a dataclass, whose members are passed one by one",
+        )
 
 
 def _with_common_symbols(params: list[Param]) -> tuple[Param, ...]:

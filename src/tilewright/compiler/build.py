@@ -21,7 +21,7 @@ from tilewright.compiler.target import choose_arch, choose_target
 from tilewright.hw.chips import normalize_arch
 from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
-from tilewright.lang import locations, trace
+from tilewright.lang import leaves, locations, trace
 from tilewright.lang.parameters import call_arguments
 from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.pipeline import PassManager, Placed, before
@@ -139,8 +139,10 @@ def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
         host = _host_function(call)
         body = host.regions[0].blocks[0]
         with mlir.ir.InsertionPoint(body):
-            _trace_root(function.traced, call_arguments(function.function, traced(call, list(body.arguments))))
+            arguments = call_arguments(function.function, traced(call, list(body.arguments)))
+            job.result = _trace_root(function.traced, arguments)
             build.emit("func.return")
+            job.returns_runtime = leaves.holds_runtime(job.result)
     job.entry = trace.free_symbol(job.name, {item.name for item in program.kernels})
     host.attributes["sym_name"] = build.string(job.entry)
     job.kernels = {
@@ -158,9 +160,9 @@ def _host_function(call: BoundCall) -> Any:
     return function
 
 
-def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> None:
+def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> Any:
     """Run the user's function; locations stop at this frame."""
-    function(*arguments.args, **arguments.kwargs)
+    return function(*arguments.args, **arguments.kwargs)
 
 
 _cache: MemoryCache[Executor] = MemoryCache(limit=256)
@@ -174,6 +176,12 @@ def run_directly(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str,
     job = _job(function, call, options, arch, {}, (), _listed(function))
     with compile_context():
         stages.run(job, "cute")
+        if job.returns_runtime:
+            raise CompileError(
+                f"{job.name} returns a value known only at run time",
+                location=locations.user_location(),
+                hint="write it into a tensor; only values of compile time come back to Python",
+            )
         key = (job.texts["cute"], call.signature, options, target, arch)
         executor = None if no_cache else _cache.get(key)
         if executor is None:
@@ -181,4 +189,4 @@ def run_directly(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str,
             hooks.compiled(executor)
             _cache.replace(key, executor)
     executor.run_traced(call.passed())
-    return None
+    return job.result

@@ -42,6 +42,8 @@ class Job:
     python: str
     override: Mapping[str, Any]
     signature: Signature = field(default_factory=lambda: Signature("", ()))
+    result: Any = None  # what the traced function returned
+    returns_runtime: bool = False  # and whether values known only at run time are in it
     entry: str = ""  # the symbol of the host function
     module: Any = None
     texts: dict[str, str] = field(default_factory=dict)
