@@ -90,7 +90,7 @@ def install() -> None:
             name="PTX emulator", major=9, minor=0, multi_processor_count=132, total_memory=1 << 34, L2_cache_size=50 << 20
         )
     )
-    for name in ("synchronize", "empty_cache", "init", "set_device", "manual_seed"):
+    for name in ("synchronize", "empty_cache", "init", "set_device", "manual_seed", "_lazy_init"):
         setattr(cuda, name, _giving(None))
     cuda.current_stream = cuda.default_stream = _Stream
     cuda.Stream, cuda.Event = _Stream, _Event

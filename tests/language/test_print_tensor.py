@@ -85,7 +85,7 @@ def test_shared_memory(capfd):
         cute.print_tensor(s)
 
     on_device(body, np.zeros(1, np.float32), block=1)
-    assert printed(capfd) == "tensor(raw_ptr(0x: i32, smem, align<16>) o (1,2):(1,1), data=\n       [[ 7,  7, ]])\n"
+    assert printed(capfd) == "tensor(raw_ptr(0x: i32, smem, align<16>) o (1,2):(0,1), data=\n       [[ 7,  7, ]])\n"
 
 
 def test_runtime_extents_print_by_loops(capfd):
@@ -121,7 +121,7 @@ def test_coordinates_and_register_values(capfd):
     on_host(body, np.zeros((1, 2), np.float32))
     assert printed(capfd) == (
         "tensor((0,0) o (2,2):(1@0,1@1), data=\n       [[(0,0), (0,1), ],\n        [(1,0), (1,1), ]])\n"
-        "tensor(raw_ptr(0x: f32, rmem, align<32>) o (1,2):(1,1), data=\n       [[ 1.000000,  1.000000, ]])\n"
+        "tensor(raw_ptr(0x: f32, rmem, align<32>) o (1,2):(0,1), data=\n       [[ 1.000000,  1.000000, ]])\n"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.base import settings
-from tilewright.base.errors import CompileError, EmulationError, TilewrightError
+from tilewright.base.errors import ArgumentError, CompileError, EmulationError, TilewrightError
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
 from tilewright.compiler.arguments import is_tensor
 from tilewright.compiler.artifact import Artifact, KernelImage
@@ -103,13 +103,29 @@ def _buffers(params: Sequence[Param], values: Sequence[Any]) -> list[tuple[int, 
     """(address, bytes, writable) of the memory behind the arguments; what does not fit is left to their check."""
     found = []
     for param, value in zip(params, values, strict=False):
-        if isinstance(param, TupleParam):
+        if isinstance(value, Addresses):
+            found += _pointed(value)
+        elif isinstance(param, TupleParam):
             found += _buffers(param.items, value) if isinstance(value, (tuple, list)) else []
-        elif isinstance(param, PointerParam) and isinstance(value, int):
-            found.append(mapping_of(int(value)))
+        elif isinstance(param, PointerParam):
+            address = value.value if isinstance(value, ctypes.c_void_p) else value
+            found += [mapping_of(address)] if isinstance(address, int) else []
         elif isinstance(value, RuntimeTensor):
             found.append((*value.view.extent(), value.view.writable))
         elif isinstance(param, TensorParam) and is_tensor(value):
             made = view(value)
             found.append((*made.extent(), made.writable))
+    return found
+
+
+def _pointed(values: Addresses) -> list[tuple[int, int, bool]]:
+    """The memory that the machine values of an object may point to: what each is, taken as an address."""
+    found = []
+    for address in values:
+        try:
+            start, size, _ = mapping_of(address)
+            if address + 8 <= start + size:
+                found.append(mapping_of(ctypes.c_uint64.from_address(address).value))
+        except ArgumentError:
+            continue
     return found
