@@ -15,6 +15,7 @@ from tilewright.compiler.artifact import Artifact, KernelImage
 from tilewright.compiler.assembling import assemble_text
 from tilewright.compiler.dlpack import view
 from tilewright.compiler.host_memory import mapping_of
+from tilewright.compiler.objects import Addresses
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.targets import emu
 from tilewright.targets.host.function import HostFunction, LaunchConfig
