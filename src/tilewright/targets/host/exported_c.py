@@ -41,11 +41,12 @@ def passed(signature: Signature) -> list[Param]:
     return [param for param in signature.params if not (isinstance(param, StreamParam) and param.env)]
 
 
-_RESERVED = frozenset(
-    "auto bool break case char const continue default do double else enum extern float for goto if inline int long "
-    "module register restrict return short signed sizeof static struct switch typedef union unsigned void volatile "
-    "while class delete namespace new operator private public template this throw try using virtual".split()
-)
+_C_WORDS = """
+    auto bool break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+"""
+_CPP_WORDS = "class delete namespace new operator private public template this throw try using virtual"
+_RESERVED = frozenset((*_C_WORDS.split(), *_CPP_WORDS.split(), "module"))
 
 
 def identifier(name: str) -> str:

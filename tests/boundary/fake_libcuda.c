@@ -1,0 +1,66 @@
+// A CUDA driver with two devices and no GPU, for tests: it prints what it is asked, and keeps a context per thread.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static __thread uintptr_t current; // 0: none; else device + 1
+
+struct attribute { uint32_t id, pad, value[16]; };
+struct config { uint32_t grid[3], block[3], smem; void *stream; struct attribute *attributes; uint32_t count; };
+
+#define SAY(...) (printf(__VA_ARGS__), fflush(stdout))
+
+int cuInit(unsigned flags) { (void)flags; const char *fail = getenv("FAKE_CUDA_FAIL"); return fail ? atoi(fail) : 0; }
+int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+int cuDeviceGetCount(int *count) { const char *some = getenv("FAKE_CUDA_DEVICES"); *count = some ? atoi(some) : 2; return 0; }
+int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+int cuDeviceGetName(char *name, int size, int device) { snprintf(name, size, "Fake H100 %d", device); return 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = 1ull << 36; return 0; }
+int cuDeviceGetAttribute(int *value, int id, int device) {
+  (void)device;
+  *value = id == 75 ? 9 : id == 76 ? 0 : id == 97 ? 232448 : 1;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void **context, int device) { SAY("retain %d\n", device); *context = (void *)(uintptr_t)(device + 1); return 0; }
+int cuCtxGetCurrent(void **context) { *context = (void *)current; return 0; }
+int cuCtxSetCurrent(void *context) { current = (uintptr_t)context; SAY("context %d\n", (int)current - 1); return 0; }
+int cuCtxGetDevice(int *device) { if (!current) return 201; *device = (int)current - 1; return 0; }
+int cuCtxSynchronize(void) { return 0; }
+int cuLibraryLoadData(void **library, const char *image, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
+  (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
+  SAY("load %s\n", memcmp(image, "\x7f" "ELF", 4) ? "garbage" : "cubin");
+  *library = (void *)0x100000;
+  return 0;
+}
+int cuLibraryUnload(void *library) { (void)library; SAY("unload\n"); return 0; }
+int cuLibraryGetKernel(void **kernel, void *library, const char *name) {
+  (void)library;
+  SAY("kernel %s\n", name);
+  *kernel = (void *)0x200000;
+  return 0;
+}
+int cuKernelGetFunction(void **function, void *kernel) { *function = kernel; return 0; }
+int cuKernelGetAttribute(int *value, int id, void *kernel, int device) { (void)kernel, (void)device; *value = id == 1 ? 1024 : 0; return 0; }
+int cuKernelSetAttribute(int id, int value, void *kernel, int device) {
+  (void)kernel;
+  SAY("attribute %d = %d on %d\n", id, value, device);
+  return 0;
+}
+int cuLaunchKernelEx(const struct config *c, void *kernel, void **params, void **extra) {
+  (void)params, (void)extra;
+  if (!current) return 201;
+  SAY("launch %p on %d: grid %u block %u smem %u stream %p\n", kernel, (int)current - 1, c->grid[0], c->block[0], c->smem, c->stream);
+  for (uint32_t i = 0; i < c->count; ++i)
+    SAY("  attribute %u: %u %u %u %u\n", c->attributes[i].id, c->attributes[i].value[0], c->attributes[i].value[1],
+        c->attributes[i].value[2], c->attributes[i].value[3]);
+  return 0;
+}
+int cuMemAlloc_v2(uint64_t *address, size_t size) { *address = (uintptr_t)aligned_alloc(256, (size + 255) / 256 * 256); return 0; }
+int cuMemFree_v2(uint64_t address) { free((void *)(uintptr_t)address); return 0; }
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream) { (void)stream; memcpy((void *)(uintptr_t)to, from, size); return 0; }
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream) { (void)stream; memcpy(to, (void *)(uintptr_t)from, size); return 0; }
+int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = (void *)0x300000; return 0; }
+int cuStreamSynchronize(void *stream) { (void)stream; return 0; }
+int cuStreamDestroy_v2(void *stream) { (void)stream; return 0; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *f, int block, size_t smem) { (void)f, (void)block, (void)smem; *count = 1; return 0; }
