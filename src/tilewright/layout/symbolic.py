@@ -58,14 +58,19 @@ _Terms = dict[_Monomial, int]
 
 
 class SymInt(DynamicInt):
-    """A polynomial with integer coefficients in unknowns; made by `sym_int`."""
+    """A polynomial with integer coefficients in unknowns.
+
+    `SymInt(width, divisibility=d)` is a new unknown, as `sym_int` makes it.
+    """
 
     __slots__ = ("_hash", "_terms", "_width")
     _hash: int
     _terms: tuple[tuple[_Monomial, int], ...]
     _width: int
 
-    def __init__(self, terms: _Terms, width: int) -> None:
+    def __init__(self, terms: _Terms | int = 32, width: int = 32, *, divisibility: int = 1) -> None:
+        if isinstance(terms, int):
+            terms, width = _unknown(divisibility, terms, None), terms
         ordered = sorted(terms.items(), key=lambda item: [atom.sort_key() for atom in item[0]])
         object.__setattr__(self, "_terms", tuple(ordered))
         object.__setattr__(self, "_width", width)
@@ -194,12 +199,15 @@ def sym_int(divisibility: int = 1, width: int = 32, name: str | None = None) -> 
 
     Two unknowns of the same name are the same number; without a name it is a new one.
     """
+    return SymInt(_unknown(divisibility, width, name), width)
+
+
+def _unknown(divisibility: int, width: int, name: str | None) -> _Terms:
     if width not in (32, 64):
         raise LayoutError("a symbolic integer has 32 or 64 bits", values={"width": width})
     if divisibility < 1:
         raise LayoutError("divisibility must be positive", values={"divisibility": divisibility})
-    atom = _Unknown(name or f"s{next(_fresh)}", divisibility)
-    return SymInt({(atom,): divisibility}, width)
+    return {(_Unknown(name or f"s{next(_fresh)}", divisibility),): divisibility}
 
 
 def sym_int32(divisibility: int = 1, name: str | None = None) -> SymInt:
