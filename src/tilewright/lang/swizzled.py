@@ -17,6 +17,7 @@ from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Int64, Integer, Numeric, as_numeric
 from tilewright.lang.pointer import Pointer
 from tilewright.layout import ComposedLayout, Layout, Swizzle, divisibility
+from tilewright.layout.dynamic import is_multiple
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -36,7 +37,14 @@ class SwizzledPointer(Pointer):
         number = offset if isinstance(offset, int) else as_numeric(offset)
         if isinstance(number, Numeric) and number.is_static:
             number = int(number.value)
+        if is_multiple(number, self.period):  # the swizzle leaves such a step alone
+            return SwizzledPointer(self.base + number, self.swizzle, self.offset)
         return SwizzledPointer(self.base, self.swizzle, self.offset + number)
+
+    @property
+    def period(self) -> int:
+        """Elements after which the swizzle's pattern repeats."""
+        return max(self.swizzle.period * 8 // self.dtype.width, 1)
 
     __radd__ = __add__
 

@@ -7,7 +7,7 @@ A tensor is an iterator and a layout. The iterator is a `Pointer`, or a coordina
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
@@ -18,8 +18,17 @@ from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, as_numeric
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.swizzled import SwizzledPointer
 from tilewright.lang.tensor_ssa import TensorSSA
-from tilewright.layout import ComposedLayout, Layout, add_coordinates, cosize, is_static, size, slice_and_offset
-from tilewright.layout.dynamic import DynamicInt
+from tilewright.layout import (
+    ComposedLayout,
+    Layout,
+    Swizzle,
+    add_coordinates,
+    cosize,
+    is_static,
+    size,
+    slice_and_offset,
+)
+from tilewright.layout.dynamic import DynamicInt, is_multiple
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -97,11 +106,26 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         groups = ((number,), (self.value,), _values(leaves32), _values(leaves64))
         build.cute("store", (), groups, coord=build.string(text))
 
+    def __iter__(self) -> Iterator[Any]:
+        """The elements in colexicographic order, while tracing; the size must be known then."""
+        return iter([self[index] for index in range(self._static_size("iteration"))])
+
     def slice(self, coord: Any) -> Tensor:
         """The view that keeps the modes marked None and fixes the others."""
         wide = map_leaves(self.widen, coord)
+        if isinstance(self.layout, ComposedLayout) and isinstance(self.layout.outer, Layout):
+            outer, offset = slice_and_offset(wide, self.layout.outer)
+            return self.within_swizzle(outer, offset)
         layout, offset = slice_and_offset(wide, self.layout)
         return Tensor(self.advance(offset), layout, self._element_type)
+
+    def within_swizzle(self, outer: Layout, offset: Any) -> Tensor:
+        """A view of a tensor with a composed layout: the pointer moves by multiples of the swizzle's period, which the
+        swizzle leaves alone; what is less moves inside it."""
+        inner = self.layout.inner
+        if isinstance(inner, Swizzle) and is_multiple(offset, inner.period):
+            return Tensor(self.advance(offset), self.layout.with_outer(outer), self._element_type)
+        return Tensor(self.iterator, self.layout.with_outer(outer, offset), self._element_type)
 
     def advance(self, offset: Any) -> Any:
         """The iterator moved by `offset` elements (or by a coordinate)."""
@@ -211,6 +235,13 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
                 values={"tensor": self, "indices": _coord_text(coord)},
                 hint="give one index for each mode, or one linear index",
             )
+        if not _may_be_inside(coord, self.shape):
+            raise CompileError(
+                "an index is outside the tensor",
+                location=user_location(),
+                values={"tensor": self, "index": _coord_text(coord)},
+                hint="indices count from 0; negative ones do not count from the end",
+            )
 
 
 def make_tensor(iterator: Any, layout: Any, *, loc: object = None, ip: object = None) -> Tensor:
@@ -240,6 +271,17 @@ def needs_wide_offsets(tensor: Tensor) -> bool:
         return False
     layout = tensor.layout.outer if isinstance(tensor.layout, ComposedLayout) else tensor.layout
     return not is_static(layout) or cosize(layout) >= 1 << 31
+
+
+def _may_be_inside(coord: Any, shape: Any) -> bool:
+    """False when a known index is negative, or not below a known extent."""
+    if isinstance(coord, tuple) and isinstance(shape, tuple) and len(coord) == len(shape):
+        return all(_may_be_inside(part, extent) for part, extent in zip(coord, shape, strict=True))
+    index = coord.value if isinstance(coord, Integer) and coord.is_static else coord
+    if not isinstance(index, int):
+        return True
+    extent = size(Layout(shape)) if isinstance(shape, tuple) else shape
+    return index >= 0 and (not isinstance(extent, int) or index < max(extent, 1))
 
 
 def _static_size(layout: Layout | ComposedLayout) -> int | None:

@@ -219,6 +219,11 @@ class Swizzle:
         return ((1 << self.bits) - 1) << (self.base + max(self.shift, 0))
 
     @property
+    def period(self) -> int:
+        """The least step that passes through unchanged: `s(x + period) == s(x) + period` for every x."""
+        return 1 << (self.base + self.bits + abs(self.shift)) if self.bits else 1
+
+    @property
     def block(self) -> int:
         """The size of the least aligned blocks that the swizzle maps onto themselves."""
         return 1 << (self.base + self.bits + max(-self.shift, 0)) if self.bits else 1

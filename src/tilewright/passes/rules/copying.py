@@ -24,7 +24,7 @@ from tilewright.passes.rules.memory import (
     fits_vectors,
     load,
     memory_type,
-    offset_address,
+    place_address,
     store,
     vector_width,
 )
@@ -71,7 +71,7 @@ def lower_copy(op: ir.Operation, context: LoweringContext, movers: Mapping[str, 
 
 
 def _condition(pred: TensorView, entry: int) -> ir.Value:
-    return load(offset_address(pred, pred.layout(entry)), types.parse("i1"), element_alignment(pred))
+    return load(place_address(pred, entry), types.parse("i1"), element_alignment(pred))
 
 
 def _where(condition: ir.Value, moves: Moves, numbers: range) -> None:
@@ -141,10 +141,10 @@ def read_run(view: TensorView, start: int, width: int) -> ir.Value:
     """Elements `start` to `start + width` as a vector (a number for width 1), as they lie in memory."""
     element = memory_type(view.info.element)
     if width == 1:
-        return load(offset_address(view, view.layout(start)), element, element_alignment(view), raw=True)
+        return load(place_address(view, start), element, element_alignment(view), raw=True)
     type_ = types.parse(f"vector<{width}x{element}>")
     if fits_vectors(view, width):
-        return load(offset_address(view, view.layout(start)), type_, chunk_alignment(view, width), raw=True)
+        return load(place_address(view, start), type_, chunk_alignment(view, width), raw=True)
     whole = build.value("llvm.mlir.poison", type_)
     for step in range(width):
         whole = insert(whole, read_run(view, start + step, 1), step)
@@ -154,9 +154,9 @@ def read_run(view: TensorView, start: int, width: int) -> ir.Value:
 def write_run(view: TensorView, start: int, width: int, value: ir.Value) -> None:
     """Write what `read_run` gave."""
     if width == 1:
-        store(value, offset_address(view, view.layout(start)), element_alignment(view), raw=True)
+        store(value, place_address(view, start), element_alignment(view), raw=True)
     elif fits_vectors(view, width):
-        store(value, offset_address(view, view.layout(start)), chunk_alignment(view, width), raw=True)
+        store(value, place_address(view, start), chunk_alignment(view, width), raw=True)
     else:
         for step in range(width):
             write_run(view, start + step, 1, extract(value, step))
@@ -166,7 +166,7 @@ def read_word(view: TensorView, start: int, type_: ir.Type, bits: int) -> ir.Val
     """The elements from `start` on that fill `bits` bits, side by side as one value of `type_`."""
     width = max(bits // (element_bytes(view.info.element) * 8), 1)
     if width == 1 or _one_load(view, start, width):
-        return load(offset_address(view, view.layout(start)), type_, _word_alignment(view, bits), raw=True)
+        return load(place_address(view, start), type_, _word_alignment(view, bits), raw=True)
     return _cast(read_run(view, start, width), type_)
 
 
@@ -175,7 +175,7 @@ def write_word(view: TensorView, start: int, value: ir.Value, bits: int) -> None
     element = memory_type(view.info.element)
     width = max(bits // (element_bytes(view.info.element) * 8), 1)
     if width == 1 or _one_load(view, start, width):
-        store(value, offset_address(view, view.layout(start)), _word_alignment(view, bits), raw=True)
+        store(value, place_address(view, start), _word_alignment(view, bits), raw=True)
         return
     vector = _cast(value, types.parse(f"vector<{width}x{element}>"))
     for step in range(width):

@@ -20,6 +20,7 @@ from tilewright.passes.lowering import (
     Rules,
     TensorView,
     gep,
+    gep_constant,
     number_of,
     ptr_info,
     read_coord,
@@ -118,12 +119,12 @@ def _store(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
 @rules.lowers("load_tensor")
 def _load_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     view = context.tensor(op.operands[0])
-    width, offsets = chunks(view)
+    width, starts = chunks(view)
     result = op.results[0].type
     element = result.element_type
     loaded = []
-    for offset in offsets:
-        address = offset_address(view, offset)
+    for start in starts:
+        address = place_address(view, start)
         type_ = _vector(element, width) if width > 1 else element
         loaded.append(load(address, type_, chunk_alignment(view, width)))
     return [join(loaded, width, result)]
@@ -132,10 +133,10 @@ def _load_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
 @rules.lowers("store_tensor")
 def _store_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     view = context.tensor(op.operands[1])
-    width, offsets = chunks(view)
-    parts = split(op.operands[0], width, len(offsets))
-    for part, offset in zip(parts, offsets, strict=True):
-        store(part, offset_address(view, offset), chunk_alignment(view, width))
+    width, starts = chunks(view)
+    parts = split(op.operands[0], width, len(starts))
+    for part, start in zip(parts, starts, strict=True):
+        store(part, place_address(view, start), chunk_alignment(view, width))
     return []
 
 
@@ -143,12 +144,12 @@ def _store_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
 def _fill(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     value, tensor = op.operands
     view = context.tensor(tensor)
-    width, offsets = chunks(view)
+    width, starts = chunks(view)
     part = value
     if width > 1:
         part = build.value("vector.broadcast", _vector(value.type, width), (value,))
-    for offset in offsets:
-        store(part, offset_address(view, offset), chunk_alignment(view, width))
+    for start in starts:
+        store(part, place_address(view, start), chunk_alignment(view, width))
     return []
 
 
@@ -180,7 +181,23 @@ def element_address(view: TensorView, coord: Any) -> ir.Value:
     """The address of the element at `coord`."""
     if needs_wide_offsets(view):
         coord = _map_leaves(widen, coord)
-    return offset_address(view, view.layout(coord))
+    return place_address(view, coord)
+
+
+def place_address(view: TensorView, coord: Any) -> ir.Value:
+    """The address of the element at `coord`, in the width that its parts have.
+
+    A swizzle leaves multiples of its period alone: those of the static part are added behind it, as a displacement of
+    the address, so that elements a period apart share the swizzled part.
+    """
+    layout = view.layout
+    if isinstance(layout, ComposedLayout) and isinstance(layout.inner, Swizzle) and isinstance(layout.offset, IntValue):
+        place = layout.outer(coord)
+        if isinstance(place, int):
+            near = place % layout.inner.period
+            address = offset_address(view, layout.inner(layout.offset + near))
+            return gep_constant(address, place - near, memory_type(view.info.element))
+    return offset_address(view, layout(coord))
 
 
 def offset_address(view: TensorView, offset: IntValue | int) -> ir.Value:
@@ -205,22 +222,17 @@ def chunk_alignment(view: TensorView, width: int) -> int:
     return element_alignment(view) * width
 
 
-def chunks(view: TensorView) -> tuple[int, list[IntValue | int]]:
-    """Vector width in elements, and the element offset of each vector, in colexicographic order of elements."""
+def chunks(view: TensorView) -> tuple[int, range]:
+    """Vector width in elements, and the index of the first element of each vector."""
     width = vector_width(view, max(MAX_VECTOR_BYTES // element_bytes(view.info.element), 1))
-    return width, _offsets(view, width)
-
-
-def _offsets(view: TensorView, width: int) -> list[IntValue | int]:
-    layout = view.layout
-    count = size(layout)
+    count = size(view.layout)
     if not isinstance(count, int):
         raise CompileError(
             "a tensor whose size is known only at run time cannot be moved as a whole",
-            values={"layout": layout},
+            values={"layout": view.layout},
             hint="tile it first, so that each thread moves a static number of elements",
         )
-    return [layout(index) for index in range(0, count, width)]
+    return width, range(0, count, width)
 
 
 def vector_width(view: TensorView, limit: int) -> int:

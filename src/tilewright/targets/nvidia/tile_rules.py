@@ -17,7 +17,7 @@ from tilewright.layout import size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView, number_of, text_of
 from tilewright.passes.rules.copying import MOVERS, Moves, lower_copy, read_word, required_width, write_word
 from tilewright.passes.rules.gemm import PRODUCTS, Fragment, Product, Words, lower_gemm
-from tilewright.passes.rules.memory import element_bytes, offset_address
+from tilewright.passes.rules.memory import element_bytes, place_address
 from tilewright.targets.nvidia import intrinsics
 from tilewright.targets.nvidia.rules import use
 
@@ -65,7 +65,7 @@ def _move_async(
     name, masked = (intrinsics.cp_async(cache, bits // 8, masked=mask) for mask in (False, True))
 
     def addresses(number: int) -> Words:
-        return [offset_address(view, view.layout(number * width)) for view in (dst, src)]
+        return [place_address(view, number * width) for view in (dst, src)]
 
     def emit(number: int) -> None:
         intrinsic(name, addresses(number))
@@ -97,7 +97,7 @@ def _move_ldmatrix(
     word = types.parse("i32")
 
     def emit(number: int) -> None:
-        address = offset_address(src, src.layout(number * row))
+        address = place_address(src, number * row)
         loaded = intrinsic(name, (address,), _struct(count, "i32"))
         for place, value in enumerate(_members(loaded, count, word)):
             write_word(dst, (number * count + place) * each, value, WORD_BITS)
@@ -117,7 +117,7 @@ def _move_stmatrix(
     word = types.parse("i32")
 
     def emit(number: int) -> None:
-        address = offset_address(dst, dst.layout(number * row))
+        address = place_address(dst, number * row)
         words = [read_word(src, (number * count + place) * each, word, WORD_BITS) for place in range(count)]
         intrinsic(name, (address, *words))
 
