@@ -90,3 +90,35 @@ def test_facts_of_layouts_are_checked_on_the_host():
     assert out.tolist() == [0, 80, 4, 84]
     with pytest.raises(cutlass.LaunchError, match="a layout function relied on what does not hold"):
         compiled(12, 5, from_dlpack(out))
+
+
+def frames(error):
+    found, trace = [], error.__traceback__
+    while trace is not None:
+        found.append((trace.tb_frame.f_code.co_filename, trace.tb_frame.f_code.co_name))
+        trace = trace.tb_next
+    return found
+
+
+def test_tracebacks_show_the_users_code_only(monkeypatch):
+    def helper(x):
+        return x[0, 0]
+
+    @cute.kernel
+    def kernel(x: cute.Tensor):
+        x[0] = helper(x)
+
+    @cute.jit
+    def host(x: cute.Tensor):
+        kernel(x).launch(grid=1, block=1)
+
+    x = np.zeros(4, np.float32)
+    with pytest.raises(cutlass.CompileError, match="2 indices for a tensor of rank 1") as caught:
+        cute.compile(host, x, target="emu")
+    assert [name for _, name in frames(caught.value)][1:] == ["host", "kernel", "helper"]
+    assert all(file == __file__ for file, _ in frames(caught.value))
+    assert "return x[0, 0]" in str(caught.value) and "^" in str(caught.value)
+    monkeypatch.setenv("TILEWRIGHT_DEBUG", "1")
+    with pytest.raises(cutlass.CompileError) as caught:
+        cute.compile(host, x, target="emu")
+    assert any("tilewright" in file for file, _ in frames(caught.value) if file != __file__)

@@ -24,6 +24,7 @@ from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
 from tilewright.lang.locations import ErrorsLocated, user_location
+from tilewright.lang.tracebacks import OnlyUserFrames
 from tilewright.targets.host.ffi import tvm_ffi
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
@@ -52,7 +53,7 @@ class StageMap(Mapping[str, Any]):
                 hint="compile it again: cute.compile always compiles",
             )
         if name not in self._job.finished:
-            with ErrorsLocated():
+            with OnlyUserFrames(), ErrorsLocated():
                 stages.run(self._job, name)
         if self._kernel is not None:
             return self._kernel.python if name == "python" else self._kernel.texts[name]
@@ -231,9 +232,13 @@ class Executor:
                 return
             # Native code took nothing of this call: convert, copy and complete the arguments, or say what is wrong.
         if kwargs or len(args) != self._count or self._gathers:
-            with ErrorsLocated():
+            with OnlyUserFrames(), ErrorsLocated():
                 args = tuple(self._bind(args, kwargs))
-        self.run(args)
+        try:
+            self.run(args)
+        except TilewrightError:
+            with OnlyUserFrames():
+                raise
 
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""

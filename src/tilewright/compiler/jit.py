@@ -16,6 +16,7 @@ from tilewright.base.errors import CompileError
 from tilewright.lang import locations, trace
 from tilewright.lang.launch import Kernel
 from tilewright.lang.locations import ErrorsLocated, user_location
+from tilewright.lang.tracebacks import OnlyUserFrames
 from tilewright.lang.rewrite import capture, rewrite
 
 
@@ -75,7 +76,7 @@ class JitFunction(_Decorated):
         if trace.tracing():
             return self.traced(*args, **kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
-        with ErrorsLocated():
+        with OnlyUserFrames(), ErrorsLocated():
             return _compiler().run_directly(self, args, kwargs, no_cache)
 
 
@@ -162,7 +163,7 @@ class Compile:
 
     def __call__(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Compile `function` for these arguments. It always compiles; keep the executor."""
-        with ErrorsLocated():
+        with OnlyUserFrames(), ErrorsLocated():
             return _compiler().compile_function(self._options, decorated(function), args, **kwargs)
 
 

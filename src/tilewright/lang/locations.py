@@ -6,12 +6,14 @@ user's file whose name starts with `REGION_PREFIX`; they are part of the functio
 
 from __future__ import annotations
 
+import dis
+import functools
 import sys
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
-from tilewright.base.errors import TilewrightError
+from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current as session
@@ -34,6 +36,11 @@ def _of_user(code: CodeType) -> bool:
         known = not file.startswith(_PACKAGE) or file.startswith(_KERNEL_FOLDERS)
         known = _is_user_file[file] = known and not file.startswith("<frozen")
     return known
+
+
+def is_user_code(code: CodeType) -> bool:
+    """True for functions outside this package."""
+    return _of_user(code)
 
 
 Step = tuple[CodeType, int]  # a function and the instruction it is at
@@ -86,14 +93,60 @@ def place_of(error: BaseException) -> SourceLocation | None:
 
 
 class ErrorsLocated:
-    """Inside this context an error of ours that names no line gets one: where it was raised, else where we are."""
+    """Inside this context every error is one of ours, with the user's line.
+
+    An error of ours that names no line gets one: where it was raised, else where we are. What Python raises by
+    itself (an unknown name, a wrong number of arguments, ...) becomes a `CompileError` that is of Python's class too.
+    What the user raises, or asserts, stays as it is.
+    """
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, TilewrightError) and error.location is None:
-            error.location = place_of(error) or user_location()
+        if isinstance(error, TilewrightError):
+            if error.location is None:
+                error.location = place_of(error) or user_location()
+        elif isinstance(error, Exception) and not isinstance(error, Warning) and not _raised_by_user(error):
+            raise _as_ours(error).with_traceback(error.__traceback__) from error
+
+
+def _raised_by_user(error: BaseException) -> bool:
+    """True when a `raise` or `assert` outside this package raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not _of_user(trace.tb_frame.f_code):
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISES
+
+
+_RAISES = tuple(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name in dis.opmap)
+
+
+def _as_ours(error: Exception) -> CompileError:
+    """The same complaint as an error of ours."""
+    made = _class_of_both(type(error))(
+        f"{type(error).__name__}: {error}",
+        location=place_of(error) or user_location(),
+        hint=_HINTS.get(type(error)),
+    )
+    made.__dict__.update(vars(error))
+    return made
+
+
+_HINTS: dict[type[Exception], str] = {
+    RecursionError: "calls are inlined, so a recursion must end while the function is compiled",
+}
+
+
+@functools.cache
+def _class_of_both(kind: type[Exception]) -> type[CompileError]:
+    """An error class that `except CompileError` and `except kind` both catch."""
+    try:
+        return type("CompileError", (CompileError, kind), {"__module__": CompileError.__module__})
+    except TypeError:  # the two have different layouts in C
+        return CompileError
 
 
 def _chain(places: list[Step]) -> SourceLocation | None:
