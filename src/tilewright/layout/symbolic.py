@@ -70,7 +70,7 @@ class SymInt(DynamicInt):
 
     def __init__(self, terms: _Terms | int = 32, width: int = 32, *, divisibility: int = 1) -> None:
         if isinstance(terms, int):
-            terms, width = _unknown(divisibility, terms, None), terms
+            width, terms = terms, _unknown(divisibility, terms, None)
         ordered = sorted(terms.items(), key=lambda item: [atom.sort_key() for atom in item[0]])
         object.__setattr__(self, "_terms", tuple(ordered))
         object.__setattr__(self, "_width", width)
