@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, ClassVar
@@ -113,7 +114,13 @@ class MemRange:
         return self._pointer
 
     def get_tensor(
-        self, layout: Any, swizzle: Any = None, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
+        self,
+        layout: Any,
+        swizzle: Any = None,
+        dtype: type[Numeric] | None = None,
+        *,
+        loc: object = None,
+        ip: object = None,
     ) -> Tensor:
         """The range as a tensor of `layout`, whose elements are of `dtype` if given; `swizzle` counts bytes.
 
@@ -143,6 +150,9 @@ class MemRange:
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check(index)
         (self._pointer + index).store(value)
+
+    def __iter__(self) -> Iterator[Numeric]:
+        return iter([self[index] for index in range(self.size)])
 
     def _check(self, index: Any) -> None:
         if isinstance(index, int) and not 0 <= index < self.size:

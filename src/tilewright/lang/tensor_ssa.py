@@ -6,7 +6,7 @@ the promotion of `lang.dtypes`; a Python number takes the element type when it i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 

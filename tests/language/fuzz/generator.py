@@ -25,10 +25,11 @@ SIGNATURE = ", ".join(["t", *(f"g_{name}" for name in NUMBERS), "ints", "floats"
 class Generator:
     """Writes `program_<number>` from a seed; results go to columns from `number * RESULTS` on."""
 
-    def __init__(self, seed: int, number: int, budget: int) -> None:
+    def __init__(self, seed: int, number: int, budget: int, *, whiles: bool = True) -> None:
         self.random = random.Random(seed)
         self.number = number
         self.budget = budget
+        self.whiles = whiles  # without them a changed program ends too
         self.lines: list[str] = []
         self.count = 0
         self.variables: dict[str, str] = {}  # name: type
@@ -268,7 +269,8 @@ class Generator:
         if depth == 1:
             choices.append(self.shuffle)
         if nesting and self.budget > 0:
-            choices += [self.if_, self.if_, self.for_, self.while_, self.static_for, self.static_if] * 2
+            choices += [self.if_, self.if_, self.for_, self.static_for, self.static_if] * 2
+            choices += [self.while_] * 2 if self.whiles else []
         self.random.choice(choices)(depth, nesting - 1)
 
     def block(self, depth: int, nesting: int) -> None:
