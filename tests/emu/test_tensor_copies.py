@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.emu import faults
 from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.targets.emu import Buffer, Options, launch, load, tensormap
 
@@ -160,6 +161,36 @@ def test_a_store_without_a_proxy_fence_is_a_race():
     made = tensormap.encode("s32", tensor.ctypes.data, (40, 20), (160,), (32, 8))
     with pytest.raises(EmulationError, match="Race condition in shared memory access across proxies"):
         run(store_kernel(STORE).replace("fence.proxy.async;", ""), made, tile, (0, 0), [tensor])
+
+
+OVERWRITE = "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
+
+
+def test_overwriting_the_source_of_a_store_before_it_was_read():
+    tile = np.ones((8, 32), np.int32)
+    early = store_kernel(STORE).replace(OVERWRITE, f"mov.u32 %r12, 0; st.shared.b32 [tile], %r12; {OVERWRITE}")
+    waited = store_kernel(STORE).replace(OVERWRITE, f"{OVERWRITE} mov.u32 %r12, 0; st.shared.b32 [tile], %r12;")
+    for text, seed, checks, first in (
+        (early, 0, False, 1),
+        (early, 1, False, 0),
+        (waited, 1, False, 1),
+        (waited, 1, True, 1),
+    ):
+        tensor = np.zeros((20, 40), np.int32)
+        made = tensormap.encode("s32", tensor.ctypes.data, (40, 20), (160,), (32, 8))
+        run(text, made, tile, (0, 0), [tensor], seed=seed, checks=checks)
+        assert tensor[0, 0] == first and tensor[0, 1] == 1
+    with pytest.raises(EmulationError, match="Race condition in shared memory access") as caught:
+        run(early, made, tile, (0, 0), [tensor])
+    assert "asynchronous operation" in str(caught.value)
+
+
+def test_an_odd_seed_lets_copies_land_as_late_as_they_may():
+    case = next(case for case in faults.CASES if case.name == "copy_ring")
+    unwaited = next(m for m in faults.mutants(case) if "without cp.async.wait_group" in m.what)
+    assert faults.run(case, unwaited.text, False, 0) == ""
+    assert faults.run(case, unwaited.text, False, 1).startswith("argument 1 is wrong")
+    assert faults.run(case, faults.PTX, False, 1) == ""
 
 
 def test_reading_before_the_copy_has_come_is_reported():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.cohort import Cohort
+from tilewright.targets.emu.landing import Landing
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.tensormap import TensorMap
 
@@ -23,6 +24,7 @@ class Memories:
     sh: Any
     lo: Any
     launch: Any
+    landing: Landing
 
     unwritten: Any = np.bool_(False)
     """Which threads' last load found memory never written."""
@@ -48,7 +50,7 @@ class Memories:
 
     def async_write(self, site: int, L: Lanes, to: Any, rows: Array, size: int) -> None:
         """Write what `cp.async` has read."""
-        self.sh.store(site, L, to, rows, U8, size.bit_length() - 1, size)
+        self.landing.copy(site, L, to, rows, size)
 
     def async_store(self, site: int, L: Lanes, to: Any, value: Any, dtype: Any, size: int, barrier: Any) -> None:
         """`st.async`."""
@@ -148,12 +150,15 @@ class Memories:
 
     def async_commit(self, L: Lanes, bulk: bool) -> None:
         """A group of copies was committed."""
+        self.landing.commit(L, bulk)
 
     def async_wait(self, L: Lanes, count: int, bulk: bool, everything: bool, read: bool) -> None:
         """Threads waited until at most `count` groups are in flight."""
+        self.landing.wait(L, count, bulk, everything)
 
     def async_arriving(self, L: Lanes) -> None:
         """An mbarrier arrival follows the thread's copies."""
+        self.landing.land_all(L)
 
     def bulk_moved(
         self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signals: Any

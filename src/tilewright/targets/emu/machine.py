@@ -11,6 +11,7 @@ from tilewright.targets.emu.access import Memories
 from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeBlock
 from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
 from tilewright.targets.emu.faults import Fault, located
+from tilewright.targets.emu.landing import Landing
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
 from tilewright.targets.emu.rules.cluster import ClusterBarriers
@@ -44,6 +45,7 @@ class Machine(Memories):
         ids = ids[ids % self.shape.stride < self.shape.threads]
         self.alive[ids] = True
         self.living = len(ids)
+        self.landing = Landing(self, launch.options.seed % 2 == 1)
         self.block_alive = np.full(self.slots, self.shape.threads, np.int64)
         self.sh.block_alive = self.block_alive
         self.constants = launch.constants
@@ -252,6 +254,7 @@ class Machine(Memories):
         self._masks = None
         self.launch.exited(self, cohort)
         try:
+            self.landing.ended(ids)
             self.threads_ended(cohort.L)
         except Fault as fault:
             raise self.error(fault, cohort, cohort.code.blocks[cohort.pc].first) from None

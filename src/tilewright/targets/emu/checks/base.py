@@ -64,7 +64,6 @@ class Watch(Machine):
         self.sites: list[Instruction] = launch.program.sites
         self.attributes: dict[int, Access] = launch.attributes
         self.ordered = launch.synchronises
-        self.groups = np.zeros(len(self.alive), np.int64)
         self.phases: dict[int, Array] = {}
         self.ended: dict[int, Array] = {}
         self.waiting: dict[tuple[int, int], Array] = {}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.targets.emu.checks.base import Event
 from tilewright.targets.emu.checks.clocks import joined_rows, merge
 from tilewright.targets.emu.checks.order import Order
 from tilewright.targets.emu.checks.shadow import (
@@ -90,21 +91,51 @@ class Copies(Order):
         super().async_write(site, L, to, rows, size)
         # The writer is the thread's agent: only a wait makes the thread itself know.
         cells, each = self.shared_shadow.granules(np.broadcast_to(index << shift, (L.n,)), size)
-        words = agent_stamp(self.groups[L.ids] + 1, L.block, L.thread, site)
+        words = agent_stamp(self.landing.groups[L.ids] + 1, L.block, L.thread, site)
         self.shared_shadow.writes[cells] = np.repeat(words, each) if each > 1 else words
         self.shared_shadow.hurried = True
         for slot in np.unique(L.slot):
             self.clocks.detail(int(slot))
 
     def async_commit(self, L: Lanes, bulk: bool) -> None:
-        if not bulk:
-            self.groups[L.ids] += 1
+        super().async_commit(L, bulk)
 
     def async_wait(self, L: Lanes, count: int, bulk: bool, everything: bool, read: bool) -> None:
+        super().async_wait(L, count, bulk, everything, read)
         if bulk:
+            self.know_stores(L, self.landing.bulk_groups[L.ids] - count)
             return
-        reached = self.groups[L.ids] + 1 if everything else np.maximum(self.groups[L.ids] - count, 0)
-        self.know_groups(L, reached)
+        groups = self.landing.groups[L.ids]
+        self.know_groups(L, groups + 1 if everything else np.maximum(groups - count, 0))
+
+    def know_stores(self, L: Lanes, reached: Array) -> None:
+        """Stores in bulk groups have read their source."""
+        for lane, clock in zip(L.ids, reached, strict=True):
+            slot, thread = divmod(int(lane), self.shape.stride)
+            key = ("bulk", int(lane))
+            if key in self.clocks.agents.get(slot, {}):
+                column = self.clocks.agent(slot, key)
+                matrix = self.clocks.detail(slot)
+                matrix[thread, column] = max(int(matrix[thread, column]), int(clock))
+
+    def bulk_read(self, site: int, one: Lanes, offset: int, count: int) -> None:
+        """A store in a bulk group reads shared memory, some time before its thread has waited."""
+        step = 4 if count % 4 == 0 and offset % 4 == 0 else 1
+        offsets = np.arange(offset, offset + count, step)
+        many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
+        shadow = self.shared_shadow
+        cells, each = shadow.granules(offsets, step)
+        event = Event(self, shadow, site, many, cells, each, "shared", 0)
+        words = shadow.writes.take(cells)
+        self.conflicts(event, words, "read", "written", None)
+        self.across_proxies(site, many, cells, each, words)
+        lane = int(one.ids[0])
+        slot = lane // self.shape.stride
+        column = self.clocks.agent(slot, ("bulk", lane))
+        clock = int(self.landing.bulk_groups[lane]) + 1
+        word = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
+        self.note_read(event, np.full(len(cells), word))
+        shadow.hurried = True
 
     def know_groups(self, L: Lanes, reached: Array) -> None:
         for slot in np.unique(L.slot):
@@ -115,8 +146,9 @@ class Copies(Order):
             matrix[threads, column] = np.maximum(matrix[threads, column], reached[here])
 
     def async_arriving(self, L: Lanes) -> None:
-        self.know_groups(L, self.groups[L.ids] + 1)
-        self.groups[L.ids] += 1
+        super().async_arriving(L)
+        self.know_groups(L, self.landing.groups[L.ids] + 1)
+        self.landing.groups[L.ids] += 1
 
     def async_store(self, site: int, L: Lanes, to: Any, value: Any, dtype: Any, size: int, barrier: Any) -> None:
         shift = size.bit_length() - 1
@@ -157,7 +189,9 @@ class Copies(Order):
     ) -> None:
         if not count:
             return
-        if from_space == "shared":
+        if from_space == "shared" and signals is None:
+            self.bulk_read(site, one, self.offset_of(site, one, start), count)
+        elif from_space == "shared":
             self.span_access(site, one, self.offset_of(site, one, start), count, False)
         else:
             self.global_span(site, one, start, count, False)
@@ -184,4 +218,4 @@ class Copies(Order):
         if signals is not None:
             self.agent_write(site, one, offset, count, int(signals[0]))
         else:
-            self.span_access(site, one, offset, count, False)
+            self.bulk_read(site, one, offset, count)

@@ -14,6 +14,7 @@ from tilewright.targets.emu.rules import (
     memory,
     video,
     warp,
+    wmma,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "memory",
     "video",
     "warp",
+    "wmma",
 ]

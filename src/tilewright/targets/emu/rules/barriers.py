@@ -175,6 +175,7 @@ def advanced(words: Array, arrivals: Array, tx: Array, dropped: Any, site: int, 
 def mbarrier_test(S: Any, site: int, L: Lanes, addr: Any, phase: Any, relaxed: bool) -> Array:
     """Whether the phase of the given parity has ended; a failed test is a poll."""
     view, index = places(S, site, L, addr)
+    S.landing.tested(index)
     words = view[index]
     require_ready(words, site)
     done: Array = (words >> np.uint64(63)) != phase

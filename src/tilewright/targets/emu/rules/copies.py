@@ -5,6 +5,7 @@ Copies take effect when they are issued; with checks on, what is not waited for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -157,12 +158,25 @@ def bulk_copy(
             out = span(S, site, one, to_space, destination, count, lane, True)
             told = None if barrier is None else barrier_index(S, site, one, at_lane(barrier, lane), rank)
             S.bulk_moved(site, one, from_space, start, to_space, destination, count, told)
-            if op:
-                reduce_into(out, data, op, kind)
+            move = _move(S, site, out, data, op, kind, told)
+            if told is None:
+                S.landing.store(int(one.ids[0]), move)
             else:
-                out[:] = data
-            if told is not None:
-                complete_bytes(S, site, told, np.array([count]))
+                S.landing.deliver(int(told[0]), move)
+
+
+def _move(S: Any, site: int, out: Array, data: Array, op: str, kind: str, told: Array | None) -> Callable[[], None]:
+    """What a bulk copy does when it lands."""
+
+    def move() -> None:
+        if op:
+            reduce_into(out, data, op, kind)
+        else:
+            out[:] = data
+        if told is not None:
+            complete_bytes(S, site, told, np.array([len(out)]))
+
+    return move
 
 
 def targets(mask: Any, lane: int) -> list[int | None]:
@@ -292,10 +306,18 @@ def tensor_load(
             check_place(destination & 0xFFFFFF, made, site, lane)
             told = barrier_index(S, site, one, at_lane(barrier, lane), rank)
             S.tensor_moved(site, one, made, start, destination, tile.size, told)
-            out.reshape(-1, 16)[chunk_order(destination & 0xFFFFFF & 1023, tile.size, made.swizzle)] = tile.reshape(
-                -1, 16
-            )
-            complete_bytes(S, site, told, np.array([tile.size]))
+            order = chunk_order(destination & 0xFFFFFF & 1023, tile.size, made.swizzle)
+            S.landing.deliver(int(told[0]), _place_tile(S, site, out, tile, order, told))
+
+
+def _place_tile(S: Any, site: int, out: Array, tile: Array, order: Array, told: Array) -> Callable[[], None]:
+    """What a tensor load does when it lands."""
+
+    def land() -> None:
+        out.reshape(-1, 16)[order] = tile.reshape(-1, 16)
+        complete_bytes(S, site, told, np.array([tile.size]))
+
+    return land
 
 
 @provide
@@ -308,9 +330,22 @@ def tensor_store(S: Any, site: int, L: Lanes, where: Any, source: Any, coords: t
         base = at_lane(source, lane)
         check_place(base & 0xFFFFFF, made, site, lane)
         data = span(S, site, one, "shared", base, made.nbytes, lane, False)
-        chunks = data.reshape(-1, 16)[chunk_order(base & 1023, made.nbytes, made.swizzle)]
         S.tensor_moved(site, one, made, start, base, made.nbytes, None)
-        write_box(S, site, made, start, np.ascontiguousarray(chunks).reshape(-1), op, lane)
+        box_view(S, site, made, start, lane, True)  # out of bounds is an error of the instruction
+        order = chunk_order(base & 1023, made.nbytes, made.swizzle)
+        S.landing.store(int(one.ids[0]), _write_tile(S, site, made, start, data, order, op, lane))
+
+
+def _write_tile(
+    S: Any, site: int, made: tensormap.TensorMap, start: list[int], data: Array, order: Array, op: str, lane: int
+) -> Callable[[], None]:
+    """What a tensor store does when it lands."""
+
+    def land() -> None:
+        chunks = np.ascontiguousarray(data.reshape(-1, 16)[order])
+        write_box(S, site, made, start, chunks.reshape(-1), op, lane)
+
+    return land
 
 
 def check_place(offset: int, made: tensormap.TensorMap, site: int, lane: int) -> None:
