@@ -134,6 +134,10 @@ class TensorSSA:
         index = crd2idx(coord, self.layout) if isinstance(coord, tuple) else coord
         return self._element(index)
 
+    def __iter__(self) -> Iterator[Numeric]:
+        """The elements in colexicographic order."""
+        return iter([self._element(index) for index in range(self.size)])
+
     def reduce(
         self, op: ReductionOp, init_val: Any, reduction_profile: Any = 0, *, loc: object = None, ip: object = None
     ) -> Any:

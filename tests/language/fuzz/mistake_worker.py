@@ -35,7 +35,7 @@ def outcome(seed: int) -> dict[str, Any]:
         places = error.location.chain() if error.location else ()
         lines = [place.line for place in places if place.file == name]
         return {"kind": "ours", "message": str(error), "lines": lines, "seconds": time.process_time() - start}
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  (reported)
         return _raw(error, name) | {"seconds": time.process_time() - start}
     return {"kind": "result", "seconds": time.process_time() - start, "wrong": _wrong(case, name, found)}
 
@@ -50,7 +50,7 @@ def _wrong(case: Mistake, name: str, found: Any) -> str:
     """Where the result is not that of plain Python; empty too where plain Python has none."""
     try:
         expected = run_model(code_of(case.text, name), inputs(int(name.split()[1][:-1])), 1)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  (no result to compare)
         return "" if not isinstance(error, KeyboardInterrupt) else "interrupted"
     for right, got in zip(expected, found, strict=True):
         differ = np.argwhere(~((right == got) | (np.isnan(right) & np.isnan(got))))
