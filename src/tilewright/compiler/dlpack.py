@@ -87,6 +87,11 @@ def _numpy(source: Any) -> HostView:
     name = source.dtype.name
     dtype = _NUMPY_SPELLING.get(name) or name.replace("uint", "u").replace("int", "i")
     dtype = dtype.replace("float8_", "f8")
+    if dtype in abi.DTYPES and abi.DTYPES[dtype][1] < 8:
+        raise ArgumentError(
+            f"NumPy keeps each {name} in a byte of its own, the language two in one",
+            hint="pack them into uint8 and recast the tensor: cute.recast_tensor(t, dtype)",
+        )
     if dtype not in abi.DTYPES or not source.dtype.isnative:
         raise ArgumentError(f"NumPy arrays of {name} cannot be passed", hint="convert with .astype")
     size = source.dtype.itemsize

@@ -29,6 +29,8 @@ from tilewright.passes.lowering import (
     text_of,
 )
 
+from tilewright.passes.rules import packed
+
 if TYPE_CHECKING:
     from mlir import ir
 
@@ -46,8 +48,23 @@ def _make_tensor(op: ir.Operation, context: LoweringContext) -> None:
 
 @rules.lowers("ptr_offset")
 def _ptr_offset(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
-    info = ptr_info(op.results[0].type)
-    return [gep(op.operands[0], op.operands[1], memory_type(info.element))]
+    element = ptr_info(op.results[0].type).element
+    if packed.is_packed(element):
+        return [packed.advance(op.operands[0], _known_offset(op.operands[1]))]
+    return [gep(op.operands[0], op.operands[1], memory_type(element))]
+
+
+def _known_offset(value: ir.Value) -> IntValue | int:
+    """An offset with what its constants say of it."""
+    owner = value.owner
+    name = getattr(owner, "name", "")
+    if name == "arith.constant":
+        return int(mlir.ir.IntegerAttr(owner.attributes["value"]).value)
+    factors = [_known_offset(operand) for operand in owner.operands] if name in ("arith.muli", "arith.extsi") else []
+    divisor = 1
+    for factor in factors:
+        divisor *= abs(factor) if isinstance(factor, int) else factor.divisibility
+    return IntValue(value, max(divisor, 1))
 
 
 @rules.lowers("ptr_cast")
@@ -103,6 +120,9 @@ def entry_block(op: ir.Operation) -> ir.Block:
 def _load(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     (tensor,), coord32, coord64 = build.groups(op)
     view = context.tensor(tensor)
+    if packed.is_packed(view.info.element):
+        offset = element_offset(view, read_coord(text_of(op, "coord"), coord32, coord64))
+        return [packed.load_one(view.ptr, offset, view.info.element)]
     address = element_address(view, read_coord(text_of(op, "coord"), coord32, coord64))
     return [load(address, op.results[0].type, element_alignment(view))]
 
@@ -111,6 +131,9 @@ def _load(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
 def _store(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     (value,), (tensor,), coord32, coord64 = build.groups(op)
     view = context.tensor(tensor)
+    if packed.is_packed(view.info.element):
+        packed.store_one(value, view.ptr, element_offset(view, read_coord(text_of(op, "coord"), coord32, coord64)))
+        return []
     address = element_address(view, read_coord(text_of(op, "coord"), coord32, coord64))
     store(value, address, element_alignment(view))
     return []
@@ -124,6 +147,9 @@ def _load_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     element = result.element_type
     loaded = []
     for start in starts:
+        if width == 1 and packed.is_packed(element):
+            loaded.append(packed.load_one(view.ptr, view.layout(start), element))
+            continue
         address = place_address(view, start)
         type_ = _vector(element, width) if width > 1 else element
         loaded.append(load(address, type_, chunk_alignment(view, width)))
@@ -136,7 +162,7 @@ def _store_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     width, starts = chunks(view)
     parts = split(op.operands[0], width, len(starts))
     for part, start in zip(parts, starts, strict=True):
-        store(part, place_address(view, start), chunk_alignment(view, width))
+        _store_part(part, view, start, width)
     return []
 
 
@@ -149,8 +175,15 @@ def _fill(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     if width > 1:
         part = build.value("vector.broadcast", _vector(value.type, width), (value,))
     for start in starts:
-        store(part, place_address(view, start), chunk_alignment(view, width))
+        _store_part(part, view, start, width)
     return []
+
+
+def _store_part(part: ir.Value, view: TensorView, start: int, width: int) -> None:
+    if width == 1 and packed.is_packed(view.info.element):
+        packed.store_one(part, view.ptr, view.layout(start))
+        return
+    store(part, place_address(view, start), chunk_alignment(view, width))
 
 
 def element_bytes(element: ir.Type) -> int:
@@ -158,12 +191,19 @@ def element_bytes(element: ir.Type) -> int:
     return max(int(memory_type(element).width) // 8, 1)
 
 
-_BYTE_FLOATS = ("f8E", "f6E", "f4E")
+_BYTE_FLOATS = ("f8E",)
 
 
 def memory_type(element: ir.Type) -> ir.Type:
-    """The type that holds an element in memory: Booleans and narrow floats take a byte."""
+    """The type that holds an element in memory: Booleans and floats of 8 bits take a byte, 4 bits half of one."""
     text = str(element)
+    if text.startswith("f6E"):
+        raise CompileError(
+            "floats of 6 bits have no place in memory by themselves",
+            hint="keep them in Uint8, and convert in registers",
+        )
+    if text.startswith("f4E"):
+        return types.parse("i4")
     if text == "i1" or text.startswith(_BYTE_FLOATS):
         return types.parse("i8")
     return types.parse("f32") if text == "tf32" else element
@@ -184,6 +224,13 @@ def element_address(view: TensorView, coord: Any) -> ir.Value:
     return place_address(view, coord)
 
 
+def element_offset(view: TensorView, coord: Any) -> IntValue | int:
+    """The element offset at `coord`."""
+    if needs_wide_offsets(view):
+        coord = _map_leaves(widen, coord)
+    return view.layout(coord)  # type: ignore[no-any-return]
+
+
 def place_address(view: TensorView, coord: Any) -> ir.Value:
     """The address of the element at `coord`, in the width that its parts have.
 
@@ -196,6 +243,8 @@ def place_address(view: TensorView, coord: Any) -> ir.Value:
         if isinstance(place, int):
             near = place % layout.inner.period
             address = offset_address(view, layout.inner(layout.offset + near))
+            if packed.is_packed(view.info.element):
+                return packed.advance(address, place - near)
             return gep_constant(address, place - near, memory_type(view.info.element))
     return offset_address(view, layout(coord))
 
@@ -204,6 +253,8 @@ def offset_address(view: TensorView, offset: IntValue | int) -> ir.Value:
     """The address `offset` elements into the view."""
     if isinstance(offset, int) and offset == 0:
         return view.ptr
+    if packed.is_packed(view.info.element):
+        return packed.advance(view.ptr, offset)
     wide = isinstance(offset, int) or offset.width == 64
     return gep(view.ptr, materialize(offset, 64 if wide else 32), memory_type(view.info.element))
 
@@ -219,6 +270,8 @@ def element_alignment(view: TensorView) -> int:
 
 
 def chunk_alignment(view: TensorView, width: int) -> int:
+    if packed.is_packed(view.info.element):
+        return max(width // 2, 1)
     return element_alignment(view) * width
 
 
