@@ -180,7 +180,9 @@ attempt(module.add_on, on(0, 8, skip=1), on(0), 1.0, 0)
         "ArgumentError argument 1 'x' of add_on: extent 6 of mode 0 is not a multiple of 4",
         lines[-1],
     ]
-    assert re.fullmatch(r"ArgumentError argument 1 'x' of add_on: its address 0x\w+4 is not a multiple of 16", lines[-1])
+    assert re.fullmatch(
+        r"ArgumentError argument 1 'x' of add_on: its address 0x\w+4 is not a multiple of 16", lines[-1]
+    )
 
 
 def test_the_tvm_ffi_form_uses_the_device_of_its_tensors(folder, fake):

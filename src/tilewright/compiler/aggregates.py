@@ -95,12 +95,18 @@ def check_fixed(param: TupleParam, value: Any, fixed: dict[str, Any]) -> None:
         item = runtime.get(member.name)
         if isinstance(item, TupleParam):
             check_fixed(item, member.value, fixed)
-        elif item is None and member.name in fixed and not _equal(fixed[member.name], member.value):
-            raise ArgumentError(
-                f"{member.name} is compile-time and differs from what was compiled",
-                values={"compiled for": fixed[member.name], "passed": member.value},
-                hint="compile again for this value, or pass it as a number of the language such as cutlass.Int32",
-            )
+        elif item is None and member.name in fixed:
+            check_constant(member.name, fixed[member.name], member.value)
+
+
+def check_constant(name: str, compiled: Any, passed: Any) -> None:
+    """Refuse a compile-time value that is another than the one compiled for."""
+    if not _equal(compiled, passed):
+        raise ArgumentError(
+            f"{name} is compile-time and differs from what was compiled",
+            values={"compiled for": compiled, "passed": passed},
+            hint="compile again for this value, or pass it as a number of the language such as cutlass.Int32",
+        )
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -12,11 +12,12 @@ from typing import Any
 
 from tilewright.base.errors import ArgumentError, CompileError, LaunchError, TilewrightError
 from tilewright.compiler import stages
-from tilewright.compiler.aggregates import check_fixed
+from tilewright.compiler.aggregates import check_constant, check_fixed
 from tilewright.compiler.arguments import BoundCall, converted
 from tilewright.compiler.artifact import Artifact, KernelImage, artifact_of
 from tilewright.compiler.export import export_c, export_tvm_ffi
 from tilewright.compiler.job import Job, KernelJob
+from tilewright.compiler.objects import adapted
 from tilewright.compiler.report import Report
 from tilewright.compiler.source_map import SourceMap
 from tilewright.compiler.target import make_device
@@ -30,6 +31,7 @@ from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
 _EXTENSIONS = {"python": "py", "cute": "cute.mlir", "nvvm": "nvvm.mlir", "llvm": "ll", "ptx": "ptx", "cubin": "cubin",
                "sass": "sass"}  # fmt: skip
+_DATA = (bool, int, float, str, bytes, tuple, list, type, type(None))
 
 
 class StageMap(Mapping[str, Any]):
@@ -285,6 +287,9 @@ class Executor:
         unknown = given.keys() - parameters.keys()
         if unknown:
             raise ArgumentError(f"{self.name} has no parameter {sorted(unknown)[0]!r}")
+        for name, constant in self._constants.items():
+            if name in given and isinstance(given[name], _DATA):  # functions and objects have no equality to rely on
+                check_constant(name, constant, adapted(given[name]))
         return [self._value(name, given, parameters) for name in self._passed_names()]
 
     def _passed_names(self) -> list[str]:

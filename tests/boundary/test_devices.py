@@ -1,0 +1,138 @@
+"""Launches on a driver with two devices that is none: contexts, attributes, events, threads."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tilewright.cute as cute
+from tests.boundary.support import CUevent, CUstream, fake_driver, needs_c, run_python, vector, with_events
+from tilewright.base.errors import CompileError
+from tilewright.targets import emu
+from tilewright.targets.host import abi
+
+pytestmark = needs_c
+
+PROGRAM = """
+import threading
+import numpy as np
+import tilewright.cute as cute
+from tests.boundary.support import CUevent, CUstream, add, vector, with_events
+from tilewright.compiler.cuda_device import _DeviceView
+from tilewright.compiler.dlpack import HostView
+memory = np.zeros(64, np.float32)
+def on(device):
+    return _DeviceView(HostView(memory.ctypes.data, 2, device, "f32", (16,), (1,), True, memory))
+def run(compiled, *values):
+    compiled.device.run(values)
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    return fake_driver(tmp_path_factory.mktemp("driver"))
+
+
+def test_a_launch_uses_the_device_of_its_tensors_and_leaves_the_context_as_it_was(driver):
+    script = (
+        PROGRAM
+        + """
+compiled = cute.compile(add, vector(), vector(), target="cuda")
+for device in (0, 1, 1, 0):
+    print("call", device)
+    run(compiled, on(device), on(device), 1.0)
+print("thread")
+thread = threading.Thread(target=lambda: run(compiled, on(1), on(1), 1.0))
+thread.start(); thread.join()
+"""
+    )
+    text = "\n".join(run_python(script, driver=driver))
+    loaded, *calls = re.split(r"call \d\n", text)
+    assert loaded.count("load cubin") == 1
+    assert [line for line in loaded.splitlines() if "attribute 8" in line] == [
+        "attribute 8 = 231424 on 0",
+        "attribute 8 = 231424 on 1",
+    ]
+    last, thread = calls[3].split("thread\n")
+    launched = "launch 0x200000 on {}: grid 1 block 32 smem 0 stream (nil)\n"
+    assert calls[0] == last == launched.format(0)
+    assert calls[1] == "retain 1\ncontext 1\n" + launched.format(1) + "context 0\n"
+    assert calls[2] == "context 1\n" + launched.format(1) + "context 0\n"
+    assert thread == "context 1\n" + launched.format(1).removesuffix("\n")
+
+
+def test_where_there_is_one_device_no_call_asks_for_it(driver):
+    script = PROGRAM + "compiled = cute.compile(add, vector(), vector(), target='cuda')\n"
+    script += "print('calls')\nrun(compiled, on(0), on(0), 1.0)\nrun(compiled, on(0), on(0), 1.0)\n"
+    lines = run_python(script, driver=driver, FAKE_CUDA_DEVICES="1")
+    after = lines[lines.index("calls") + 1 :]
+    assert len(after) == 2
+    assert all(line.startswith("launch 0x200000 on 0") for line in after)
+
+
+def test_a_thread_without_a_context_launches(driver):
+    script = (
+        PROGRAM
+        + """
+compiled = cute.compile(add, vector(), vector(), target="cuda")
+thread = threading.Thread(target=lambda: run(compiled, on(0), on(0), 1.0))
+thread.start(); thread.join()
+"""
+    )
+    lines = run_python(script, driver=driver, FAKE_CUDA_DEVICES="1")
+    assert lines[-2:] == ["context 0", "launch 0x200000 on 0: grid 1 block 32 smem 0 stream (nil)"]
+
+
+def test_numpy_arguments_are_copied_to_the_current_device(driver):
+    script = PROGRAM + "compiled = cute.compile(add, vector(), vector(), target='cuda')\n"
+    script += "x = np.ones(16, np.float32)\ncompiled(x, x, 1.0)\nprint(x.sum())\n"
+    lines = run_python(script, driver=driver)
+    assert lines[-1] == "16.0"
+    assert lines[-2].startswith("launch 0x200000 on 0")
+
+
+def test_events_and_flags_reach_the_driver(driver):
+    script = (
+        PROGRAM
+        + """
+compiled = cute.compile(with_events, vector(), vector(), CUstream(1), CUevent(1), 1, True, target="cuda")
+run(compiled, on(0), on(0), 0x70, 0xabcde)
+"""
+    )
+    lines = run_python(script, driver=driver, FAKE_CUDA_DEVICES="1")
+    start = next(number for number, line in enumerate(lines) if line.startswith("launch"))
+    assert lines[start].endswith("stream 0x70")
+    found = {line.split()[1]: line.split()[2:] for line in lines[start + 1 :]}
+    assert found.keys() == {"2:", "6:", "7:", "12:"}
+    assert found["2:"][0] == found["6:"][0] == "1"
+    assert found["12:"][:3] == [str(0xABCDE), "0", "2"]  # the event, then its flags
+    assert found["7:"] == [str(0xABCDE), "0", "0", "1"]  # the event, its flags, trigger at block start
+
+
+def test_events_on_the_emulator(monkeypatch):
+    seen = []
+    launch = emu.launch
+    monkeypatch.setattr(emu, "launch", lambda *args, **named: seen.append(named) or launch(*args, **named))
+    compiled = cute.compile(with_events, vector(), vector(), CUstream(), CUevent(5), 0, False, target="emu")
+    reads = []
+    original = compiled.device._launch
+    assert original is not None
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    compiled(x, y, CUstream(), CUevent(5))
+    assert (y == x + 1).all()
+    assert len(seen) == 1
+    assert reads == []
+    assert abi.ATTRIBUTE_COMPLETION_EVENT == 12
+
+
+def test_an_event_that_is_none():
+    @cute.jit
+    def wrong(x: cute.Tensor, y: cute.Tensor):
+        from tests.boundary.support import add_kernel
+
+        add_kernel(x, y, 1.0).launch(grid=1, block=32, launch_completion_event=3)
+
+    with pytest.raises(CompileError, match="launch_completion_event is int") as caught:
+        cute.compile(wrong, vector(), vector(), target="emu")
+    assert "CUevent argument" in caught.value.hint
+    assert caught.value.location is not None
