@@ -1,10 +1,12 @@
-"""annotate-loops: hand the unrolling that the user asked for to LLVM.
+"""annotate-loops: hand the unrolling that the user asked for to LLVM, and that which registers need.
 
 before: `scf.for ... {tilewright.unroll = 4 : i32}`
 after:  `scf.for ... {llvm.loop_annotation = #llvm.loop_annotation<unroll = <count = 4 ...>>}`, which MLIR puts on the
         loop's branch
 
-`unroll=1` forbids unrolling; `unroll_full` asks for all of it. Loops without a wish are left to LLVM.
+`unroll=1` forbids unrolling; `unroll_full` asks for all of it. A loop without a wish over constant bounds is unrolled
+when it picks registers by its index: registers have no addresses, and the array would go to local memory. Other loops
+are left to LLVM.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
-from tilewright.passes.lowering import number_of
+from tilewright.passes.lowering import number_of, ptr_info
 from tilewright.passes.pipeline import Pass, register
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 UNROLL, UNROLL_FULL = "tilewright.unroll", "tilewright.unroll_full"
 ANNOTATION = "llvm.loop_annotation"
+MOST_TURNS = 256
+"""Longest loop that is unrolled without being asked for."""
 
 
 @register
@@ -45,6 +49,53 @@ def _annotate(loop: ir.Operation) -> None:
         wish = "disable = true" if count == 1 else f"disable = false, count = {count} : i32"
         if count > 0:
             loop.attributes[ANNOTATION] = _unroll(wish)
+    elif loop.name == "scf.for" and 1 < _turns(loop) <= MOST_TURNS and _picks_registers(loop):
+        loop.attributes[ANNOTATION] = _unroll("disable = false, full = true")
+
+
+def _turns(loop: ir.Operation) -> int:
+    """How often a loop over constant bounds runs; 0 where a bound is known only at run time."""
+    bounds = [constant_of(operand) for operand in list(loop.operands)[:3]]
+    if any(bound is None for bound in bounds):
+        return 0
+    lower, upper, step = (int(bound) for bound in bounds if bound is not None)
+    return max(-(-(upper - lower) // step), 0) if step > 0 else 0
+
+
+def constant_of(value: ir.Value) -> int | None:
+    """The integer that `arith.constant` gives, None for other values."""
+    owner = value.owner
+    if not isinstance(owner, mlir.ir.Operation | mlir.ir.OpView) or owner.operation.name != "arith.constant":
+        return None
+    return int(mlir.ir.IntegerAttr(owner.operation.attributes["value"]).value)
+
+
+def _picks_registers(loop: ir.Operation) -> bool:
+    """True when an element or a view of a register tensor is chosen by the loop's index."""
+    derived = {loop.regions[0].blocks[0].arguments[0]}
+    found = False
+
+    def visit(op: ir.Operation) -> Any:
+        nonlocal found
+        if any(operand in derived for operand in op.operands):
+            derived.update(op.results)
+            found = found or _picks(op, derived)
+        return mlir.ir.WalkResult.INTERRUPT if found else mlir.ir.WalkResult.ADVANCE
+
+    for op in loop.regions[0].blocks[0].operations:
+        op.operation.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+        if found:
+            return True
+    return False
+
+
+def _picks(op: ir.Operation, derived: set[ir.Value]) -> bool:
+    if op.name == "cute.ptr_offset":
+        return ptr_info(op.operands[0].type).space == "rmem" and op.operands[1] in derived
+    if op.name not in ("cute.load", "cute.store"):
+        return False
+    *before, coord32, coord64 = build.groups(op)
+    return ptr_info(before[-1][0].type).space == "rmem" and any(index in derived for index in (*coord32, *coord64))
 
 
 def _unroll(wish: str) -> Any:
