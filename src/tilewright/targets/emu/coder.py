@@ -17,7 +17,9 @@ from tilewright.base.errors import EmulationError
 from tilewright.targets.emu import runtime
 from tilewright.targets.emu.cfg import Block, build_blocks
 from tilewright.targets.emu.code import KINDS, Call, Code, CodeBlock, lay_out
+from tilewright.targets.emu.dtypes import DTYPE, NUMPY, SIGNED, UNSIGNED, bits_of, make_constant
 from tilewright.targets.emu.faults import located
+from tilewright.targets.emu.flow import find_accumulators, find_taintable, membermask, registers_in, taint_register
 from tilewright.targets.emu.memory import LOCAL_WINDOW, SHARED_WINDOW
 from tilewright.targets.emu.numerics.forms import check_form
 from tilewright.targets.emu.ptx import (
@@ -27,33 +29,14 @@ from tilewright.targets.emu.ptx import (
     Mem,
     Neg,
     Operand,
-    Pair,
     Part,
     Reg,
     Sink,
     Special,
     Sym,
-    Vec,
 )
 from tilewright.targets.emu.ptx.ir import WIDTH
 from tilewright.targets.emu.ptx.parser import literal_float
-
-DTYPE = {
-    "pred": "p", "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2", "f16": "f2", "bf16": "u2",
-    "b32": "u4", "u32": "u4", "s32": "i4", "f32": "f4", "f16x2": "u4", "bf16x2": "u4", "tf32": "f4", "u16x2": "u4",
-    "s16x2": "u4", "b64": "u8", "u64": "u8", "s64": "i8", "f64": "f8", "f32x2": "u8", "b128": "q", "e4m3x2": "u2",
-    "e5m2x2": "u2", "ue8m0x2": "u2", "e2m1x2": "u1", "e2m3x2": "u2", "e3m2x2": "u2", "e4m3x4": "u4", "e5m2x4": "u4",
-    "e4m3": "u1", "e5m2": "u1",
-}  # fmt: skip
-"""The NumPy type that holds each PTX type; `p` is bool, `q` a row of two uint64."""
-
-NUMPY: dict[str, Any] = {
-    "p": np.dtype(bool),
-    **{f"{k}{n}": np.dtype(f"{k}{n}") for k in "ui" for n in (1, 2, 4, 8)},
-    **{f"f{n}": np.dtype(f"f{n}") for n in (2, 4, 8)},
-}
-UNSIGNED = {8: "u1", 16: "u2", 32: "u4", 64: "u8"}
-SIGNED = {8: "i1", 16: "i2", 32: "i4", 64: "i8"}
 
 Rule = Callable[["BlockCoder", Instruction], None]
 RULES: dict[str, Rule] = {}
@@ -79,10 +62,6 @@ def find_rule(instruction: Instruction) -> Rule | None:
         if found is not None:
             return found
     return None
-
-
-def bits_of(dtype: str) -> int:
-    return 1 if dtype == "p" else 128 if dtype == "q" else 8 * int(dtype[1])
 
 
 class FunctionCoder:
@@ -247,66 +226,6 @@ class FunctionCoder:
     def site(self, instruction: Instruction) -> int:
         self.program.sites.append(instruction)
         return len(self.program.sites) - 1
-
-
-def make_constant(value: Any, dtype: str) -> Any:
-    kind = NUMPY[dtype]
-    if kind.kind == "f":
-        with np.errstate(all="ignore"):
-            return kind.type(value)
-    bits = 8 * kind.itemsize
-    wrapped = int(value) & (1 << bits) - 1
-    return np.frombuffer(wrapped.to_bytes(kind.itemsize, "little"), kind)[0]
-
-
-def taint_register(name: str) -> Reg:
-    """The predicate that says whether register `name` depends on memory never written."""
-    return Reg(f"%taint {name}", "pred")
-
-
-def find_taintable(function: Function) -> set[str]:
-    """Registers that a load from shared or local memory can reach."""
-    marked: set[str] = set()
-    flows: dict[str, set[str]] = {}
-    for instruction in function.body:
-        if not instruction.ops:
-            continue
-        to = {reg.name for reg in registers_in(instruction.ops[0])}
-        spaces = {m.split("::")[0] for m in instruction.mods}
-        if instruction.op == "ldmatrix" or (instruction.op == "ld" and not spaces & {"global", "const", "param"}):
-            marked |= to
-        if instruction.op in ("st", "red", "ld", "ldu", "atom", "ldmatrix"):
-            continue
-        for operand in instruction.ops[1:]:
-            operand = operand.reg if isinstance(operand, Neg) else operand
-            for reg in registers_in(operand):
-                flows.setdefault(reg.name, set()).update(to)
-    work = list(marked)
-    while work:
-        for name in flows.get(work.pop(), ()):
-            if name not in marked:
-                marked.add(name)
-                work.append(name)
-    return marked
-
-
-def find_accumulators(function: Function) -> set[str]:
-    """Registers that wgmma writes."""
-    return {
-        reg.name for i in function.body if i.op == "wgmma" and "mma_async" in i.mods for reg in registers_in(i.ops[0])
-    }
-
-
-def registers_in(operand: Operand) -> list[Reg]:
-    if isinstance(operand, Reg):
-        return [operand]
-    if isinstance(operand, Part):
-        return [operand.reg]
-    if isinstance(operand, Vec):
-        return [reg for item in operand.items for reg in registers_in(item)]
-    if isinstance(operand, Pair):
-        return registers_in(operand.first) + registers_in(operand.second)
-    return []
 
 
 class BlockCoder:
@@ -780,15 +699,6 @@ def gate_expression(coder: BlockCoder, gate: Instruction) -> str:
     mask = membermask(gate)
     value = "FULL" if mask is None else coder.use(mask, "u32")
     return f"warp_gate(S, C, {value})"
-
-
-def membermask(instruction: Instruction) -> Operand | None:
-    """The membermask operand of a warp instruction, None where all threads of the warp take part."""
-    if instruction.op in ("shfl", "vote", "match", "redux") and "sync" in instruction.mods:
-        return instruction.ops[-1]
-    if instruction.op == "elect":
-        return instruction.ops[-1]
-    return None
 
 
 def _barrier_gate(coder: BlockCoder, gate: Instruction) -> str:

@@ -86,7 +86,7 @@ class Fragment:
         return int(self.row.shape[0])
 
 
-def _fragment(shape: tuple[int, ...], row: Array, column: Array, part: Array | None = None) -> Fragment:
+def inverted(shape: tuple[int, ...], row: Array, column: Array, part: Array | None = None) -> Fragment:
     """Invert `(register, lane, place) -> (row, column)`."""
     register, lane, place = np.indices(row.shape)
     index = (row, column) if part is None else (part, row, column)
@@ -112,7 +112,7 @@ def fragment_a(shape: tuple[int, int, int], type: str, layout: str = "row") -> F
         return _quad_a(layout)
     places, tall = _per_register(type), m // 8
     register, group, member, place = _grid(tall * k // (4 * places), places)
-    return _fragment((m, k), group + 8 * (register % tall), 4 * places * (register // tall) + places * member + place)
+    return inverted((m, k), group + 8 * (register % tall), 4 * places * (register // tall) + places * member + place)
 
 
 @cache
@@ -123,7 +123,7 @@ def fragment_b(shape: tuple[int, int, int], type: str, layout: str = "col") -> F
         return _quad_b(layout)
     places = _per_register(type)
     register, group, member, place = _grid(k // (4 * places), places)
-    return _fragment((k, n), 4 * places * register + places * member + place, group)
+    return inverted((k, n), 4 * places * register + places * member + place, group)
 
 
 @cache
@@ -135,7 +135,7 @@ def fragment_c(shape: tuple[int, int, int], input_type: str, type: str) -> Fragm
         return _quad_c(places)
     register, group, member, place = _grid(m // 8 * 2 // places, places)
     element = register * places + place
-    return _fragment((m, n), group + 8 * (element // 2), 2 * member + element % 2)
+    return inverted((m, n), group + 8 * (element // 2), 2 * member + element % 2)
 
 
 def _per_register(type: str) -> int:
@@ -159,23 +159,23 @@ def _quad_a(layout: str) -> Fragment:
     element, lane, part = _quad_grid(2, 2)
     upper = 4 * (lane >= 16)
     row, column = (lane % 4 + upper, element) if layout == "row" else (element + upper, lane % 4)
-    return _fragment((4, 8, 4), row, column, part)
+    return inverted((4, 8, 4), row, column, part)
 
 
 def _quad_b(layout: str) -> Fragment:
     element, lane, part = _quad_grid(2, 2)
     right = 4 * (lane >= 16)
     row, column = (lane % 4, element + right) if layout == "row" else (element, lane % 4 + right)
-    return _fragment((4, 4, 8), row, column, part)
+    return inverted((4, 4, 8), row, column, part)
 
 
 def _quad_c(places: int) -> Fragment:
     element, lane, part = _quad_grid(8 // places, places)
     upper = 4 * (lane >= 16)
     if places == 2:
-        return _fragment((4, 8, 8), lane % 4 + upper, element, part)
+        return inverted((4, 8, 8), lane % 4 + upper, element, part)
     row = (lane & 1) + (element & 2) + upper
-    return _fragment((4, 8, 8), row, (element & 4) + (lane & 2) + (element & 1), part)
+    return inverted((4, 8, 8), row, (element & 4) + (lane & 2) + (element & 1), part)
 
 
 def parse_shape(shape: str | tuple[int, int, int]) -> tuple[int, int, int]:
