@@ -1,6 +1,7 @@
 """The emulator's counters beside those of Nsight Compute, for kernels of known access pattern.
 
-`python scripts/compare_counters.py` needs a GPU and ncu on PATH; it prints a table and exits with 1 where figures differ.
+`python scripts/compare_counters.py` needs a GPU and ncu on PATH; it prints a table and exits with 1 where figures
+differ.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PATTERNS = (
     ("shared", 1, "b64"), ("shared", 1, "v4.b32"), ("shared", 2, "v4.b32"),
 )  # fmt: skip
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
 THREADS = 64
 
 
