@@ -37,8 +37,11 @@ def add_kernel(x: cute.Tensor, y: cute.Tensor, shift: Float32):
         y[i] = x[i] + shift
 
 
+ONE = Float32(1)
+
+
 @cute.jit
-def add(x: cute.Tensor, y: cute.Tensor, shift: Float32 = Float32(1)):
+def add(x: cute.Tensor, y: cute.Tensor, shift: Float32 = ONE):
     add_kernel(x, y, shift).launch(grid=1, block=32)
 
 

@@ -1,4 +1,4 @@
-"""What compiled functions take after compilation: names, defaults, tuples, symbols, views, and tvm-ffi's own functions."""
+"""What compiled functions take: names, defaults, tuples, symbols, views; as functions of tvm-ffi; as artifacts."""
 
 import ctypes
 from typing import NamedTuple

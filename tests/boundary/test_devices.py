@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tilewright.cute as cute
-from tests.boundary.support import CUevent, CUstream, fake_driver, needs_c, run_python, vector, with_events
+from tests.boundary.support import CUevent, CUstream, add_kernel, fake_driver, needs_c, run_python, vector, with_events
 from tilewright.base.errors import CompileError
-from tilewright.targets import emu
 from tilewright.targets.host import abi
+from tilewright.targets.host.function import LaunchConfig
 
 pytestmark = needs_c
 
@@ -111,25 +111,20 @@ run(compiled, on(0), on(0), 0x70, 0xabcde)
 
 def test_events_on_the_emulator(monkeypatch):
     seen = []
-    launch = emu.launch
-    monkeypatch.setattr(emu, "launch", lambda *args, **named: seen.append(named) or launch(*args, **named))
+    read = LaunchConfig.read.__func__
+    monkeypatch.setattr(LaunchConfig, "read", classmethod(lambda cls, raw: seen.append(read(cls, raw)) or seen[-1]))
     compiled = cute.compile(with_events, vector(), vector(), CUstream(), CUevent(5), 0, False, target="emu")
-    reads = []
-    original = compiled.device._launch
-    assert original is not None
     x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
-    compiled(x, y, CUstream(), CUevent(5))
+    compiled(x, y, CUstream(9), CUevent(5))
     assert (y == x + 1).all()
-    assert len(seen) == 1
-    assert reads == []
-    assert abi.ATTRIBUTE_COMPLETION_EVENT == 12
+    assert [(config.stream, config.cooperative, config.pdl, config.events) for config in seen] == [
+        (9, True, False, (abi.ATTRIBUTE_PROGRAMMATIC_EVENT, abi.ATTRIBUTE_COMPLETION_EVENT))
+    ]
 
 
 def test_an_event_that_is_none():
     @cute.jit
     def wrong(x: cute.Tensor, y: cute.Tensor):
-        from tests.boundary.support import add_kernel
-
         add_kernel(x, y, 1.0).launch(grid=1, block=32, launch_completion_event=3)
 
     with pytest.raises(CompileError, match="launch_completion_event is int") as caught:
