@@ -10,8 +10,9 @@ import numpy as np
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu import builtins, rules
 from tilewright.targets.emu.code import Call, Code, SharedLayout, lay_out
-from tilewright.targets.emu.coder import DTYPE, RULES, FunctionCoder
+from tilewright.targets.emu.coder import RULES, FunctionCoder
 from tilewright.targets.emu.cohort import Cohort
+from tilewright.targets.emu.dtypes import DTYPE
 from tilewright.targets.emu.faults import located
 from tilewright.targets.emu.memory import Buffer
 from tilewright.targets.emu.ptx import (

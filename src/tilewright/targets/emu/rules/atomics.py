@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.coder import DTYPE, BlockCoder, bits_of, rule
+from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.dtypes import DTYPE, bits_of
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.numerics import floats
 from tilewright.targets.emu.ptx import Instruction, Mem, Operand, Reg, Sink, Vec

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.coder import DTYPE, BlockCoder, rule
+from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.cohort import Cohort
+from tilewright.targets.emu.dtypes import DTYPE
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import CLUSTER_SHIFT, SHARED_WINDOW

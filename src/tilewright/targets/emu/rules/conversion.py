@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.targets.emu.coder import DTYPE, BlockCoder, rule
+from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.dtypes import DTYPE
 from tilewright.targets.emu.numerics import convert
 from tilewright.targets.emu.ptx import Instruction, Vec
 from tilewright.targets.emu.runtime import provide_numeric

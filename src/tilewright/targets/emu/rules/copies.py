@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu import tensormap
-from tilewright.targets.emu.coder import DTYPE, BlockCoder, bits_of, rule
+from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.dtypes import DTYPE, bits_of
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import describe

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.coder import DTYPE, BlockCoder, rule
+from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.dtypes import DTYPE
 from tilewright.targets.emu.numerics import integers
 from tilewright.targets.emu.ptx import Instruction, Reg
 from tilewright.targets.emu.ptx.ir import WIDTH

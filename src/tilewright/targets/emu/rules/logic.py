@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.coder import DTYPE, UNSIGNED, BlockCoder, rule
+from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.dtypes import DTYPE, UNSIGNED
 from tilewright.targets.emu.lanes import Array
 from tilewright.targets.emu.numerics import bits, floats
 from tilewright.targets.emu.ptx import Imm, Instruction, Pair, Sink, Sym, Vec

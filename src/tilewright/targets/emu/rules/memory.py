@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.coder import DTYPE, BlockCoder, bits_of, rule
+from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.dtypes import DTYPE, bits_of
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_END
 from tilewright.targets.emu.ptx import Imm, Instruction, Mem, Operand, Reg, Sink, Sym, Vec

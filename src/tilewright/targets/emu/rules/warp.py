@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.coder import DTYPE, BlockCoder, rule
+from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.dtypes import DTYPE
 from tilewright.targets.emu.lanes import LANES, Array, Lanes
 from tilewright.targets.emu.numerics import floats
 from tilewright.targets.emu.ptx import Instruction, Pair
