@@ -5,7 +5,8 @@ towards zero after 25 fractional bits (13 for fp8 in wgmma), and added exactly; 
 or rounded to nearest to f16. Source: P. Xie, Y. Wang, F. Yang, M. Yang, "MMA-Sim: Bit-Accurate Reference Model of
 Tensor Cores and Matrix Cores", arXiv:2511.10909. ptxas builds two forms that sm_90 lacks from others: fp8 `mma.sync`
 (two f16 steps from zero, elements 0 and 1 of each four, then 2 and 3; C is added last) and m8n8k4 of f16 (a chain of
-float32 fused multiply-adds from zero; C is added last).
+float32 fused multiply-adds from zero; C is added last). Recorded on an H100: the same bits where sums are not exact
+(kernels mma_inexact_*, wgmma_inexact_* of the differential suite).
 """
 
 from __future__ import annotations

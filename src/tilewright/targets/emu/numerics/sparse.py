@@ -4,7 +4,8 @@ A holds half of its K columns, in the fragments that the dense instruction has f
 bits stand for a chunk of four columns (f16, bf16, s8, u8, fp8: two indices of two bits), of two columns (tf32: 0100
 the first, 1110 the second), or of eight (s4, u4: two indices of pairs). Lanes 4g to 4g + 3 give the metadata of rows
 g and g + 8: with 16 bits a row one lane, row g in the low half; with 32 bits two lanes, one for each row (8- and 4-bit
-elements) or one for each half of K with both rows (others); with 64 bits all four, first the low half of K.
+elements) or one for each half of K with both rows (others); with 64 bits all four, first the low half of K. Recorded on
+an H100 (kernels sparse_*).
 """
 
 from __future__ import annotations
