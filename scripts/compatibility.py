@@ -39,12 +39,16 @@ edit.
 
 @dataclass(frozen=True)
 class Source:
-    """A row of `files.csv`: the command is the path with its arguments; `::pytest` runs a test file."""
+    """A row of `files.csv`: the command is the path with its arguments; `::pytest` runs a test file.
+
+    `expects` is a pattern of the error that ends the program by design.
+    """
 
     tier: str
     repository: str
     path: str
     arguments: str
+    expects: str
     note: str
 
     @property
@@ -53,6 +57,7 @@ class Source:
 
 
 def sources() -> list[Source]:
+    """The rows of `files.csv`."""
     with TABLE.open() as file:
         return [Source(**row) for row in csv.DictReader(file)]
 
@@ -67,7 +72,8 @@ def run(source: Source, folder: Path, column: str, timeout: float) -> tuple[str,
     suffix = "::pytest" if source.path.endswith("::pytest") else ""
     command += [f"{path}{suffix}", *shlex.split(source.arguments)]
     environment = {**os.environ, "TILEWRIGHT_TARGET": "emu" if column == "emu" else "cuda"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(folder), str(folder / "examples/python/CuTeDSL")])
+    paths = folder, folder / "examples/python/CuTeDSL", ROOT / "src" / "tilewright" / "dropin_path"
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     start = time.monotonic()
     try:
         done = subprocess.run(
@@ -76,8 +82,10 @@ def run(source: Source, folder: Path, column: str, timeout: float) -> tuple[str,
     except subprocess.TimeoutExpired:
         return "fail", f"not done after {timeout:.0f} s"
     seconds = time.monotonic() - start
-    if done.returncode == 0:
+    if done.returncode == 0 and not source.expects:
         return "pass", f"{seconds:.0f} s"
+    if done.returncode and source.expects and re.search(source.expects, done.stdout + done.stderr):
+        return "pass", "raises as it should"
     return "fail", reason(done.stdout + "\n" + done.stderr)
 
 
@@ -90,6 +98,7 @@ def reason(output: str) -> str:
 
 
 def load() -> dict[tuple[str, str], tuple[str, str]]:
+    """The results kept so far: (file, column) to (verdict, why)."""
     if not RESULTS.exists():
         return {}
     with RESULTS.open() as file:
@@ -97,6 +106,7 @@ def load() -> dict[tuple[str, str], tuple[str, str]]:
 
 
 def save(results: dict[tuple[str, str], tuple[str, str]]) -> None:
+    """Keep the results."""
     with RESULTS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("file", "column", "verdict", "why"))
@@ -133,6 +143,7 @@ def _cell(result: tuple[str, str] | None) -> str:
 
 
 def main() -> None:
+    """Run what the options name, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cutlass", type=Path, help="a checkout of NVIDIA/cutlass")
     parser.add_argument("--forge", type=Path, help="a checkout of Kernel-Heim/forge-cute-py")

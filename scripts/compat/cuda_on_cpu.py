@@ -87,7 +87,12 @@ def install() -> None:
     cuda.get_device_name = _giving("PTX emulator")
     cuda.get_device_properties = _giving(
         types.SimpleNamespace(
-            name="PTX emulator", major=9, minor=0, multi_processor_count=132, total_memory=1 << 34, L2_cache_size=50 << 20
+            name="PTX emulator",
+            major=9,
+            minor=0,
+            multi_processor_count=132,
+            total_memory=1 << 34,
+            L2_cache_size=50 << 20,
         )
     )
     for name in ("synchronize", "empty_cache", "init", "set_device", "manual_seed", "_lazy_init"):
@@ -124,6 +129,8 @@ def _driver() -> None:
     stream = type("CUstream", (int,), {"getPtr": lambda self: int(self)})
     modules["cuda.bindings.driver"].CUstream = stream  # type: ignore[attr-defined]
     modules["cuda.bindings.runtime"].cudaStream_t = stream  # type: ignore[attr-defined]
+    flags = types.SimpleNamespace(CU_STREAM_DEFAULT=0, CU_STREAM_NON_BLOCKING=1)
+    modules["cuda.bindings.driver"].CUstream_flags = flags  # type: ignore[attr-defined]
     for leaf in ("driver", "runtime"):
         module = modules[f"cuda.bindings.{leaf}"]
         module.__getattr__ = _missing  # type: ignore[method-assign]

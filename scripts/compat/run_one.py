@@ -1,7 +1,8 @@
 """Run one public source unchanged through the drop-in: `run_one.py [--emulated] FILE ARGS...`.
 
-FILE is a script, a notebook (`.ipynb`, its cells one after the other) or `FILE::pytest` for a test file (without its conftest, which asks for an old pytest). With
-`--emulated`, PyTorch's device `cuda` stands for the CPU. Ends with status 0, or with the error as its last line.
+FILE is a script, a notebook (`.ipynb`, its cells one after the other) or `FILE::pytest` for a test file (without its
+conftest, which asks for an old pytest). With `--emulated`, PyTorch's device `cuda` stands for the CPU. Ends with status
+0, or with the error as its last line.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import types
 from pathlib import Path
 
 import cuda_on_cpu
+import pytest
 
 import tilewright.dropin  # noqa: F401  (makes `import cutlass` resolve)
 
@@ -39,6 +41,7 @@ def _run_cell(source: str, name: str, namespace: dict[str, object]) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    """Run what the arguments say; gives the exit status."""
     if arguments[0] == "--emulated":
         cuda_on_cpu.install()
         arguments = arguments[1:]
@@ -46,8 +49,6 @@ def main(arguments: list[str]) -> int:
     path = Path(name).resolve()
     sys.path.insert(0, str(path.parent))
     if runner == "pytest":
-        import pytest
-
         return int(pytest.main(["-q", "-x", "--noconftest", "-p", "no:cacheprovider", str(path), *arguments[1:]]))
     sys.argv = [str(path), *arguments[1:]]
     if path.suffix == ".ipynb":

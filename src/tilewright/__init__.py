@@ -64,16 +64,17 @@ from tilewright.passes.pipeline import Pass, PassManager, after, before
 from tilewright.passes.pipeline import register as register_pass
 
 _LATE = {
-    "CutlassDSL": "tilewright.compat.dsl", "CutlassBaseDSL": "tilewright.compat.dsl", "BaseDSL": "tilewright.compat.dsl",
-    "cutlass_dsl": "", "base_dsl": "tilewright.compat.base_dsl",
-}  # fmt: skip
+    **dict.fromkeys(("CutlassDSL", "CutlassBaseDSL", "BaseDSL"), "tilewright.compat.dsl"),
+    "cutlass_dsl": "tilewright.cutlass_dsl",
+    "base_dsl": "tilewright.compat.base_dsl",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Names that few programs use, imported when asked for."""
     if name not in _LATE:
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
-    module = importlib.import_module(_LATE[name] or f"tilewright.{name}")
+    module = importlib.import_module(_LATE[name])
     return module if name.endswith("_dsl") else getattr(module, name)
 
 

@@ -1,7 +1,7 @@
 """`cutlass.cutlass_dsl`: the language's machinery under CuTe DSL's names."""
 
 from tilewright.compat.arch import Arch
-from tilewright.compat.dsl import BaseDSL, CutlassBaseDSL, CutlassDSL, CuTeDSL
+from tilewright.compat.dsl import BaseDSL, CuTeDSL, CutlassBaseDSL, CutlassDSL
 from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
 from tilewright.compiler.executor import Executor as JitCompiledFunction
 from tilewright.compiler.jit import dsl_user_op

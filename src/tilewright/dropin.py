@@ -1,7 +1,8 @@
 """`import cutlass` resolves to Tilewright.
 
 `python -m tilewright.dropin SCRIPT ARGS` and `python -m tilewright.dropin -m MODULE ARGS` run sources that cannot be
-changed; `import tilewright.dropin` first does the same inside a program.
+changed; `import tilewright.dropin` first does the same inside a program. Programs that start other Python processes
+find `cutlass` there when the folder `tilewright/dropin_path` is on `PYTHONPATH`.
 """
 
 from __future__ import annotations

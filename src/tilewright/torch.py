@@ -97,7 +97,7 @@ class GaussianInitConfig:
 
 def create_and_permute_torch_tensor(
     shape: Sequence[int],
-    dtype: Any,  # noqa: A002  (CuTe's name)
+    dtype: Any,
     permute_order: Sequence[int] | None = None,
     init_type: TensorInitType = TensorInitType.RANDOM,
     init_config: Any = None,

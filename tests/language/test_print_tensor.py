@@ -6,10 +6,10 @@ import re
 
 import ml_dtypes
 import numpy as np
-from tests.language.kernels import on_device, on_host
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tests.language.kernels import on_device, on_host
 from tilewright.cute.runtime import from_dlpack
 
 CUBE = """\

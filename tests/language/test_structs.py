@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.language.kernels import on_device, on_host
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tests.language.kernels import on_device, on_host
 
 
 @cute.struct

@@ -51,7 +51,7 @@ class Compiler:
 
 
 @contextmanager
-def PostCompileHookContext(compiler: Any, hook: Callable[[str], None]) -> Iterator[None]:  # noqa: N802  (CuTe's name)
+def PostCompileHookContext(compiler: Any, hook: Callable[[str], None]) -> Iterator[None]:
     """Call `hook` with the text of stage `nvvm` after each compilation inside the block.
 
     `compiler` may be anything: there is one compiler.

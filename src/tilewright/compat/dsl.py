@@ -8,12 +8,14 @@
 
     @dsl.jit
     def f(...): ...
+
+`BaseDSL._get_dsl()` is the object whose standard pass list all other functions use.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright.compat.arch import Arch
 from tilewright.compat.env import EnvironmentVarManager
@@ -55,7 +57,7 @@ class PassOptions:
 class BaseDSL:
     """The language: decorators, chip, settings, pass list."""
 
-    _instances: dict[type, BaseDSL] = {}
+    _instances: ClassVar[dict[type, BaseDSL]] = {}
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -90,7 +92,8 @@ class BaseDSL:
         """The pass list: `pipeline`, or the standard one."""
         if pipeline is not None:
             return pipeline
-        return f"builtin.module(cute-to-nvvm{{cubin-format=bin cubin-chip={self._arch()} {self.compile_options.to_str()}}})"
+        options = f"cubin-format=bin cubin-chip={self._arch()} {self.compile_options.to_str()}"
+        return f"builtin.module(cute-to-nvvm{{{options}}})"
 
     def preprocess_pipeline(self, pipeline: str, arch: str) -> str:
         """The pass list with the chip filled in."""

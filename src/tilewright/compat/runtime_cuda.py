@@ -9,7 +9,7 @@ from tilewright.cuda import default_stream, initialize_cuda_context, stream_crea
 from tilewright.targets.nvidia import driver
 
 
-def checkCudaErrors(result: Any) -> Any:  # noqa: N802  (CuTe's name)
+def checkCudaErrors(result: Any) -> Any:
     """The values of a call that gives `(error, values...)`: None, one, or a tuple.
 
     Raises:

@@ -13,14 +13,14 @@ _THREADS = 128
 
 
 @kernel
-def _convert_kernel(source: Tensor, target: Tensor):  # type: ignore[no-untyped-def]
+def _convert_kernel(source: Tensor, target: Tensor) -> None:
     index = arch.block_idx()[0] * _THREADS + arch.thread_idx()[0]
     if index < algebra.size(source):
         target[index] = source[index].to(target.element_type)
 
 
 @jit
-def _convert(source: Tensor, target: Tensor):  # type: ignore[no-untyped-def]
+def _convert(source: Tensor, target: Tensor) -> None:
     blocks = algebra.ceil_div(algebra.size(source), _THREADS)
     _convert_kernel(source, target).launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
 

@@ -21,7 +21,7 @@ _adapters: dict[type, Callable[[Any], Any]] = {}
 
 
 def register_jit_arg_adapter(*types: type) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Decorator: arguments of these classes are passed as `adapter(argument)`, an object of the JitArgument protocol."""
+    """Decorator: arguments of these classes are passed as `adapter(argument)`, a JitArgument object."""
 
     def add(adapter: Callable[[Any], Any]) -> Callable[[Any], Any]:
         _adapters.update(dict.fromkeys(types, adapter))

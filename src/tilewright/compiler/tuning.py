@@ -67,7 +67,7 @@ def _fastest(params: Mapping[str, Sequence[Any]], measure: Callable[[dict[str, A
 
 
 class AutotunedFunction(JitFunction):
-    """A jit function that times its configurations at the first call, and again when `update_on_change` arguments do."""
+    """A jit function that times its configurations at the first call, and again when watched arguments change."""
 
     def __init__(self, function: JitFunction, params: Mapping[str, Sequence[Any]], watched: Sequence[str],
                  warmup: int, iterations: int) -> None:  # fmt: skip

@@ -15,7 +15,7 @@ _NARROW = ("f8", "f6", "f4", "tf32")
 
 
 def _is_narrow(type_: ir.Type) -> bool:
-    return current().cached(("narrow", type_), lambda: str(type_).startswith(_NARROW))
+    return bool(current().cached(("narrow", type_), lambda: str(type_).startswith(_NARROW)))
 
 
 def machine_vector(type_: ir.Type) -> ir.Type:

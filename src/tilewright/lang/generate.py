@@ -89,10 +89,8 @@ class _Loop:
 _loops: list[_Loop] = []
 
 
-def while_generate(
-    inputs: Sequence[Any], cond: Callable[..., Any], *, loc: object = None, ip: object = None
-) -> _Loop:
-    """`with while_generate([a, b], cond) as (a, b): ...; yield_out([a, b])` repeats while `cond(a, b)` holds."""
+def while_generate(inputs: Sequence[Any], cond: Callable[..., Any], *, loc: object = None, ip: object = None) -> _Loop:
+    """A loop as a `with`: the body, which ends with `yield_out([a, b])`, repeats while `cond(a, b)` holds."""
     numbers = [as_numeric(item) for item in inputs]
     types = [type(number) for number in numbers]
     machine = [cls.mlir_type for cls in types]
@@ -110,7 +108,7 @@ def for_generate(
     start: Any, stop: Any = None, step: Any = 1, iter_args: Sequence[Any] | None = None, *, loc: object = None,
     ip: object = None, **_: object,
 ) -> _Loop:  # fmt: skip
-    """`with for_generate(start, stop, step, [a]) as (i, a): ...; yield_out([a])`."""
+    """A counted loop as a `with` that gives the index and `iter_args`; the body ends with `yield_out`."""
     if stop is None:
         start, stop = 0, start
     numbers = [as_numeric(item) for item in iter_args or ()]
@@ -126,7 +124,9 @@ def for_generate(
 def yield_out(args: Sequence[Any] = (), *, loc: object = None, ip: object = None) -> None:
     """End the body of the innermost `while_generate` or `for_generate`: the values for the next turn."""
     if not _loops:
-        raise CompileError("yield_out outside a loop", location=user_location(), hint="use it in a `with while_generate`")
+        raise CompileError(
+            "yield_out outside a loop", location=user_location(), hint="use it in a `with while_generate`"
+        )
     _loops[-1].end(args)
 
 
@@ -156,5 +156,9 @@ def select_(condition: Any, left: Any, right: Any, *, loc: object = None, ip: ob
     a, b = as_numeric(left), as_numeric(right)
     cls = type(a) if type(a) is type(b) else type(a + b)
     return cls.from_ir(
-        build.value("arith.select", cls.mlir_type, (Boolean(as_numeric(condition)).ir_value(), cls(a).ir_value(), cls(b).ir_value()))
+        build.value(
+            "arith.select",
+            cls.mlir_type,
+            (Boolean(as_numeric(condition)).ir_value(), cls(a).ir_value(), cls(b).ir_value()),
+        )
     )

@@ -8,7 +8,7 @@ from tilewright.ir import build, mlir
 from tilewright.lang.numeric import Boolean, as_numeric
 
 
-class run_if:  # noqa: N801  (reads as a statement)
+class run_if:
     """What the block builds runs where `condition` holds. It gives no values to the code after it."""
 
     def __init__(self, condition: Any) -> None:

@@ -47,7 +47,9 @@ def mbarrier_arrive(
     """Arrive `arrive_count` times; with a rank, at the same barrier of that block of the cluster."""
     at, count = shared_address(mbar_ptr, "mbarrier_arrive"), Int32(as_numeric(arrive_count))
     if peer_cta_rank_in_cluster is not None:
-        _remote("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote], $2;", at, peer_cta_rank_in_cluster, count)
+        _remote(
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote], $2;", at, peer_cta_rank_in_cluster, count
+        )
     elif isinstance(arrive_count, int) and arrive_count == 1:
         instruction("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [$0]; }", (at,), feature="mbarrier")
     else:
@@ -56,7 +58,12 @@ def mbarrier_arrive(
 
 
 def mbarrier_arrive_and_expect_tx(
-    mbar_ptr: Any, bytes: Any, peer_cta_rank_in_cluster: Any = None, *, loc: object = None, ip: object = None  # noqa: A002
+    mbar_ptr: Any,
+    bytes: Any,
+    peer_cta_rank_in_cluster: Any = None,
+    *,
+    loc: object = None,
+    ip: object = None,
 ) -> None:
     """Expect `bytes` more to be copied in this phase, and arrive once."""
     at, count = shared_address(mbar_ptr, "mbarrier_arrive_and_expect_tx"), Int32(as_numeric(bytes))
@@ -69,7 +76,12 @@ def mbarrier_arrive_and_expect_tx(
 
 
 def mbarrier_expect_tx(
-    mbar_ptr: Any, bytes: Any, peer_cta_rank_in_cluster: Any = None, *, loc: object = None, ip: object = None  # noqa: A002
+    mbar_ptr: Any,
+    bytes: Any,
+    peer_cta_rank_in_cluster: Any = None,
+    *,
+    loc: object = None,
+    ip: object = None,
 ) -> None:
     """Expect `bytes` more to be copied in this phase."""
     at, count = shared_address(mbar_ptr, "mbarrier_expect_tx"), Int32(as_numeric(bytes))

@@ -141,7 +141,8 @@ class _Writer:
 
     def _pointer(self, pointer: Pointer) -> str:
         self.operands.append(Int64(pointer.toint()).ir_value())
-        return f"raw_ptr(0x%016llx: {types.ELEMENT[pointer.dtype.facts.name]}, {pointer.space_text}, align<{pointer.alignment}>)"
+        element = types.ELEMENT[pointer.dtype.facts.name]
+        return f"raw_ptr(0x%016llx: {element}, {pointer.space_text}, align<{pointer.alignment}>)"
 
     def _value(self, coord: tuple[Any, ...], mark: str) -> None:
         value = self.tensor[coord if len(coord) > 1 else coord[0]]

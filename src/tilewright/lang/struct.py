@@ -284,7 +284,7 @@ def annotations_of(definition: type, frame: FrameType) -> dict[str, Any]:
     return inspect.get_annotations(definition, locals={**frame.f_locals, **vars(definition)}, eval_str=True)
 
 
-class struct:  # noqa: N801  (CuTe's name)
+class struct:
     """Decorator: a class of annotated fields becomes a memory layout. See the module."""
 
     MemRange = _MemRangeOf

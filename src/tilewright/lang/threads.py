@@ -14,7 +14,7 @@ from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
 
 
-class elect_one:  # noqa: N801  (CuTe's name)
+class elect_one:
     """`with elect_one():` runs the block in one thread of the warp. All threads of the warp must get there together."""
 
     __tw_region__ = True
@@ -59,9 +59,13 @@ PROXY_FENCES = {
 }
 
 
-def fence_proxy(kind: Any, *, space: Any = None, use_intrinsic: Any = None, loc: object = None, ip: object = None) -> None:
-    """Order this thread's accesses through one proxy with those through another: `fence_proxy("async.shared", space="cta")`
-    before a bulk copy reads what the thread wrote to shared memory."""
+def fence_proxy(
+    kind: Any, *, space: Any = None, use_intrinsic: Any = None, loc: object = None, ip: object = None
+) -> None:
+    """Order this thread's accesses through one proxy with those through another.
+
+    `fence_proxy("async.shared", space="cta")` comes before a bulk copy that reads shared memory which the thread wrote.
+    """
     name = str(getattr(kind, "value", kind)).lower().replace("_", ".")
     where = None if space is None else str(getattr(space, "value", space)).rpartition("shared_")[2].rpartition("::")[2]
     if name == "async.shared" and where is None:
@@ -149,12 +153,16 @@ def clz(value: Any, *, loc: object = None, ip: object = None) -> Int32:
     """The number of zero bits above the highest bit set; the width for 0."""
     number = as_numeric(value)
     suffix = "b64" if number.width == 64 else "b32"
-    return instruction(f"clz.{suffix} $0, $1;", (number if number.width in (32, 64) else Int32(number),), result=Int32, pure=True)
+    return instruction(
+        f"clz.{suffix} $0, $1;", (number if number.width in (32, 64) else Int32(number),), result=Int32, pure=True
+    )
 
 
 def brev(value: Any, *, loc: object = None, ip: object = None) -> Numeric:
     """The bits of a 32-bit number in reverse order."""
-    return type(as_numeric(value))(instruction("brev.b32 $0, $1;", (Uint32(as_numeric(value)),), result=Uint32, pure=True))
+    return type(as_numeric(value))(
+        instruction("brev.b32 $0, $1;", (Uint32(as_numeric(value)),), result=Uint32, pure=True)
+    )
 
 
 def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, *, loc: object = None, ip: object = None) -> Int32:

@@ -24,7 +24,5 @@ def new_from_mlir_values(obj: Any, values: Sequence[Any]) -> Any:
     """
     own, structure = leaves.flatten(obj)
     if len(own) != len(values):
-        raise CompileError(
-            f"{type(obj).__name__} takes {len(own)} values, got {len(values)}", location=user_location()
-        )
+        raise CompileError(f"{type(obj).__name__} takes {len(own)} values, got {len(values)}", location=user_location())
     return structure.build(iter(values))

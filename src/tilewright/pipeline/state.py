@@ -86,7 +86,7 @@ class PipelineState:
     __repr__ = __str__
 
 
-def make_pipeline_state(type: PipelineUserType, stages: int, *, loc: object = None, ip: object = None) -> PipelineState:  # noqa: A002
+def make_pipeline_state(type: PipelineUserType, stages: int, *, loc: object = None, ip: object = None) -> PipelineState:
     """Where a side begins: the consumer waits for phase 0, the producer finds all buffers free."""
     if type is PipelineUserType.Producer:
         return PipelineState(stages, 0, 0, 1)

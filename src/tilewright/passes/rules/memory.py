@@ -28,7 +28,6 @@ from tilewright.passes.lowering import (
     tensor_layout_text,
     text_of,
 )
-
 from tilewright.passes.rules import packed
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Conversions of floats of 8 bits and fewer, in integer arithmetic: the same bits on every target.
 
-Encoding rounds to nearest even and saturates, as PTX's `cvt.rn.satfinite` does. Formats: `hw.narrow_floats`. All work is
-on 32-bit patterns; other float types pass through float32, from float64 with rounding to odd, so that no number is
+Encoding rounds to nearest even and saturates, as PTX's `cvt.rn.satfinite` does. Formats: `hw.narrow_floats`. All work
+is on 32-bit patterns; other float types pass through float32, from float64 with rounding to odd, so that no number is
 rounded twice.
 """
 
@@ -139,15 +139,15 @@ def _encode_power(bits: ir.Value) -> ir.Value:
 def _decode(code: ir.Value, form: Format) -> ir.Value:
     magnitude = _op("andi", code, _number(form.sign - 1, code))
     f32 = _shaped(code, "f32")
-    small = build.value(
-        "arith.bitcast", f32, (_op("shli", magnitude, _number(_F32_MANTISSA - form.mantissa, code)),)
-    )
+    small = build.value("arith.bitcast", f32, (_op("shli", magnitude, _number(_F32_MANTISSA - form.mantissa, code)),))
     scale = _number((2 * _F32_BIAS - form.bias) << _F32_MANTISSA, code)
     scaled = build.value("arith.mulf", f32, (small, build.value("arith.bitcast", f32, (scale,))))
     bits = build.value("arith.bitcast", code.type, (scaled,))
     if form.special == "ieee":
         fraction = _op("andi", magnitude, _number((1 << form.mantissa) - 1, code))
-        special = _op("ori", _op("shli", fraction, _number(_F32_MANTISSA - form.mantissa, code)), _number(_INFINITY, code))
+        special = _op(
+            "ori", _op("shli", fraction, _number(_F32_MANTISSA - form.mantissa, code)), _number(_INFINITY, code)
+        )
         bits = _select(_compare(8, magnitude, _number(form.largest, code)), special, bits)
     if form.special == "nan":
         bits = _select(_compare(8, magnitude, _number(form.largest, code)), _number(_QUIET_NAN, code), bits)
