@@ -42,7 +42,7 @@ def make_rmem_tensor_like(
 def _elements(layout: Any) -> int:
     if not is_static(layout):
         raise CompileError(
-            "registers are allocated while compiling, so the size must be known then",
+            "memory is allocated while compiling, so the size must be known then",
             location=user_location(),
             values={"layout": layout},
         )
@@ -103,8 +103,10 @@ class SmemAllocator:
     def _bytes(self, count: int, dtype: type[Numeric], alignment: int) -> Pointer:
         natural = max(dtype.width // 8, 1)
         align = max(alignment, natural)
-        if align & (align - 1):
+        if alignment < 1 or alignment & (alignment - 1):
             raise CompileError(f"alignment {alignment} is no power of two", location=user_location())
+        if count < 0:
+            raise CompileError(f"{count} bytes of shared memory", location=user_location())
         type_ = types.ptr(dtype.facts.name, "smem", align)
         value = build.cute("alloc", (type_,), (), bytes=build.i32(count)).results[0]
         return Pointer(value, dtype, AddressSpace.smem, align)
