@@ -597,7 +597,7 @@ def test_exception_of_the_users_own_at_trace_time(ints):
         (lambda t: int(t[0]), ["known only at run time is used where Python needs a number"]),
         (lambda t: cute.make_rmem_tensor(cute.size(t), Int32), ["the size must be known then"]),
         (lambda t: Int32(1) // 0, ["division by zero"]),
-        (lambda t: list(t), ["a tensor cannot be iterated", "cute.size(tensor)"]),
+        (lambda t: list(t), ["iteration of a tensor whose size is known only at run time"]),
         (lambda t: cutlass.utils.SmemAllocator().allocate(-3), ["-3 bytes of shared memory"]),
         (lambda t: cutlass.utils.SmemAllocator().allocate(8, byte_alignment=3), ["alignment 3 is no power of two"]),
         (lambda t: Int32("a"), ["takes a number, got str"]),
