@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -207,6 +208,9 @@ def test_ftz_near_the_least_normal_number(type: str, rnd: str) -> None:
 def test_ftz_as_recorded() -> None:
     """Lanes of f32_near_the_least_normal and f16x2_arithmetic on an H100."""
     x, y = (np.array([b], np.uint32).view(np.float32) for b in (0xA0000000, 0x1FFFFFFF))
+    for left, right in itertools.product((x, x[0]), (y, y[0])):  # uniform registers are scalars
+        assert floats.bits_of(floats.mul(left, right, ftz=True), "").reshape(1)[0] == 0x80000000
+        assert floats.bits_of(floats.fma(left, right, np.float32(-0.0), ftz=True), "").reshape(1)[0] == 0x80000000
     assert floats.mul(x, y, ftz=True).view(np.uint32)[0] == 0x80000000  # -2**-126 * (1 - 2**-24)
     assert floats.mul(x, y).view(np.uint32)[0] == 0x80800000
     pair = floats.mul(np.array([0x33643BFF], np.uint32), np.array([0x38C08400], np.uint32), type="f16x2", ftz=True)

@@ -464,6 +464,24 @@ def test_vmad(a_type: str, negate_product: int, negate_c: int) -> None:
     check(scaled, [a, b, c], lambda x, y, z: clamp(exact(x, y, z) >> 7, type), type)
 
 
+@pytest.mark.parametrize("uniform", list(itertools.product([False, True], repeat=3)))
+def test_video_takes_scalars_for_uniform_operands(uniform: tuple[bool, bool, bool]) -> None:
+    arrays = [np.full(5, x[0]) if same else x[:5] for x, same in zip(words(3, 22), uniform, strict=True)]
+    mixed = [x[0] if same else x for x, same in zip(arrays, uniform, strict=True)]
+    functions = [
+        lambda *x: video.scalar("max", *x, d_type="s32", a_type="s32", b_type="s32", d_part="h1", sat=True),
+        lambda *x: video.scalar("add", *x, second="min"),
+        lambda *x: video.scalar("shl", *x[:2]),
+        lambda *x: video.simd("avrg", *x, parts=4, d_type="s32", a_type="s32", b_type="s32"),
+        lambda *x: video.simd("add", *x, parts=2, accumulate=True),
+        lambda *x: video.mad(*x, a_part="b1", shift=7, sat=True),
+        lambda *x: integers.dot4(*x, "s32", "u32"),
+        lambda *x: integers.dot2(*x, "u32", "s32", high=True),
+    ]
+    for function in functions:
+        np.testing.assert_array_equal(np.broadcast_to(function(*mixed), 5), function(*arrays))
+
+
 def test_errors_name_what_is_wrong() -> None:
     (a,) = words(1)
     with pytest.raises(EmulationError, match="prmt mode 'f5e'"):

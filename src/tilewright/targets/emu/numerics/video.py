@@ -145,7 +145,8 @@ def part(a: Array, type: str, selector: str | None) -> Array:
 
 def _fields(a: Array, b: Array, type: str, bits: int) -> Array:
     names = [name for name, (_, size) in SELECTORS.items() if name is not None and size == bits]
-    return np.stack([part(word, type, name) for word in (a, b) for name in names], axis=-1)
+    words = np.broadcast_arrays(a, b)  # the engine passes uniform registers as scalars
+    return np.stack([part(word, type, name) for word in words for name in names], axis=-1)
 
 
 def _range(type: str, bits: int) -> tuple[int, int]:
