@@ -49,3 +49,9 @@ def sync() -> None:
     """Wait for all work of the device."""
     if choose_target(None) == "cuda":
         driver.driver().synchronize()
+
+
+__all__ = [
+    "HostStream", "choose_target", "default_stream", "driver", "initialize_cuda_context", "stream_create",
+    "stream_handle", "stream_sync", "sync",
+]  # fmt: skip

@@ -184,3 +184,11 @@ def convert_cute_tensor(
         source.mark_layout_dynamic(leading_dim=get_leading_dim(f32_torch_tensor))
     convert(source, cute_tensor)
     return cute_tensor
+
+
+__all__ = [
+    "ArgumentError", "GaussianInitConfig", "HostStream", "Numeric", "RandomInitConfig", "RuntimeTensor",
+    "ScalarInitConfig", "TensorInitType", "as_cute_dtype", "convert", "convert_cute_tensor",
+    "create_and_permute_torch_tensor", "current_stream", "cute_tensor_like", "default_stream", "dtype", "from_dlpack",
+    "get_leading_dim", "leading_mode", "matrix", "numeric",
+]  # fmt: skip

@@ -147,3 +147,28 @@ make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
 TensorView = Tensor
 Int = int
+
+__all__ = [
+    "AddressSpace", "BFloat16", "Boolean", "CompileOptions", "ComposedLayout", "Coord", "CopyAtom", "DumpDir", "E",
+    "EnableAssertions", "EnableTVMFFI", "Float16", "Float32", "Float64", "GPUArch", "GenerateLineInfo", "Int", "Int16",
+    "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepPTX", "KeepSASS", "Layout", "LinkLibraries",
+    "MmaAtom", "Numeric", "NvdisasmOptions", "OptLevel", "Pointer", "PtxasOptions", "ReductionOp", "ScaledBasis",
+    "Shape", "Stride", "Swizzle", "SymInt", "Tensor", "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile",
+    "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32", "Uint64", "Uint8", "XTuple", "append", "append_ones", "arch",
+    "assume", "autovec_copy", "basic_copy", "basic_copy_if", "block_idx_x", "block_idx_y", "block_idx_z",
+    "blocked_product", "ceil_div", "coalesce", "compile", "complement", "composition", "copy", "copy_atom_call",
+    "cosize", "crd2idx", "depth", "dice", "domain_offset", "downcast", "dsl_user_op", "elem_less", "filter",
+    "filter_zeros", "flat_divide", "flat_product", "flatten", "full", "full_like", "gemm", "get", "group_modes",
+    "idx2crd", "increment_coord", "is_congruent", "is_static", "is_weakly_congruent", "jit", "kernel", "left_inverse",
+    "local_partition", "local_tile", "logical_divide", "logical_product", "make_composed_layout", "make_copy_atom",
+    "make_cotiled_copy", "make_fragment", "make_fragment_like", "make_identity_layout", "make_identity_tensor",
+    "make_layout", "make_layout_like", "make_layout_tv", "make_mma_atom", "make_ordered_layout", "make_ptr",
+    "make_rmem_tensor", "make_rmem_tensor_like", "make_swizzle", "make_tensor", "make_tiled_copy", "make_tiled_copy_A",
+    "make_tiled_copy_B", "make_tiled_copy_C", "make_tiled_copy_C_atom", "make_tiled_copy_D", "make_tiled_copy_S",
+    "make_tiled_copy_tv", "make_tiled_mma", "math", "max_common_layout", "mma_atom_call", "native_struct", "nvgpu",
+    "ones_like", "prepend", "prepend_ones", "print_tensor", "printf", "product", "product_each", "product_like",
+    "raked_product", "rank", "recast_layout", "recast_ptr", "recast_tensor", "repeat_like", "right_inverse", "round_up",
+    "runtime", "select", "shape", "shape_div", "size", "slice_", "stride", "struct", "sym_int", "sym_int32",
+    "sym_int64", "testing", "tile_to_shape", "tiled_divide", "tiled_product", "typing", "upcast", "where", "zeros_like",
+    "zipped_divide", "zipped_product",
+]  # fmt: skip

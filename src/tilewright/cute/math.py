@@ -23,3 +23,8 @@ from tilewright.lang.math import (
     tan,
     tanh,
 )
+
+__all__ = [
+    "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "floor", "log", "log10",
+    "log2", "pow", "rsqrt", "sin", "sqrt", "tan", "tanh",
+]  # fmt: skip

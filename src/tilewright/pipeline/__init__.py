@@ -6,3 +6,8 @@ from tilewright.pipeline.named_barrier import NamedBarrier
 from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 from tilewright.pipeline.pipeline_async import PipelineAsync
 from tilewright.pipeline.state import PipelineState, make_pipeline_state
+
+__all__ = [
+    "Agent", "CooperativeGroup", "MbarrierArray", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineOp",
+    "PipelineProducer", "PipelineState", "PipelineUserType", "make_pipeline_state", "sync",
+]  # fmt: skip

@@ -5,3 +5,8 @@ from tilewright.layout.draw.show import print_latex, print_latex_tv
 from tilewright.utils.capacity import get_smem_capacity_in_bytes
 from tilewright.utils.layout_enum import LayoutEnum
 from tilewright.utils.tensor_helpers import create_cute_tensor_for_fp8, is_fp8_dtype
+
+__all__ = [
+    "LayoutEnum", "SmemAllocator", "create_cute_tensor_for_fp8", "get_smem_capacity_in_bytes", "is_fp8_dtype",
+    "print_latex", "print_latex_tv",
+]  # fmt: skip

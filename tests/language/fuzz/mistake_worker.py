@@ -9,14 +9,18 @@ import sys
 import time
 import traceback
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import tilewright
 from tests.language.fuzz.harness import code_of, inputs, run_compiled, run_model
 from tests.language.fuzz.mistakes import Mistake, mistake
 from tilewright import TilewrightError
 from tilewright.base import settings
+
+PACKAGE = str(Path(tilewright.__file__).parent)
 
 
 def outcome(seed: int) -> dict[str, Any]:
@@ -36,13 +40,13 @@ def outcome(seed: int) -> dict[str, Any]:
         lines = [place.line for place in places if place.file == name]
         return {"kind": "ours", "message": str(error), "lines": lines, "seconds": time.process_time() - start}
     except BaseException as error:  # noqa: BLE001  (reported)
-        return _raw(error, name) | {"seconds": time.process_time() - start}
+        return _raw(error) | {"seconds": time.process_time() - start}
     return {"kind": "result", "seconds": time.process_time() - start, "wrong": _wrong(case, name, found)}
 
 
-def _raw(error: BaseException, name: str) -> dict[str, Any]:
+def _raw(error: BaseException) -> dict[str, Any]:
     last = traceback.extract_tb(error.__traceback__)[-1]
-    by_user = last.filename == name and isinstance(error, (RuntimeError, AssertionError))
+    by_user = not last.filename.startswith(PACKAGE) and isinstance(error, (RuntimeError, AssertionError))
     return {"kind": "user" if by_user else "raw", "message": traceback.format_exc()[-3000:]}
 
 

@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from tests.language.fuzz.generator import Generator
 from tests.language.fuzz.harness import LAUNCH, SIGNATURE
 
-WRONG = ["None", "'text'", "2.5", "-1", "99999999999", "()", "(1, 2)", "[1]", "{}", "t", "ints", "floats", "cute", "len",
-         "Float32", "Int8", "lambda: 1", "1 + 2j", "b'x'", "g_Int8.shape", "g_Int8[t, None]", "..."]  # fmt: skip
+WRONG = [
+    "None", "'text'", "2.5", "-1", "99999999999", "()", "(1, 2)", "[1]", "{}", "t", "ints", "floats", "cute", "len",
+    "Float32", "Int8", "lambda: 1", "1 + 2j", "b'x'", "g_Int8.shape", "g_Int8[t, None]", "...",
+]  # fmt: skip
+STATEMENTS = [
+    "break", "continue", "return 1", "yield 1", "global t", "del t", "raise", "assert t", "import nothing", "t: int",
+    "with t:\n    pass", "try:\n    t = 1\nfinally:\n    pass", "class A:\n    pass", "t = t = 2", "a, b = t", "t.x = 1",
+    "a, *b = 1, 2, 3", "print(t, sep=3)", "await t", "t[0] = 1", "nonlocal t", "for q in t:\n    pass", "t @= t",
+    "while t:\n    t = None", "[t for t in ints]", "x = yield", "match t:\n    case 1:\n        pass", "exec('t')",
+    "int.x = 1", "ints = 5", "min(t)", "range(1)",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -161,21 +170,23 @@ def _test(tree: ast.Module, r: random.Random) -> ast.AST | None:
     return node
 
 
+def _bodies(tree: ast.Module) -> list[ast.AST]:
+    """What holds statements, in the program and its helpers (plain Python runs no launch)."""
+    functions = [item for item in tree.body if getattr(item, "name", "launch") not in ("kernel", "launch")]
+    return [
+        node for item in functions for node in ast.walk(item) if isinstance(node, (ast.FunctionDef, ast.If, ast.For))
+    ]
+
+
 def _lost_statement(tree: ast.Module, r: random.Random) -> ast.AST | None:
-    bodies = [node for node in ast.walk(tree) if isinstance(getattr(node, "body", None), list) and len(node.body) > 1]
-    node = r.choice([item for item in bodies if not isinstance(item, ast.Module)])
+    node = r.choice([item for item in _bodies(tree) if len(item.body) > 1])
     node.body.pop(r.randrange(len(node.body)))
     return node
 
 
 def _new_statement(tree: ast.Module, r: random.Random) -> ast.AST | None:
-    bodies = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.If, ast.For))]
-    node = r.choice(bodies)
-    text = r.choice(["break", "continue", "return 1", "yield 1", "global t", "del t", "raise", "assert t", "import nothing",
-                     "with t:\n    pass", "try:\n    t = 1\nfinally:\n    pass", "class A:\n    pass", "t: int", "t = t = 2",
-                     "a, b = t", "a, *b = 1, 2, 3", "print(t, sep=3)", "await t", "t.x = 1", "t[0] = 1", "nonlocal t",
-                     "for q in t:\n    pass", "while t:\n    t = None", "[t for t in ints]", "x = yield", "t @= t",
-                     "match t:\n    case 1:\n        pass", "exec('t')", "int.x = 1", "ints = 5", "min(t)", "range(1)"])  # fmt: skip
+    node = r.choice(_bodies(tree))
+    text = r.choice(STATEMENTS)
     place = r.randrange(len(node.body) + 1)
     statement = ast.parse(text).body[0]
     node.body.insert(place, statement)
@@ -183,9 +194,9 @@ def _new_statement(tree: ast.Module, r: random.Random) -> ast.AST | None:
 
 
 KINDS = {
-    "unknown name": _unknown_name, "other name": _other_name, "attribute": _attribute, "fewer arguments": _fewer_arguments,
-    "more arguments": _more_arguments, "swapped arguments": _swapped_arguments, "wrong argument": _wrong_argument,
-    "wrong operand": _wrong_operand, "operator": _operator, "index": _index, "wrong value": _wrong_value, "test": _test,
-    "lost statement": _lost_statement, "new statement": _new_statement,
+    "unknown name": _unknown_name, "other name": _other_name, "attribute": _attribute, "index": _index, "test": _test,
+    "fewer arguments": _fewer_arguments, "more arguments": _more_arguments, "swapped arguments": _swapped_arguments,
+    "wrong argument": _wrong_argument, "wrong operand": _wrong_operand, "operator": _operator,
+    "wrong value": _wrong_value, "lost statement": _lost_statement, "new statement": _new_statement,
 }  # fmt: skip
 EXACT = {"unknown name"}

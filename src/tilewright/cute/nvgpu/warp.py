@@ -11,3 +11,8 @@ from tilewright.lang.nvgpu.warp import (
     MmaTF32Op,
     StMatrix8x8x16bOp,
 )
+
+__all__ = [
+    "LdMatrix8x16x8bOp", "LdMatrix8x8x16bOp", "MmaF16BF16Op", "MmaF64Op", "MmaFP8Op", "MmaI8Op", "MmaSyncOp",
+    "MmaTF32Op", "StMatrix8x8x16bOp",
+]  # fmt: skip
