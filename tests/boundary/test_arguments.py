@@ -215,6 +215,33 @@ def test_pointers_as_addresses_and_c_void_p():
         made(ctypes.addressof(memory) + 1)
 
 
+def test_pairs_of_4_bit_elements_count_as_two():
+    torch = pytest.importorskip("torch")
+
+    @cute.kernel
+    def copy_bytes(x: cute.Tensor, out: cute.Tensor):
+        data = cute.recast_tensor(x, cutlass.Uint8)
+        i, _, _ = cute.arch.thread_idx()
+        out[i] = Int32(data[i // 4, i % 4])
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        copy_bytes(x, out).launch(grid=1, block=12)
+
+    n, m = cute.sym_int(), cute.sym_int(divisibility=8)
+    fake = cute.runtime.make_fake_compact_tensor(cutlass.Float4E2M1FN, (n, m), stride_order=(1, 0))
+    out = torch.zeros(12, dtype=torch.int32)
+    made = cute.compile(host, fake, out, target="emu")
+    data = torch.arange(12, dtype=torch.uint8).reshape(3, 4)
+    made(data.view(torch.float4_e2m1fn_x2), out)
+    assert out.tolist() == list(range(12))
+    assert cute.runtime.from_dlpack(data.view(torch.float4_e2m1fn_x2)).shape == (3, 8)
+    with pytest.raises(ArgumentError, match="extent 6 of mode 1 is not a multiple of 8"):
+        made(torch.zeros((3, 3), dtype=torch.uint8).view(torch.float4_e2m1fn_x2), out)
+    with pytest.raises(ArgumentError, match="wrong dtype"):
+        made(data, out)
+
+
 # tvm-ffi's functions
 
 

@@ -342,10 +342,19 @@ def test_tensors_on_two_devices():
     assert "on cuda:1" in message
 
 
-def test_packed_elements_are_refused():
+def test_packed_elements_count_as_two_along_the_mode_of_stride_1():
     recorder = Recorder(tensor(dtype="f4e2m1fn", align=1))
     assert recorder.leaves(View(64, (8,), dtype=(17, 4, 1))) == [64, 8]
+    assert recorder.leaves(View(64, (8,), dtype=(17, 4, 2))) == [64, 16]
+    rows = Recorder(tensor(dtype="f4e2m1fn", align=1, shape=(dyn(), dyn()), stride=(dyn(width=64), *static(1))))
+    assert rows.leaves(View(64, (3, 8), dtype=(17, 4, 2))) == [64, 3, 16, 16]
+
+
+def test_packed_elements_without_a_mode_of_stride_1_are_refused():
+    recorder = Recorder(tensor(dtype="f4e2m1fn", align=1, stride=(dyn(width=64),)))
     assert "actual    f4e2m1fnx2 (8) : compact on cpu" in str(refusal(recorder, View(64, (8,), dtype=(17, 4, 2))))
+    bytes_ = Recorder(tensor(dtype="u8", align=1))
+    assert "wrong dtype" in str(refusal(bytes_, View(64, (8,), dtype=(1, 8, 2))))
 
 
 def test_misaligned_data():

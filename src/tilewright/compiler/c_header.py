@@ -18,6 +18,7 @@ _TEMPLATE = """\
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {{

@@ -53,12 +53,12 @@ class HostView:
 
     def extent(self) -> tuple[int, int]:
         """The lowest address of an element, and the bytes from there to the end of the highest."""
-        size = max(abi.DTYPES[self.dtype][1] // 8, 1)
+        bits = abi.DTYPES[self.dtype][1]
         if 0 in self.shape:
             return self.data, 0
         steps = [(n - 1) * step for n, step in zip(self.shape, self.stride, strict=True)]
         low, high = sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
-        return self.data + low * size, (high - low + 1) * size
+        return self.data + low * bits // 8, -(-(high - low + 1) * bits // 8)
 
     def words(self) -> Any:
         """A DLTensor followed by its shape and strides, as an array of 64-bit words."""
@@ -112,16 +112,29 @@ def _dlpack(source: Any) -> HostView:
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     raw = _DLTensor.from_address(pointer(capsule, b"dltensor"))
     dtype = _SHORT_NAMES.get((raw.code, raw.bits))
-    if dtype is None or raw.lanes != 1:
+    if dtype is None or not (raw.lanes == 1 or (raw.lanes == 2 and raw.bits == 4)):
         raise ArgumentError(
             "the element type is not one of the language",
             values={"DLPack": f"code {raw.code}, {raw.bits} bits, {raw.lanes} lanes"},
         )
     shape = _longs(raw.shape, raw.ndim)
     stride = _longs(raw.strides, raw.ndim) if raw.strides else _row_major(shape)
+    if raw.lanes == 2:
+        shape, stride = _unpacked(shape, stride)
     dtype = "f32" if dtype == "tf32" else dtype
     owner = (source, capsule)
     return HostView(raw.data + raw.byte_offset, int(device), int(device_id), dtype, shape, stride, True, owner)
+
+
+def _unpacked(shape: tuple[int, ...], stride: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides that count elements, from those that count pairs of them."""
+    leading = next((mode for mode in reversed(range(len(shape))) if stride[mode] == 1), None)
+    if leading is None:
+        raise ArgumentError(
+            "a tensor of packed elements needs a mode of stride 1", values={"layout": f"{shape}:{stride}"}
+        )
+    extents = tuple(2 * extent if mode == leading else extent for mode, extent in enumerate(shape))
+    return extents, tuple(step if mode == leading else 2 * step for mode, step in enumerate(stride))
 
 
 def _longs(address: int, count: int) -> tuple[int, ...]:

@@ -102,6 +102,7 @@ class _Tensor:
     param: TensorParam
     place: str
     dl: str
+    packed: str = ""  # for 4-bit types: an i1, whether one element of the DLTensor is two of ours
     empty: str = ""
     extents: list[str] = field(default_factory=list)
     strides: list[str] = field(default_factory=list)
@@ -322,6 +323,9 @@ class _Wrapper:
         dtype = self.body.load("i32", tensor.dl, abi.DL_DTYPE)
         code, bits = abi.DTYPES[tensor.param.dtype]
         ok = self.body.value(f"icmp eq i32 {dtype}, {code | bits << 8 | 1 << 16}")
+        if bits == 4 and _leading(tensor.param) is not None:
+            tensor.packed = self.body.value(f"icmp eq i32 {dtype}, {code | bits << 8 | 2 << 16}")
+            ok = self.body.value(f"or i1 {ok}, {tensor.packed}")
         self._require(ok, tensor, "wrong dtype")
 
     def _check_device(self, tensor: _Tensor) -> None:
@@ -359,14 +363,26 @@ class _Wrapper:
             return
         shape = self.body.load("ptr", tensor.dl, abi.DL_SHAPE)
         tensor.extents = [self.body.load("i64", shape, 8 * mode) for mode in range(rank)]
+        given = list(tensor.extents)
+        if tensor.packed:
+            self._unpack(tensor, [_leading(tensor.param)], tensor.extents)
         tensor.empty = self.body.value(f"icmp eq i64 {tensor.extents[0]}, 0")
         for extent in tensor.extents[1:]:
             zero = self.body.value(f"icmp eq i64 {extent}, 0")
             tensor.empty = self.body.value(f"or i1 {tensor.empty}, {zero}")
-        strides = self._strides_pointer(tensor)
+        strides = self._strides_pointer(tensor, given)
         tensor.strides = [self.body.load("i64", strides, 8 * mode) for mode in range(rank)]
+        if tensor.packed:
+            self._unpack(tensor, [mode for mode in range(rank) if mode != _leading(tensor.param)], tensor.strides)
 
-    def _strides_pointer(self, tensor: _Tensor) -> str:
+    def _unpack(self, tensor: _Tensor, modes: Sequence[int | None], numbers: list[str]) -> None:
+        """Count elements where the tensor counts pairs of them (torch's `float4_e2m1fn_x2`)."""
+        shift = self.body.value(f"zext i1 {tensor.packed} to i64")
+        for mode in modes:
+            assert mode is not None
+            numbers[mode] = self.body.value(f"shl i64 {numbers[mode]}, {shift}")
+
+    def _strides_pointer(self, tensor: _Tensor, extents: Sequence[str]) -> str:
         """Where the strides lie; a tensor without strides is compact, last mode fastest."""
         body = self.body
         strides = body.load("ptr", tensor.dl, abi.DL_STRIDES)
@@ -376,9 +392,9 @@ class _Wrapper:
         body.start(compact)
         made = body.alloca(f"[{len(tensor.extents)} x i64]")
         product = "1"
-        for mode in reversed(range(len(tensor.extents))):
+        for mode in reversed(range(len(extents))):
             body.do(f"store i64 {product}, ptr {body.offset(made, 8 * mode)}")
-            product = body.value(f"mul i64 {product}, {tensor.extents[mode]}")
+            product = body.value(f"mul i64 {product}, {extents[mode]}")
         body.do(f"br label %{after}")
         body.start(after)
         return body.value(f"phi ptr [ {strides}, %{origin} ], [ {made}, %{compact} ]")
@@ -459,6 +475,11 @@ class _Wrapper:
         ok = body.value(f"icmp ule i64 {total}, {_INT32_MAX}")
         hint = "compile with 64-bit strides to take tensors this large"
         self._require(ok, tensor, "its last offset %lld does not fit 32 bits", total, hint)
+
+
+def _leading(param: TensorParam) -> int | None:
+    """The mode of stride 1, along which pairs are packed."""
+    return next((mode for mode, step in enumerate(param.stride) if step.value == 1), None)
 
 
 def describe(param: TensorParam) -> str:
