@@ -6,7 +6,9 @@ any value that fits it into leaves, and leaves back into a value; a value that d
 
 Classes take part through the protocol `__extract_mlir_values__` / `__new_from_mlir_values__`. A class whose objects
 of one class may differ in static parts (a layout) also has `__tw_structure__() -> Hashable`, equal for objects that
-may replace each other; its `str` is shown when they may not.
+may replace each other; its `str` is shown when they may not. Where one object knows more than another, as of an
+alignment, `__tw_meet__(other)` gives what both know, and `__tw_as__(weaker)` the object as one of that type; both may
+give None.
 """
 
 from __future__ import annotations
@@ -206,8 +208,10 @@ class Object(Structure):
     count: int | None = None
 
     def values(self, value: Any) -> Values:
-        if type(value) is not type(self.template) or _static_part(value) != _static_part(self.template):
+        if type(value) is not type(self.template):
             raise TypeChange(describe(self.template), describe(value))
+        if _static_part(value) != _static_part(self.template):
+            value = _adapted(value, self.template)
         found = extract(value)
         if self.count is None:
             self.count = len(found)
@@ -218,6 +222,22 @@ class Object(Structure):
     def build(self, leaves: Iterator[ir.Value]) -> Any:
         count = len(extract(self.template)) if self.count is None else self.count
         return self.template.__new_from_mlir_values__([next(leaves) for _ in range(count)])
+
+
+def _adapted(value: Any, template: Any) -> Any:
+    """`value` as one of the type of `template`, which knows less of it."""
+    adapt = getattr(type(value), "__tw_as__", None)
+    adapted = None if adapt is None else adapt(value, template)
+    if adapted is None:
+        raise TypeChange(describe(template), describe(value))
+    return adapted
+
+
+def _met(a: Any, b: Any) -> Any:
+    """An object that knows what both `a` and `b` know; `a` where they have no such thing."""
+    meet = getattr(type(a), "__tw_meet__", None)
+    met = None if meet is None or _static_part(a) == _static_part(b) else meet(a, b)
+    return a if met is None else met
 
 
 def _static_part(value: Any) -> Any:
@@ -312,7 +332,7 @@ def common(a: Any, b: Any) -> Structure:
     if is_number(a) and is_number(b):
         return Number(_common_dtype(a, b), promote=True)
     if has_protocol(a) and type(a) is type(b):
-        return Object(a)
+        return Object(_met(a, b))
     if is_aggregate(a) and type(a) is type(b) and split(a).keys() == split(b).keys():
         left, right = split(a), split(b)
         return Aggregate(a, {key: _inside(key, a, common, left[key], right[key]) for key in left})

@@ -138,6 +138,18 @@ class Pointer:
     def __new_from_mlir_values__(self, values: list[ir.Value]) -> Self:
         return type(self)(values[0], self.dtype, self.memspace, self.alignment)
 
+    def __tw_meet__(self, other: Any) -> Pointer | None:
+        """A pointer that is aligned as both are, where nothing else tells them apart."""
+        if (self.dtype, self.memspace) != (other.dtype, other.memspace):
+            return None
+        return Pointer(self.value, self.dtype, self.memspace, math.gcd(self.alignment, other.alignment))
+
+    def __tw_as__(self, weaker: Any) -> Pointer | None:
+        """This pointer as one that is known to be aligned as `weaker` is."""
+        if (self.dtype, self.memspace) != (weaker.dtype, weaker.memspace) or self.alignment % weaker.alignment:
+            return None
+        return self.with_alignment(weaker.alignment)
+
     def __tw_structure__(self) -> tuple[str, str]:
         """What may not change in a region: all but the address."""
         return str(self), self.dtype.facts.name

@@ -12,9 +12,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
+from tilewright.ir import build, types
 from tilewright.ir.layout_text import encode
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int64, Integer, Numeric, as_numeric
+from tilewright.lang.numeric import Integer, Numeric, as_numeric
 from tilewright.lang.pointer import Pointer
 from tilewright.layout import ComposedLayout, Layout, Swizzle, divisibility
 from tilewright.layout.dynamic import is_multiple
@@ -60,9 +61,28 @@ class SwizzledPointer(Pointer):
         return self
 
     def toint(self, *, loc: object = None, ip: object = None) -> Any:
-        """The address before the swizzle, as Int64."""
-        offset = self.offset if isinstance(self.offset, int) else Int64(self.offset)
-        return self.base.toint() + offset * self.dtype.width // 8
+        """The address before the swizzle, as an integer."""
+        return self.plain.toint()
+
+    @property
+    def plain(self) -> Pointer:
+        """The address before the swizzle."""
+        return self.base + self.offset
+
+    @property
+    def llvm_ptr(self) -> ir.Value:
+        """The address before the swizzle as an LLVM pointer, for MLIR's own operations."""
+        return self.plain.llvm_ptr
+
+    def with_alignment(self, alignment: int) -> SwizzledPointer:
+        """The same address; `alignment` is a claim on the address that was swizzled."""
+        return SwizzledPointer(self.base.with_alignment(alignment), self.swizzle, self.offset)
+
+    def _as_tensor(self) -> ir.Value:
+        text, leaves32, leaves64 = encode(self.layout(Layout(1, 0)))
+        type_ = types.tensor(self.dtype.facts.name, str(self.memspace), text, self.base.alignment)
+        groups = [[leaf.ir_value() for leaf in leaves] for leaves in (leaves32, leaves64)]
+        return build.cute("make_tensor", (type_,), ((self.base.value,), *groups)).results[0]
 
     def recast(self, dtype: type[Numeric]) -> SwizzledPointer:
         """The same address, of elements of `dtype`."""
@@ -98,6 +118,19 @@ class SwizzledPointer(Pointer):
             offset = type(offset).from_ir(values[1]).known(**known)
         return SwizzledPointer(base, self.swizzle, offset)
 
+    def __tw_meet__(self, other: Any) -> Pointer | None:
+        """As of pointers, where swizzle and offset are alike."""
+        met = self.base.__tw_meet__(other.base) if self._moved_like(other) else None
+        return None if met is None else SwizzledPointer(met, self.swizzle, self.offset)
+
+    def __tw_as__(self, weaker: Any) -> Pointer | None:
+        """As of pointers, where swizzle and offset are alike."""
+        base = self.base.__tw_as__(weaker.base) if self._moved_like(weaker) else None
+        return None if base is None else SwizzledPointer(base, self.swizzle, self.offset)
+
+    def _moved_like(self, other: Any) -> bool:
+        return bool(self.swizzle == other.swizzle) and encode(self.offset)[0] == encode(other.offset)[0]
+
     def __tw_structure__(self) -> str:
         """What may not change in a region: all but the address and a moved offset."""
         return f"{self.base} {self.swizzle} {encode(self.offset)[0]}"
@@ -128,7 +161,7 @@ def in_elements(swizzle: Swizzle, dtype: type[Numeric]) -> Swizzle:
 
 def swizzled(pointer: Pointer, swizzle: Swizzle | None) -> Pointer:
     """The pointer under a swizzle of bytes; None and a swizzle of no bits take it away."""
-    plain = pointer.base + pointer.offset if isinstance(pointer, SwizzledPointer) else pointer
+    plain = pointer.plain if isinstance(pointer, SwizzledPointer) else pointer
     if swizzle is None or not swizzle.bits:
         return plain
     return SwizzledPointer(plain, swizzle)

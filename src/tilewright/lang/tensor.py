@@ -186,6 +186,22 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
             iterator = map_leaves(lambda leaf: _refill(leaf, source), self.iterator)
         return Tensor(iterator, refill_layout(self.layout, source), self._element_type)
 
+    def __tw_meet__(self, other: Any) -> Tensor | None:
+        """A tensor of what is known of both pointers, where nothing else tells the tensors apart."""
+        met = self.iterator.__tw_meet__(other.iterator) if self._arranged_like(other) else None
+        return None if met is None else Tensor(met, self.layout, self._element_type)
+
+    def __tw_as__(self, weaker: Any) -> Tensor | None:
+        """This tensor with a pointer as little known as that of `weaker`."""
+        iterator = self.iterator.__tw_as__(weaker.iterator) if self._arranged_like(weaker) else None
+        return None if iterator is None else Tensor(iterator, self.layout, self._element_type)
+
+    def _arranged_like(self, other: Any) -> bool:
+        pointers = (self.iterator, other.iterator)
+        if type(pointers[0]) is not type(pointers[1]) or not all(isinstance(item, Pointer) for item in pointers):
+            return False
+        return layout_text.encode(self.layout)[0] == layout_text.encode(other.layout)[0]
+
     def __tw_structure__(self) -> tuple[str, ...]:
         """What may not change in a region: everything but the runtime leaves."""
         pointer = isinstance(self.iterator, Pointer)

@@ -217,3 +217,64 @@ def test_approximate_functions_are_near():
     ptx = ptx if isinstance(ptx, str) else "\n".join(ptx.values())
     for name in ("rcp", "ex2", "lg2", "rsqrt"):
         assert f"{name}.approx.ftz.f32" in ptx
+
+
+@cute.kernel
+def meet(x: cute.Tensor, out: cute.Tensor, start: cutlass.Int32):
+    """Views of unlike alignment meet behind a branch, and an aligned one goes on in a loop that needs less."""
+    shared = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout((4, 16)), 128)
+    for n in range(64):
+        shared[n] = x[n]
+    if start > 0:
+        view = cute.make_tensor(shared.iterator + 17, cute.make_layout(4))
+        pointer = x.iterator + 16
+    else:
+        view = cute.make_tensor(shared.iterator, cute.make_layout(4))
+        pointer = x.iterator + 3
+    out[0] = view[1]
+    out[1] = cute.make_tensor(pointer, cute.make_layout(1))[0]
+    walk = x.iterator + start
+    for n in range(3):
+        out[n + 2] = cute.make_tensor(walk, cute.make_layout(1))[0]
+        walk = walk + 4
+
+
+@cute.jit
+def run_meet(x: cute.Tensor, out: cute.Tensor, start: cutlass.Int32):
+    meet(x, out, start).launch(grid=1, block=1)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_views_of_unlike_alignment_meet_behind_a_branch(start):
+    x, out = np.arange(64, dtype=np.float32), np.zeros(5, np.float32)
+    arguments = [from_dlpack(array, assumed_align=16) for array in (x, out)]
+    cute.compile(run_meet, *arguments, start, target="emu", options=CHIP)(*arguments, start)
+    np.testing.assert_array_equal(out, [18, 16, 1, 5, 9] if start else [1, 3, 0, 4, 8])
+
+
+@cute.kernel
+def pointers(out: cute.Tensor):
+    smem = cutlass.utils.SmemAllocator()
+    shared = smem.allocate_tensor(cutlass.Float32, cute.make_layout((32, 8)), 1024, cute.make_swizzle(3, 4, 3))
+    for n in range(256):
+        shared[n] = cutlass.Float32(n)
+    moved = shared.iterator + 37
+    again = cute.recast_ptr(cute.recast_ptr(moved, dtype=cutlass.Int32), dtype=cutlass.Float32)
+    (moved + 3).store(-1.0)
+    plain = cute.make_tensor(cute.recast_ptr(shared.iterator, cute.make_swizzle(0, 0, 0)), cute.make_layout(256))
+    out[0] = moved.load()
+    out[1] = (again + 1).load()
+    out[2] = shared[40]
+    out[3] = cutlass.Float32(moved.toint() - shared.iterator.toint())
+    out[4] = plain[37 ^ 4]
+
+
+@cute.jit
+def run_pointers(out: cute.Tensor):
+    pointers(out).launch(grid=1, block=1)
+
+
+def test_swizzled_pointers_move_load_store_and_recast():
+    out = np.zeros(5, np.float32)
+    cute.compile(run_pointers, from_dlpack(out), target="emu", options=CHIP)(from_dlpack(out))
+    np.testing.assert_array_equal(out, [37, 38, -1, 148, 37])
