@@ -382,7 +382,10 @@ def flush_rounded(r: Array, exactly: Callable[[], Array], type: str, rnd: str = 
 
 
 def _is_tiny(x: Array, type: str, rnd: str) -> Array:
-    """Whether float64 values round below the least normal number of a type with an unbounded exponent."""
+    """Whether float64 values round below the least normal number of a type with an unbounded exponent.
+
+    ptxas compares with the same bounds, in every rounding mode, where it builds `cvt.ftz.f32.f64` for sm_90.
+    """
     fmt = format_named(type)
     least, size = fmt.smallest_normal, np.abs(x)
     unit = least * 2.0 ** -(fmt.mantissa + 1)  # between the values just below `least`

@@ -54,7 +54,10 @@ def add_sub(c: BlockCoder, i: Instruction) -> None:
 
 
 def carry(c: BlockCoder, i: Instruction, function: str, incoming: str) -> None:
-    """A sum with a carry, or a difference with a borrow. The hardware keeps a borrow as a carry that is not there."""
+    """A sum with a carry, or a difference with a borrow.
+
+    The hardware keeps a borrow as a carry that is not there, which `subc` behind `madc.cc` shows (recorded on an H100).
+    """
     kind = unsigned(i.type)
     a, b = (c.use(op, kind) for op in i.ops[1:3])
     pair = c.let(f"{function}({a}, {b}, {incoming}, {kind!r})")
