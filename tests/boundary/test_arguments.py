@@ -207,7 +207,8 @@ def test_pointers_as_addresses_and_c_void_p():
     memory = (ctypes.c_int32 * 4)()
     pointer = cute.runtime.make_ptr(Int32, ctypes.addressof(memory), cute.AddressSpace.gmem)
     made = cute.compile(host, pointer, options=TVM, target="emu")
-    for given in (pointer, ctypes.c_void_p(ctypes.addressof(memory)), ctypes.addressof(memory)):
+    opaque = type("Address", (), {"__tvm_ffi_opaque_ptr__": lambda self: ctypes.addressof(memory)})()
+    for given in (pointer, ctypes.c_void_p(ctypes.addressof(memory)), ctypes.addressof(memory), opaque):
         memory[2] = 0
         made(given)
         assert list(memory) == [0, 0, 5, 0]

@@ -33,9 +33,7 @@ from tilewright.targets.host import abi
 
 ENV_STREAM = "__stream"
 _INT32_MAX = (1 << 31) - 1
-_HANDLES = frozenset(
-    ("CUstream", "cudaStream_t", "Stream", "ExternalStream", "HostStream", "CUevent", "cudaEvent_t", "Event")
-)
+_HANDLES = frozenset(("CUstream", "cudaStream_t", "Stream", "ExternalStream", "HostStream", "CUevent", "cudaEvent_t"))
 
 
 class Stream:
@@ -70,6 +68,9 @@ class RuntimePointer:
         return self.dtype
 
     element_type = value_type
+
+    def __tvm_ffi_opaque_ptr__(self) -> int:
+        return self.address
 
     def __c_pointers__(self) -> list[Any]:
         return [ctypes.addressof(self._cell)]
@@ -236,7 +237,7 @@ def _in_host_memory(value: Any) -> bool:
 
 def is_stream(value: Any) -> bool:
     """True for CUDA streams and events of the driver bindings, of frameworks, and fake streams."""
-    return isinstance(value, FakeStream) or type(value).__name__ in _HANDLES
+    return isinstance(value, FakeStream) or type(value).__name__ in _HANDLES or hasattr(type(value), "cuda_event")
 
 
 def _is_env_stream(value: Any) -> bool:
@@ -329,6 +330,8 @@ def converted(value: Any, param: Param) -> Any:
         raise ArgumentError("a fake tensor has no memory to run on", hint="pass a tensor")
     if isinstance(param, TupleParam):
         return _converted_members(adapted(value), param)
+    if isinstance(param, PointerParam) and hasattr(value, "__tvm_ffi_opaque_ptr__"):
+        return value.__tvm_ffi_opaque_ptr__()
     return value
 
 

@@ -22,9 +22,11 @@ from tilewright.targets.host.function import HostFunction, LaunchConfig
 
 
 class _Call(threading.local):
-    """The memory that the kernels of the call under way may touch."""
+    """The memory that the kernels of the call under way may touch, and what their launches reported."""
 
-    buffers: tuple[tuple[int, int, bool], ...] = ()
+    def __init__(self) -> None:
+        self.buffers: tuple[tuple[int, int, bool], ...] = ()
+        self.reports: list[Any] = []
 
 
 class EmuDevice:
@@ -46,8 +48,8 @@ class EmuDevice:
 
     def run(self, values: Sequence[Any]) -> None:
         """Call the host function; kernels may touch the memory of its tensors and nothing else."""
-        self.reports = []
         outer, self._call.buffers = self._call.buffers, tuple(_buffers(self._params, values))
+        self.reports = self._call.reports = []  # another thread's call has its own list
         try:
             self.host(*values)
         finally:
@@ -88,7 +90,7 @@ class EmuDevice:
             buffers=self._call.buffers,
             options=emu.Options(checks=self._checks, seed=settings.get("seed")),
         )
-        self.reports.append(report)
+        self._call.reports.append(report)
 
 
 def _assemble(kernel: KernelImage, artifact: Artifact) -> None:
