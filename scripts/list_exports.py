@@ -45,6 +45,7 @@ def with_exports(text: str) -> str:
 
 
 def main() -> None:
+    """Rewrite or check the lists."""
     stale = [path for path in face() if with_exports(path.read_text()) != path.read_text()]
     for path in stale:
         if "--check" not in sys.argv:

@@ -22,7 +22,7 @@ from tilewright.cute.runtime import from_dlpack
 
 
 @cute.kernel
-def add_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, n: cutlass.Int32, scale: cutlass.Constexpr) -> None:
+def add_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, n: cutlass.Int32, scale: cutlass.Constexpr[float]) -> None:
     t, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     i = block * 128 + t

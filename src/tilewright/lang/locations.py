@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import sys
+import sysconfig
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
@@ -112,15 +113,20 @@ class ErrorsLocated:
 
 
 def _raised_by_user(error: BaseException) -> bool:
-    """True when a `raise` or `assert` outside this package raised it."""
+    """True when a `raise` or `assert` outside this package and Python's own library raised it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None or not _of_user(trace.tb_frame.f_code):
+    if trace is None or not _of_user(trace.tb_frame.f_code) or _of_python(trace.tb_frame.f_code):
         return False
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISES
 
 
+def _of_python(code: CodeType) -> bool:
+    return code.co_filename.startswith(_LIBRARY) and "-packages/" not in code.co_filename
+
+
+_LIBRARY = sysconfig.get_path("stdlib") + "/"
 _RAISES = tuple(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name in dis.opmap)
 
 
