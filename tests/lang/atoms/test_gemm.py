@@ -33,6 +33,7 @@ class Plan:
     a_major: str = "k"
     b_major: str = "k"
     store: Any = None
+    swizzled_pointer: bool = False
 
 
 def shared_layout(rows, columns, major, width):
@@ -73,8 +74,13 @@ def multiply(
     x, y, _ = cute.arch.block_idx()
     m, n, k = plan.tile
     smem = cutlass.utils.SmemAllocator()
-    shared_a = smem.allocate_tensor(a.element_type, layout_a, 128)
-    shared_b = smem.allocate_tensor(b.element_type, layout_b, 128)
+    if cutlass.const_expr(plan.swizzled_pointer):
+        in_bytes = [cute.recast_layout(8, a.element_type.width, layout.inner) for layout in (layout_a, layout_b)]
+        shared_a = smem.allocate_tensor(a.element_type, layout_a.outer, 128, in_bytes[0])
+        shared_b = smem.allocate_tensor(b.element_type, layout_b.outer, 128, in_bytes[1])
+    else:
+        shared_a = smem.allocate_tensor(a.element_type, layout_a, 128)
+        shared_b = smem.allocate_tensor(b.element_type, layout_b, 128)
     to_a, to_b = copy_a.get_slice(thread), copy_b.get_slice(thread)
     from_a = to_a.partition_S(cute.local_tile(a, (m, k), (x, None)))
     from_b = to_b.partition_S(cute.local_tile(b, (n, k), (y, None)))
@@ -102,7 +108,8 @@ def multiply(
     if cutlass.const_expr(plan.store is None):
         cute.autovec_copy(sums, parts_c)
     else:
-        shared_c = smem.allocate_tensor(c.element_type, shared_layout(m, n, "k", c.element_type.width), 128)
+        major = "m" if plan.store.op.transpose else "k"
+        shared_c = smem.allocate_tensor(c.element_type, shared_layout(m, n, major, c.element_type.width), 128)
         results = cute.make_fragment_like(sums, c.element_type)
         results.store(sums.load().to(c.element_type))
         write = cute.make_tiled_copy_C(plan.store, tiled)
@@ -256,13 +263,21 @@ def test_operands_of_two_types(a, b):
     check(plan, types[a], types[b], np.int32)
 
 
-@pytest.mark.parametrize(("transpose", "count"), [(False, 4), (False, 2), (False, 1)])
+def test_a_swizzle_of_the_pointer_is_as_good_as_one_of_the_layout():
+    op = warp.MmaF16BF16Op(cutlass.BFloat16, cutlass.Float32, (16, 8, 16))
+    load = ldmatrix(cutlass.BFloat16)
+    plan = Plan(op, permutation=(32, 32, 16), load_a=load, load_b=load, swizzled_pointer=True)
+    assert names(check(plan, BF16, BF16, F32), "ldmatrix") == {"ldmatrix.sync.aligned.m8n8.x4.shared.b16"}
+
+
+@pytest.mark.parametrize(("transpose", "count"), [(False, 4), (False, 2), (False, 1), (True, 4), (True, 2)])
 def test_results_through_stmatrix(transpose, count):
     op = warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
     store = cute.make_copy_atom(warp.StMatrix8x8x16bOp(transpose, count), cutlass.Float16)
     plan = Plan(op, permutation=(32, 32, 16), load_a=ldmatrix(), load_b=ldmatrix(), store=store)
     ptx = check(plan, F16, F16, F16, chip="sm_90")
-    assert names(ptx, "stmatrix") == {f"stmatrix.sync.aligned.m8n8.x{count}.shared.b16"}
+    kind = ".trans" if transpose else ""
+    assert names(ptx, "stmatrix") == {f"stmatrix.sync.aligned.m8n8.x{count}{kind}.shared.b16"}
 
 
 @pytest.mark.parametrize(
