@@ -28,7 +28,7 @@ class _Operation(ctypes.Structure):
 
 @functools.cache
 def _translator() -> Any:
-    """`mlirTranslateModuleToLLVMIR(MlirOperation, LLVMContextRef) -> LLVMModuleRef`, from the library of the bindings."""
+    """`mlirTranslateModuleToLLVMIR(MlirOperation, LLVMContextRef) -> LLVMModuleRef`, from the bindings."""
     folder = Path(mlir.ir.__file__).parent / "_mlir_libs"
     library = next(
         path for pattern in ("libMLIRPythonCAPI.so*", "libMLIRPythonCAPI*.dylib") for path in folder.glob(pattern)
