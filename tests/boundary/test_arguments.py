@@ -264,6 +264,12 @@ def test_register_global_func_publishes_it():
     tvm_ffi().remove_global_func("tilewright.test.add")
 
 
+def test_another_host_processor_is_refused():
+    with pytest.raises(cutlass.base.errors.CompileError, match="host code is compiled for the processor") as caught:
+        cute.compile(add, vector(), vector(), options="--host-target linux-riscv64", target="emu")
+    assert caught.value.values["host-target"] == "linux-riscv64"
+
+
 # Artifacts
 
 

@@ -316,6 +316,51 @@ def test_the_example_links_and_runs_its_checks(tmp_path, fake):
     assert ("no GPU: only the checks ran" in done.stdout) != driver.available()
 
 
+CPP = """
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/function.h>
+#include <cstdio>
+
+extern "C" int __tvm_ffi_add_ffi(void *, const TVMFFIAny *, int32_t, TVMFFIAny *);
+
+static void attempt(DLDeviceType kind, int64_t n, float *data) {
+  int64_t shape[] = {n}, stride[] = {1};
+  DLTensor tensor = {data, {kind, 0}, 1, {kDLFloat, 32, 1}, shape, stride, 0};
+  try {
+    tvm::ffi::Function::InvokeExternC(nullptr, __tvm_ffi_add_ffi, &tensor, &tensor, 1.0);
+    std::puts("launched");
+  } catch (const tvm::ffi::Error &error) {
+    std::printf("%s: %s\\n", error.kind().c_str(), error.message().c_str());
+  }
+  std::fflush(stdout);
+}
+
+int main() {
+  alignas(16) static float data[64];
+  attempt(kDLCPU, 8, data);
+  attempt(kDLCUDA, 6, data);
+  attempt(kDLCUDA, 8, data);
+}
+"""
+
+
+@pytest.mark.slow
+def test_the_tvm_ffi_form_from_cpp(folder, fake, tmp_path):
+    (tmp_path / "main.cpp").write_text(CPP)
+    library = Path(cute.runtime.find_runtime_libraries(enable_tvm_ffi=True)[0])
+    package = library.parents[1]
+    command = ["g++", "-std=c++17", f"-I{package}/include", "-o", str(tmp_path / "main"), str(tmp_path / "main.cpp"),
+               str(folder / "add_ffi.o"), str(library), f"-Wl,-rpath,{library.parent}", "-ldl"]  # fmt: skip
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    lines = run_child(tmp_path / "main", driver=fake, FAKE_CUDA_DEVICES="1").stdout.splitlines()
+    assert lines[0] == "ValueError: argument 1 'x' of add_ffi: wrong device"
+    assert "ValueError: argument 1 'x' of add_ffi: extent 6 of mode 0 is not a multiple of 4" in lines
+    assert lines[-2].startswith("launch 0x200000 on 0: grid 1 block 32")
+    assert lines[-1] == "launched"
+
+
 def test_exports_are_the_same_in_two_processes(tmp_path):
     for seed in ("1", "2"):
         run_child(sys.executable, EXAMPLE / "export.py", tmp_path / seed, PYTHONHASHSEED=seed)

@@ -6,6 +6,7 @@ same.
 
 from __future__ import annotations
 
+import platform
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
@@ -203,7 +204,8 @@ class CompileOptions:
 
 
 _ALIASES = {"enable_device_assertions": "enable_assertions", "enable_ir_printing": "print_ir", "gpu_name": "gpu_arch"}
-_EXTRA = ("host_target",)  # with a value; accepted, and of no effect
+_EXTRA = ("host_target",)  # with a value: this machine's processor, or an error
+_PROCESSORS = ("x86_64", "aarch64")
 
 
 def parse_flags(text: str) -> dict[str, Any]:
@@ -220,6 +222,7 @@ def parse_flags(text: str) -> dict[str, Any]:
                 f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {_flag_names()}"
             )
         if name in _EXTRA:
+            _check_host(value if equals else words[position] if position < len(words) else "")
             position += not equals
             continue
         if isinstance(known[name].default, bool):
@@ -231,6 +234,17 @@ def parse_flags(text: str) -> dict[str, Any]:
             value, position = words[position], position + 1
         result[name] = _level(value) if name == "opt_level" else value
     return result
+
+
+def _check_host(wanted: str) -> None:
+    """Refuse to compile host code for another processor than this machine's."""
+    here = platform.machine()
+    if here not in wanted or any(other in wanted for other in _PROCESSORS if other != here):
+        raise CompileError(
+            "host code is compiled for the processor of this machine",
+            values={"host-target": wanted or "nothing", "this machine": here},
+            hint="leave the option out, or compile on a machine like the one that will run it",
+        )
 
 
 def _level(value: object) -> int:
