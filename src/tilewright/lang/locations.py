@@ -1,7 +1,8 @@
 """Where in the user's source an operation comes from.
 
-A frame belongs to the user when its file is outside this package. Bodies of rewritten regions are functions of the
-user's file whose name starts with `REGION_PREFIX`; they are part of the function around them, not a call.
+A frame belongs to the user when its file is outside this package and Python's own library. Bodies of rewritten
+regions are functions of the user's file whose name starts with `REGION_PREFIX`; they are part of the function around
+them, not a call.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tilewright.ir.context import current as session
 if TYPE_CHECKING:
     from mlir import ir
 
+_LIBRARY = sysconfig.get_path("stdlib") + "/"
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 _KERNEL_FOLDERS = (_PACKAGE + "kernels/", _PACKAGE + "lib/", _PACKAGE + "tools/demo")
 REGION_PREFIX = "__tilewright_"
@@ -30,12 +32,17 @@ TRACE_ROOT = "_trace_root"  # the frame that calls the user's function; nothing 
 _is_user_file: dict[str, bool] = {}
 
 
+def _of_python(file: str) -> bool:
+    return file.startswith(_LIBRARY) and "-packages/" not in file
+
+
 def _of_user(code: CodeType) -> bool:
     file = code.co_filename
     known = _is_user_file.get(file)
     if known is None:
         known = not file.startswith(_PACKAGE) or file.startswith(_KERNEL_FOLDERS)
-        known = _is_user_file[file] = known and not file.startswith("<frozen")
+        known = known and not file.startswith("<frozen") and not _of_python(file)
+        _is_user_file[file] = known
     return known
 
 
@@ -117,16 +124,11 @@ def _raised_by_user(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None or not _of_user(trace.tb_frame.f_code) or _of_python(trace.tb_frame.f_code):
+    if trace is None or not _of_user(trace.tb_frame.f_code):
         return False
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISES
 
 
-def _of_python(code: CodeType) -> bool:
-    return code.co_filename.startswith(_LIBRARY) and "-packages/" not in code.co_filename
-
-
-_LIBRARY = sysconfig.get_path("stdlib") + "/"
 _RAISES = tuple(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name in dis.opmap)
 
 

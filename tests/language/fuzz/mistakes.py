@@ -15,10 +15,10 @@ WRONG = [
 ]  # fmt: skip
 STATEMENTS = [
     "break", "continue", "return 1", "yield 1", "global t", "del t", "raise", "assert t", "import nothing", "t: int",
-    "with t:\n    pass", "try:\n    t = 1\nfinally:\n    pass", "class A:\n    pass", "t = t = 2", "a, b = t", "t.x = 1",
-    "a, *b = 1, 2, 3", "print(t, sep=3)", "await t", "t[0] = 1", "nonlocal t", "for q in t:\n    pass", "t @= t",
+    "with t:\n    pass", "try:\n    t = 1\nfinally:\n    pass", "class A:\n    pass", "t = t = 2", "a, b = t",
+    "t.x = 1", "a, *b = 1, 2, 3", "print(t, sep=3)", "await t", "t[0] = 1", "nonlocal t", "for q in t:\n    pass",
     "while t:\n    t = None", "[t for t in ints]", "x = yield", "match t:\n    case 1:\n        pass", "exec('t')",
-    "int.x = 1", "ints = 5", "min(t)", "range(1)",
+    "int.x = 1", "ints = 5", "min(t)", "range(1)", "t @= t",
 ]  # fmt: skip
 
 

@@ -1,0 +1,233 @@
+"""What random programs found, each with its kind."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tests.language.fuzz.harness import code_of
+
+INT64_AMOUNTS = [1, 63, 64, 1 << 31, 1 << 32, (1 << 40) + 3]
+
+
+@cute.jit
+def over(fn: cutlass.Constexpr, a: cute.Tensor, b: cute.Tensor, out: cute.Tensor):
+    _each(fn, a, b, out).launch(grid=(1, 1, 1), block=(cute.size(out), 1, 1))
+
+
+@cute.kernel
+def _each(fn: cutlass.Constexpr, a: cute.Tensor, b: cute.Tensor, out: cute.Tensor):
+    i, _, _ = cute.arch.thread_idx()
+    out[i] = fn(a[i], b[i])
+
+
+def computed(fn, a, b, dtype=None):
+    """`fn` over two arrays, on the device."""
+    out = np.zeros(len(a), dtype or a.dtype)
+    cute.compile(over, fn, a, b, out)(a, b, out)
+    return out.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_shifts_of_64_bits_see_all_bits_of_the_amount(dtype):
+    amounts = np.array(INT64_AMOUNTS, dtype)
+    numbers = np.full(len(amounts), 3, dtype)
+    expected = [(3 << min(amount, 64)) & ((1 << 64) - 1) for amount in INT64_AMOUNTS]
+    left = computed(lambda x, y: x << y, numbers, amounts)
+    assert [item & ((1 << 64) - 1) for item in left] == expected
+    assert computed(lambda x, y: x >> y, numbers, amounts) == [3 >> amount for amount in INT64_AMOUNTS]
+
+
+@pytest.mark.parametrize("amount", [8, 255, 256, 257, 1 << 16, 1 << 20])
+def test_the_amount_of_a_shift_may_exceed_what_is_shifted(amount):
+    numbers, amounts = np.array([5, -5], np.int8), np.full(2, amount, np.int32)
+    assert computed(lambda x, y: x << y, numbers, amounts) == [0, 0]
+    assert computed(lambda x, y: x >> y, numbers, amounts) == [0, -1]
+    assert computed(lambda x, _: x >> amount, numbers, amounts) == [0, -1]
+    assert (cutlass.Int8(-5) >> amount).value == -1
+
+
+def test_vectors_shift_as_numbers_do():
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        v = x.load()
+        row = v >> 256
+        assert row.dtype is cutlass.Int8
+        assert (v << cutlass.Int32(1)).dtype is cutlass.Int8
+        out.store(row)
+
+    @cute.jit
+    def launch(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    x, out = np.array([5, -5, 127, -128], np.int8), np.zeros(4, np.int8)
+    arguments = cute.runtime.from_dlpack(x), cute.runtime.from_dlpack(out)
+    cute.compile(launch, *arguments)(*arguments)
+    assert out.tolist() == [0, -1, 0, -1]
+
+
+def test_a_shift_by_a_negative_constant_is_refused():
+    with pytest.raises(cutlass.TilewrightError, match="a shift by -1"):
+        cutlass.Int32(1) << -1
+
+
+def test_remainders_of_floats_have_the_sign_of_the_divisor():
+    a, b = np.array([6.0, -6.0, -7.0, 7.0, 0.0], np.float32), np.array([-3.0, 3.0, 3.0, -3.0, -2.0], np.float32)
+    found = computed(lambda x, y: x % y, a, b)
+    expected = [x % y for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert [(x, math.copysign(1, x)) for x in found] == [(x, math.copysign(1, x)) for x in expected]
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.1), (-7.0, 0.5), (7.5, -2.0), (-0.0, 3.0)])
+def test_constants_divide_as_runtime_numbers_do(a, b):
+    one, two = np.array([a]), np.array([b])
+    for fn in (lambda x, y: x // y, lambda x, y: x % y):
+        constant = fn(cutlass.Float64(a), cutlass.Float64(b)).value
+        found = computed(fn, one, two)[0]
+        assert (found, math.copysign(1, found)) == (constant, math.copysign(1, constant))
+
+
+@pytest.mark.parametrize(
+    ("base", "exponent", "result"),
+    [
+        (cutlass.Int32(3), 10**9, pow(3, 10**9, 1 << 32) - (1 << 32 if pow(3, 10**9, 1 << 32) >> 31 else 0)),
+        (cutlass.Int32(-1), -3, -1),
+        (cutlass.Int32(2), -1, 0),
+        (cutlass.Float64(1e200), 2.0, math.inf),
+        (cutlass.Float64(-1e200), 3.0, -math.inf),
+        (cutlass.Float32(0.0), -1.0, math.inf),
+    ],
+)
+def test_powers_of_constants(base, exponent, result):
+    assert (base**exponent).value == result
+
+
+def test_a_root_of_a_negative_constant_is_nan():
+    assert math.isnan((cutlass.Float32(-8.0) ** 0.5).value)
+
+
+LOGIC = """
+@cute.jit
+def negated(x, y):
+    some = x > 0 or cutlass.Boolean(True)
+    all_ = x > 0 and cutlass.Boolean(False)
+    result = cutlass.Int32(0)
+    if ~some:
+        result += 1
+    if ~all_:
+        result += 2
+    if ~(not cutlass.Boolean(True)):
+        result += 4
+    if ~(0 < x < cutlass.Int32(-5)):
+        result += 8
+    return result
+"""
+
+
+def test_logic_of_runtime_values_is_boolean_even_where_it_is_constant():
+    names = {"cute": cute, "cutlass": cutlass}
+    exec(code_of(LOGIC, "<logic>"), names)
+    a = np.array([1, -1], np.int32)
+    assert computed(names["negated"], a, a) == [14, 14]
+
+
+def test_wide_stores_to_registers_count_as_written():
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        i, _, _ = cute.arch.thread_idx()
+        row = cute.make_rmem_tensor(8, cutlass.Int8)
+        row.fill(cutlass.Int8(x[i]))
+        row[(~x[i]) % 8] = cutlass.Int8(9)
+        out[i] = cutlass.Int32(row[x[i] % 8])
+
+    @cute.jit
+    def launch(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=(1, 1, 1), block=(8, 1, 1))
+
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    cute.compile(launch, x, out)(x, out)
+    assert out.tolist() == list(range(8))
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def refusal(body):
+    """The error of a kernel whose third line is `body`."""
+    text = (
+        "@cute.kernel\ndef kernel(x, out):\n    "
+        + body
+        + "\n\n\n@cute.jit\ndef launch(x: cute.Tensor, out: cute.Tensor):"
+    )
+    text += "\n    kernel(x, out).launch(grid=(1, 1, 1), block=(1, 1, 1))\n"
+    name, names = f"<{body}>", {"cute": cute, "cutlass": cutlass}
+    exec(code_of(text, name), names)
+    array = np.zeros(4, np.int32)
+    tensor = cute.runtime.from_dlpack(array)
+    with pytest.raises(Exception) as caught:
+        cute.compile(names["launch"], tensor, tensor)
+    return name, caught.value
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        ("out[0] = y[0]", NameError, "NameError: name 'y' is not defined"),
+        ("out[0] = x.shpae", AttributeError, "AttributeError: 'Tensor' object has no attribute 'shpae'"),
+        ("out[0] = cute.arch.lane_idx(1, 2)", TypeError, "TypeError: lane_idx() takes 0 positional arguments"),
+        ("out[0] = x[0] + 'a'", TypeError, "TypeError: unsupported operand type(s) for +: 'Int32' and 'str'"),
+        ("out[0] = (1, 2)[2]", IndexError, "IndexError: tuple index out of range"),
+        ("out[0] = {}['a']", KeyError, "KeyError: 'a'"),
+        ("out[0] = 1 // 0", ZeroDivisionError, "ZeroDivisionError: integer division"),
+        ("x.load().reduce(cute.ReductionOp.SUM, 0)", AttributeError, "AttributeError: SUM"),
+    ],
+)
+def test_errors_of_python_are_errors_of_ours_too(body, kind, message):
+    name, error = refusal(body)
+    assert isinstance(error, cutlass.CompileError)
+    assert isinstance(error, kind)
+    assert str(error).startswith(message)
+    assert (error.location.file, error.location.line) == (name, 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [("raise KeyError('mine')", KeyError), ("assert False, 'mine'", AssertionError)]
+)
+def test_what_the_user_raises_comes_through(body, kind):
+    _, error = refusal(body)
+    assert type(error) is kind
+    assert "mine" in str(error)
+
+
+@pytest.mark.parametrize("body", ["out[0] = x[-1]", "out[4] = 0", "out[0] = x[0, 1]", "x[cutlass.Int32(9)] = 1"])
+def test_a_known_index_must_be_inside(body):
+    name, error = refusal(body)
+    assert isinstance(error, cutlass.CompileError)
+    assert str(error).startswith(("an index is outside the tensor", "2 indices for a tensor of rank 1"))
+    assert (error.location.file, error.location.line) == (name, 3)
+
+
+def test_iteration_over_tensors_ends():
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        total = cutlass.Int32(0)
+        for item in x:
+            total += item
+        for item in x.load():
+            total += item
+        out[0] = total
+
+    @cute.jit
+    def launch(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    x, out = np.arange(4, dtype=np.int32), np.zeros(4, np.int32)
+    arguments = cute.runtime.from_dlpack(x), cute.runtime.from_dlpack(out)
+    cute.compile(launch, *arguments)(*arguments)
+    assert out[0] == 12
+    with pytest.raises(cutlass.CompileError, match="iteration of a tensor whose size is known only at run time"):
+        cute.compile(launch, x, out)
