@@ -109,7 +109,7 @@ def test_narrow_types_print_as_numbers(capfd):
     on_host(show, np.array([200, 255], dtype=np.uint8))
     assert printed(capfd) == (
         "tensor(raw_ptr(0x: bf16, generic, align<2>) o (2):(1), data=\n       [ 1.500000, ],\n       [-2.000000, ])\n"
-        "tensor(raw_ptr(0x: i8, generic, align<1>) o (2):(1), data=\n       [200, ],\n       [255, ])\n"
+        "tensor(raw_ptr(0x: i8, generic, align<1>) o (2):(1), data=\n       [ 200, ],\n       [ 255, ])\n"
     )
 
 

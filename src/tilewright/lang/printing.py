@@ -102,8 +102,11 @@ def structured(value: Any, operands: list[Any]) -> str:
 
 
 def number_conversion(number: Numeric, flags: str, operands: list[Any]) -> str:
-    """`%f`, `%d` or `%lld` with `flags` (`% `, say) in front; the value goes to `operands`."""
-    return _number(number, "{}", operands).replace("%", flags, 1)
+    """`%f`, `%d`, `%lld` or `%u` with `flags` (`% `, say) in front; the value goes to `operands`."""
+    mark = _number(number, "{}", operands)
+    if mark.endswith("u") and flags.endswith(" "):  # C knows no room for a sign where there is none
+        return " " + mark
+    return mark.replace("%", flags, 1)
 
 
 def _number(number: Numeric, mark: str, operands: list[Any]) -> str:
