@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tilewright.base.errors import ArgumentError, EmulationError
+from tilewright.targets.emu import observe
 from tilewright.targets.emu.checks.clocks import Knowledge
 from tilewright.targets.emu.checks.shadow import Shadow
 from tilewright.targets.emu.checks.sites import Access, synchronises
@@ -392,4 +393,11 @@ def launch(
     triples = [(b.address, b.nbytes, b.writable) if isinstance(b, Buffer) else b for b in buffers]
     checked = check_buffers(triples)
     named = [b if isinstance(b, Buffer) else c for b, c in zip(buffers, checked, strict=True)]
-    return Launch(image, shape, pack_params(image, params), smem, named, options).run()
+    under_way = Launch(image, shape, pack_params(image, params), smem, named, options)
+    try:
+        return under_way.run()
+    except EmulationError as error:
+        observe.note([error])
+        raise
+    finally:
+        observe.note([*under_way.errors, *under_way.races])
