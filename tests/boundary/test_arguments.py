@@ -264,6 +264,22 @@ def test_register_global_func_publishes_it():
     tvm_ffi().remove_global_func("tilewright.test.add")
 
 
+def test_a_shape_of_tvm_ffi_stands_for_a_tuple_of_integers():
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor, shape: cute.Shape):
+        add_kernel(x, y, Float32(shape[0] * 10 + shape[1])).launch(grid=1, block=32)
+
+    made = cute.compile(host, vector(), vector(), (Int32(1), cutlass.Int64(1)), options=TVM, target="emu")
+    x, y = floats(), np.zeros(16, np.float32)
+    for given in (tvm_ffi().Shape((4, 2)), (4, 2), [4, 2]):
+        made(x, y, given)
+        assert (y == x + 42).all()
+    host_only = made.device.host.function  # native code, without the conversions of Python
+    for given, message in ((tvm_ffi().Shape((1,)), "has the wrong length"), (tvm_ffi().Shape((1 << 40, 1)), "range")):
+        with pytest.raises(Exception, match=message):
+            host_only(x, y, given)
+
+
 def test_another_host_processor_is_refused():
     with pytest.raises(cutlass.base.errors.CompileError, match="host code is compiled for the processor") as caught:
         cute.compile(add, vector(), vector(), options="--host-target linux-riscv64", target="emu")

@@ -265,15 +265,36 @@ class _Wrapper:
         count = len(param.items)
         expected = f"a tuple of {count}"
         type_ = self.body.load("i32", any_)
-        tuple_, list_ = (self.body.value(f"icmp eq i32 {type_}, {kind}") for kind in (abi.ARRAY, abi.LIST))
-        self._require_any(self.body.value(f"or i1 {tuple_}, {list_}"), any_, f"{place} has the wrong type", expected)
+        kinds = [abi.ARRAY, abi.LIST, *([abi.SHAPE] if _is_shape(param) else [])]
+        right, *others = (self.body.value(f"icmp eq i32 {type_}, {kind}") for kind in kinds)
+        for other in others:
+            right = self.body.value(f"or i1 {right}, {other}")
+        self._require_any(right, any_, f"{place} has the wrong type", expected)
+        # Arrays, lists and shapes all hold the address of their items and then their number.
         cell = self.body.offset(self.body.load("ptr", any_, abi.ANY_VALUE), abi.OBJECT_HEADER)
         length = self.body.load("i64", cell, 8)
         right = self.body.value(f"icmp eq i64 {length}, {count}")
         self._require_any(right, any_, f"{place} has the wrong length", expected)
         items = self.body.load("ptr", cell)
+        if _is_shape(param):
+            items = self._shape_items(items, count, others[-1])
         for index, item in enumerate(param.items):
             self._argument(item, self.body.offset(items, index * abi.ANY_SIZE), f"{place}, item {index} '{item.name}'")
+
+    def _shape_items(self, items: str, count: int, is_shape: str) -> str:
+        """The items of a tuple of integers, which may be a tvm-ffi shape: then they are 64-bit numbers themselves."""
+        body = self.body
+        made = body.alloca(f"[{count * abi.ANY_SIZE} x i8]")
+        origin, copy, after = body.block, body.label("shape"), body.label("items")
+        body.do(f"br i1 {is_shape}, label %{copy}, label %{after}")
+        body.start(copy)
+        for index in range(count):
+            place = body.offset(made, index * abi.ANY_SIZE)
+            body.do(f"store i64 {abi.INT}, ptr {place}")
+            body.do(f"store i64 {body.load('i64', items, 8 * index)}, ptr {body.offset(place, abi.ANY_VALUE)}")
+        body.do(f"br label %{after}")
+        body.start(after)
+        return body.value(f"phi ptr [ {items}, %{origin} ], [ {made}, %{copy} ]")
 
     # Tensors
 
@@ -475,6 +496,11 @@ class _Wrapper:
         ok = body.value(f"icmp ule i64 {total}, {_INT32_MAX}")
         hint = "compile with 64-bit strides to take tensors this large"
         self._require(ok, tensor, "its last offset %lld does not fit 32 bits", total, hint)
+
+
+def _is_shape(param: TupleParam) -> bool:
+    """Whether a tvm-ffi shape may stand for this tuple."""
+    return all(isinstance(item, ScalarParam) and item.dtype[0] in "iu" for item in param.items)
 
 
 def _leading(param: TensorParam) -> int | None:
