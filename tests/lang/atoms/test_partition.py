@@ -1,6 +1,7 @@
 """Tiled copies and tiled MMAs as layouts: every thread's part against its definition, element by element."""
 
 import itertools
+import random
 
 import pytest
 
@@ -46,22 +47,44 @@ def mma(dtype=cutlass.Float16, acc=cutlass.Float32, shape=(16, 8, 16), atoms=(2,
     return cute.make_tiled_mma(warp.MmaF16BF16Op(dtype, acc, shape), atoms, permutation_mnk=permutation)
 
 
-@pytest.mark.parametrize(("threads", "values", "extents"), COPY_CASES)
-def test_a_tiled_copy_deals_each_element_to_the_thread_that_its_layouts_name(threads, values, extents):
+def check_deal(threads, values, tensor):
+    """Every element belongs to the thread and value that the layouts name."""
     tiled = cute.make_tiled_copy_tv(universal(), threads, values)
-    tensor = Layout(extents)
-    reach = values.shape if isinstance(values.shape, tuple) else (values.shape,)
-    grid = threads.shape if isinstance(threads.shape, tuple) else (threads.shape,)
-    tile = [t * v for t, v in zip(grid, reach, strict=True)]
+    tile = [t * v for t, v in zip(threads.shape, values.shape, strict=True)]
     expected = {thread: [] for thread in range(size(threads))}
-    for point in itertools.product(*map(range, extents)):
+    for point in itertools.product(*map(range, tensor.shape)):
         inside = [p % t for p, t in zip(point, tile, strict=True)]
-        thread = threads(tuple(p // v for p, v in zip(inside, reach, strict=True)))
-        value = values(tuple(p % v for p, v in zip(inside, reach, strict=True)))
+        thread = threads(tuple(p // v for p, v in zip(inside, values.shape, strict=True)))
+        value = values(tuple(p % v for p, v in zip(inside, values.shape, strict=True)))
         rest = [p // t for p, t in zip(point, tile, strict=True)]
         expected[thread].append((tuple(reversed(rest)), value, tensor(point)))
     for thread, entries in expected.items():
         assert copy_part(tiled, thread, tensor) == [index for *_, index in sorted(entries)]
+
+
+@pytest.mark.parametrize(("threads", "values", "extents"), COPY_CASES)
+def test_a_tiled_copy_deals_each_element_to_the_thread_that_its_layouts_name(threads, values, extents):
+    check_deal(threads, values, Layout(extents))
+
+
+def shuffled(generator, shape):
+    """A compact layout of the shape, modes in a random order."""
+    order = list(range(len(shape)))
+    generator.shuffle(order)
+    strides, step = [0] * len(shape), 1
+    for mode in order:
+        strides[mode], step = step, step * shape[mode]
+    return Layout(tuple(shape), tuple(strides))
+
+
+def test_random_tiled_copies_deal_as_their_layouts_say():
+    generator = random.Random(0)
+    for _ in range(60):
+        rank = generator.choice([1, 2, 2, 3])
+        grid = [generator.choice([1, 2, 3, 4, 5, 8]) for _ in range(rank)]
+        reach = [generator.choice([1, 2, 3, 4]) for _ in range(rank)]
+        extents = [g * v * generator.choice([1, 2, 3]) for g, v in zip(grid, reach, strict=True)]
+        check_deal(*(shuffled(generator, shape) for shape in (grid, reach, extents)))
 
 
 def test_modes_of_a_part_are_instruction_values_rest_values_and_rests_of_the_tile():
