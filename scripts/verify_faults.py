@@ -1,7 +1,7 @@
 """What the static verifier SentryWard says of the seeded faults of the emulator's suite.
 
-`python scripts/verify_faults.py --sentryward PROGRAM --out FILE.json` runs the program `sentryward` (from the package of
-that name) on every kernel of tests/emu/faults.py and on each of its mutants, one after the other, each with the
+`python scripts/verify_faults.py --sentryward PROGRAM --out FILE.json` runs the program `sentryward` (from the package
+of that name) on every kernel of tests/emu/faults.py and on each of its mutants, one after the other, each with the
 launch, the sizes and the pointers that the emulator gets. FILE.json holds its verdict on each and its version.
 """
 

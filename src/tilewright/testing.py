@@ -3,9 +3,9 @@
     # conftest.py
     pytest_plugins = ["tilewright.testing"]
 
-Name the fixture in a test, or in `pytestmark = pytest.mark.usefixtures("no_findings")` for all tests of a file. Findings
-count however the launch was made: collected with `checks="collect"`, raised and swallowed, on another thread. Nothing
-else of the package imports pytest.
+Name the fixture in a test, or in `pytestmark = pytest.mark.usefixtures("no_findings")` for all tests of a file.
+Findings count however the launch was made: collected with `checks="collect"`, raised and swallowed, on another thread.
+Nothing else of the package imports pytest.
 """
 
 from __future__ import annotations

@@ -8,8 +8,10 @@ program that is as well defined as the first: no check can know that it was not 
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -21,7 +23,14 @@ import numpy as np
 from tilewright.base.errors import EmulationError
 from tilewright.emulate import run_ptx
 
-PTX = (Path(__file__).parent / "data" / "engine" / "faults.ptx").read_text()
+DATA = Path(__file__).parent / "data" / "engine"
+PTX = (DATA / "faults.ptx").read_text()
+KINDS = ("reported", "equal", "other", "missed")
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+HEAD = (
+    "| kernel | what it uses | mutants | reported | equal | other | missed "
+    "| wrong on an H100 | compute-sanitizer | SentryWard |"
+)
 SEEDS = (0, 1, 2, 3)
 LIMIT = 200_000
 MOST_SHIFTS = 6
@@ -44,6 +53,7 @@ class Case:
     """A kernel, its launch, and a function that makes arguments and the expected results (by argument)."""
 
     name: str
+    uses: str
     grid: tuple[int, int]
     block: tuple[int, int]
     make: Callable[[], tuple[list[Any], dict[int, Array]]]
@@ -144,18 +154,18 @@ def _lock():
 
 
 CASES = (
-    Case("row_sum", (3, 1), (256, 1), _row_sum),
-    Case("transpose", (2, 2), (32, 8), _transpose),
-    Case("scan", (2, 1), (128, 1), _scan),
-    Case("copy_ring", (1, 1), (128, 1), _copy_ring),
-    Case("bulk_ring", (1, 1), (160, 1), _bulk_ring),
-    Case("named_barriers", (1, 1), (128, 1), _named_barriers),
-    Case("warp_product", (1, 1), (64, 1), _warp_product),
-    Case("group_product", (1, 1), (128, 1), _group_product),
-    Case("cluster_exchange", (8, 1), (32, 1), _cluster_exchange, 4),
-    Case("message", (3, 1), (64, 1), _message),
-    Case("last_block", (8, 1), (64, 1), _last_block),
-    Case("lock", (3, 1), (128, 1), _lock),
+    Case("row_sum", "barriers in a loop", (3, 1), (256, 1), _row_sum),
+    Case("transpose", "a tile in shared memory", (2, 2), (32, 8), _transpose),
+    Case("scan", "two buffers", (2, 1), (128, 1), _scan),
+    Case("copy_ring", "cp.async groups", (1, 1), (128, 1), _copy_ring),
+    Case("bulk_ring", "bulk copies, mbarriers, a producer warp", (1, 1), (160, 1), _bulk_ring),
+    Case("named_barriers", "bar.sync and bar.arrive with counts", (1, 1), (128, 1), _named_barriers),
+    Case("warp_product", "ldmatrix, mma.sync", (1, 1), (64, 1), _warp_product),
+    Case("group_product", "wgmma, proxy fence", (1, 1), (128, 1), _group_product),
+    Case("cluster_exchange", "shared memory of other blocks", (8, 1), (32, 1), _cluster_exchange, 4),
+    Case("message", "release and acquire between blocks", (3, 1), (64, 1), _message),
+    Case("last_block", "fences and a relaxed atomic", (8, 1), (64, 1), _last_block),
+    Case("lock", "compare-and-swap", (3, 1), (128, 1), _lock),
 )
 
 
@@ -212,13 +222,69 @@ def judge(mutant: Mutant) -> Verdict:
     return Verdict(mutant, outcomes, "" if report.startswith("argument") else report)
 
 
+def recorded(name: str) -> dict[tuple[str, str], dict[str, str]]:
+    """What another judge said, by kernel and change: `sanitizer` (an H100), `sentryward` (static)."""
+    rows = json.loads((DATA / f"{name}.json").read_text())["rows"]
+    return {(row["kernel"], row["change"]): row for row in rows}
+
+
+def wrong_on_gpu(row: dict[str, str]) -> bool:
+    """The kernel ended with other results on the H100, or did not end."""
+    return row["output"] != "right"
+
+
+def sanitized(row: dict[str, str]) -> bool:
+    """One of compute-sanitizer's tools reported it."""
+    return any(row[tool] for tool in TOOLS)
+
+
+def harmful(row: dict[str, str]) -> bool:
+    """Wrong on the H100, or reported there."""
+    return wrong_on_gpu(row) or sanitized(row)
+
+
+def refused(row: dict[str, str]) -> bool:
+    """The static verifier proved something wrong; what it cannot decide is not counted."""
+    return row["result"] in ("potential_race", "not_wellsynced", "invalid_lifecycle")
+
+
+def compared(verdicts: list[Verdict]) -> Counter[tuple[str, bool]]:
+    """Mutants that an H100 ran, by the emulator's verdict and whether they are harmful there."""
+    rows = recorded("sanitizer")
+    keys = [(v, (v.mutant.case.name, v.mutant.what)) for v in verdicts]
+    return Counter((v.kind, harmful(rows[key])) for v, key in keys if key in rows)
+
+
+def _count(keys: list[tuple[str, str]], judge_of: str, test: Callable[[dict[str, str]], bool]) -> str:
+    """How many of a kernel's mutants a judge objects to; a dash where it has no verdict on the correct kernel."""
+    rows = recorded(judge_of)
+    correct = rows.get((keys[0][0], ""))
+    if correct is None or correct.get("result", "race_free") != "race_free":
+        return "–"
+    return str(sum(test(rows[key]) for key in keys))
+
+
+def table_row(case: Case, verdicts: list[Verdict]) -> list[str]:
+    """One kernel's cells."""
+    kinds = [verdict.kind for verdict in verdicts]
+    keys = [(case.name, verdict.mutant.what) for verdict in verdicts]
+    ours = [str(kinds.count(kind)) for kind in KINDS]
+    others = [_count(keys, "sanitizer", wrong_on_gpu), _count(keys, "sanitizer", sanitized)]
+    return [f"`{case.name}`", case.uses, str(len(kinds)), *ours, *others, _count(keys, "sentryward", refused)]
+
+
 def table() -> str:
-    """The verdicts on all mutants, as a table for the documentation."""
-    lines = ["| kernel | mutants | reported | equal | other | missed |", "|---|---|---|---|---|---|"]
-    for case in CASES:
-        kinds = [judge(mutant).kind for mutant in mutants(case)]
-        counts = [kinds.count(kind) for kind in ("reported", "equal", "other", "missed")]
-        lines.append(f"| `{case.name}` | {len(kinds)} | {' | '.join(map(str, counts))} |")
+    """The verdicts on all mutants, as a table for the documentation, and how they compare with the H100's."""
+    judged = {case: [judge(mutant) for mutant in mutants(case)] for case in CASES}
+    rows = [table_row(case, verdicts) for case, verdicts in judged.items()]
+    sums = [str(sum(int(row[k]) for row in rows if row[k] != "–")) for k in range(2, len(rows[0]))]
+    lines = [HEAD, "|".join(["", *["---"] * HEAD.count(" | "), "---", ""])]
+    lines += [f"| {' | '.join(row)} |" for row in [*rows, ["all", "", *sums]]]
+    both = compared([verdict for verdicts in judged.values() for verdict in verdicts])
+    bad = sum(number for (_, harm), number in both.items() if harm)
+    same, other, more = both["reported", True], both["other", True], both["reported", False]
+    summary = f"{bad} harmful, of which {same} reported here and {other} other; {more} more reported here"
+    lines += ["", f"{both.total()} mutants ran on the H100: {summary}."]
     return "\n".join(lines)
 
 
