@@ -206,7 +206,7 @@ attempt(add, on(0), on(1), 1.0)
 
 def test_the_tvm_ffi_form_raises_the_kinds_of_every_language(folder, fake):
     program = f"""{DEVICE_TENSOR}
-import tvm_ffi, ctypes
+import ctypes
 module = cute.runtime.load_module({str(folder / "all.so")!r}, enable_tvm_ffi=True)
 add = module.add_ffi
 print(type(add).__name__)
@@ -361,6 +361,7 @@ def test_the_tvm_ffi_form_from_cpp(folder, fake, tmp_path):
     assert lines[-1] == "launched"
 
 
+@pytest.mark.slow
 def test_exports_are_the_same_in_two_processes(tmp_path):
     for seed in ("1", "2"):
         run_child(sys.executable, EXAMPLE / "export.py", tmp_path / seed, PYTHONHASHSEED=seed)
