@@ -24,7 +24,20 @@ class _CudaMeansCpu(TorchFunctionMode):
         if func is torch.Tensor.cuda:
             return args[0]
         kwargs = {name: _device(item) for name, item in (kwargs or {}).items()}
-        return func(*(_device(item) for item in args), **kwargs)
+        args = tuple(_device(item) for item in args)
+        return _product(func, args, kwargs) if func in _PRODUCTS else func(*args, **kwargs)
+
+
+_PRODUCTS = (torch.einsum, torch.matmul, torch.mm, torch.bmm)
+
+
+def _product(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Products of 16-bit floats add up in float32 and round once, as on a GPU; the CPU's own may round at each step."""
+    halves = [item.dtype for item in args if isinstance(item, torch.Tensor) and item.dtype.itemsize == 2]
+    if not halves:
+        return func(*args, **kwargs)
+    wide = (item.float() if isinstance(item, torch.Tensor) else item for item in args)
+    return func(*wide, **kwargs).to(halves[0])
 
 
 def _device(item: Any) -> Any:
@@ -56,7 +69,10 @@ class _Event:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.at = 0.0
-        self.cuda_event = 0
+
+    @property
+    def cuda_event(self) -> int:
+        raise NeedsGpu("the handle of an event needs a GPU")
 
     def record(self, *_: Any) -> None:
         self.at = time.perf_counter()

@@ -1,8 +1,9 @@
 """Run one public source unchanged through the drop-in: `run_one.py [--emulated] FILE ARGS...`.
 
 FILE is a script, a notebook (`.ipynb`, its cells one after the other) or `FILE::pytest` for a test file (without its
-conftest, which asks for an old pytest). With `--emulated`, PyTorch's device `cuda` stands for the CPU. Ends with status
-0, or with the error as its last line.
+conftest, which asks for an old pytest). With `--emulated`, PyTorch's device `cuda` stands for the CPU. A notebook takes
+`--replace OLD NEW`: sizes for a GPU become ones for the emulator. Ends with status 0, or with the error as its last
+line.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ import pytest
 import tilewright.dropin  # noqa: F401  (makes `import cutlass` resolve)
 
 
-def _run_notebook(path: Path) -> None:
+def _run_notebook(path: Path, arguments: list[str]) -> None:
+    old, new = arguments[1:] if arguments[:1] == ["--replace"] else ("", "")
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     for number, cell in enumerate(json.loads(path.read_text())["cells"]):
         if cell["cell_type"] == "code":
-            _run_cell("".join(cell["source"]), f"<cell {number} of {path.name}>", vars(module))
+            source = "".join(cell["source"])
+            _run_cell(source.replace(old, new) if old else source, f"<cell {number} of {path.name}>", vars(module))
 
 
 def _run_cell(source: str, name: str, namespace: dict[str, object]) -> None:
@@ -52,7 +55,7 @@ def main(arguments: list[str]) -> int:
         return int(pytest.main(["-q", "-x", "--noconftest", "-p", "no:cacheprovider", str(path), *arguments[1:]]))
     sys.argv = [str(path), *arguments[1:]]
     if path.suffix == ".ipynb":
-        _run_notebook(path)
+        _run_notebook(path, arguments[1:])
     else:
         runpy.run_path(str(path), run_name="__main__")
     return 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+
+import tilewright
 
 
 def run(source, tmp_path):
@@ -81,3 +85,11 @@ def test_a_dsl_object_brings_its_pass_list_and_hooks_see_the_result(tmp_path):
         compiled()
     """
     assert run(source, tmp_path) == "pass 7\nhook True\nkernel\n"
+
+
+def test_programs_that_start_others_find_cutlass_on_the_path():
+    folder = Path(tilewright.__file__).parent / "dropin_path"
+    source = "import cutlass, cutlass.cute as cute; print(cutlass.__name__, cute.__name__)"
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, env=environment)
+    assert done.stdout == "tilewright tilewright.cute\n", done.stderr
