@@ -25,10 +25,11 @@ SIGNATURE = ", ".join(["t", *(f"g_{name}" for name in NUMBERS), "ints", "floats"
 class Generator:
     """Writes `program_<number>` from a seed; results go to columns from `number * RESULTS` on."""
 
-    def __init__(self, seed: int, number: int, budget: int, *, whiles: bool = True) -> None:
+    def __init__(self, seed: int, number: int, budget: int, *, whiles: bool = True, device: bool = True) -> None:
         self.random = random.Random(seed)
         self.number = number
         self.budget = budget
+        self.device = device  # with shared memory and shuffles
         self.whiles = whiles  # without them a changed program ends too
         self.lines: list[str] = []
         self.count = 0
@@ -91,7 +92,7 @@ class Generator:
             self.emit(1, f"{name} = registers({type_}, 8)")
             self.emit(1, f"{name}.fill({self.expression(type_, 1)})")
             self.arrays[name] = type_
-        if r.random() < 0.4:
+        if self.device and r.random() < 0.4:
             name, type_ = self.fresh("s"), r.choice(NAMES)
             self.emit(1, f"{name} = shared({type_}, (32, 8))")
             self.emit(1, f"row_{name} = {name}[t, None]")
@@ -266,7 +267,7 @@ class Generator:
         self.budget -= 1
         choices = [self.assign] * 4 + [self.augment, self.check]
         choices += [self.store] * 3 + [self.vector] * 2 if self.arrays else []
-        if depth == 1:
+        if self.device and depth == 1:
             choices.append(self.shuffle)
         if nesting and self.budget > 0:
             choices += [self.if_, self.if_, self.for_, self.static_for, self.static_if] * 2

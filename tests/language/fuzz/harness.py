@@ -31,11 +31,19 @@ def launch({", ".join(f"{name}: cute.Tensor" for name in SIGNATURE.removeprefix(
 """
 
 
-def texts(seeds: range, budget: int) -> str:
-    """The programs of some seeds, and a kernel that runs them all."""
-    programs = "".join(Generator(seed, number, budget).program() for number, seed in enumerate(seeds))
+HOST = f"""
+@cute.jit
+def on_host(t: Int32, {", ".join(f"{name}: cute.Tensor" for name in SIGNATURE.removeprefix("t, ").split(", "))}):
+%s
+"""
+
+
+def texts(seeds: range, budget: int, target: str = "emu") -> str:
+    """The programs of some seeds, and a kernel (or a host function of one thread) that runs them all."""
+    device = target != "host"
+    programs = "".join(Generator(seed, number, budget, device=device).program() for number, seed in enumerate(seeds))
     calls = "".join(f"    program_{number}({SIGNATURE})\n" for number in range(len(seeds)))
-    return programs + LAUNCH % calls
+    return programs + LAUNCH % calls + ("" if device else HOST % calls)
 
 
 def code_of(text: str, name: str) -> CodeType:
@@ -97,6 +105,11 @@ def run_compiled(
     exec(code, names)
     ints, floats = np.zeros((LANES, count * RESULTS), np.int64), np.zeros((LANES, count * RESULTS), np.float64)
     arguments = [*(array.copy() for array in given.values()), ints, floats]
+    if target == "host":
+        native = cute.compile(names["on_host"], 0, *arguments)
+        for lane in range(LANES):
+            native(lane, *arguments)
+        return ints, floats
     cute.compile(names["launch"], *arguments, target=target)(*arguments)
     return ints, floats
 
@@ -134,7 +147,7 @@ def run_model(code: CodeType, given: dict[str, np.ndarray], count: int) -> tuple
 
 def disagreements(seeds: range, budget: int, target: str) -> list[str]:
     """Where compiled programs and plain Python differ, in words."""
-    text = texts(seeds, budget)
+    text = texts(seeds, budget, target)
     code = code_of(text, f"<random programs {seeds.start} to {seeds.stop - 1}>")
     given = inputs(random.Random(seeds.start).randrange(1 << 30))
     expected = run_model(code, given, len(seeds))
