@@ -163,3 +163,42 @@ def test_control_flow_as_functions():
     assert out[:, 0].tolist() == [lane * 2 if lane < 3 else lane for lane in LANES]
     assert out[:, 1].tolist() == [max(int(lane).bit_length() - 1, 0) for lane in LANES]
     assert out[:, 2].tolist() == [lane * (lane - 1) // 2 for lane in LANES]
+
+
+def test_barriers_made_first_and_waited_for_later():
+    def body(out: cute.Tensor):
+        pipe, buffer = make(2, defer_sync=True)
+        pipeline.pipeline_init_arrive()
+        pipeline.pipeline_init_wait()
+        producer, consumer = pipe.make_participants()
+        warp = cute.arch.warp_idx()
+        if warp == 0:
+            buffer[producer.acquire().index] = 5
+            producer.commit()
+        if warp == 1:
+            out[0] = buffer[consumer.wait().index]
+            consumer.release()
+
+    assert on_device(body, np.zeros(1, np.int32), block=64)[0] == 5
+
+
+def test_a_handle_of_another_pipeline_is_refused():
+    def body(out: cute.Tensor):
+        first, second = make(1)[0], make(1)[0]
+        handle = first.make_producer().acquire()
+        second.make_producer().commit(handle)
+
+    with pytest.raises(cutlass.CompileError, match="a handle of another pipeline"):
+        on_device(body, np.zeros(1, np.int32))
+
+
+def test_named_spellings():
+    def body(out: cute.Tensor):
+        cute.arch.barrier_wait(barrier_id=1, number_of_threads=32)
+        cute.arch.fence_proxy_async()
+        cute.arch.fence_mbarrier_init()
+        cute.arch.cp_async_commit()
+        cute.arch.cp_async_wait_group(0)
+        out[cute.arch.tid_x()] = cute.arch.lane_id()
+
+    assert on_device(body, np.zeros(32, np.int32)).tolist() == LANES.tolist()

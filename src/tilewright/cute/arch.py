@@ -69,6 +69,7 @@ from tilewright.lang.mbarrier import (
 from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
 from tilewright.lang.threads import (
     activemask,
+    barrier_wait,
     brev,
     clock,
     clock64,
@@ -78,6 +79,7 @@ from tilewright.lang.threads import (
     clz,
     elect_one,
     fence_proxy,
+    fence_proxy_async,
     fence_view_async_shared,
     globaltimer,
     griddepcontrol_launch_dependents,

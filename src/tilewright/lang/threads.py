@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.hw.features import supports
 from tilewright.lang import trace
-from tilewright.lang.arch import FULL_MASK, lane_idx
+from tilewright.lang.arch import FULL_MASK, barrier, lane_idx
 from tilewright.lang.guard import run_if
 from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
@@ -80,9 +80,21 @@ def fence_proxy(
     instruction(text, feature=feature)
 
 
+def fence_proxy_async(*, loc: object = None, ip: object = None) -> None:
+    """`fence_proxy("async")`."""
+    fence_proxy("async")
+
+
 def fence_view_async_shared(*, loc: object = None, ip: object = None) -> None:
     """`fence_proxy("async.shared", space="cta")`."""
     fence_proxy("async.shared", space="cta")
+
+
+def barrier_wait(
+    *, barrier_id: Any = None, number_of_threads: Any = None, loc: object = None, ip: object = None
+) -> None:
+    """Arrive at a barrier and wait: the hardware's barriers know no wait without an arrival."""
+    barrier(barrier_id=barrier_id, number_of_threads=number_of_threads)
 
 
 def cluster_arrive(*, aligned: bool = True, loc: object = None, ip: object = None) -> None:

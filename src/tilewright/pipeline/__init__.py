@@ -1,6 +1,6 @@
 """`cutlass.pipeline`: synchronisation of the threads of a block."""
 
-from tilewright.pipeline.barriers import MbarrierArray, sync
+from tilewright.pipeline.barriers import MbarrierArray, pipeline_init_arrive, pipeline_init_wait, sync
 from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.named_barrier import NamedBarrier
 from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer

@@ -9,6 +9,8 @@ from tilewright.lang.arch import sync_threads, thread_idx
 from tilewright.lang.guard import run_if
 from tilewright.lang.numeric import Boolean, as_numeric
 from tilewright.lang.pointer import Pointer
+from tilewright.lang.threads import cluster_arrive, cluster_arrive_relaxed, cluster_wait
+from tilewright.layout import size
 from tilewright.pipeline.groups import CooperativeGroup
 
 
@@ -61,6 +63,26 @@ def init_barriers(*arrays: MbarrierArray) -> None:
         for array in arrays:
             array.init()
         mbarrier.mbarrier_init_fence()
+
+
+def pipeline_init_arrive(
+    cluster_shape_mn: Any = None, is_relaxed: bool = False, *, loc: object = None, ip: object = None
+) -> None:
+    """After making barriers without waiting (`defer_sync`): arrive at the cluster's barrier, if there is a cluster."""
+    if _in_cluster(cluster_shape_mn):
+        (cluster_arrive_relaxed if is_relaxed else cluster_arrive)()
+
+
+def pipeline_init_wait(cluster_shape_mn: Any = None, *, loc: object = None, ip: object = None) -> None:
+    """Wait until all blocks of the cluster, or all threads of the block, have made their barriers."""
+    if _in_cluster(cluster_shape_mn):
+        cluster_wait()
+    else:
+        sync_threads()
+
+
+def _in_cluster(shape: Any) -> bool:
+    return shape is not None and int(size(shape)) > 1
 
 
 def sync(*, loc: object = None, ip: object = None) -> None:
