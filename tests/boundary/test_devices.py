@@ -91,6 +91,24 @@ def test_numpy_arguments_are_copied_to_the_current_device(driver):
     assert lines[-2].startswith("launch 0x200000 on 0")
 
 
+def test_a_refused_launch_gives_the_driver_s_number(driver):
+    script = (
+        PROGRAM
+        + """
+from tilewright.base.errors import LaunchError
+compiled = cute.compile(add, vector(), vector(), target="cuda")
+for call in (lambda: run(compiled, on(0), on(0), 1.0), lambda: compiled(memory[:16], memory[:16], 1.0)):
+    try:
+        call()
+    except LaunchError as error:
+        print(error.error_code, error.values["error"].split(":")[1].split(",")[0], error.values["block"])
+"""
+    )
+    lines = run_python(script, driver=driver, FAKE_CUDA_DEVICES="1", FAKE_CUDA_LAUNCH="720")
+    assert [line.split()[0] for line in lines[-2:]] == ["720", "720"]
+    assert all("COOPERATIVE_LAUNCH_TOO_LARGE" in line and "(32, 1, 1)" in line for line in lines[-2:])
+
+
 def test_events_and_flags_reach_the_driver(driver):
     script = (
         PROGRAM

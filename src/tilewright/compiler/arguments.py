@@ -69,6 +69,11 @@ class RuntimePointer:
 
     element_type = value_type
 
+    @property
+    def _pointer(self) -> int:
+        """The address, by the name that sources of CuTe DSL know."""
+        return self.address
+
     def __tvm_ffi_opaque_ptr__(self) -> int:
         return self.address
 

@@ -229,9 +229,13 @@ def translate(
     if not (isinstance(class_, type) and issubclass(class_, TilewrightError)):
         return error
     message, values, hint = _parse(ffi_error.message)
-    if class_ is LaunchError and describe is not None and values.get("error", "").isdigit():
-        values["error"] = f"{values['error']}: {describe(int(values['error']))}"
-    return class_(message, values=values, hint=hint)
+    code = values.get("error", "")
+    if class_ is LaunchError and describe is not None and code.isdigit():
+        values["error"] = f"{code}: {describe(int(code))}"
+    made = class_(message, values=values, hint=hint)
+    if class_ is LaunchError and code.isdigit():
+        made.error_code = int(code)  # type: ignore[attr-defined]  (CuTe DSL's name for the driver's number)
+    return made
 
 
 def _parse(text: str) -> tuple[str, dict[str, str], str | None]:
