@@ -1,67 +1,17 @@
 """Tilewright: the open compiler for the CuTe DSL.
 
 `import tilewright as cutlass; import tilewright.cute as cute` is all that a CuTe DSL source needs.
+
+Nothing is loaded before it is used, so that parts such as `tilewright.layout` can be had alone.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewright import cuda, cute, pipeline, torch, utils
-from tilewright.base.errors import (
-    ArgumentError,
-    CompileError,
-    CudaDriverDependencyError,
-    EmulationError,
-    LaunchError,
-    LayoutError,
-    PassError,
-    TilewrightError,
-)
-from tilewright.compiler.jit import dsl_user_op
-from tilewright.compiler.objects import register_jit_arg_adapter
-from tilewright.cute import testing
-from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic
-from tilewright.lang.dtype_names import dtype
-from tilewright.lang.generate import and_, for_generate, if_generate, not_, or_, select_, while_generate, yield_out
-from tilewright.lang.numeric import (
-    BFloat16,
-    Boolean,
-    Float,
-    Float4E2M1FN,
-    Float6E2M3FN,
-    Float6E3M2FN,
-    Float8E4M3,
-    Float8E4M3B11FNUZ,
-    Float8E4M3FN,
-    Float8E5M2,
-    Float8E8M0FNU,
-    Float16,
-    Float32,
-    Float64,
-    Int4,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Int128,
-    Integer,
-    Numeric,
-    NumericMeta,
-    TFloat32,
-    Uint4,
-    Uint8,
-    Uint16,
-    Uint32,
-    Uint64,
-    Uint128,
-)
-from tilewright.lang.numeric import maximum as max
-from tilewright.lang.numeric import minimum as min
-from tilewright.lang.parameters import Constexpr
-from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.lang.values import extract_mlir_values, new_from_mlir_values
-from tilewright.passes.pipeline import Pass, PassManager, after, before
-from tilewright.passes.pipeline import register as register_pass
+if TYPE_CHECKING:  # for editors and type checkers; at run time the names come from `face` when asked for
+    from tilewright.face import *  # noqa: F403
+
+__version__ = "0.1.0.dev0"
 
 _LATE = {
     **dict.fromkeys(("CutlassDSL", "CutlassBaseDSL", "BaseDSL"), "tilewright.compat.dsl"),
@@ -71,24 +21,20 @@ _LATE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Names that few programs use, imported when asked for."""
-    if name not in _LATE:
+    """The names of `face`, and some that few programs use."""
+    if name in _LATE:
+        module = importlib.import_module(_LATE[name])
+        return module if name.endswith("_dsl") else getattr(module, name)
+    if name.startswith("__"):
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
-    module = importlib.import_module(_LATE[name])
-    return module if name.endswith("_dsl") else getattr(module, name)
+    face = importlib.import_module("tilewright.face")
+    try:
+        value = getattr(face, name)
+    except AttributeError:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}") from None
+    globals()[name] = value
+    return value
 
 
-DSLRuntimeError = CompilationError = CompileError
-__version__ = "0.1.0.dev0"
-
-__all__ = [
-    "AddressSpace", "ArgumentError", "BFloat16", "Boolean", "CompilationError", "CompileError", "Constexpr",
-    "CudaDriverDependencyError", "DSLRuntimeError", "EmulationError", "Float", "Float16", "Float32", "Float4E2M1FN",
-    "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3", "Float8E4M3B11FNUZ", "Float8E4M3FN", "Float8E5M2",
-    "Float8E8M0FNU", "Int128", "Int16", "Int32", "Int4", "Int64", "Int8", "Integer", "LaunchError", "LayoutError",
-    "Numeric", "NumericMeta", "Pass", "PassError", "PassManager", "Pointer", "TFloat32", "TilewrightError", "Uint128",
-    "Uint16", "Uint32", "Uint4", "Uint64", "Uint8", "after", "and_", "before", "const_expr", "cuda", "cute",
-    "dsl_user_op", "dtype", "dynamic_expr", "extract_mlir_values", "for_generate", "if_generate", "max", "min",
-    "new_from_mlir_values", "not_", "or_", "pipeline", "range", "range_constexpr", "range_dynamic",
-    "register_jit_arg_adapter", "register_pass", "select_", "testing", "torch", "utils", "while_generate", "yield_out",
-]  # fmt: skip
+def __dir__() -> list[str]:
+    return sorted({*globals(), *importlib.import_module("tilewright.face").__all__, *_LATE})

@@ -7,8 +7,10 @@ renders these parts in one fixed form; the subclasses say which part of the syst
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from tilewright.base.location import SourceLocation
+if TYPE_CHECKING:
+    from tilewright.base.location import SourceLocation
 
 
 class TilewrightError(Exception):

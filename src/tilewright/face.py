@@ -1,0 +1,72 @@
+"""The names of `tilewright` itself, which `__init__` loads when one of them is asked for."""
+
+from tilewright import cuda, cute, pipeline, torch, utils
+from tilewright.base.errors import (
+    ArgumentError,
+    CompileError,
+    CudaDriverDependencyError,
+    EmulationError,
+    LaunchError,
+    LayoutError,
+    PassError,
+    TilewrightError,
+)
+from tilewright.compiler.jit import dsl_user_op
+from tilewright.compiler.objects import register_jit_arg_adapter
+from tilewright.cute import testing
+from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic
+from tilewright.lang.dtype_names import dtype
+from tilewright.lang.generate import and_, for_generate, if_generate, not_, or_, select_, while_generate, yield_out
+from tilewright.lang.numeric import (
+    BFloat16,
+    Boolean,
+    Float,
+    Float4E2M1FN,
+    Float6E2M3FN,
+    Float6E3M2FN,
+    Float8E4M3,
+    Float8E4M3B11FNUZ,
+    Float8E4M3FN,
+    Float8E5M2,
+    Float8E8M0FNU,
+    Float16,
+    Float32,
+    Float64,
+    Int4,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Int128,
+    Integer,
+    Numeric,
+    NumericMeta,
+    TFloat32,
+    Uint4,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Uint128,
+)
+from tilewright.lang.numeric import maximum as max
+from tilewright.lang.numeric import minimum as min
+from tilewright.lang.parameters import Constexpr
+from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.values import extract_mlir_values, new_from_mlir_values
+from tilewright.passes.pipeline import Pass, PassManager, after, before
+from tilewright.passes.pipeline import register as register_pass
+
+DSLRuntimeError = CompilationError = CompileError
+
+__all__ = [
+    "AddressSpace", "ArgumentError", "BFloat16", "Boolean", "CompilationError", "CompileError", "Constexpr",
+    "CudaDriverDependencyError", "DSLRuntimeError", "EmulationError", "Float", "Float16", "Float32", "Float4E2M1FN",
+    "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3", "Float8E4M3B11FNUZ", "Float8E4M3FN", "Float8E5M2",
+    "Float8E8M0FNU", "Int128", "Int16", "Int32", "Int4", "Int64", "Int8", "Integer", "LaunchError", "LayoutError",
+    "Numeric", "NumericMeta", "Pass", "PassError", "PassManager", "Pointer", "TFloat32", "TilewrightError", "Uint128",
+    "Uint16", "Uint32", "Uint4", "Uint64", "Uint8", "after", "and_", "before", "const_expr", "cuda", "cute",
+    "dsl_user_op", "dtype", "dynamic_expr", "extract_mlir_values", "for_generate", "if_generate", "max", "min",
+    "new_from_mlir_values", "not_", "or_", "pipeline", "range", "range_constexpr", "range_dynamic",
+    "register_jit_arg_adapter", "register_pass", "select_", "testing", "torch", "utils", "while_generate", "yield_out",
+]  # fmt: skip
