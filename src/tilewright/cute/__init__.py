@@ -1,5 +1,8 @@
 """CuTe's names. `import tilewright.cute as cute` is what a CuTe DSL source imports as `cutlass.cute`."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from tilewright.compiler.jit import compile_function as compile
 from tilewright.compiler.jit import dsl_user_op, jit, kernel
 from tilewright.compiler.options import (
@@ -17,7 +20,7 @@ from tilewright.compiler.options import (
     OptLevel,
     PtxasOptions,
 )
-from tilewright.cute import arch, math, nvgpu, runtime, testing, typing
+from tilewright.cute import arch, math, typing
 from tilewright.lang.algebra import (
     append,
     append_ones,
@@ -147,6 +150,18 @@ make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
 TensorView = Tensor
 Int = int
+
+if TYPE_CHECKING:
+    from tilewright.cute import nvgpu, runtime, testing
+
+_LATE = ("nvgpu", "runtime", "testing")  # loaded when asked for: they bring hardware tables and the host side
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'tilewright.cute' has no attribute {name!r}")
+    return importlib.import_module(f"tilewright.cute.{name}")
+
 
 __all__ = [
     "AddressSpace", "BFloat16", "Boolean", "CompileOptions", "ComposedLayout", "Coord", "CopyAtom", "DumpDir", "E",
