@@ -8,7 +8,7 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, types
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean, Int8, Numeric
+from tilewright.lang.numeric import Boolean, Int8, Numeric, number_type
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, make_tensor
@@ -21,7 +21,7 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: type[Numeric], *, loc: object 
     """A tensor in registers, not initialised. Its size must be static."""
     layout = layout_or_shape if isinstance(layout_or_shape, (Layout, ComposedLayout)) else Layout(layout_or_shape)
     count = _elements(layout)
-    type_ = types.ptr(dtype.facts.name, "rmem", RMEM_ALIGN)
+    type_ = types.ptr(number_type(dtype).facts.name, "rmem", RMEM_ALIGN)
     bytes_ = max(-(-count * dtype.width // 8), 1)
     value = build.cute("alloc", (type_,), (), bytes=build.i32(bytes_)).results[0]
     return make_tensor(Pointer(value, dtype, AddressSpace.rmem, RMEM_ALIGN), layout)
@@ -80,7 +80,7 @@ class SmemAllocator:
         ip: object = None,
     ) -> Pointer:
         """A pointer to `num_elems` elements."""
-        return self._bytes(-(-num_elems * element_type.width // 8), element_type, byte_alignment)
+        return self._bytes(-(-num_elems * number_type(element_type).width // 8), element_type, byte_alignment)
 
     def allocate_tensor(
         self,
@@ -96,7 +96,7 @@ class SmemAllocator:
         if not isinstance(layout, (Layout, ComposedLayout)):
             layout = Layout(layout)
         outer = layout.outer if isinstance(layout, ComposedLayout) else layout
-        bytes_ = -(-_elements(outer) * element_type.width // 8)
+        bytes_ = -(-_elements(outer) * number_type(element_type).width // 8)
         pointer = self._bytes(bytes_, element_type, byte_alignment)
         return make_tensor(swizzled(pointer, swizzle), layout)
 

@@ -142,11 +142,11 @@ class Numeric(metaclass=NumericMeta):
         """This number as `dtype`: floats round to nearest even, to integers towards zero; integers wrap."""
         if dtype in (int, float, bool):
             return dtype(self.python())
-        return dtype(self)
+        return number_type(dtype)(self)
 
     def bitcast(self, dtype: type[Numeric]) -> Any:
         """The same bits as a `dtype` of equal width."""
-        if dtype.width != self.width:
+        if number_type(dtype).width != self.width:
             raise CompileError(
                 f"bitcast from {type(self)} to {dtype}", location=user_location(), hint="both must have the same width"
             )
@@ -362,9 +362,23 @@ def is_number(value: object) -> bool:
     return isinstance(value, (Numeric, bool, int, float))
 
 
+def number_type(value: object) -> type[Numeric]:
+    """`value`, if it is a number type; an error otherwise."""
+    if isinstance(value, type) and issubclass(value, Numeric) and value not in _BASES:
+        return value
+    raise CompileError(
+        f"expected a number type, got {value!r}",
+        location=user_location(),
+        hint="number types are Int32, Float32, Boolean, ...",
+    )
+
+
+_BASES = (Numeric, Integer, Float)
+
+
 def common_type(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
     """The type in which an operator computes."""
-    same = left is right and left is not Boolean and not narrow_floats.is_narrow(left.facts.name)
+    same = left is right and left is not Boolean and not dtypes.computes_wide(left.facts)
     return left if same else BY_NAME[dtypes.promote(left.facts, right.facts).name]
 
 
@@ -372,7 +386,7 @@ def from_mlir_type(type_: ir.Type) -> type[Numeric]:
     """The signed or float number type of an MLIR element type."""
     text = str(type_)
     for name, spelling in types.ELEMENT.items():
-        if spelling == text:
+        if spelling == text and name != "tf32":
             return BY_NAME[name]
     raise CompileError(f"{text} is no number type", location=user_location())
 
@@ -422,6 +436,8 @@ def _round_float(value: float, name: str) -> float:
             return math.copysign(math.inf, value)
     if name == "bf16":
         return _round_bfloat16(value)
+    if name == "tf32":
+        return narrow_floats.round_to_tf32(value)
     return narrow_floats.round_to(value, name) if narrow_floats.is_narrow(name) else value
 
 
@@ -504,6 +520,8 @@ def _float_power(base: float, exponent: float) -> float:
 
 
 def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:
+    if cls.is_integer and name in ("floordiv", "mod") and b.is_static and b.value == 0:
+        raise CompileError("division by zero", location=user_location())
     if cls.is_integer and (kept := _identity(name, cls, a, b)) is not None:
         return kept
     left, right = _converted(a, cls), _converted(b, cls)

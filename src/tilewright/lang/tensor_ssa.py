@@ -24,6 +24,7 @@ from tilewright.lang.numeric import (
     as_numeric,
     common_type,
     is_number,
+    number_type,
     shift_amount,
 )
 from tilewright.layout import Layout, crd2idx, flatten_to_tuple, slice_and_offset
@@ -88,12 +89,12 @@ class TensorSSA:
 
     def to(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
         """Elements converted to `dtype`, as numbers are."""
-        value = dtypes.convert(self.value, self.dtype.facts, dtype.facts)
+        value = dtypes.convert(self.value, self.dtype.facts, number_type(dtype).facts)
         return TensorSSA(value, self.shape, dtype)
 
     def bitcast(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
         """The same bits as elements of `dtype`; only the first mode changes when widths differ."""
-        count = self.size * self.dtype.width // dtype.width
+        count = self.size * self.dtype.width // number_type(dtype).width
         value = build.value("vector.bitcast", types.vector(count, dtype.facts.name), (self.value,))
         shape = self.shape if count == self.size else (count,)
         return TensorSSA(value, shape, dtype)
@@ -145,6 +146,13 @@ class TensorSSA:
 
         `reduction_profile` 0 folds all to one number; a tuple keeps the modes marked None and folds the others.
         """
+        if not isinstance(op, ReductionOp):
+            names = ", ".join(item.name for item in ReductionOp)
+            raise CompileError(
+                f"reduce takes a ReductionOp, not {op!r}",
+                location=user_location(),
+                hint=f"cute.ReductionOp has {names}",
+            )
         if narrow_floats.is_narrow(self.dtype.facts.name):
             return self.to(Float32).reduce(op, init_val, reduction_profile)
         init = self.dtype(as_numeric(init_val)).ir_value()
@@ -234,6 +242,8 @@ class TensorSSA:
             raise CompileError(
                 f"index {index} is outside a TensorSSA of {self.size} elements", location=user_location()
             )
+        if not isinstance(index, int) and not type(as_numeric(index)).is_integer:
+            raise CompileError(f"a TensorSSA is indexed by integers, not by {index!r}", location=user_location())
         position = index if isinstance(index, int) else as_numeric(index).ir_value()
         return self.dtype.from_ir(vectors.extract(self.value, position))
 
@@ -246,7 +256,7 @@ def full(shape: Any, fill_value: Any, dtype: type[Numeric], *, loc: object = Non
     """A TensorSSA of one number."""
     shape = shape if isinstance(shape, tuple) else (shape,)
     count = int(layout_size(shape))
-    number = dtype(as_numeric(fill_value))
+    number = number_type(dtype)(as_numeric(fill_value))
     type_ = types.vector(count, dtype.facts.name)
     if number.is_static:
         return TensorSSA(build.splat(number.value, type_), shape, dtype)
@@ -272,6 +282,12 @@ def ones_like(source: Any, dtype: type[Numeric] | None = None, *, loc: object = 
 
 def where(condition: TensorSSA, left: Any, right: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
     """Elements of `left` where `condition`, else of `right`; shapes broadcast."""
+    if not isinstance(condition, TensorSSA):
+        raise CompileError(
+            f"where takes a TensorSSA as its condition, not {type(condition).__name__}",
+            location=user_location(),
+            hint="for numbers write `a if condition else b`",
+        )
     operands = [item for item in (left, right) if isinstance(item, TensorSSA)]
     dtype = _meet(left, right, operands)
     left, right = (_as_ssa(item, condition.shape, dtype) for item in (left, right))
@@ -357,6 +373,10 @@ def _operate(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
     if pair is None:
         return NotImplemented
     a, b = pair[::-1] if reflected else pair
+    if name in ("floordiv", "mod") and not reflected and is_number(other) and b.dtype.is_integer and a.dtype.is_integer:
+        number = as_numeric(other)
+        if number.is_static and number.value == 0:
+            raise CompileError("division by zero", location=user_location())
     logical = name in ("and", "or", "xor") and a.dtype is Boolean and b.dtype is Boolean
     dtype = Boolean if logical else BY_NAME[dtypes.promote(a.dtype.facts, b.dtype.facts).name]
     if name == "truediv" and not dtype.is_float:

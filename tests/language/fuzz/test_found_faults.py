@@ -231,3 +231,31 @@ def test_iteration_over_tensors_ends():
     assert out[0] == 12
     with pytest.raises(cutlass.CompileError, match="iteration of a tensor whose size is known only at run time"):
         cute.compile(launch, x, out)
+
+
+ROW = "v = cute.make_rmem_tensor(4, cutlass.Int32); v.fill(1); "
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("x[0].to(3)", "expected a number type, got 3"),
+        ("x[0].bitcast('i32')", "expected a number type, got 'i32'"),
+        ("cute.make_rmem_tensor(4, None)", "expected a number type, got None"),
+        ("cute.make_rmem_tensor(4, cutlass.Numeric)", "expected a number type, got <class"),
+        ("cutlass.utils.SmemAllocator().allocate_tensor(3, 4)", "expected a number type, got 3"),
+        ("cute.full(4, 1, 3)", "expected a number type, got 3"),
+        (ROW + "v.load().to(3)", "expected a number type, got 3"),
+        (ROW + "v.load().reduce('add', 0)", "reduce takes a ReductionOp, not 'add'"),
+        (ROW + "v.load()[1.5]", "a TensorSSA is indexed by integers, not by 1.5"),
+        (ROW + "v.load() // 0", "division by zero"),
+        (ROW + "cute.where(1, v.load(), 2)", "where takes a TensorSSA as its condition, not int"),
+        ("out[0] = x[0] // 0", "division by zero"),
+        ("out[0] = x[0] % cutlass.Int8(0)", "division by zero"),
+    ],
+)
+def test_a_wrong_argument_is_named(body, message):
+    name, error = refusal(body)
+    assert isinstance(error, cutlass.CompileError)
+    assert str(error).startswith(message)
+    assert (error.location.file, error.location.line) == (name, 3)
