@@ -113,3 +113,19 @@ def test_narrow_numbers_compute_as_float32():
     assert type(a + cutlass.Float16(1)) is cutlass.Float16
     assert (a > b).python() is True
     assert type(-a) is cutlass.Float8E4M3FN
+
+
+def test_tf32_rounds_ties_away_and_computes_as_float32():
+    tie = 1 + 2**-11
+    x = np.array([tie, -tie, 1 + 2**-12, np.inf, np.nan, 3.4028235e38, 2**-140], np.float32)
+    wanted = [1 + 2**-10, -(1 + 2**-10), 1.0, np.inf, np.nan, np.inf, 0.0]
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor):
+        y.store(x.load().to(cutlass.TFloat32).to(cutlass.Float32))
+
+    y = np.zeros(7, np.float32)
+    cute.compile(host, from_dlpack(x), from_dlpack(y), target="emu")(from_dlpack(x), from_dlpack(y))
+    assert all(same(float(a), float(b)) for a, b in zip(y, wanted, strict=True))
+    number = cutlass.TFloat32(tie)
+    assert number.python() == 1 + 2**-10 and type(number + number) is cutlass.Float32

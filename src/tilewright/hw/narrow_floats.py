@@ -8,6 +8,7 @@ becomes the format's NaN, or the greatest number where it has none.
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,6 +52,7 @@ FORMATS = {
     "f4e2m1fn": Format(2, 1, 1, "none"),
 }
 E8M0 = "f8e8m0fnu"
+TF32_DROPPED = 13  # bits of a float32's fraction that TF32 has not
 _E8M0_BIAS, _E8M0_NAN = 127, 255
 
 
@@ -94,6 +96,17 @@ def encode(value: float, name: str) -> int:
 def round_to(value: float, name: str) -> float:
     """The number of the format nearest to `value`."""
     return decode(encode(value, name), name)
+
+
+def round_to_tf32(value: float) -> float:
+    """The TF32 number (float32 with 10 bits of fraction) nearest to a float32, ties away from zero, as `cvt.rna` does."""
+    try:
+        bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    if math.isfinite(value):
+        bits = bits + (1 << (TF32_DROPPED - 1)) & ~((1 << TF32_DROPPED) - 1)
+    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
 
 
 def _form(name: str) -> Format:

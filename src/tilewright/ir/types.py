@@ -16,7 +16,7 @@ ELEMENT = {
     **{f"{sign}{width}": f"i{width}" for sign in "iu" for width in (4, 8, 16, 32, 64, 128)},
     "f16": "f16",
     "bf16": "bf16",
-    "tf32": "tf32",
+    "tf32": "f32",  # MLIR's tf32 has 19 bits; here it is a float32 whose low bits are 0
     "f32": "f32",
     "f64": "f64",
     "f8e4m3": "f8E4M3",

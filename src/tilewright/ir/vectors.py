@@ -11,7 +11,7 @@ from tilewright.ir.context import current
 if TYPE_CHECKING:
     from mlir import ir
 
-_NARROW = ("f8", "f6", "f4", "tf32")
+_NARROW = ("f8", "f6", "f4")
 
 
 def _is_narrow(type_: ir.Type) -> bool:
@@ -24,11 +24,7 @@ def machine_vector(type_: ir.Type) -> ir.Type:
     if not _is_narrow(element):
         return type_
     shape = "x".join(str(extent) for extent in mlir.ir.VectorType(type_).shape)
-    return types.parse(f"vector<{shape}xi{_width(element)}>")
-
-
-def _width(element: ir.Type) -> int:
-    return 32 if str(element) == "tf32" else int(element.width)
+    return types.parse(f"vector<{shape}xi{element.width}>")
 
 
 def cast(value: ir.Value, type_: ir.Type) -> ir.Value:

@@ -2,7 +2,7 @@
 
 Promotion follows C++ where CuTe does: a float type wins over integers; of two floats or two integers the wider wins;
 at equal width unsigned wins over signed, and two different 16-bit floats meet in Float32. Floats of 8 bits and fewer
-compute as Float32, Booleans as Int32.
+and TFloat32 compute as Float32, Booleans as Int32.
 """
 
 from __future__ import annotations
@@ -60,9 +60,14 @@ TABLE: dict[str, DType] = {
 }
 
 
+def computes_wide(dtype: DType) -> bool:
+    """True for floats that operators take as Float32: those of 8 bits and fewer, and TFloat32."""
+    return narrow_floats.is_narrow(dtype.name) or dtype.name == "tf32"
+
+
 def promote(left: DType, right: DType) -> DType:
     """The type in which `left op right` is computed."""
-    if left == right and not narrow_floats.is_narrow(left.name):
+    if left == right and not computes_wide(left):
         return TABLE["i32"] if left.kind == "b" else left
     if "f" in (left.kind, right.kind):
         return _promote_float(left, right)
@@ -77,7 +82,7 @@ def _promote_float(left: DType, right: DType) -> DType:
     if len(floats) == 2 and left.width == right.width:
         return TABLE["f32"]
     wider = max(floats, key=lambda dtype: dtype.width)
-    return TABLE["f32"] if narrow_floats.is_narrow(wider.name) else wider
+    return TABLE["f32"] if computes_wide(wider) else wider
 
 
 _STRUCT = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d"}

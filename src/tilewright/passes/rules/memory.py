@@ -205,7 +205,7 @@ def memory_type(element: ir.Type) -> ir.Type:
         return types.parse("i4")
     if text == "i1" or text.startswith(_BYTE_FLOATS):
         return types.parse("i8")
-    return types.parse("f32") if text == "tf32" else element
+    return element
 
 
 def needs_wide_offsets(view: TensorView) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.base.errors import CompileError
-from tilewright.hw.narrow_floats import E8M0, FORMATS, Format, is_narrow
+from tilewright.hw.narrow_floats import E8M0, FORMATS, TF32_DROPPED, Format, is_narrow
 from tilewright.ir import build, mlir, types
 from tilewright.ir.source import source_location
 from tilewright.passes.lowering import LoweringContext, Rules, text_of
@@ -28,7 +28,7 @@ NATIVE = ("f16", "bf16", "f32", "f64")
 def _convert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     source, target = text_of(op, "source"), text_of(op, "target")
     for name in (source, target):
-        if name not in NATIVE and not is_narrow(name):
+        if name not in NATIVE and not is_narrow(name) and name != "tf32":
             raise CompileError(f"no conversion from {source} to {target}", location=source_location(op.location))
     return [convert(op.operands[0], source, target)]
 
@@ -36,12 +36,14 @@ def _convert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
 def convert(value: ir.Value, source: str, target: str) -> ir.Value:
     """A float or vector of type `source` as `target`, at least one of them narrow."""
     wide = from_narrow(value, source) if is_narrow(source) else to_f32(value, source)
+    if target == "tf32":
+        return to_tf32(wide)
     return to_narrow(wide, target) if is_narrow(target) else from_f32(wide, target)
 
 
 def to_f32(value: ir.Value, source: str) -> ir.Value:
     """A native float as float32; float64 rounds to odd, which the next rounding cannot tell from the exact number."""
-    if source == "f32":
+    if source in ("f32", "tf32"):
         return value
     result = like(value, "f32")
     if source != "f64":
@@ -67,6 +69,15 @@ def from_f32(value: ir.Value, target: str) -> ir.Value:
         return value
     name = "arith.extf" if target == "f64" else "arith.truncf"
     return build.value(name, like(value, target), (value,))
+
+
+def to_tf32(value: ir.Value) -> ir.Value:
+    """A float32 rounded to 10 bits of fraction, ties away from zero, as `cvt.rna.tf32` does."""
+    bits = _bits(value, 32)
+    rounded = _op("addi", bits, _number(1 << (TF32_DROPPED - 1), bits))
+    kept = _op("andi", rounded, _number(-(1 << TF32_DROPPED), bits))
+    number = build.value("arith.bitcast", value.type, (kept,))
+    return _select(_compare_float(14, value, value), value, number)
 
 
 def to_narrow(value: ir.Value, target: str) -> ir.Value:
