@@ -37,6 +37,7 @@ from tilewright.targets.emu.ptx import (
 )
 from tilewright.targets.emu.ptx.ir import WIDTH
 from tilewright.targets.emu.ptx.parser import literal_float
+from tilewright.targets.emu.work import work_of
 
 Rule = Callable[["BlockCoder", Instruction], None]
 RULES: dict[str, Rule] = {}
@@ -199,6 +200,7 @@ class FunctionCoder:
                 call=coder.call,
                 classes=coder.classes(),
                 lines=coder.source_lines(),
+                work=work_of(block.body),
                 instructions=len(block.body) + (block.ending is not None),
             )
             self.code.blocks.append(compiled)

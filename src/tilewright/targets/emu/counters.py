@@ -16,6 +16,7 @@ import numpy as np
 from tilewright.targets.emu.checks.watch import WatchingMachine
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.machine import Machine
+from tilewright.targets.emu.tensormap import TensorMap
 
 SECTOR_SHIFT = 5
 
@@ -33,6 +34,26 @@ class Traffic:
         self.requests += requests
         self.units += units
         self.ideal += ideal
+
+
+class Touched:
+    """A set of sectors."""
+
+    def __init__(self) -> None:
+        self._parts: list[Array] = []
+        self._size = 0
+
+    def add(self, sectors: Array) -> None:
+        """Add sectors, by number."""
+        self._parts.append(np.unique(sectors))
+        self._size += len(self._parts[-1])
+        if self._size > 1 << 20 and len(self._parts) > 1:
+            self._parts = [np.unique(np.concatenate(self._parts))]
+            self._size = 0  # grow by as much again before the next time
+
+    def count(self) -> int:
+        """How many there are."""
+        return len(np.unique(np.concatenate(self._parts))) if self._parts else 0
 
 
 def global_traffic(L: Lanes, addr: Any, size: int) -> tuple[int, int, int]:
@@ -59,6 +80,19 @@ def shared_traffic(L: Lanes, addr: Any, size: int) -> tuple[int, int, int]:
     return warps, int(busy.reshape(-1, 32).max(axis=1).sum()), len(np.unique(phase))
 
 
+def box_addresses(made: TensorMap, start: list[int]) -> Array:
+    """Where the elements of the part of a box that is inside its tensor lie."""
+    addresses = np.array([made.address], np.int64)
+    strides = (made.width, *made.strides)
+    for x, extent, count, step, stride in zip(
+        start, made.extents, made.counts, made.element_strides, strides, strict=False
+    ):
+        places = x + step * np.arange(count, dtype=np.int64)
+        inside = places[(places >= 0) & (places < extent)]
+        addresses = (addresses[:, None] + inside * stride).reshape(-1)
+    return addresses.astype(np.uint64)
+
+
 class Counting(Machine):
     """Counts loads and stores by instruction, whatever else the machine does with them."""
 
@@ -72,12 +106,24 @@ class Counting(Machine):
         inside = np.maximum(np.searchsorted(memory.start_array, addr, "right") - 1, 0)
         return addr - memory.start_array[inside] + (inside.astype(np.uint64) << np.uint64(40))
 
+    def _global(self, site: int, L: Lanes, addr: Any, size: int, writes: bool) -> None:
+        where = self._from_base(addr)
+        self._count(site, "global", global_traffic(L, where, size))
+        (self.launch.touched_writes if writes else self.launch.touched_reads).add(where >> np.uint64(SECTOR_SHIFT))
+
+    def _span(self, site: int, start: int, count: int, writes: bool) -> None:
+        """A copy of one run of bytes."""
+        first = int(np.atleast_1d(self._from_base(np.array([start], np.uint64)))[0]) >> SECTOR_SHIFT
+        sectors = first + np.arange(-(-count >> SECTOR_SHIFT) or 1, dtype=np.uint64)
+        self._count(site, "global", (1, len(sectors), len(sectors)))
+        (self.launch.touched_writes if writes else self.launch.touched_reads).add(sectors)
+
     def g_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
-        self._count(site, "global", global_traffic(L, self._from_base(addr), 1 << shift))
+        self._global(site, L, addr, 1 << shift, False)
         return super().g_load(site, L, addr, dtype, shift, lanes)
 
     def g_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
-        self._count(site, "global", global_traffic(L, self._from_base(addr), 1 << shift))
+        self._global(site, L, addr, 1 << shift, True)
         super().g_store(site, L, addr, value, dtype, shift, lanes)
 
     def s_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
@@ -87,6 +133,27 @@ class Counting(Machine):
     def s_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
         self._count(site, "shared", shared_traffic(L, addr, 1 << shift))
         super().s_store(site, L, addr, value, dtype, shift, lanes)
+
+    def async_read(self, site: int, L: Lanes, source: Any, size: int) -> Array:
+        self._global(site, L, source, size, False)
+        return super().async_read(site, L, source, size)
+
+    def bulk_moved(
+        self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signals: Any
+    ) -> None:
+        if count and "global" in (from_space, to_space):
+            self._span(site, start if from_space == "global" else to, count, to_space == "global")
+        super().bulk_moved(site, one, from_space, start, to_space, to, count, signals)
+
+    def tensor_moved(
+        self, site: int, one: Lanes, made: TensorMap, start: list[int], shared: int, count: int, signals: Any
+    ) -> None:
+        places = box_addresses(made, start)
+        if len(places):
+            sectors = np.unique(self._from_base(places) >> np.uint64(SECTOR_SHIFT))
+            self._count(site, "global", (1, len(sectors), len(sectors)))
+            (self.launch.touched_reads if signals is not None else self.launch.touched_writes).add(sectors)
+        super().tensor_moved(site, one, made, start, shared, count, signals)
 
     def shared_rows(self, site: int, L: Lanes, addr: Array) -> Array:
         rows: Array = self.s_load(site, L, addr, np.dtype(np.uint8), 4, 16)

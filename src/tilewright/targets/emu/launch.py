@@ -18,7 +18,7 @@ from tilewright.targets.emu.checks.sites import Access, synchronises
 from tilewright.targets.emu.checks.watch import WatchingMachine
 from tilewright.targets.emu.code import Code, lay_out
 from tilewright.targets.emu.cohort import Cohort
-from tilewright.targets.emu.counters import Counting, CountingWatch, Traffic
+from tilewright.targets.emu.counters import Counting, CountingWatch, Touched, Traffic
 from tilewright.targets.emu.debug import Debugger
 from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.image import Image, Program, aligned_bytes
@@ -92,6 +92,7 @@ class Launch:
         self.random = np.random.default_rng(options.seed)
         self.machine = machine_class(options)
         self.traffic: dict[tuple[int, str], Traffic] = {}
+        self.touched_reads, self.touched_writes = Touched(), Touched()
         self.attributes: dict[int, Access] = {}
         self.synchronises = synchronises([i for f in image.functions() for i in f.body])
         self.remote: dict[tuple[int, int], Knowledge] = {}
@@ -261,12 +262,15 @@ class Launch:
         report = Report(self.kernel, blocks=self.shape.blocks, threads=self.shape.threads, output="".join(self.text))
         report.errors, report.races = self.errors, self.races
         if self.options.counters:
+            report.distinct_sectors = self.touched_reads.count() + self.touched_writes.count()
             report.traffic = [self._line(site, space, t) for (site, space), t in sorted(self.traffic.items())]
         for code in self.program.codes.values():
             for block in code.blocks:
                 times = self.hits.get(block.serial)
                 if times:
                     report.instructions += times * block.instructions
+                    for unit, amount in block.work.items():
+                        report.work[unit] = report.work.get(unit, 0.0) + times * amount
                     for name, number in block.classes.items():
                         report.by_class[name] = report.by_class.get(name, 0) + times * number
                     for name, number in block.lines.items():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilewright.base.errors import EmulationError
+from tilewright.base.errors import ArgumentError, EmulationError
+from tilewright.hw.peaks import peak
+from tilewright.targets.emu.roofline import Roofline, estimate
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Report:
     `instructions` counts thread-instructions (each thread that executes an instruction counts once), `by_class`
     the same by first word of the opcode, `by_line` by source line (or PTX line where there is none). `errors` and
     `races` hold what was found with `checks="collect"`. `output` is what the kernel printed. `traffic` is there
-    when counters were asked for.
+    when counters were asked for, and so is `distinct_sectors`, the sectors of global memory that were read plus those
+    that were written, each once. `work` counts operations by unit (f32, f64, special, tensor f16, ...).
     """
 
     kernel: str = ""
@@ -40,6 +43,8 @@ class Report:
     blocks: int = 0
     threads: int = 0
     traffic: list[LineTraffic] | None = None
+    work: dict[str, float] = field(default_factory=dict)
+    distinct_sectors: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -71,6 +76,24 @@ class Report:
         """Wavefronts beyond the ideal; None if not counted."""
         taken, ideal = self.wavefronts, self.wavefronts_ideal
         return None if taken is None or ideal is None else taken - ideal
+
+    def roofline(self, chip: str) -> Roofline:
+        """Which limit of a card would bind this launch: an estimate from counters and peak rates, not a measurement.
+
+        Args:
+            chip: a card such as "H100", "A100 40GB", "RTX 4090", or an architecture (`tilewright.hw.peaks`).
+
+        Raises:
+            ArgumentError: the launch ran without `counters=True`, or the card is not known, or it cannot do the work.
+        """
+        card = peak(chip)
+        if self.sectors is None or self.wavefronts is None or self.distinct_sectors is None:
+            raise ArgumentError("the launch counted no memory traffic", hint="run it with counters=True")
+        lacking = [u for u in self.work if u.startswith("tensor ") and u.split()[1] not in card.tensor]
+        if lacking:
+            raise ArgumentError(f"{card.name} has no rate for {lacking[0]}", values={"kernel": self.kernel})
+        moved = (self.distinct_sectors, self.sectors, self.wavefronts)
+        return estimate(self.kernel, card, self.blocks, self.instructions, self.work, moved)
 
     def _sum(self, space: str, name: str) -> int | None:
         if self.traffic is None:
