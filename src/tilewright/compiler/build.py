@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
@@ -141,6 +142,7 @@ def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
         with mlir.ir.InsertionPoint(body):
             arguments = call_arguments(function.function, traced(call, list(body.arguments)))
             job.result = _trace_root(function.traced, arguments)
+            _warn_of_unlaunched(program)
             build.emit("func.return")
             job.returns_runtime = leaves.holds_runtime(job.result)
     job.entry = trace.free_symbol(job.name, {item.name for item in program.kernels})
@@ -158,6 +160,13 @@ def _host_function(call: BoundCall) -> Any:
     function = build.emit("func.func", (), (), attributes, regions=1)
     function.regions[0].blocks.append(*types, arg_locs=[current().unknown] * len(types))
     return function
+
+
+def _warn_of_unlaunched(program: trace.Trace) -> None:
+    """A kernel that is called and not launched does nothing, which nobody means."""
+    for name, place in program.called.values():
+        where = f" at {place}" if place is not None else ""
+        warnings.warn(f"kernel {name} is called{where}, but never launched: add .launch(grid=, block=)", stacklevel=2)
 
 
 def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> Any:

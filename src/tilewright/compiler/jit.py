@@ -13,11 +13,12 @@ from types import FunctionType
 from typing import Any
 
 from tilewright.base.errors import CompileError
+from tilewright.base.location import SourceLocation
 from tilewright.lang import locations, trace
 from tilewright.lang.launch import Kernel
 from tilewright.lang.locations import ErrorsLocated, user_location
-from tilewright.lang.tracebacks import OnlyUserFrames
 from tilewright.lang.rewrite import capture, rewrite
+from tilewright.lang.tracebacks import OnlyUserFrames
 
 
 @functools.cache
@@ -30,6 +31,7 @@ class _Decorated:
     """Base of decorated functions. `traced` is the function to run while tracing; it is rewritten on first use."""
 
     def __init__(self, function: FunctionType, preprocess: bool) -> None:
+        _refuse_generator(function)
         functools.update_wrapper(self, function)
         self.function = function
         self.preprocess = preprocess
@@ -66,6 +68,16 @@ class BoundFunction(functools.partial):  # type: ignore[type-arg]
     def set_name_prefix(self, prefix: str, **options: Any) -> None:
         """Begin the symbol with `prefix`."""
         self.func.set_name_prefix(prefix, **options)
+
+
+def _refuse_generator(function: FunctionType) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        code = function.__code__
+        raise CompileError(
+            f"{function.__qualname__} yields or awaits, which compiled code cannot",
+            location=SourceLocation(code.co_filename, code.co_firstlineno, function=code.co_name),
+            hint="write values to a tensor, or return them",
+        )
 
 
 class JitFunction(_Decorated):

@@ -58,6 +58,7 @@ class KernelLauncher:
         self.kernel = kernel
         self.arguments = arguments
         self.name = name
+        trace.current().called[id(self)] = (name, user_location(3))
 
     def set_name_prefix(self, prefix: str, **_: object) -> KernelLauncher:
         """Prefix the kernel's symbol."""
@@ -96,6 +97,7 @@ class KernelLauncher:
         `griddepcontrol_launch_dependents`, or have begun where it triggers at block start (CUDA driver API,
         CUlaunchAttributeID).
         """
+        trace.current().called.pop(id(self), None)
         _refuse_unknown(others)
         dims = [
             _dims(grid, "grid"),

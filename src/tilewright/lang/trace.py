@@ -36,6 +36,7 @@ class Trace:
     arch: str = ""
     assertions: bool = False
     kernels: list[KernelTrace] = field(default_factory=list)
+    called: dict[int, tuple[str, Any]] = field(default_factory=dict)  # kernels called and not launched yet, with places
     side: Literal["host", "device"] = "host"
     host_memory: bool = False  # tensors of the host were passed
 
