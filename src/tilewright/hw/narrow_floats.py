@@ -99,7 +99,7 @@ def round_to(value: float, name: str) -> float:
 
 
 def round_to_tf32(value: float) -> float:
-    """The TF32 number (float32 with 10 bits of fraction) nearest to a float32, ties away from zero, as `cvt.rna` does."""
+    """The TF32 number (10 bits of fraction) nearest to a float32, ties away from zero, as `cvt.rna` does."""
     try:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
     except OverflowError:

@@ -11,8 +11,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tilewright.ir import build, types
 from tilewright.hw import narrow_floats
+from tilewright.ir import build, types
 from tilewright.lang import arithmetic
 
 if TYPE_CHECKING:
