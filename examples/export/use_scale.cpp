@@ -27,6 +27,7 @@ bool refused(const char *what, int32_t status, const std::string &part) {
 }
 
 struct Driver {
+  int (*init)(unsigned) = nullptr;
   int (*context)(void **, int) = nullptr;
   int (*use)(void *) = nullptr;
   int (*allocate)(uint64_t *, size_t) = nullptr;
@@ -36,12 +37,13 @@ struct Driver {
   bool open() {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library == nullptr) return false;
+    find(library, "cuInit", init);
     find(library, "cuDevicePrimaryCtxRetain", context);
     find(library, "cuCtxSetCurrent", use);
     find(library, "cuMemAlloc_v2", allocate);
     find(library, "cuMemcpyHtoD_v2", upload);
     find(library, "cuMemcpyDtoH_v2", download);
-    return context && use && allocate && upload && download;
+    return init && context && use && allocate && upload && download;
   }
 
   template <typename Function>
@@ -73,7 +75,7 @@ int run(Driver &driver) {
   std::vector<float> host(kCount);
   for (int i = 0; i < kCount; ++i) host[i] = static_cast<float>(i);
   const size_t bytes = kCount * sizeof(float);
-  if (driver.context(&context, 0) || driver.use(context) || driver.allocate(&x_data, bytes) ||
+  if (driver.init(0) || driver.context(&context, 0) || driver.use(context) || driver.allocate(&x_data, bytes) ||
       driver.allocate(&y_data, bytes) || driver.upload(x_data, host.data(), bytes)) {
     std::printf("no device memory\n");
     return 1;

@@ -11,7 +11,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.boundary.support import CUevent, CUstream, add, add_kernel, add_on, vector, with_events
+from tests.boundary.support import CUevent, CUstream, add, add_kernel, add_on, vector
 from tilewright import Constexpr, Float32, Int32
 from tilewright.base.errors import ArgumentError, LaunchError
 from tilewright.targets.host.ffi import tvm_ffi
@@ -288,10 +288,17 @@ def test_capture_in_a_graph_with_a_programmatic_event():
     assert (y == 6).all()
 
 
+@cute.jit
+def with_completion_event(x: cute.Tensor, y: cute.Tensor, stream: CUstream, event: CUevent):
+    add_kernel(x, y, 1.0).launch(
+        grid=1, block=32, stream=stream, launch_completion_event=event, launch_completion_event_flags=0
+    )
+
+
 def test_numpy_arguments_and_events_together():
-    compiled = cute.compile(with_events, vector(), vector(), CUstream(), CUevent(), 1, False)
+    compiled = cute.compile(with_completion_event, vector(), vector(), CUstream(), CUevent())
     event = torch.cuda.Event(enable_timing=False)
     event.record()
     x, y = np.ones(32, np.float32), np.zeros(32, np.float32)
-    compiled(x, y, torch.cuda.current_stream(), event)
+    compiled(x, y, torch.cuda.Stream(), event)
     assert (y == 2).all()
