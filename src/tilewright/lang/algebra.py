@@ -138,7 +138,7 @@ def coalesce(target: Any, *, target_profile: Any = None, loc: object = None, ip:
     return _coalesce(target, target_profile)
 
 
-def filter(target: Any, *, target_profile: Any = None, loc: object = None, ip: object = None) -> Any:  # noqa: A001
+def filter(target: Any, *, target_profile: Any = None, loc: object = None, ip: object = None) -> Any:
     """Without the modes of stride 0 or extent 1; see `tilewright.layout.filter_`."""
     return _filter(target, target_profile)
 

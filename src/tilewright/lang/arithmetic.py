@@ -175,7 +175,7 @@ def _power_of(base: ir.Value, exponent: int) -> ir.Value:
 
 
 def _integer_power(kind: str, base: ir.Value, exponent: ir.Value) -> ir.Value:
-    """By squaring, a step for each bit of the exponent. A negative exponent gives 0, but powers of 1 and -1 are kept."""
+    """By squaring, a step for each bit of the exponent; a negative exponent gives 0, except for bases 1 and -1."""
     one, zero = constant(1, base.type), constant(0, base.type)
     result, square = one, base
     for bit in range(_width(base.type)):
