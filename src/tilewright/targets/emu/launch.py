@@ -97,6 +97,7 @@ class Launch:
         self.synchronises = synchronises([i for f in image.functions() for i in f.body])
         self.remote: dict[tuple[int, int], Knowledge] = {}
         self.published: dict[Any, Knowledge] = {}
+        self.publishers: dict[Any, tuple[int, int]] = {}
         self.errors: list[EmulationError] = []
         self.races: list[EmulationError] = []
         self._seen: set[tuple[str, int]] = set()

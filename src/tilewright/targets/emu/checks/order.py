@@ -146,6 +146,8 @@ class Order(Races):
                 self.saw(int(L.ids[lane]), known, access)
             if releasing[lane]:
                 self.release(int(L.ids[lane]), key, access, known if access.atomic else None)
+            elif writes and known and not access.atomic and self.launch.publishers[key] != (id(self), int(L.ids[lane])):
+                del places[key]  # another thread's store ends the release pattern
 
     def saw(self, lane: int, known: Knowledge, access: Access) -> None:
         if access.acquires:
@@ -163,5 +165,6 @@ class Order(Races):
             merge(before, published)
         else:
             self.launch.published[key] = published
+            self.launch.publishers[key] = (id(self), lane)
         if access.releases:
             self.clocks.tick(np.array([lane]))
