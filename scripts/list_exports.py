@@ -19,13 +19,15 @@ BLOCK = re.compile(r"\n+__all__ = \[\n.*?\]  # fmt: skip\n", re.DOTALL)
 def face() -> list[Path]:
     """The modules whose names users reach as attributes."""
     names = ["cute/*.py", "cute/nvgpu/*.py", "utils/__init__.py", "pipeline/__init__.py", "torch.py", "cuda.py"]
-    return [PACKAGE / "__init__.py", *(path for name in names for path in sorted(PACKAGE.glob(name)))]
+    return [PACKAGE / "face.py", *(path for name in names for path in sorted(PACKAGE.glob(name)))]
 
 
 def exports(text: str) -> list[str]:
     """The public names of a module."""
     names: set[str] = set()
-    for node in ast.parse(text).body:
+    body = ast.parse(text).body
+    late = [node for item in body if isinstance(item, ast.If) for node in item.body]  # under TYPE_CHECKING
+    for node in [*body, *late]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tilewright"):
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):

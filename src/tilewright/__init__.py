@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         module = importlib.import_module(_LATE[name])
         return module if name.endswith("_dsl") else getattr(module, name)
-    if name.startswith("__"):
+    if name.startswith("__") and name != "__all__":
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
     face = importlib.import_module("tilewright.face")
     try:

@@ -13,7 +13,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNEL = '''\
+KERNEL = """\
 import numpy as np
 
 import tilewright as cutlass
@@ -44,7 +44,7 @@ def add(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor) -> None:
 x = np.zeros(4, np.float32)
 compiled = cute.compile(add, from_dlpack(x), x, x, options="--opt-level 2")
 compiled(x, x, x)
-'''
+"""
 
 
 def test_every_module_of_the_face_lists_its_exports():

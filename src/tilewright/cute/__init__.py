@@ -163,6 +163,10 @@ def __getattr__(name: str) -> Any:
     return importlib.import_module(f"tilewright.cute.{name}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})
+
+
 __all__ = [
     "AddressSpace", "BFloat16", "Boolean", "CompileOptions", "ComposedLayout", "Coord", "CopyAtom", "DumpDir", "E",
     "EnableAssertions", "EnableTVMFFI", "Float16", "Float32", "Float64", "GPUArch", "GenerateLineInfo", "Int", "Int16",

@@ -98,13 +98,13 @@ cp_async_commit = cp_async_commit_group
 fence_mbarrier_init = mbarrier_init_fence
 
 __all__ = [
-    "FULL_MASK", "WARP_SIZE", "activemask", "barrier", "barrier_arrive", "block_dim", "block_idx",
+    "FULL_MASK", "WARP_SIZE", "activemask", "barrier", "barrier_arrive", "barrier_wait", "block_dim", "block_idx",
     "block_idx_in_cluster", "block_idx_x", "block_idx_y", "block_idx_z", "block_in_cluster_dim", "block_in_cluster_idx",
     "brev", "clock", "clock64", "cluster_arrive", "cluster_arrive_relaxed", "cluster_dim", "cluster_idx",
     "cluster_size", "cluster_wait", "clz", "cp_async_commit", "cp_async_commit_group", "cp_async_mbarrier_arrive",
     "cp_async_mbarrier_arrive_noinc", "cp_async_wait_group", "dynamic_smem_size", "elect_one", "exp", "exp2",
     "fence_acq_rel_cluster", "fence_acq_rel_cta", "fence_acq_rel_gpu", "fence_acq_rel_sys", "fence_mbarrier_init",
-    "fence_proxy", "fence_view_async_shared", "fmax", "fmin", "globaltimer", "grid_dim",
+    "fence_proxy", "fence_proxy_async", "fence_view_async_shared", "fmax", "fmin", "globaltimer", "grid_dim",
     "griddepcontrol_launch_dependents", "griddepcontrol_wait", "lane_id", "lane_idx", "log2", "make_warp_uniform",
     "match_all_sync", "match_any_sync", "mbarrier_arrive", "mbarrier_arrive_and_expect_tx",
     "mbarrier_conditional_try_wait", "mbarrier_expect_tx", "mbarrier_init", "mbarrier_init_fence", "mbarrier_inval",

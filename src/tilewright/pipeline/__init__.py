@@ -9,5 +9,6 @@ from tilewright.pipeline.state import PipelineState, make_pipeline_state
 
 __all__ = [
     "Agent", "CooperativeGroup", "MbarrierArray", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineOp",
-    "PipelineProducer", "PipelineState", "PipelineUserType", "make_pipeline_state", "sync",
+    "PipelineProducer", "PipelineState", "PipelineUserType", "make_pipeline_state", "pipeline_init_arrive",
+    "pipeline_init_wait", "sync",
 ]  # fmt: skip
