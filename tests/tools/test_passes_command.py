@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.base.errors import PassError
 from tilewright.passes import pipeline
-from tilewright.tools.commands.passes import command
+from tilewright.tools.commands.passes import command, description
 
 
 def test_passes_and_pipeline(capsys):
@@ -43,3 +43,8 @@ def test_passes_of_a_file(tmp_path, capsys, monkeypatch):
     )
     command(load=[path])
     assert "my-own-pass\n    Do nothing [at all].\n    options: most=3\n" in capsys.readouterr().out
+
+
+def test_a_pass_whose_module_is_gone():
+    made = type("Typed", (pipeline.Pass,), {"name": "typed-in", "__module__": "nowhere", "__doc__": "Counts nothing."})
+    assert description(made) == "Counts nothing."

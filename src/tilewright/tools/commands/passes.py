@@ -57,6 +57,6 @@ def show_below(text: str, console: Console) -> None:
 
 def description(cls: type[pipeline.Pass]) -> str:
     """What a pass says of itself; one with a file of its own says it there, after its name and a colon."""
-    module = inspect.getdoc(sys.modules[cls.__module__]) or ""
+    module = inspect.getdoc(sys.modules.get(cls.__module__)) or ""  # a pass typed in has no module
     prefix = f"{cls.name}: "
     return module.removeprefix(prefix) if module.startswith(prefix) else inspect.getdoc(cls) or ""
