@@ -11,6 +11,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tilewright import face
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = """\
@@ -22,13 +23,13 @@ from tilewright.cute.runtime import from_dlpack
 
 
 @cute.kernel
-def add_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, n: cutlass.Int32, scale: cutlass.Constexpr[float]) -> None:
+def add_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, n: cutlass.Int32, s: cutlass.Constexpr[float]) -> None:
     t, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     i = block * 128 + t
     rows = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout((32, 4)))
     if i < n:
-        c[i] = a[i] + b[i] * scale + cute.math.sqrt(cutlass.Float32(2.0))
+        c[i] = a[i] + b[i] * s + cute.math.sqrt(cutlass.Float32(2.0))
         rows[t % 32, 0] = 0.0
     for k in cutlass.range(4, unroll=2):
         c[k] = cutlass.Float32(k)
@@ -53,10 +54,15 @@ def test_every_module_of_the_face_lists_its_exports():
     assert found.returncode == 0, f"run scripts/list_exports.py: {found.stdout}{found.stderr}"
 
 
-@pytest.mark.parametrize("module", [cutlass, cute, cute.arch, cute.math, cute.runtime, cutlass.utils, cutlass.pipeline])
+@pytest.mark.parametrize("module", [face, cute, cute.arch, cute.math, cute.runtime, cutlass.utils, cutlass.pipeline])
 def test_what_is_listed_is_there(module):
     assert len(module.__all__) > 5
     assert set(module.__all__) <= set(dir(module))
+
+
+def test_the_root_shows_all_names_of_the_face():
+    assert set(face.__all__) <= set(dir(cutlass))
+    assert all(hasattr(cutlass, name) for name in face.__all__)
 
 
 def test_the_package_says_that_it_is_typed():
