@@ -218,3 +218,18 @@ DONE: st.global.u32 [%d4], %r5;
     out = np.zeros(64, np.int32)
     run_ptx(assembled(body), "k", 1, 64, [out, None], checks=checks)
     assert out.tolist() == [t % 2 + 100 + 101 * (t % 8) for t in range(64)]
+
+
+@pytest.mark.parametrize("op", ["cp.async.wait_group", "cp.async.bulk.wait_group", "cp.async.bulk.wait_group.read"])
+def test_waiting_for_all_but_very_many_groups_waits_for_none(op):
+    text = f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a)
+{{
+  {op} 18446744073709551615;
+  ret;
+}}
+"""
+    assert run_ptx(text, "k", 1, 32, [np.zeros(4, np.int32)]).ok

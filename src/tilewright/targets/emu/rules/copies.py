@@ -78,6 +78,10 @@ def _partial(S: Any, site: int, L: Lanes, source: Any, size: int, kept: Array) -
     return rows
 
 
+MOST_GROUPS = 1 << 30
+"""More groups than a thread can have under way; larger operands mean the same and fit no machine integer."""
+
+
 @rule("cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all", "cp.async.bulk.commit_group",
       "cp.async.bulk.wait_group")  # fmt: skip
 def groups(c: BlockCoder, i: Instruction) -> None:
@@ -85,7 +89,7 @@ def groups(c: BlockCoder, i: Instruction) -> None:
     if "commit_group" in i.mods:
         c.effect(f"S.async_commit(L, {bulk})", [])
     else:
-        count = int(i.ops[0].value) if i.ops and isinstance(i.ops[0], Imm) else 0
+        count = min(int(i.ops[0].value), MOST_GROUPS) if i.ops and isinstance(i.ops[0], Imm) else 0
         c.effect(f"S.async_wait(L, {count}, {bulk}, {'wait_all' in i.mods}, {'read' in i.mods})", [])
 
 
