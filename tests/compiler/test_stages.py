@@ -313,7 +313,9 @@ def test_flags_of_the_disassembler():
 
 
 def test_flags_without_an_effect_here():
-    cute.compile(double, *floats(), options="--host-target x86_64-linux --enable-tvm-ffi --opt-level 2")
+    flags = "--host-target x86_64-linux --enable-tvm-ffi --opt-level 2"
+    made = cute.compile(double, *floats(), options=flags)
+    assert made.stages["ptx"] == cute.compile(double, *floats(), options="--opt-level 2").stages["ptx"]
 
 
 def test_levels_of_optimisation(executor):
