@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang.rewrite import names, syntax
+from tilewright.lang.rewrite.parse import parse
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -98,7 +99,7 @@ def _definitions(source: Source, parsed: _Parsed, code: CodeType) -> list[Defini
 
 def _parse(source: Source) -> _Parsed:
     try:
-        tree = ast.parse("".join(source.lines), source.file)
+        tree = parse("".join(source.lines), source.file)
     except SyntaxError as error:
         raise CompileError(
             f"{source.file} can no longer be parsed",
@@ -136,7 +137,7 @@ def _definition(node: Function, class_name: str | None) -> Definition:
 
 
 def _lambdas(source: Source, line: int) -> list[Definition]:
-    tree = ast.parse("".join(source.lines), source.file)
+    tree = parse("".join(source.lines), source.file)
     return [_definition(node, None) for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == line]
 
 
@@ -148,7 +149,7 @@ def _isolated(source: Source, definition: Definition) -> ast.FunctionDef:
     lines = source.lines[definition.first - 1 : definition.last]
     indented = lines[0][:1].isspace()
     padding = "\n" * (definition.first - 1 - indented) + ("if 1:\n" if indented else "")
-    statement = ast.parse(padding + "".join(lines)).body[0]
+    statement = parse(padding + "".join(lines)).body[0]
     found = statement.body[0] if indented and isinstance(statement, ast.If) else statement
     if not isinstance(found, ast.FunctionDef):
         raise CompileError(
@@ -163,7 +164,7 @@ def _isolated(source: Source, definition: Definition) -> ast.FunctionDef:
 
 
 def _lambda_as_function(source: Source, node: ast.Lambda) -> ast.FunctionDef:
-    module = ast.parse("".join(source.lines))
+    module = parse("".join(source.lines))
     copy = next(
         found
         for found in ast.walk(module)
