@@ -1,7 +1,8 @@
 """`ast.parse` for several threads.
 
-CPython before 3.13 counts the depth of the tree under construction in one place for all threads (python/cpython#106905).
-A finalizer that runs in the middle lets another thread in, and the count of both is off: SystemError for correct source.
+CPython before 3.13 counts the depth of the tree under construction in one place for all threads
+(python/cpython#106905). A finalizer that runs in the middle lets another thread in, the counts of both are off, and
+correct source raises SystemError.
 """
 
 from __future__ import annotations
