@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.compiler import hooks, stages
+from tilewright.compiler import hooks, overrides, pass_lists, stages
 from tilewright.compiler.arguments import BoundCall, bind_call, leaf_type, on_host, traced
 from tilewright.compiler.executor import Executor
 from tilewright.compiler.jit import JitFunction
@@ -65,7 +65,7 @@ def compile_function(
     if pipeline is None:
         pipeline = _listed(decorated[0])
     listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline
-    chip, fields = stages.asked_of(listed) if listed is not None else ("", {})
+    chip, fields = pass_lists.asked_of(listed) if listed is not None else ("", {})
     made = replace(Options.from_settings(), **fields).merged(preset).merged(options)
     jit_function, bound_self = decorated
     call = bind_call(jit_function.function, trace.symbol(jit_function.symbol_name), (*bound_self, *args), kwargs)
@@ -89,7 +89,7 @@ def _job(
     passes: Any,
     pipeline: Any,
 ) -> Job:
-    stages.check_override(override)
+    overrides.check_override(override)
     return Job(
         name=call.signature.name,
         arch=arch,
@@ -110,9 +110,9 @@ def _listed(function: JitFunction) -> PassManager | None:
 
 def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | None) -> PassManager:
     if pipeline is None:
-        manager = stages.standard_pipeline(arch, opt_level=options.opt_level)
+        manager = pass_lists.standard_pipeline(arch, opt_level=options.opt_level)
     else:
-        manager = stages.completed(pipeline, arch)
+        manager = pass_lists.completed(pipeline, arch)
     if options.enable_assertions and CheckBounds.name not in [item.name for item in manager]:
         manager.insert(CheckBounds(), before="place-shared-memory")
     for item in passes if isinstance(passes, (list, tuple)) else (passes,):

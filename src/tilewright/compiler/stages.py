@@ -8,19 +8,19 @@ loop; nothing else compiles.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright.base.errors import CompileError, PassError
 from tilewright.base.location import SourceLocation
 from tilewright.compiler.assembling import assemble_kernel
 from tilewright.compiler.job import Job, KernelJob
+from tilewright.compiler.overrides import check_kernels, replace_cubin, replace_module, replace_text
+from tilewright.compiler.pass_lists import split
 from tilewright.hw.features import ptx_version, supports
 from tilewright.ir import mlir
 from tilewright.ir.context import current
@@ -28,19 +28,15 @@ from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.source import source_location
 from tilewright.ir.translate import to_llvm_ir
 from tilewright.ir.walk import operations
-from tilewright.ir.walk import unknown_operation as find_unknown
-from tilewright.lang.locations import user_location
-from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.lowering import number_of, text_of
-from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass, check_known, unknown_name, unknown_operation
-from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
+from tilewright.passes.pipeline import PassManager, UpstreamPass, check_known
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
 from tilewright.targets.host.bundle import compile_program
 from tilewright.targets.host.cute_to_host import CuteToHost, check_host
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
-from tilewright.targets.nvidia.cubin import read_cubin
-from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
+from tilewright.targets.nvidia.cute_to_nvvm import FEATURES
 from tilewright.targets.nvidia.diagnose import compilation_error
+from tilewright.targets.nvidia.mend_ptx import mend
 from tilewright.targets.nvidia.needs import features_of_llvm
 from tilewright.targets.nvidia.sass import disassemble
 
@@ -54,16 +50,10 @@ _SHARED = frozenset(("arith", "scf", "math", "vector", "llvm", "nvvm", "gpu", "b
 CUTE_DIALECTS = _SHARED | {"cute", "func"}
 NVVM_DIALECTS = frozenset(("llvm", "nvvm", "gpu", "builtin"))
 
-TO_LLVM = (
-    "gpu.module(convert-scf-to-cf,convert-vector-to-llvm,convert-gpu-to-nvvm,convert-nvvm-to-llvm,"
-    "reconcile-unrealized-casts)"
-)
-DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}"
 HOST_FINISH = (
     "convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,convert-math-to-libm,convert-arith-to-llvm,"
     "convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts"
 )
-
 
 # Host code compiles beside the kernels: LLVM runs without the GIL.
 _COMPILERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tilewright-host")
@@ -76,56 +66,6 @@ class Stage:
     name: str
     run: Callable[[Job], None]
     legal: frozenset[str] | None = None
-
-
-def standard_pipeline(arch: str, *, opt_level: int = 3) -> PassManager:
-    """The passes that lead from traced code to the nvvm dialect."""
-    passes: list[Pass] = [
-        AnnotateLoops(),
-        PlaceSharedMemory(),
-        CuteToNvvm(**{"cubin-chip": arch, "opt-level": opt_level}),
-    ]
-    return PassManager([*passes, *_finish()])
-
-
-def _finish() -> list[Pass]:
-    """What follows cute-to-nvvm, whatever passes the user gives."""
-    return [UpstreamPass(TO_LLVM), PlaceLoopAnnotations(), UpstreamPass(DEBUG_SCOPES)]
-
-
-def completed(pipeline: PassManager, arch: str) -> PassManager:
-    """A user's pass list with the standard passes it leaves out."""
-    names = [item.name for item in pipeline]
-    passes = [_for_chip(item, arch) for item in pipeline]
-    if CuteToNvvm.name not in names:
-        passes.append(CuteToNvvm(**{"cubin-chip": arch}))
-    for missing in (PlaceSharedMemory, AnnotateLoops):
-        if missing.name not in names:
-            position = [item.name for item in passes].index(CuteToNvvm.name)
-            passes.insert(position, missing())
-    texts = [str(item) for item in passes]
-    passes += [item for item in _finish() if str(item) not in texts]
-    return PassManager(passes)
-
-
-def _for_chip(item: Pass, arch: str) -> Pass:
-    return CuteToNvvm(**{**item.given, "cubin-chip": arch}) if isinstance(item, CuteToNvvm) else item
-
-
-_FLAGS = {
-    "opt-level": "opt_level",
-    "enable-assertions": "enable_assertions",
-    "preserve-line-info": "generate_line_info",
-}
-
-
-def asked_of(pipeline: PassManager) -> tuple[str, dict[str, Any]]:
-    """The chip (or "") and the fields of `Options` that the options of cute-to-nvvm in a pass list ask for."""
-    for item in pipeline:
-        if isinstance(item, CuteToNvvm):
-            fields = {_FLAGS[key]: value for key, value in item.given.items() if key in _FLAGS}
-            return str(item.given.get("cubin-chip", "")), fields
-    return "", {}
 
 
 def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
@@ -180,7 +120,7 @@ def _python(job: Job) -> None:
 def _cute(job: Job) -> None:
     job.module = job.trace(job)
     current().appending = False
-    before, _ = _split_pipeline(job.pipeline)
+    before, _ = split(job.pipeline)
     _verify(job.module, "cute")
     job.locations = _locations(job.module)
     before.run(job.module)
@@ -200,21 +140,21 @@ def _locations(module: ir.Operation) -> list[SourceLocation]:
 
 
 def _nvvm(job: Job) -> None:
-    before, after = _split_pipeline(job.pipeline)
+    before, after = split(job.pipeline)
     _lower_host(job)
     after.run(job.module, done=[item.name for item in before])
     job.pass_runs += after.runs
     job.texts["nvvm"] = asm(job.module)
-    if "nvvm" in job.override:
-        job.module = _parse_override(replacement(job.override["nvvm"]))
+    user_text = replace_module(job)
+    if user_text:
         UpstreamPass("gpu.module(convert-nvvm-to-llvm)").run(job.module)  # operations that stand for inline PTX
         job.texts["nvvm"] = asm(job.module)
-        _check_kernels("nvvm", [_symbol(op) for op in _gpu_modules(job.module)], list(job.kernels))
+        check_kernels("nvvm", [_symbol(op) for op in _gpu_modules(job.module)], list(job.kernels))
     for op in _gpu_modules(job.module):
         kernel = job.kernels[_symbol(op)]
         findings = check_nvvm(op, job.arch)
         kernel.texts["nvvm"] = _part(job.texts["nvvm"], kernel.name)
-        kernel.user_text = "nvvm" in job.override
+        kernel.user_text = user_text
         kernel.in_child = kernel.user_text or findings.unknown
         kernel.features = tuple(sorted({*_features(op), *findings.features}))
 
@@ -243,7 +183,7 @@ def _llvm(job: Job) -> None:
             for inner in op.regions[0].blocks[0]:
                 inner.operation.clone()
         kernel.texts["llvm"] = _translate(module.operation, job)
-        if _apply_override(job, kernel, "llvm"):
+        if replace_text(job, kernel, "llvm"):
             used = {*kernel.features, *features_of_llvm(kernel.texts["llvm"])}
             kernel.features = tuple(sorted(feature for feature in used if supports(feature, job.arch)))
     job.module = None
@@ -251,8 +191,8 @@ def _llvm(job: Job) -> None:
 
 def _ptx(job: Job) -> None:
     for kernel in job.kernels.values():
-        kernel.texts["ptx"] = _emit_ptx(job, kernel)
-        _apply_override(job, kernel, "ptx")
+        kernel.texts["ptx"] = mend(_emit_ptx(job, kernel))
+        replace_text(job, kernel, "ptx")
 
 
 def _emit_ptx(job: Job, kernel: KernelJob) -> str:
@@ -283,10 +223,7 @@ def _ptx_solutions(kernel: KernelJob, arch: str) -> list[str]:
 
 def _cubin(job: Job) -> None:
     for kernel in job.kernels.values():
-        given = _given(job, kernel, "cubin")
-        if given is not None:
-            kernel.texts["cubin"] = given if isinstance(given, bytes) else _file(given).read_bytes()
-            _check_kernels("cubin", list(read_cubin(kernel.texts["cubin"]).kernels), [kernel.name])
+        if replace_cubin(job, kernel):
             continue
         made = assemble_kernel(kernel, job)
         kernel.texts["cubin"] = made.data
@@ -308,13 +245,6 @@ NVIDIA_STAGES = (
     Stage("sass", _sass),
 )
 STAGE_NAMES = tuple(stage.name for stage in NVIDIA_STAGES)
-
-
-def _split_pipeline(pipeline: PassManager) -> tuple[PassManager, PassManager]:
-    """The passes of stage `cute`, and those from `cute-to-nvvm` on."""
-    names = [item.name for item in pipeline]
-    position = names.index(CuteToNvvm.name)
-    return PassManager(pipeline.passes[:position]), PassManager(pipeline.passes[position:])
 
 
 def _verify(module: ir.Operation, stage: str) -> None:
@@ -366,102 +296,3 @@ def _translate(module: ir.Operation, job: Job) -> str:
             ["Check the operations that a @dsl_user_op or a pass builds: their names, operands and result types"],
             location=error.location,
         ) from error
-
-
-def replacement(given: Any) -> str:
-    """The text that the user gives for a stage: itself, or the content of a file."""
-    if isinstance(given, Path):
-        return _file(given).read_text()
-    text = str(given)
-    return text if "\n" in text else _file(text).read_text()
-
-
-def _file(path: object) -> Path:
-    found = Path(str(path))
-    if not found.is_file():
-        raise CompileError(f"override: no file {str(path)!r}", hint="give a path, or the content itself")
-    return found
-
-
-def _given(job: Job, kernel: KernelJob, stage: str) -> Any:
-    """What the user gives for a stage of a kernel; None where nothing."""
-    given = job.override.get(stage)
-    if isinstance(given, Mapping):
-        return given.get(kernel.name)
-    if given is not None and len(job.kernels) > 1:
-        raise CompileError(
-            f"override of stage {stage} for a function with {len(job.kernels)} kernels",
-            hint=f'give a mapping by kernel name: {{"{kernel.name}": path, ...}}',
-        )
-    return given
-
-
-def _apply_override(job: Job, kernel: KernelJob, stage: str) -> bool:
-    """Put the user's text in place of ours; True when there is one."""
-    given = _given(job, kernel, stage)
-    if given is not None:
-        kernel.texts[stage] = replacement(given)
-        kernel.user_text = kernel.in_child = True
-        _check_kernels(stage, _ENTRY[stage].findall(kernel.texts[stage]), [kernel.name])
-    return given is not None
-
-
-def _parse_override(text: str) -> ir.Operation:
-    try:
-        module = mlir.ir.Module.parse(text).operation
-    except mlir.ir.MLIRError as error:
-        raise _parse_error(text, error) from error
-    unknown = find_unknown(module)
-    if unknown is not None:
-        place = source_location(unknown.location)
-        raise unknown_operation(unknown.name, _text_line(text, place.line if place else 0))
-    return module
-
-
-def _parse_error(text: str, error: Any) -> CompileError:
-    """What MLIR says of a text, with the line at fault."""
-    first = next(iter(error.error_diagnostics), None)
-    place = source_location(first.location) if first is not None else None
-    reason = str(first.message) if first is not None else str(error)
-    line = _text_line(text, place.line if place else 0)
-    if name := unknown_name(reason):
-        return unknown_operation(name, line)
-    return CompileError(
-        "the text given for stage nvvm does not parse",
-        values={"reason": reason, **line},
-        hint="compare it with .stages['nvvm'] of a compilation without override",
-        nvvm_error=str(error),
-    )
-
-
-def _text_line(text: str, number: int) -> dict[str, object]:
-    lines = text.splitlines()
-    return {f"line {number}": lines[number - 1].strip()} if 0 < number <= len(lines) else {}
-
-
-_ENTRY = {
-    "llvm": re.compile(r"^define [^@\n]*@([\w$.]+)\(", re.MULTILINE),
-    "ptx": re.compile(r"\.entry\s+([\w$]+)"),
-}
-
-
-def _check_kernels(stage: str, found: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a text that lacks a kernel which is launched by name."""
-    for name in wanted:
-        if name not in found:
-            raise CompileError(
-                f"the text given for stage {stage} has no kernel {name!r}",
-                values={"its kernels": ", ".join(found) or "none"},
-                hint="keep the names of the kernels: the host code launches them by name",
-            )
-
-
-def check_override(override: Iterable[str]) -> None:
-    """Refuse stages whose text cannot be replaced."""
-    for stage in override:
-        if stage not in ("nvvm", "llvm", "ptx", "cubin"):
-            raise CompileError(
-                f"stage {stage!r} cannot be replaced",
-                location=user_location(),
-                hint="override takes nvvm, llvm, ptx, cubin",
-            )

@@ -2,7 +2,7 @@
 
 Sources, all of NVIDIA, all without sparsity. A100: "A100 Tensor Core GPU Architecture" (2020), table 1 and the
 datasheet of the 80 GB card. H100: "H100 Tensor Core GPU Architecture", tables 1 and 2, and datasheet. H200: datasheet.
-B200: datasheet of HGX B200, an eighth of the figures for eight cards. L40: datasheet. RTX 4090: "Ada GPU Architecture",
+B200: datasheet of HGX B200, figures of one card. L40: datasheet. RTX 4090: "Ada GPU Architecture",
 appendix A. Rates for each clock of a multiprocessor: CUDA C++ Programming Guide, "Arithmetic Instructions" (special
 functions) and "Shared Memory" (32 banks of 4 bytes); four schedulers issue one instruction of a warp each.
 """
@@ -74,7 +74,7 @@ PEAKS: Final[Mapping[str, Peak]] = MappingProxyType(
                 "H100 PCIe", "sm_90", 114, 1755, 2000, 51.2, 25.6, f16=756.0, tf32=378.0, f8=1513.0, i8=1513.0, f64=51.2
             ),
             _peak("H200", "sm_90", 132, 1980, 4800, 66.9, 33.5, **_HOPPER),
-            _peak("B200", "sm_100", 148, 1965, 8000, 75.0, 37.0, f16=2250, tf32=1120, f8=4500, i8=4500, f64=37.0),
+            _peak("B200", "sm_100", 148, 1965, 7700, 75.0, 37.0, f16=2250, tf32=1100, f8=4500, i8=4500, f64=37.0),
         )
     }
 )

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tilewright.base.errors import PassError
-from tilewright.compiler.stages import standard_pipeline
+from tilewright.compiler.pass_lists import standard_pipeline
 from tilewright.compiler.target import DEFAULT_ARCH
 from tilewright.passes import pipeline
 from tilewright.tools.loading import load_module

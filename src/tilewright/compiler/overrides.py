@@ -1,0 +1,138 @@
+"""Texts that the user gives in place of what a stage made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base.errors import CompileError
+from tilewright.compiler.job import Job, KernelJob
+from tilewright.ir import mlir
+from tilewright.ir.source import source_location
+from tilewright.ir.walk import unknown_operation as find_unknown
+from tilewright.lang.locations import user_location
+from tilewright.passes.pipeline import unknown_name, unknown_operation
+from tilewright.targets.nvidia.cubin import read_cubin
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+_REPLACED = ("nvvm", "llvm", "ptx", "cubin")
+_ENTRY = {
+    "llvm": re.compile(r"^define [^@\n]*@([\w$.]+)\(", re.MULTILINE),
+    "ptx": re.compile(r"\.entry\s+([\w$]+)"),
+}
+
+
+def check_override(override: Iterable[str]) -> None:
+    """Refuse stages whose text cannot be replaced."""
+    for stage in override:
+        if stage not in _REPLACED:
+            raise CompileError(
+                f"stage {stage!r} cannot be replaced",
+                location=user_location(),
+                hint=f"override takes {', '.join(_REPLACED)}",
+            )
+
+
+def replace_module(job: Job) -> bool:
+    """Put the user's text of stage nvvm in place of the module; True when there is one."""
+    if "nvvm" not in job.override:
+        return False
+    job.module = _parse(_text(job.override["nvvm"]))
+    return True
+
+
+def replace_text(job: Job, kernel: KernelJob, stage: str) -> bool:
+    """Put the user's text of stage llvm or ptx in place of ours; True when there is one."""
+    given = _given(job, kernel, stage)
+    if given is None:
+        return False
+    kernel.texts[stage] = _text(given)
+    kernel.user_text = kernel.in_child = True
+    check_kernels(stage, _ENTRY[stage].findall(kernel.texts[stage]), [kernel.name])
+    return True
+
+
+def replace_cubin(job: Job, kernel: KernelJob) -> bool:
+    """Take the user's cubin for the kernel; True when there is one."""
+    given = _given(job, kernel, "cubin")
+    if given is None:
+        return False
+    kernel.texts["cubin"] = given if isinstance(given, bytes) else _file(given).read_bytes()
+    check_kernels("cubin", list(read_cubin(kernel.texts["cubin"]).kernels), [kernel.name])
+    return True
+
+
+def _given(job: Job, kernel: KernelJob, stage: str) -> Any:
+    """What the user gives for a stage of a kernel; None where nothing."""
+    given = job.override.get(stage)
+    if isinstance(given, Mapping):
+        return given.get(kernel.name)
+    if given is not None and len(job.kernels) > 1:
+        raise CompileError(
+            f"override of stage {stage} for a function with {len(job.kernels)} kernels",
+            hint=f'give a mapping by kernel name: {{"{kernel.name}": path, ...}}',
+        )
+    return given
+
+
+def _text(given: Any) -> str:
+    """The text that the user gives for a stage: itself, or the content of a file."""
+    if isinstance(given, Path):
+        return _file(given).read_text()
+    text = str(given)
+    return text if "\n" in text else _file(text).read_text()
+
+
+def _file(path: object) -> Path:
+    found = Path(str(path))
+    if not found.is_file():
+        raise CompileError(f"override: no file {str(path)!r}", hint="give a path, or the content itself")
+    return found
+
+
+def _parse(text: str) -> ir.Operation:
+    try:
+        module = mlir.ir.Module.parse(text).operation
+    except mlir.ir.MLIRError as error:
+        raise _parse_error(text, error) from error
+    unknown = find_unknown(module)
+    if unknown is not None:
+        place = source_location(unknown.location)
+        raise unknown_operation(unknown.name, _text_line(text, place.line if place else 0))
+    return module
+
+
+def _parse_error(text: str, error: Any) -> CompileError:
+    """What MLIR says of a text, with the line at fault."""
+    first = next(iter(error.error_diagnostics), None)
+    place = source_location(first.location) if first is not None else None
+    reason = str(first.message) if first is not None else str(error)
+    line = _text_line(text, place.line if place else 0)
+    if name := unknown_name(reason):
+        return unknown_operation(name, line)
+    return CompileError(
+        "the text given for stage nvvm does not parse",
+        values={"reason": reason, **line},
+        hint="compare it with .stages['nvvm'] of a compilation without override",
+        nvvm_error=str(error),
+    )
+
+
+def _text_line(text: str, number: int) -> dict[str, object]:
+    lines = text.splitlines()
+    return {f"line {number}": lines[number - 1].strip()} if 0 < number <= len(lines) else {}
+
+
+def check_kernels(stage: str, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a text that lacks a kernel which is launched by name."""
+    for name in wanted:
+        if name not in found:
+            raise CompileError(
+                f"the text given for stage {stage} has no kernel {name!r}",
+                values={"its kernels": ", ".join(found) or "none"},
+                hint="keep the names of the kernels: the host code launches them by name",
+            )
