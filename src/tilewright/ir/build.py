@@ -42,6 +42,16 @@ def value(
     return emit(name, (result,), operands, attributes).results[0]
 
 
+def intrinsic(name: str, result: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
+    """The result of LLVM's intrinsic `name`, types left out of its name."""
+    attributes = {
+        "intrin": string(name),
+        "op_bundle_sizes": i32_array([]),
+        "operandSegmentSizes": i32_array([len(operands), 0]),
+    }
+    return value("llvm.call_intrinsic", result, operands, attributes)
+
+
 def cute(
     name: str, results: Sequence[ir.Type], groups: Sequence[Sequence[ir.Value]] = (), /, **attributes: ir.Attribute
 ) -> ir.Operation:

@@ -18,6 +18,18 @@ def _is_narrow(type_: ir.Type) -> bool:
     return bool(current().cached(("narrow", type_), lambda: str(type_).startswith(_NARROW)))
 
 
+def is_vector(type_: ir.Type) -> bool:
+    """True for vector types."""
+    return isinstance(type_, mlir.ir.VectorType)
+
+
+def like(value: ir.Value, dtype: str) -> ir.Type:
+    """The type of `value`, a number or a vector, with elements of `dtype` (a short name)."""
+    if not is_vector(value.type):
+        return types.element(dtype)
+    return types.vector(mlir.ir.VectorType(value.type).shape[0], dtype)
+
+
 def machine_vector(type_: ir.Type) -> ir.Type:
     """The vector type that LLVM's operations take for `type_`: the same, or one of integers."""
     element = mlir.ir.VectorType(type_).element_type

@@ -100,23 +100,45 @@ def to_bytes(value: float, dtype: DType) -> bytes:
 
 
 def convert(operand: ir.Value, source: DType, target: DType) -> ir.Value:
-    """`operand` (scalar or vector) of type `source` as `target`: C++ rules, floats round to nearest even."""
+    """`operand` (scalar or vector) of type `source` as `target`.
+
+    Integers wrap; floats round to nearest even, and become integers towards zero and clamped (`hw.saturation`).
+    """
     if source == target:
         return operand
     result = arithmetic.same_shape(operand.type, types.ELEMENT[target.name])
     if source.kind == "f" and target.kind == "f":
         return _float_to_float(operand, source, target, result)
-    if narrow_floats.is_narrow(source.name):
-        return convert(convert(operand, source, TABLE["f32"]), TABLE["f32"], target)
-    if narrow_floats.is_narrow(target.name):
-        return convert(convert(operand, source, TABLE["f32"]), TABLE["f32"], target)
+    if computes_wide(source) or computes_wide(target):
+        through = TABLE["f64" if target.name in _COARSE and source.width >= 32 else "f32"]
+        return convert(convert(_sticky(operand, source, through), source, through), through, target)
     if target.kind == "b":
         return arithmetic.compare("ne", source.arithmetic_kind, operand, arithmetic.constant(0, operand.type))
     if source.kind == "f":
-        return build.value("arith.fptosi" if target.kind == "i" else "arith.fptoui", result, (operand,))
+        return _operation(operand, source, target, result)
     if target.kind == "f":
         return build.value("arith.sitofp" if source.kind == "i" else "arith.uitofp", result, (operand,))
     return _int_to_int(operand, source, target, result)
+
+
+_COARSE = ("tf32", narrow_floats.E8M0)  # hold numbers so great that Float32 has rounded them already
+_EXACT = 53  # bits of an integer that Float64 holds
+
+
+def _sticky(operand: ir.Value, source: DType, through: DType) -> ir.Value:
+    """An integer that `through` holds exactly and that rounds to few bits as `operand` does: of great numbers the low
+    bits are one, which is set if any was."""
+    if source.kind not in "iu" or through.name != "f64" or source.width != 64:
+        return operand
+    low = source.width - _EXACT
+    type_ = operand.type
+    lost = arithmetic.binary("and", "i", operand, arithmetic.constant((1 << low) * 2 - 1, type_))
+    zero = arithmetic.constant(0, type_)
+    kept = arithmetic.binary("and", "i", operand, arithmetic.constant(-(1 << low) * 2, type_))
+    bit = arithmetic.select(arithmetic.compare("ne", "i", lost, zero), arithmetic.constant(1 << low, type_), zero)
+    size = arithmetic.absolute(source.arithmetic_kind, operand)
+    small = arithmetic.compare("lt", "u", size, arithmetic.constant(1 << _EXACT, type_))
+    return arithmetic.select(small, operand, arithmetic.binary("or", "i", kept, bit))
 
 
 def _int_to_int(operand: ir.Value, source: DType, target: DType, result: ir.Type) -> ir.Value:
@@ -128,14 +150,18 @@ def _int_to_int(operand: ir.Value, source: DType, target: DType, result: ir.Type
     return build.value("arith.extsi" if source.kind == "i" else "arith.extui", result, (operand,))
 
 
+def _operation(operand: ir.Value, source: DType, target: DType, result: ir.Type) -> ir.Value:
+    """A conversion that targets do in their own ways."""
+    names = {"source": build.string(source.name), "target": build.string(target.name)}
+    return build.cute("convert", (result,), ((operand,),), **names).results[0]
+
+
 _NATIVE_FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 def _float_to_float(operand: ir.Value, source: DType, target: DType, result: ir.Type) -> ir.Value:
     if source.name not in _NATIVE_FLOATS or target.name not in _NATIVE_FLOATS:
-        return build.cute(
-            "convert", (result,), ((operand,),), source=build.string(source.name), target=build.string(target.name)
-        ).results[0]
+        return _operation(operand, source, target, result)
     if source.width < target.width:
         return build.value("arith.extf", result, (operand,))
     if source.width > target.width:

@@ -14,12 +14,14 @@ import functools
 import math
 import operator
 import struct
+import sys
 from abc import ABCMeta
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tilewright.base.errors import CompileError
 from tilewright.hw import narrow_floats
+from tilewright.hw.saturation import saturate
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
 from tilewright.lang import arithmetic, dtypes
@@ -38,11 +40,6 @@ class NumericMeta(ABCMeta):
 
     def __str__(cls) -> str:
         return cls.__name__
-
-    @property
-    def width(cls) -> int:
-        """Bits of one number in memory."""
-        return cls.facts.width
 
     @property
     def mlir_type(cls) -> ir.Type:
@@ -102,10 +99,18 @@ def _comparison(name: str, fold: Callable[[Any, Any], bool]) -> Callable[..., An
     return compare
 
 
+class _Width:
+    """Bits of one number in memory, of a type as of its numbers."""
+
+    def __get__(self, number: Numeric | None, cls: type[Numeric]) -> int:
+        return cls.facts.width
+
+
 class Numeric(metaclass=NumericMeta):
     """Base of all numbers. `value` is a Python number or an MLIR value."""
 
     facts: ClassVar[DType]
+    width = _Width()
     value: Any
 
     def __init__(self, value: object = 0, *, loc: object = None, ip: object = None) -> None:
@@ -123,10 +128,6 @@ class Numeric(metaclass=NumericMeta):
     @property
     def dtype(self) -> type[Numeric]:
         return type(self)
-
-    @property
-    def width(self) -> int:
-        return type(self).facts.width
 
     @property
     def is_static(self) -> bool:
@@ -401,7 +402,7 @@ def _payload(value: object, cls: type[Numeric]) -> Any:
     if isinstance(value, Numeric):
         if not value.is_static:
             return dtypes.convert(value.value, type(value).facts, cls.facts)
-        value = value.value
+        return wrap(value.value, cls.facts, type(value).width)
     if isinstance(value, (bool, int, float)):
         return wrap(value, cls.facts)
     if build_active() and isinstance(value, mlir.ir.Value):
@@ -413,16 +414,27 @@ def _payload(value: object, cls: type[Numeric]) -> Any:
     )
 
 
-def wrap(value: float, facts: DType) -> Any:
-    """A Python number as the type holds it: integers modulo 2^width, floats rounded to nearest even."""
+def wrap(value: float, facts: DType, source_width: int = 32) -> Any:
+    """A Python number as the type holds it: floats rounded to nearest even, integers modulo 2^width; a float (of
+    `source_width` bits) as an integer towards zero and clamped."""
     if facts.kind == "b":
         return bool(value)
     if facts.kind == "f":
-        return _round_float(float(value), facts.name)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise CompileError(f"{value} has no integer value", location=user_location())
+        return _round_float(_nearly(value, facts.name), facts.name)
+    if isinstance(value, float):
+        return saturate(value, source_width=source_width, width=facts.width, signed=facts.kind == "i")
     bits = int(value) & ((1 << facts.width) - 1)
     return bits - (1 << facts.width) if facts.kind == "i" and bits >> (facts.width - 1) else bits
+
+
+def _nearly(value: float, name: str) -> float:
+    """A Python number as a float that rounds to a narrower format as it does: what a great integer loses sets a bit."""
+    if isinstance(value, int) and name != "f64" and (low := value.bit_length() - sys.float_info.mant_dig) > 0:
+        value = (value >> low | bool(value & ((1 << low) - 1))) << low
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def _round_float(value: float, name: str) -> float:
@@ -446,7 +458,7 @@ def _round_bfloat16(value: float) -> float:
         return value
     exponent = max(math.frexp(value)[1] - 8, -133)  # 8 bits of precision, denormals below 2^-126
     rounded = math.ldexp(round(math.ldexp(value, -exponent)), exponent)
-    return rounded if abs(rounded) < 2.0**128 else math.copysign(math.inf, value)
+    return math.copysign(rounded if abs(rounded) < 2.0**128 else math.inf, value)
 
 
 _INTEGER_ONLY = frozenset(("and", "or", "xor", "shl", "shr"))

@@ -12,6 +12,8 @@ from tilewright.ir.context import compile_context, located
 from tilewright.lang import locations, numeric
 from tilewright.lang.numeric import Numeric, as_numeric
 from tilewright.lang.rewrite import rewrite
+from tilewright.passes.lowering import LoweringContext, lower
+from tilewright.passes.rules import narrow
 
 _C = {"i1": ctypes.c_bool, "i8": ctypes.c_int8, "i32": ctypes.c_int32, "i64": ctypes.c_int64,
       "f32": ctypes.c_float, "f64": ctypes.c_double}  # fmt: skip
@@ -77,6 +79,8 @@ class Compiled:
         self.text = str(module)
 
     def _lower(self) -> None:
+        function = self.module.body.operations[0].operation
+        lower(function, narrow.rules, LoweringContext({}))
         mlir.passmanager.PassManager.parse(_PIPELINE).run(self.module.operation)
         from mlir.execution_engine import ExecutionEngine
 

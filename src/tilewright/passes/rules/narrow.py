@@ -13,7 +13,9 @@ from tilewright.base.errors import CompileError
 from tilewright.hw.narrow_floats import E8M0, FORMATS, TF32_DROPPED, Format, is_narrow
 from tilewright.ir import build, mlir, types
 from tilewright.ir.source import source_location
+from tilewright.ir.vectors import like
 from tilewright.passes.lowering import LoweringContext, Rules, text_of
+from tilewright.passes.rules import whole
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -27,6 +29,8 @@ NATIVE = ("f16", "bf16", "f32", "f64")
 @rules.lowers("convert")
 def _convert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     source, target = text_of(op, "source"), text_of(op, "target")
+    if whole.is_whole(target):
+        return [whole.convert(op.operands[0], source, target)]
     for name in (source, target):
         if name not in NATIVE and not is_narrow(name) and name != "tf32":
             raise CompileError(f"no conversion from {source} to {target}", location=source_location(op.location))
@@ -176,11 +180,6 @@ def _decode_power(code: ir.Value) -> ir.Value:
 
 
 # Small words over scalars and vectors alike.
-
-
-def like(value: ir.Value, dtype: str) -> ir.Type:
-    """The type of `value` with elements of `dtype`."""
-    return _shaped(value, types.ELEMENT[dtype])
 
 
 def _shaped(value: ir.Value, element: str) -> ir.Type:

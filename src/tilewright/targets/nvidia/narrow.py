@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from tilewright.hw.features import supports
 from tilewright.ir import build, mlir, types, vectors
-from tilewright.ir.vectors import extract, insert
+from tilewright.ir.vectors import extract, insert, like
 from tilewright.passes.lowering import LoweringContext, Rules, text_of
 from tilewright.passes.rules import narrow
+from tilewright.passes.rules.whole import is_whole
+from tilewright.targets.nvidia import whole
 from tilewright.targets.nvidia.rules import use
 
 if TYPE_CHECKING:
@@ -22,13 +24,15 @@ _NAMES = {"f8e4m3fn": "e4m3x2", "f8e5m2": "e5m2x2"}
 def _convert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     source, target = text_of(op, "source"), text_of(op, "target")
     value = op.operands[0]
+    if is_whole(target):
+        return [whole.convert(value, source, target)]
     if target in _NAMES and supports("cvt.f8x2", context.facts["arch"]):
         use("cvt.f8x2", "cvt.rn.satfinite", context)
         wide = narrow.from_narrow(value, source) if source not in narrow.NATIVE else narrow.to_f32(value, source)
-        return [_by_pairs(wide, narrow.like(wide, target), lambda low, high: _pack(low, high, _NAMES[target]))]
+        return [_by_pairs(wide, like(wide, target), lambda low, high: _pack(low, high, _NAMES[target]))]
     if source in _NAMES and target in narrow.NATIVE and supports("cvt.f16x2.f8x2", context.facts["arch"]):
         use("cvt.f16x2.f8x2", "cvt.rn.f16x2", context)
-        halves = _by_pairs(value, narrow.like(value, "f16"), lambda low, high: _unpack(low, high, _NAMES[source]))
+        halves = _by_pairs(value, like(value, "f16"), lambda low, high: _unpack(low, high, _NAMES[source]))
         return [_from_half(halves, target)]
     return [narrow.convert(value, source, target)]
 
@@ -79,5 +83,5 @@ def _from_half(value: ir.Value, target: str) -> ir.Value:
     """Half holds all numbers of both formats, so what follows is exact, or rounds once."""
     if target == "f16":
         return value
-    wide = build.value("arith.extf", narrow.like(value, "f32"), (value,))
+    wide = build.value("arith.extf", like(value, "f32"), (value,))
     return narrow.from_f32(wide, target)
