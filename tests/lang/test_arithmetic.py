@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from fractions import Fraction
 
@@ -544,3 +545,99 @@ def test_least_and_greatest():
     cute.compile(host, x, out)(x, out)
     assert out[0].tolist() == [1.5, 3, 1.5, 1.5] and out[1].tolist() == [0, 1.5, 1.5, -2]
     assert out[2, :2].tolist() == [1, 3] and out[2, 3] == 1
+
+
+# Divisions and shifts by constants at the edges.
+
+EDGES = {
+    "by minus one": (lambda x: x // -1, lambda x: -x),
+    "modulo minus one": (lambda x: x % -1, lambda x: 0),
+    "pair": (lambda x: divmod(x, -3)[0] * 7 + divmod(x, -3)[1], lambda x: x // -3 * 7 + x % -3),
+    "reflected pair": (
+        lambda x: divmod(9, x | 1)[0] * 7 + divmod(9, x | 1)[1],
+        lambda x: 9 // (x | 1) * 7 + 9 % (x | 1),
+    ),
+    "shift by the width": (lambda x: x << 64, lambda x: 0),
+    "shift far right": (lambda x: x >> 99, lambda x: -1 if x < 0 else 0),
+}
+
+
+SIGNED_ONLY = ("by minus one", "modulo minus one", "pair")
+EDGE_CASES = [
+    (dtype, name)
+    for dtype in (Int8, Int32, Int64, Uint8, Uint32)
+    for name in EDGES
+    if dtype.signed or name not in SIGNED_ONLY
+]
+
+
+@pytest.mark.parametrize(("dtype", "name"), EDGE_CASES, ids=lambda item: str(item))
+@pytest.mark.parametrize("on_the_device", [True, False], ids=["device", "host"])
+def test_constants_at_the_edges(dtype, name, on_the_device):
+    ours, python = EDGES[name]
+
+    @cute.jit
+    def fill(x: cute.Tensor, out: cute.Tensor, vector: cute.Tensor):
+        for i in cutlass.range_constexpr(8):
+            out[i] = ours(x[i])
+        vector.store(ours(x.load()))
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor, vector: cute.Tensor):
+        fill(x, out, vector)
+
+    @cute.jit
+    def launch(x: cute.Tensor, out: cute.Tensor, vector: cute.Tensor):
+        kernel(x, out, vector).launch(grid=1, block=1)
+
+    x = np.array([dtype.min, dtype.min + 1, 0, 1, 2, 7, dtype.max - 1, dtype.max], NUMPY[dtype])
+    out = [np.zeros(8, NUMPY[dtype]) for _ in range(2)]
+    arguments = [cute.runtime.from_dlpack(array) for array in (x, *out)]
+    cute.compile(launch if on_the_device else fill, *arguments)(*arguments)
+    wanted = [wrapped(python(int(item)), dtype) for item in x]
+    assert out[0].tolist() == wanted and out[1].tolist() == wanted
+    assert [int(dtype(ours(dtype(int(item))))) for item in x] == wanted
+
+
+BY_ZERO = {
+    "quotient": lambda x: x // 0,
+    "remainder": lambda x: x % 0,
+    "typed": lambda x: x // Int32(0),
+    "known both": lambda x: Int32(3) % 0,
+}
+
+
+@pytest.mark.parametrize("name", BY_ZERO)
+@pytest.mark.parametrize("whole", [False, True], ids=["number", "tensor"])
+def test_integer_division_by_a_known_zero_is_an_error_while_compiling(name, whole):
+    @cute.jit
+    def host(x: cute.Tensor):
+        BY_ZERO[name](x.load() if cutlass.const_expr(whole) else x[0])
+
+    with pytest.raises(cutlass.CompileError, match="division by zero") as caught:
+        cute.compile(host, cute.runtime.from_dlpack(np.zeros(4, np.int32)))
+    assert __file__ in str(caught.value) and "hint" in str(caught.value)
+
+
+@pytest.mark.parametrize("shift", [lambda x: x << -1, lambda x: x >> Int32(-3)], ids=["left", "right"])
+def test_a_known_negative_shift_is_an_error_while_compiling(shift):
+    @cute.jit
+    def host(x: cute.Tensor):
+        shift(x[0])
+
+    with pytest.raises(cutlass.CompileError, match="a shift by -"):
+        cute.compile(host, np.zeros(4, np.int32))
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (-1.0, 0.0), (1.0, -0.0), (0.0, 0.0), (math.nan, 0.0), (-5.0, 3.0)])
+def test_float_division_by_zero_is_the_same_at_compile_time(a, b):
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        out[0] = x[0] / x[1]
+        out[1] = x[0] // x[1]
+        out[2] = x[0] % x[1]
+
+    x, out = np.array([a, b], np.float32), np.zeros(3, np.float32)
+    cute.compile(host, x, out)(x, out)
+    known = [Float32(a) / Float32(b), Float32(a) // Float32(b), Float32(a) % Float32(b)]
+    assert np.array_equal(out, np.array([number.python() for number in known], np.float32), equal_nan=True)

@@ -23,6 +23,7 @@ from tilewright.hw.chips import normalize_arch
 from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
 from tilewright.lang import leaves, locations, trace
+from tilewright.lang.launch import name_host_tensors
 from tilewright.lang.parameters import call_arguments
 from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.pipeline import PassManager, Placed, before
@@ -140,7 +141,10 @@ def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
         host = _host_function(call)
         body = host.regions[0].blocks[0]
         with mlir.ir.InsertionPoint(body):
-            arguments = call_arguments(function.function, traced(call, list(body.arguments)))
+            seen = traced(call, list(body.arguments))
+            if program.assertions:
+                name_host_tensors(host, seen)
+            arguments = call_arguments(function.function, seen)
             job.result = _trace_root(function.traced, arguments)
             _warn_of_unlaunched(program)
             build.emit("func.return")

@@ -32,7 +32,7 @@ from tilewright.passes.lowering import number_of, text_of
 from tilewright.passes.pipeline import PassManager, UpstreamPass, check_known
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
 from tilewright.targets.host.bundle import compile_program
-from tilewright.targets.host.cute_to_host import CuteToHost, check_host
+from tilewright.targets.host.cute_to_host import CuteToHost, check_host, leave_at_failures
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
 from tilewright.targets.nvidia.cute_to_nvvm import FEATURES
 from tilewright.targets.nvidia.diagnose import compilation_error
@@ -168,6 +168,7 @@ def _lower_host(job: Job) -> None:
     launched = {kernel.name: kernel.smem_bytes for kernel in job.kernels.values()}
     PassManager([CuteToHost(launched)]).run(host.operation, done=[PlaceSharedMemory.name])
     UpstreamPass(HOST_FINISH).run(host.operation)
+    leave_at_failures(host.operation)
     check_host(host.operation)
     job.host_llvm = _translate(host.operation, job)
     job.host_program = _COMPILERS.submit(

@@ -91,11 +91,13 @@ def same_shape(type_: ir.Type, element: str) -> ir.Type:
 
 
 def constant_of(operand: ir.Value) -> int | None:
-    """The number that an `arith.constant` of scalar integer type holds, else None."""
+    """The number that an `arith.constant` of integers holds, in all its elements, else None."""
     owner = operand.owner
     if getattr(owner, "name", "") != "arith.constant":
         return None
     attribute = owner.attributes["value"]
+    if isinstance(attribute, mlir.ir.DenseIntElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
     return attribute.value if isinstance(attribute, mlir.ir.IntegerAttr) else None
 
 
@@ -113,6 +115,8 @@ def _floordiv(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         amount = constant(divisor.bit_length() - 1, left.type)
         return build.value("arith.shrsi", left.type, (left, amount))
+    if divisor == -1:  # LLVM's division by it has no result for the least number
+        return negate(kind, left)
     return build.value("arith.floordivsi", left.type, (left, right))
 
 
@@ -122,6 +126,8 @@ def _mod(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
     divisor = constant_of(right) if kind == "i" else None
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         return build.value("arith.andi", left.type, (left, constant(divisor - 1, left.type)))
+    if divisor == -1:
+        return constant(0, left.type)
     op = "arith.remf" if kind == "f" else "arith.remsi"
     remainder = build.value(op, left.type, (left, right))
     zero = constant(0, left.type)

@@ -19,6 +19,7 @@ from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numeric import Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
 from tilewright.lang.tensor import Tensor
+from tilewright.layout import ComposedLayout
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -182,6 +183,21 @@ def _name_tensors(function: ir.Operation, arguments: dict[str, Any]) -> None:
             if isinstance(item, Tensor) and not item.is_coordinates:
                 found.append(f"{path}|{position}|{layout_text.encode(item.layout)[0]}")
             position += count
+    if found:
+        function.attributes["tilewright.tensors"] = build.string(";".join(found))
+
+
+def name_host_tensors(function: ir.Operation, arguments: dict[str, Any]) -> None:
+    """The same on a host function, of arguments as it sees them."""
+    found: list[str] = []
+    for name, value in arguments.items():
+        for path, item in _parts(name, value):
+            if not isinstance(item, Tensor) or item.is_coordinates or isinstance(item.layout, ComposedLayout):
+                continue
+            pointer = item.iterator.value
+            if isinstance(pointer.owner, mlir.ir.Block):
+                position = mlir.ir.BlockArgument(pointer).arg_number
+                found.append(f"{path}|{position}|{layout_text.encode(item.layout)[0]}")
     if found:
         function.attributes["tilewright.tensors"] = build.string(";".join(found))
 

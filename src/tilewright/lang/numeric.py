@@ -200,6 +200,9 @@ class Numeric(metaclass=NumericMeta):
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         return self // other, self % other
 
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
     def __neg__(self) -> Any:
         if type(self).facts.kind == "b":
             return -Int32(self)
@@ -509,9 +512,20 @@ def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: 
             return cls(math.floor(quotient) if math.isfinite(quotient) and quotient else quotient)
         return cls(fold(left, right))
     except ZeroDivisionError as error:
-        if cls.is_float and name == "truediv":
-            return cls(math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, left * right or left))
-        raise CompileError("division by zero", location=user_location()) from error
+        if not cls.is_float:
+            raise division_by_zero() from error
+        unknown = name == "mod" or left == 0 or math.isnan(left)
+        return cls(math.nan if unknown else math.copysign(math.inf, math.copysign(1, left) * math.copysign(1, right)))
+
+
+def division_by_zero() -> CompileError:
+    """An integer is divided by a zero known at compile time."""
+    return CompileError(
+        "division by zero",
+        location=user_location(),
+        values={"divisor": "0, known while the program is compiled"},
+        hint="where it cannot be reached, put it under `if cutlass.const_expr(...)`",
+    )
 
 
 def _integer_power(base: int, exponent: int, width: int) -> int:
@@ -533,7 +547,7 @@ def _float_power(base: float, exponent: float) -> float:
 
 def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:
     if cls.is_integer and name in ("floordiv", "mod") and b.is_static and b.value == 0:
-        raise CompileError("division by zero", location=user_location())
+        raise division_by_zero()
     if cls.is_integer and (kept := _identity(name, cls, a, b)) is not None:
         return kept
     left, right = _converted(a, cls), _converted(b, cls)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text, types
 from tilewright.lang import leaves
+from tilewright.lang.coordinates import coord_text, may_be_inside
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.pointer import AddressSpace, Pointer
@@ -28,7 +29,7 @@ from tilewright.layout import (
     size,
     slice_and_offset,
 )
-from tilewright.layout.dynamic import DynamicInt, is_multiple
+from tilewright.layout.dynamic import is_multiple
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -248,14 +249,14 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
             raise CompileError(
                 f"{len(coord)} indices for a tensor of rank {rank}",
                 location=user_location(),
-                values={"tensor": self, "indices": _coord_text(coord)},
+                values={"tensor": self, "indices": coord_text(coord)},
                 hint="give one index for each mode, or one linear index",
             )
-        if not _may_be_inside(coord, self.shape):
+        if not may_be_inside(coord, self.shape):
             raise CompileError(
                 "an index is outside the tensor",
                 location=user_location(),
-                values={"tensor": self, "index": _coord_text(coord)},
+                values={"tensor": self, "index": coord_text(coord)},
                 hint="indices count from 0; negative ones do not count from the end",
             )
 
@@ -287,17 +288,6 @@ def needs_wide_offsets(tensor: Tensor) -> bool:
         return False
     layout = tensor.layout.outer if isinstance(tensor.layout, ComposedLayout) else tensor.layout
     return not is_static(layout) or cosize(layout) >= 1 << 31
-
-
-def _may_be_inside(coord: Any, shape: Any) -> bool:
-    """False when a known index is negative, or not below a known extent."""
-    if isinstance(coord, tuple) and isinstance(shape, tuple) and len(coord) == len(shape):
-        return all(_may_be_inside(part, extent) for part, extent in zip(coord, shape, strict=True))
-    index = coord.value if isinstance(coord, Integer) and coord.is_static else coord
-    if not isinstance(index, int):
-        return True
-    extent = size(Layout(shape)) if isinstance(shape, tuple) else shape
-    return index >= 0 and (not isinstance(extent, int) or index < max(extent, 1))
 
 
 def _static_size(layout: Layout | ComposedLayout) -> int | None:
@@ -356,10 +346,4 @@ def _refill(leaf: Any, source: Any) -> Any:
 
 
 def _iterator_text(iterator: Any) -> str:
-    return str(iterator) if isinstance(iterator, Pointer) else _coord_text(iterator)
-
-
-def _coord_text(coord: Any) -> str:
-    if isinstance(coord, tuple):
-        return "(" + ",".join(_coord_text(part) for part in coord) + ")"
-    return coord.dynamic_text() if isinstance(coord, DynamicInt) else str(coord)
+    return str(iterator) if isinstance(iterator, Pointer) else coord_text(iterator)

@@ -14,6 +14,7 @@ from tilewright.base.errors import CompileError
 from tilewright.hw import narrow_floats
 from tilewright.ir import build, types, vectors
 from tilewright.lang import arithmetic, dtypes
+from tilewright.lang.coordinates import coord_text, may_be_inside
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import (
     BY_NAME,
@@ -23,6 +24,7 @@ from tilewright.lang.numeric import (
     Numeric,
     as_numeric,
     common_type,
+    division_by_zero,
     is_number,
     number_type,
     shift_amount,
@@ -132,8 +134,10 @@ class TensorSSA:
             layout, offset = slice_and_offset(coord, self.layout)
             indices = [int(offset) + int(layout(index)) for index in range(int(layout_size(layout)))]
             return self._shuffled(indices, layout.shape)
-        index = crd2idx(coord, self.layout) if isinstance(coord, tuple) else coord
-        return self._element(index)
+        if isinstance(coord, tuple):
+            self._check_coord(coord)
+            coord = crd2idx(coord, self.layout)
+        return self._element(coord)
 
     def __iter__(self) -> Iterator[Numeric]:
         """The elements in colexicographic order."""
@@ -189,6 +193,13 @@ class TensorSSA:
     __xor__, __rxor__ = _binary("xor")
     __lshift__, __rlshift__ = _binary("shl")
     __rshift__, __rrshift__ = _binary("shr")
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
     __lt__ = _comparison("lt")
     __le__ = _comparison("le")
     __gt__ = _comparison("gt")
@@ -238,14 +249,33 @@ class TensorSSA:
     __repr__ = __str__
 
     def _element(self, index: Any) -> Numeric:
+        if isinstance(index, Numeric) and index.is_static and type(index).is_integer:
+            index = int(index.value)
         if isinstance(index, int) and not 0 <= index < self.size:
-            raise CompileError(
-                f"index {index} is outside a TensorSSA of {self.size} elements", location=user_location()
-            )
+            raise self._outside(index)
         if not isinstance(index, int) and not type(as_numeric(index)).is_integer:
             raise CompileError(f"a TensorSSA is indexed by integers, not by {index!r}", location=user_location())
         position = index if isinstance(index, int) else as_numeric(index).ir_value()
         return self.dtype.from_ir(vectors.extract(self.value, position))
+
+    def _check_coord(self, coord: tuple[Any, ...]) -> None:
+        if len(coord) != len(self.shape):
+            raise CompileError(
+                f"{len(coord)} indices for a TensorSSA of rank {len(self.shape)}",
+                location=user_location(),
+                values={"value": self, "indices": coord_text(coord)},
+                hint="give one index for each mode, or one linear index",
+            )
+        if not may_be_inside(coord, self.shape):
+            raise self._outside(coord)
+
+    def _outside(self, index: Any) -> CompileError:
+        return CompileError(
+            f"index {coord_text(index)} is outside a TensorSSA of {self.size} elements",
+            location=user_location(),
+            values={"shape": self.shape},
+            hint="indices count from 0; negative ones do not count from the end",
+        )
 
     def _shuffled(self, indices: list[int], shape: Any) -> TensorSSA:
         value = vectors.shuffle(self.value, indices)
@@ -363,7 +393,8 @@ def _number_type(dtype: type[Numeric], number: Any) -> type[Numeric]:
         return type(number)
     if isinstance(number, float):
         return dtype if dtype.is_float else Float32
-    return dtype if dtype is not Boolean else type(as_numeric(number))
+    fits = dtype.is_float or (dtype is not Boolean and dtype.min <= number <= dtype.max)
+    return dtype if fits else type(as_numeric(number))
 
 
 def _operate(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
@@ -376,7 +407,7 @@ def _operate(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
     if name in ("floordiv", "mod") and not reflected and is_number(other) and b.dtype.is_integer and a.dtype.is_integer:
         number = as_numeric(other)
         if number.is_static and number.value == 0:
-            raise CompileError("division by zero", location=user_location())
+            raise division_by_zero()
     logical = name in ("and", "or", "xor") and a.dtype is Boolean and b.dtype is Boolean
     dtype = Boolean if logical else BY_NAME[dtypes.promote(a.dtype.facts, b.dtype.facts).name]
     if name == "truediv" and not dtype.is_float:

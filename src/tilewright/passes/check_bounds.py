@@ -1,11 +1,12 @@
 """check-bounds: assert that each access to a tensor stays inside it. It runs only with `EnableAssertions`.
 
 before: `%v = cute.load %t, %i {coord = "?"}`
-after:  assertions on `%i` against the shape of `%t`, and on the place in memory against the argument of the kernel
+after:  assertions on `%i` against the shape of `%t`, and on the place in memory against the argument of the function
         that `%t` is a part of; then the load
 
-The index is checked for single elements; the memory also for transfers of whole tensors, where a predicate is true. The
-failing thread prints the index and the shape, or the offset and the size, before it stops.
+Kernels and host functions are checked alike. The index is checked for single elements; the memory also for transfers of
+whole tensors, where a predicate is true. What fails prints the index and the shape, or the offset and the size, before
+it stops: a thread by a trap, a host function by an error.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from tilewright.passes.place_shared_memory import kernels
 if TYPE_CHECKING:
     from mlir import ir
 
-TENSORS = "tilewright.tensors"  # on a kernel: its tensor arguments, see `argument_text`
+TENSORS = "tilewright.tensors"  # on a function: its tensor arguments, see `argument_text`
 _ELEMENTS = ("cute.load", "cute.store", "cute.atomic")
 _WHOLE = ("cute.load_tensor", "cute.store_tensor", "cute.fill", "cute.copy")
 _MOST_OFFSETS = 64  # of a tensor whose layout is known only at run time
 
 
 def argument_text(name: str, first: int, layout: str) -> str:
-    """One tensor argument for the attribute `TENSORS`: its pointer is argument `first`, its leaves follow."""
+    """One tensor argument for the attribute `TENSORS`: its pointer is argument `first`, its leaves follow, those of 32
+    bits before those of 64; on a host function in the order of the text."""
     return f"{name}|{first}|{layout}"
 
 
@@ -44,9 +46,9 @@ class CheckBounds(Pass):
 
     def run(self, module: ir.Operation) -> None:
         build.forget_pure()
-        for kernel in kernels(module):
-            arguments = _arguments(kernel)
-            for op in _accesses(kernel):
+        for function in [*kernels(module), *_host_functions(module)]:
+            arguments = _arguments(function)
+            for op in _accesses(function):
                 location = op.location
                 with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
                     _check(op, arguments)
@@ -62,25 +64,30 @@ class _Argument:
     layout: Layout | ComposedLayout
 
 
-def _arguments(kernel: ir.Operation) -> list[_Argument]:
-    if TENSORS not in kernel.attributes:
+def _host_functions(module: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "func.func"]
+
+
+def _arguments(function: ir.Operation) -> list[_Argument]:
+    if TENSORS not in function.attributes:
         return []
-    values = list(kernel.regions[0].blocks[0].arguments)
+    values = list(function.regions[0].blocks[0].arguments)
     found = []
-    for part in text_of(kernel, TENSORS).split(";"):
+    for part in text_of(function, TENSORS).split(";"):
         name, first, text = part.split("|")
         at = int(first)
-        rest = iter(values[at + 1 :])
         widths = layout_text.widths(text)
-        ordered = sorted(range(len(widths)), key=lambda index: widths[index])  # the i32 leaves come first
-        taken = {index: next(rest) for index in ordered}
+        order = list(range(len(widths)))
+        if function.name != "func.func":
+            order.sort(key=lambda index: widths[index])
+        taken = {index: values[at + 1 + place] for place, index in enumerate(order)}
         narrow = [taken[index] for index, width in enumerate(widths) if width == 32]
         wide = [taken[index] for index, width in enumerate(widths) if width == 64]
         found.append(_Argument(name, values[at], read_layout(text, narrow, wide)))
     return found
 
 
-def _accesses(kernel: ir.Operation) -> list[ir.Operation]:
+def _accesses(function: ir.Operation) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> Any:
@@ -88,7 +95,7 @@ def _accesses(kernel: ir.Operation) -> list[ir.Operation]:
             found.append(op)
         return mlir.ir.WalkResult.ADVANCE
 
-    kernel.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
     return found
 
 

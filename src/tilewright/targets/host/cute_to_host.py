@@ -3,7 +3,8 @@
 before: `func.func @f(leaves..., stream)` with cute operations, `cute.launch` among them
 after:  `func.func @f(leaves..., stream, table) -> i32`, whose launches call `@__tw_launch` of the host runtime
 
-The function gives 0, or the code of the first launch or assertion that failed; what follows that one is not run.
+The function gives 0, or the code of the first launch or assertion that failed. No launch follows a failed one; nothing
+at all follows a failed assertion, see `leave_at_failures`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
+from tilewright.ir.context import located
 from tilewright.ir.source import source_location
 from tilewright.ir.walk import operations
 from tilewright.lang.arithmetic import compare, constant, constant_of, select
@@ -259,6 +261,21 @@ def _device_only(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
         location=source_location(op.location),
         hint="put it in a function decorated with @cute.kernel and launch that from the @cute.jit function",
     )
+
+
+def leave_at_failures(module: ir.Operation) -> None:
+    """Make a failed assertion the end of its function. The module is in the `llvm` dialect: the call that notes the
+    failure stands in a block of its own, which now returns its code."""
+    for op in [op for op in operations(module) if op.name == "llvm.call" and _callee(op) == "@__tw_raise"]:
+        last = list(op.block.operations)[-1].operation
+        location = op.location
+        with mlir.ir.InsertionPoint(last), located(lambda location=location: location):  # type: ignore[misc]
+            build.emit("llvm.return", (), (op.results[0],))
+        last.erase()
+
+
+def _callee(op: ir.Operation) -> str:
+    return str(op.attributes["callee"]) if "callee" in op.attributes else ""
 
 
 def check_host(module: ir.Operation) -> None:
