@@ -135,7 +135,7 @@ def test_barrier_with_a_count_that_is_no_multiple_of_a_warp():
 
 def test_unknown_instruction_is_named_with_its_line():
     text = complaint("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [n, {%f1, %f2}];")
-    assert "instruction tex.2d.v4.f32.f32 is not emulated" in text and "PTX line" in text
+    assert "tex.2d.v4.f32.f32 is not emulated: the emulator has no textures" in text and "PTX line" in text
 
 
 def test_source_line_is_shown_where_the_ptx_has_one(tmp_path):

@@ -184,11 +184,19 @@ def test_from_bytes() -> None:
 
 
 def test_errors_name_what_is_wrong() -> None:
-    a, b, d = np.ones((64, 16)), np.ones((8, 16)), np.zeros((64, 8))
-    with pytest.raises(EmulationError, match="no such combination of types and K"):
-        wgmma.product(a, b, d, "bf16", "bf16", "f16")
-    with pytest.raises(EmulationError, match="no such combination of types and K"):
-        wgmma.product(a, b, d, "f16", "bf16", "f32")
+    for shape, types in (
+        ("m64n8k16", ("bf16", "bf16", "f16")),
+        ("m64n8k16", ("f16", "bf16", "f32")),
+        ("m64n8k8", ("f16", "f16", "f32")),
+        ("m64n12k16", ("f16", "f16", "f32")),
+        ("m64n40k32", ("s8", "s8", "s32")),
+        ("m64n264k16", ("f16", "f16", "f32")),
+    ):
+        with pytest.raises(EmulationError, match="wgmma has no such combination of types and shape"):
+            wgmma.check(shape, *types)
+    with pytest.raises(EmulationError, match=r"wgmma\.sp has no such combination of types and shape"):
+        wgmma.check("m64n8k512", "b1", "b1", "s32", True)
+    wgmma.check("m64n24k64", "s8", "u8", "s32", True)
     with pytest.raises(EmulationError, match="transposes 16-bit elements only"):
         wgmma.operand_addresses(0, 64, 32, 8, transposed=True)
     with pytest.raises(EmulationError, match="wrong number of registers"):

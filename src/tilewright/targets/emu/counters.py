@@ -16,6 +16,7 @@ import numpy as np
 from tilewright.targets.emu.checks.watch import WatchingMachine
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.machine import Machine
+from tilewright.targets.emu.numerics.im2col import pixels
 from tilewright.targets.emu.tensormap import TensorMap
 
 SECTOR_SHIFT = 5
@@ -82,6 +83,8 @@ def shared_traffic(L: Lanes, addr: Any, size: int) -> tuple[int, int, int]:
 
 def box_addresses(made: TensorMap, start: list[int]) -> Array:
     """Where the elements of the part of a box that is inside its tensor lie."""
+    if made.im2col:
+        return column_addresses(made, start)
     addresses = np.array([made.address], np.int64)
     strides = (made.width, *made.strides)
     for x, extent, count, step, stride in zip(
@@ -91,6 +94,16 @@ def box_addresses(made: TensorMap, start: list[int]) -> Array:
         inside = places[(places >= 0) & (places < extent)]
         addresses = (addresses[:, None] + inside * stride).reshape(-1)
     return addresses.astype(np.uint64)
+
+
+def column_addresses(made: TensorMap, start: list[int]) -> Array:
+    """Where the elements of the part of an im2col column that is inside its tensor lie."""
+    rank = made.rank
+    places = pixels(start[1:rank], made.lower, made.last, made.element_strides[1:-1], start[rank:], made.box[1])
+    inside = places[((places >= 0) & (places < made.extents[1:])).all(axis=1)]
+    channels = np.arange(max(start[0], 0), min(start[0] + made.box[0], made.extents[0]), dtype=np.int64)
+    rows = made.address + inside @ np.array(made.strides, np.int64)
+    return (rows[:, None] + channels * made.width).reshape(-1).astype(np.uint64)
 
 
 class Counting(Machine):

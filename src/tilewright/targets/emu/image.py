@@ -76,6 +76,12 @@ class Program:
             return FUNCTIONS + 16 * self._names.index(name)
         return None
 
+    @property
+    def constants(self) -> list[tuple[int, int]]:
+        """Where the `.const` variables lie: (address, bytes)."""
+        variables = self.module.variables
+        return [(int(m.ctypes.data), m.nbytes) for n, m in self.memory.items() if variables[n].space == "const"]
+
     def function_named(self, address: int) -> str | None:
         index, rest = divmod(address - FUNCTIONS, 16)
         return self._names[index] if not rest and 0 <= index < len(self._names) else None

@@ -141,6 +141,8 @@ _BY_LANE = {"laneid", "warpid", "smid", "cluster_ctarank", "lanemask_eq", "lanem
 _BY_AXIS = {"tid", "ctaid", "clusterid", "cluster_ctaid"}
 _UNIFORM = {"nwarpid", "nsmid", "cluster_nctarank", *(f"{h}.{a}" for h in ("ntid", "nctaid", "nclusterid",
             "cluster_nctaid") for a in "xyz")}  # fmt: skip
+RESERVED_SHARED = 1024
+"""Bytes of shared memory that the system keeps of each block (CUDA C++ Programming Guide, compute capability 9.0)."""
 _CLOCKS = {"clock": "u4", "clock_hi": "u4", "clock64": "u8", "globaltimer": "u8", "globaltimer_lo": "u4",
            "globaltimer_hi": "u4"}  # fmt: skip
 
@@ -162,6 +164,10 @@ def special_register(name: str) -> tuple[str, str]:
         return "u4", "u4.type(S.launch.dynamic_shared)"
     if name == "total_smem_size":
         return "u4", "u4.type(S.launch.shared_size)"
+    if name == "aggr_smem_size":
+        return "u4", f"u4.type(S.launch.shared_size + {RESERVED_SHARED})"
+    if name == "current_graph_exec":
+        return "u8", "u8.type(0)"
     if name.startswith(("envreg", "pm")):
         return "u4", f"S.constants.get({name!r}, u4.type(0))"
     return "", ""

@@ -1,12 +1,15 @@
 """Tensor maps: the 128 bytes that describe a tensor to `cp.async.bulk.tensor`, in a format of our own.
 
 The driver's format is not published, so a map made by `cuTensorMapEncodeTiled` is refused by name; the runtime
-builds these instead. Fields follow the arguments of that function (CUDA driver API, "Tensor Map Object
-Management"). Layout, little endian:
+builds these instead. Fields follow the arguments of that function and of `cuTensorMapEncodeIm2col` (CUDA driver API,
+"Tensor Map Object Management"). Layout, little endian:
 
-    0  magic "TWTM"      4  type     5  rank      6  interleave   7  swizzle
+    0  magic "TWTM"      4  type     5  rank - 1  6  interleave   7  swizzle
     8  base address (u64)           16  extents - 1 (5 x u32)    40  strides in bytes of modes 1 to 4 (4 x u64)
    72  box (5 x u16)     82  element strides (5 x u8)            87  fill (0 zeros, 1 NaN)
+   88  mode (0 tiled, 1 im2col)     90  lower corner (3 x i16)   96  upper corner (3 x i16)
+
+A map for im2col has its channels per pixel and pixels per column in place of the box.
 """
 
 from __future__ import annotations
@@ -21,14 +24,29 @@ MAGIC = b"TWTM"
 SIZE = 128
 TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32ftz", "tf32", "tf32ftz")
 WIDTHS = dict(zip(TYPES, (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4), strict=True))
+REPLACED_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32ftz", "f64", "bf16", "tf32", "tf32ftz")
+"""Element types by their number in `tensormap.replace` (PTX ISA 9.1, table 33), which is not the driver's."""
 SWIZZLES = (16, 32, 64, 128)
 """Bytes of the swizzle span; 16 stands for none."""
+CORNERS = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}
+"""By rank, the bound of the corners of an im2col bounding box (PTX ISA 9.1, 5.5.4.1)."""
+FIELDS = {
+    "rank": (5, 1), "interleave_layout": (6, 1), "swizzle_mode": (7, 1), "global_address": (8, 8),
+    "global_dim": (16, 4), "global_stride": (40, 8), "box_dim": (72, 2), "element_stride": (82, 1),
+    "fill_mode": (87, 1), "elemtype": (4, 1),
+}  # fmt: skip
+"""The fields of `tensormap.replace`: where the first one lies, and the bytes of each."""
+COUNTS = {"global_dim": 5, "global_stride": 4, "box_dim": 5, "element_stride": 5}
+"""How many there are of the fields that have an ordinal."""
 
 
 @dataclass(frozen=True)
 class TensorMap:
     """A tensor in global memory and the box that one copy moves. Mode 0 is contiguous; sizes in elements, strides
-    in bytes. `swizzle` is 16 (none), 32, 64 or 128 bytes; `fill_nan` fills what lies outside with NaN, not zero."""
+    in bytes. `swizzle` is 16 (none), 32, 64 or 128 bytes; `fill_nan` fills what lies outside with NaN, not zero.
+
+    For im2col, `box` is (channels per pixel, pixels per column), and `lower` and `upper` are the corners of the
+    bounding box in the order of the modes (W, H, D), `upper` counted from the last element."""
 
     type: str
     address: int
@@ -38,10 +56,23 @@ class TensorMap:
     element_strides: tuple[int, ...]
     swizzle: int = 16
     fill_nan: bool = False
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
+    interleave: int = 0
 
     @property
     def rank(self) -> int:
         return len(self.extents)
+
+    @property
+    def im2col(self) -> bool:
+        """Whether the map is for im2col copies."""
+        return bool(self.lower)
+
+    @property
+    def last(self) -> tuple[int, ...]:
+        """The greatest coordinates of an im2col bounding box."""
+        return tuple(n - 1 + u for n, u in zip(self.extents[1:], self.upper, strict=False))
 
     @property
     def width(self) -> int:
@@ -50,7 +81,9 @@ class TensorMap:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Elements that a box yields along each mode."""
+        """Elements that a box yields along each mode; channels and pixels of an im2col copy."""
+        if self.im2col:
+            return self.box
         return tuple(-(-b // s) for b, s in zip(self.box, self.element_strides, strict=True))
 
     @property
@@ -88,36 +121,96 @@ def encode(
         ArgumentError: the driver would refuse these arguments; the message says which.
     """
     steps = tuple(element_strides) if element_strides is not None else (1,) * len(extents)
-    made = TensorMap(type, address, tuple(extents), tuple(strides), tuple(box), steps, swizzle, fill_nan)
+    return pack(TensorMap(type, address, tuple(extents), tuple(strides), tuple(box), steps, swizzle, fill_nan))
+
+
+def encode_im2col(
+    type: str,
+    address: int,
+    extents: Sequence[int],
+    strides: Sequence[int],
+    lower: Sequence[int],
+    upper: Sequence[int],
+    channels: int,
+    pixels: int,
+    element_strides: Sequence[int] | None = None,
+    swizzle: int = 16,
+    fill_nan: bool = False,
+) -> bytes:
+    """The 128 bytes of a tensor map for im2col copies.
+
+    Args:
+        type: element type, one of `TYPES`.
+        address: of the first element, a multiple of 16.
+        extents: C, W, then H and D where the images have them, N: 3 to 5 modes.
+        strides: of modes 1 and up, in bytes, multiples of 16.
+        lower: the bounding box's first corner, in the order W, H, D.
+        upper: its last corner, counted from the last element: 0 is the image's end.
+        channels: channels per pixel, at most 256.
+        pixels: pixels per column, at most 1024.
+        element_strides: traversal strides, one for each mode; default 1.
+        swizzle: 16 (none), 32, 64 or 128 bytes.
+        fill_nan: fill what lies outside the tensor with NaN.
+
+    Raises:
+        ArgumentError: the driver would refuse these arguments; the message says which.
+    """
+    steps = tuple(element_strides) if element_strides is not None else (1,) * len(extents)
+    if len(extents) not in CORNERS or not len(lower) == len(upper) == len(extents) - 2:
+        raise ArgumentError("an im2col tensor map has 3 to 5 modes, and corners of two fewer",
+                            values={"extents": tuple(extents), "corners": (tuple(lower), tuple(upper))})  # fmt: skip
+    box, sizes = (channels, pixels), (tuple(extents), tuple(strides))
+    return pack(TensorMap(type, address, *sizes, box, steps, swizzle, fill_nan, tuple(lower), tuple(upper)))
+
+
+def pack(made: TensorMap) -> bytes:
+    """The bytes of a map; `ArgumentError` for one that the driver would refuse."""
     check(made)
     data = bytearray(SIZE)
-    struct.pack_into("<4sBBBBQ", data, 0, MAGIC, TYPES.index(type), made.rank, 0, SWIZZLES.index(swizzle), address)
+    kind, swizzle = TYPES.index(made.type), SWIZZLES.index(made.swizzle)
+    struct.pack_into("<4sBBBBQ", data, 0, MAGIC, kind, made.rank - 1, made.interleave, swizzle, made.address)
     for mode in range(made.rank):
         struct.pack_into("<I", data, 16 + 4 * mode, made.extents[mode] - 1)
-        struct.pack_into("<H", data, 72 + 2 * mode, made.box[mode])
         struct.pack_into("<B", data, 82 + mode, made.element_strides[mode])
         if mode:
             struct.pack_into("<Q", data, 40 + 8 * (mode - 1), made.strides[mode - 1])
-    data[87] = fill_nan
+    struct.pack_into(f"<{len(made.box)}H", data, 72, *made.box)
+    data[87], data[88] = made.fill_nan, made.im2col
+    if made.im2col:
+        struct.pack_into(f"<{len(made.lower)}h", data, 90, *made.lower)
+        struct.pack_into(f"<{len(made.upper)}h", data, 96, *made.upper)
     return bytes(data)
 
 
 def check(made: TensorMap) -> None:
-    """The limits that the driver puts on a tensor map."""
+    """`ArgumentError` for a tensor map beyond the limits that the driver puts on it."""
     if made.type not in TYPES:
         raise ArgumentError(f"tensor maps have no element type {made.type!r}", hint=f"one of {' '.join(TYPES)}")
-    if not 1 <= made.rank <= 5 or len(made.strides) != made.rank - 1 or len(made.box) != made.rank:
+    wanted = 2 if made.im2col else made.rank
+    if not 1 <= made.rank <= 5 or len(made.strides) != made.rank - 1 or len(made.box) != wanted:
         raise ArgumentError("a tensor map has 1 to 5 modes, a box of as many and one stride fewer",
                             values={"extents": made.extents, "strides": made.strides, "box": made.box})  # fmt: skip
+    limits = (256, 1024) if made.im2col else (256,) * made.rank
+    sizes = (
+        "channels lie between 1 and 256, pixels between 1 and 1024"
+        if made.im2col
+        else "box sizes lie between 1 and 256"
+    )
+    bound = CORNERS.get(made.rank, 0)
     wrong = {
         "the address must be a multiple of 16": made.address % 16 != 0,
         "extents lie between 1 and 2**32": not all(1 <= e <= 1 << 32 for e in made.extents),
         "strides are multiples of 16 below 2**40": not all(s % 16 == 0 and 0 <= s < 1 << 40 for s in made.strides),
-        "box sizes lie between 1 and 256": not all(1 <= b <= 256 for b in made.box),
+        sizes: not all(1 <= b <= limit for b, limit in zip(made.box, limits, strict=True)),
         "element strides lie between 1 and 8": not all(1 <= s <= 8 for s in made.element_strides),
         "the swizzle is 16 (none), 32, 64 or 128": made.swizzle not in SWIZZLES,
         "the box must have a multiple of 16 bytes along mode 0": made.box[0] * made.width % 16 != 0,
         "the box must fit the swizzle along mode 0": made.swizzle > 16 and made.box[0] * made.width > made.swizzle,
+        f"corners lie between {-bound} and {bound - 1}": not all(
+            -bound <= x < bound for x in (*made.lower, *made.upper)
+        ),
+        "the bounding box is empty": any(low > high for low, high in zip(made.lower, made.last, strict=False)),
+        "interleaved layouts are not emulated": made.interleave != 0,
     }
     for message, found in wrong.items():
         if found:
@@ -125,14 +218,33 @@ def check(made: TensorMap) -> None:
 
 
 def decode(data: bytes) -> TensorMap | None:
-    """The tensor map in 128 bytes, None if they are in another format."""
+    """The tensor map in 128 bytes, None if they are in another format. Its limits are those of `check`, not checked."""
     if len(data) != SIZE or data[:4] != MAGIC:
         return None
-    _, kind, rank, _, swizzle, address = struct.unpack_from("<4sBBBBQ", data, 0)
-    if kind >= len(TYPES) or not 1 <= rank <= 5 or swizzle >= len(SWIZZLES):
+    _, kind, less, interleave, swizzle, address = struct.unpack_from("<4sBBBBQ", data, 0)
+    rank, im2col = less + 1, data[88] == 1
+    if kind >= len(TYPES) or rank > 5 or swizzle >= len(SWIZZLES) or (im2col and rank not in CORNERS):
         return None
     extents = tuple(e + 1 for e in struct.unpack_from(f"<{rank}I", data, 16))
     strides = struct.unpack_from(f"<{rank - 1}Q", data, 40) if rank > 1 else ()
-    box = struct.unpack_from(f"<{rank}H", data, 72)
+    box = struct.unpack_from(f"<{2 if im2col else rank}H", data, 72)
     steps = struct.unpack_from(f"<{rank}B", data, 82)
-    return TensorMap(TYPES[kind], address, extents, strides, box, steps, SWIZZLES[swizzle], bool(data[87]))
+    lower, upper = (struct.unpack_from(f"<{rank - 2}h", data, at) if im2col else () for at in (90, 96))
+    return TensorMap(
+        TYPES[kind], address, extents, strides, box, steps, SWIZZLES[swizzle], bool(data[87]), lower, upper, interleave
+    )
+
+
+def field_bytes(field: str, value: int) -> bytes:
+    """What `tensormap.replace` writes for a new value of a field of `FIELDS`; `ArgumentError` for one out of range."""
+    size = FIELDS[field][1]
+    if field == "elemtype":
+        if not 0 <= value < len(REPLACED_TYPES):
+            raise ArgumentError("tensormap.replace.elemtype takes 0 to 12", values={"given": value},
+                                hint="13 to 15 are types of sm_100")  # fmt: skip
+        value = TYPES.index(REPLACED_TYPES[value])
+    value = value - 1 if field == "global_dim" else value
+    most = {"rank": 4, "interleave_layout": 2, "swizzle_mode": 3, "fill_mode": 1}.get(field, (1 << 8 * size) - 1)
+    if not 0 <= value <= most:
+        raise ArgumentError(f"tensormap.replace.{field} got a value out of range", values={"value": value})
+    return value.to_bytes(size, "little")

@@ -9,10 +9,12 @@ import numpy as np
 from tilewright.targets.emu.checks.clocks import Knowledge, joined_rows, merge
 from tilewright.targets.emu.checks.races import Races
 from tilewright.targets.emu.checks.shadow import (
+    EVERY,
     MAX_CLOCK,
     block_of,
     is_async,
     site_of,
+    thread_of,
 )
 from tilewright.targets.emu.checks.sites import Access
 from tilewright.targets.emu.cohort import Cohort
@@ -86,8 +88,18 @@ class Order(Races):
             for words, before in ((shadow.writes[at], "written"), (shadow.reads[at], "read")):
                 found = np.flatnonzero((words != 0) & (block_of(words) != self.blocks[slot]) & ~is_async(words))
                 bad = found[self.unordered(np.full(len(found), lane), words[found], -1, before)]
+                if len(bad) and before == "read" and self.ordered:
+                    bad = bad[self.read_from_outside(lane, words[bad], bad + at.start)]
                 if len(bad):
                     self._ended_early(words[bad[0]], lane, before)
+
+    def read_from_outside(self, lane: int, words: Array, cells: Array) -> Array:
+        """Of reads not ordered before a block's end, the true ones: where several read, the log has them one by one."""
+        several = thread_of(words) == EVERY
+        logged, stamps = self.shared_shadow.readers(np.unique(cells[several]))
+        outside = block_of(stamps) != self.blocks[lane // self.shape.stride]
+        bad = outside & self.unordered(np.full(len(stamps), lane), stamps, -1, "log")
+        return np.asarray(~several | np.isin(cells, logged[bad]))
 
     def _ended_early(self, word: Any, lane: int, before: str) -> None:
         values = {"other thread": self.name_of(word, False, before)}

@@ -25,6 +25,7 @@ from tilewright.targets.emu.numerics.formats import (
     NAN16,
     NAN32,
     NAN64,
+    OOB_NAN,
     Array,
     decode,
     format_named,
@@ -129,8 +130,12 @@ def fma(
     ftz: bool = False,
     sat: bool = False,
     relu: bool = False,
+    oob: bool = False,
 ) -> Array:
-    """a * b + c, rounded once."""
+    """a * b + c, rounded once; with `oob` +0 where an operand is the NaN that tensor copies fill with (`OOB_NAN`)."""
+    if oob:
+        filled = np.logical_or.reduce([bits_of(x, type) == OOB_NAN for x in np.broadcast_arrays(a, b, c)])
+        return np.where(filled, a.dtype.type(0), fma(a, b, c, type=type, relu=relu))
     if type == "f32" and rnd == "rn":
         if ftz:
             a, b, c = _flush32(a), _flush32(b), _flush32(c)

@@ -66,6 +66,9 @@ FORMATS = {
     )
 }
 
+OOB_NAN = 0x7FFF
+"""The f16 or bf16 that a tensor copy puts outside its tensor (fill mode NaN) and `fma.oob` takes for zero. The PTX ISA
+does not say its bits: those of the canonical NaN are assumed, not recorded."""
 NAN32: np.float32 = np.uint32(0x7FFFFFFF).view(np.float32)
 NAN16: np.float16 = np.uint16(0x7FFF).view(np.float16)
 NAN64: np.float64 = np.uint64(0xFFF8000000000000).view(np.float64)

@@ -2,7 +2,7 @@
 
 One line a form, written as the manual's syntax is: `{.x}` may be absent, `(a|b)` is a choice, `<name>` a set below.
 An opcode that matches no line is refused, so a modifier is never ignored. Forms of sm_100 that the functions here
-compute are in; those they do not compute (`fma.oob`, `cvt.rs`) are not.
+compute are in; those they do not compute (`cvt.rs`) are not, and `later` names their architecture.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from functools import cache, lru_cache
 
 from tilewright.base.errors import EmulationError
+from tilewright.targets.emu.numerics import later
 
 SETS = {
     "int": "u16|u32|u64|s16|s32|s64",
@@ -29,6 +30,7 @@ SETS = {
     "vcmp": "eq|ne|lt|le|gt|ge",
     "bool": "and|or|xor",
     "then": "add|min|max",
+    "truth": "u32|s32|f32|f16|bf16",
     "f8": "e4m3x2|e5m2x2",
     "small": "e4m3x2|e5m2x2|e2m1x2|e2m3x2|e3m2x2",
 }
@@ -50,7 +52,7 @@ FORMS: dict[str, str] = {
     "mad": """.(hi|lo).(<int>)   .wide.(u16|s16|<i32>)   .hi.sat.s32   .(hi|lo).cc.(<word>)
               .(<rnd>){.ftz}{.sat}.f32   .(<rnd>).f64""",
     "fma": """.(<rnd>){.ftz}{.sat}.f32   .(<rnd>).f64   .(<rnd>){.ftz}.f32x2   .rn{.ftz}{.(sat|relu)}.(<half>)
-              .rn{.relu}.(<brain>)   .(<rnd>){.sat}.f32.(f16|bf16)""",
+              .rn{.relu}.(<brain>)   .rn.oob{.relu}.(<half>|<brain>)   .(<rnd>){.sat}.f32.(f16|bf16)""",
     "addc": "{.cc}.(<word>)",
     "subc": "{.cc}.(<word>)",
     "madc": ".(hi|lo){.cc}.(<word>)",
@@ -96,8 +98,8 @@ FORMS: dict[str, str] = {
     "fns": ".b32",
     "setp": """.(<icmp>){.(<bool>)}.(s16|s32|s64)   .(<ucmp>){.(<bool>)}.(u16|u32|u64)   .(eq|ne){.(<bool>)}.(<bits>)
                .(<fcmp>){.(<bool>)}{.ftz}.(f32|<half>)   .(<fcmp>){.(<bool>)}.(f64|<brain>)""",
-    "set": """.(<icmp>){.(<bool>)}.(u32|s32|f32).(s16|s32|s64)   .(<ucmp>){.(<bool>)}.(u32|s32|f32).(u16|u32|u64)
-              .(eq|ne){.(<bool>)}.(u32|s32|f32).(<bits>)   .(<fcmp>){.(<bool>)}{.ftz}.(u32|s32|f32).(f32|f64)
+    "set": """.(<icmp>){.(<bool>)}.(<truth>).(s16|s32|s64)   .(<ucmp>){.(<bool>)}.(<truth>).(u16|u32|u64)
+              .(eq|ne){.(<bool>)}.(<truth>).(<bits>)   .(<fcmp>){.(<bool>)}{.ftz}.(<truth>).(f32|f64)
               .(<fcmp>){.(<bool>)}{.ftz}.(f16|bf16|f16x2|bf16x2|u16|s16|u32|s32).(<half>|<brain>)""",
     "selp": ".(<bits>|<int>|f32|f64)",
     "slct": "{.ftz}.(<bits>|<int>|f32|f64).(s32|f32)",
@@ -105,7 +107,8 @@ FORMS: dict[str, str] = {
               .(<rnd>){.ftz}{.sat}.(<float>).(<int8>)   {.(<irnd>)}{.ftz}{.sat}.f16.f16   {.(<irnd>)}.bf16.bf16
               {.(<irnd>)}{.ftz}{.sat}.f32.f32   {.(<irnd>)}{.sat}.f64.f64
               {.(<rnd>)}{.ftz}{.sat}.f32.(f16|bf16)   {.(<rnd>)}{.ftz}{.sat}.f64.(f16|bf16|f32)
-              .(<rnd>){.ftz}{.sat}.(f16|f32).f64   .(<rnd>).bf16.(f16|f32|f64)   .(<rnd>){.ftz}{.sat}.f16.(bf16|f32)
+              .(<rnd>){.ftz}{.sat}.(f16|f32).f64   .(<rnd>){.ftz}.bf16.(f16|f32|f64)
+              .(<rnd>){.ftz}{.sat}.f16.(bf16|f32)   .f16.bf16   .bf16.f16
               .(rn|rz)<extra>.(f16|bf16|tf32).f32   .(rn|rz)<extra>.(f16x2|bf16x2).f32   .rna{.satfinite}.tf32.f32
               .rn<finite>.(<small>).(f32|f16x2|bf16x2)   .rn{.relu}.f16x2.(<small>)
               .(rz|rp){.satfinite}.ue8m0x2.(f32|bf16x2)   .rn.bf16x2.ue8m0x2
@@ -129,6 +132,7 @@ def check_form(op: str, words: tuple[str, ...]) -> None:
 
     Instructions that are not in `FORMS` pass: they are not for this table to judge.
     """
+    later.check(op, words)
     if op in FORMS and not _matches(op, words):
         forms = " ".join(FORMS[op].split())
         raise EmulationError(

@@ -14,7 +14,8 @@ import numpy as np
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.numerics import matrix
 from tilewright.targets.emu.numerics.formats import Array
-from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, fragment_a
+from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, fragment_a, parse_shape
+from tilewright.targets.emu.numerics.sparse import columns_of
 
 ROW_BYTES = 32  # what one instruction takes of K, in every type
 SWIZZLE_BYTES = {0: 16, 1: 128, 2: 64, 3: 32}
@@ -176,9 +177,8 @@ def product(
     """D = A * B + D, or A * B where `scale_d` is false.
 
     `a` is float64 (..., 64, K), `b` (..., N, K), `d` (..., 64, N); the result has `d_type`'s dtype. Summation is that
-    of `matrix.multiply`; b1 counts the ones of the conjunction.
+    of `matrix.multiply`; b1 counts the ones of the conjunction. `check` says which combinations there are.
     """
-    check(a_type, b_type, d_type, a.shape[-1])
     keep = np.asarray(scale_d, bool)
     start = np.where(keep[..., None, None], d, 0.0)
     return matrix.multiply(
@@ -192,16 +192,29 @@ def product(
     )
 
 
-def check(a_type: str, b_type: str, d_type: str, k: int) -> None:
-    """`EmulationError` unless `wgmma` has these types with this K."""
+def widened(a: Array, metadata: Array, type: str, k: int, selector: int) -> Array:
+    """A sparse A (..., 64, K / 2) as a dense one (..., 64, K); `metadata` is uint32 (..., 4, 32).
+
+    Warp w gives the metadata of rows 16w to 16w + 15 as for `mma.sp` with M = 16 (PTX ISA 9.7.15.6.2).
+    """
+    columns = columns_of(metadata, type, k, selector)
+    full = np.zeros((*a.shape[:-1], k))
+    np.put_along_axis(full, columns.reshape(*columns.shape[:-3], 64, k // 2), a, axis=-1)
+    return full
+
+
+def check(shape: str, a_type: str, b_type: str, d_type: str, sparse: bool = False) -> None:
+    """`EmulationError` unless `wgmma.mma_async` (or its `.sp`, with twice the K) has these types in this shape."""
+    m, n, k = parse_shape(shape)
     fp8, bytes_ = {"e4m3", "e5m2"}, {"s8", "u8"}
     alike = a_type == b_type or {a_type, b_type} in (fp8, bytes_)
-    if a_type in COMBINATIONS and alike:
+    if a_type in COMBINATIONS and alike and not (sparse and a_type == "b1"):
         wanted, sums = COMBINATIONS[a_type]
-        if k == wanted and d_type in sums:
+        fits = n % 8 == 0 and 8 <= n <= 256 and (d_type != "s32" or n % 16 == 0 or n in (8, 24))
+        if m == 64 and fits and k == wanted * (1 + sparse) and d_type in sums:
             return
     raise EmulationError(
-        "wgmma has no such combination of types and K",
-        values={"types": f"{a_type} times {b_type} into {d_type}", "K": k},
+        f"wgmma{'.sp' if sparse else ''} has no such combination of types and shape",
+        values={"types": f"{a_type} times {b_type} into {d_type}", "shape": shape},
         hint="see the tables of wgmma.mma_async in the PTX ISA",
     )

@@ -654,6 +654,7 @@ class FunctionParser:
         while p.accept(","):
             coords.append(self._operand(1))
         p.expect("]")
+        p.accept(".unified")  # a promise about unified memory, without effect here
         return Mem(base, offset, tuple(coords))
 
     def _find_register(self, name: str) -> Reg | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.dtypes import DTYPE, bits_of
 from tilewright.targets.emu.lanes import Array, Lanes
@@ -29,6 +30,7 @@ def atom(c: BlockCoder, i: Instruction) -> None:
     to = operands.pop(0) if wants else Sink()
     mem = operands.pop(0)
     space, kind, lanes = state_space(i), i.type, vector_length(i)
+    check_operation(op, kind)
     count = 2 if op == "cas" else 1
     at = address(c, mem, space)
     values = operands[:count]
@@ -46,6 +48,12 @@ def atom(c: BlockCoder, i: Instruction) -> None:
     flush = space == "global" and kind == "f32"
     text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants}, {flush})"
     c.effect(text, args, [(to, kind)] if not isinstance(to, Sink) else [])
+
+
+def check_operation(op: str, kind: str) -> None:
+    """`EmulationError` unless an operation goes with a type: floats are added and compared only (or exchanged)."""
+    if kind in (*PACKED, "f32", "f64") and op not in ("add", "min", "max", "exch"):
+        raise EmulationError(f"there is no atomic .{op} of .{kind}", hint="use .b32 or .b64 on the bits")
 
 
 def _vector(

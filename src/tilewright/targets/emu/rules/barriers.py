@@ -68,8 +68,9 @@ def arrive(c: BlockCoder, i: Instruction) -> None:
     else:
         args = [place, c.use(operands[0], "u32") if operands else c.constant(1, "u4")]
         text = f"mbarrier_arrive(S, SITE, L, {{0}}, {{1}}, 0, drop={drop})"
-    relaxed = ", relaxed=True)" if "relaxed" in i.mods else ")"
-    c.effect(text[:-1] + relaxed, args, [(state, "b64")] if isinstance(state, Reg) else [])
+    words = {"relaxed": "relaxed", "noComplete": "alone"}
+    flags = "".join(f", {flag}=True" for word, flag in words.items() if word in i.mods)
+    c.effect(f"{text[:-1]}{flags})", args, [(state, "b64")] if isinstance(state, Reg) else [])
 
 
 @rule("mbarrier.test_wait", "mbarrier.try_wait")
@@ -122,9 +123,10 @@ def require_ready(words: Array, site: int) -> None:
 
 @provide
 def mbarrier_arrive(
-    S: Any, site: int, L: Lanes, addr: Any, count: Any, tx: Any, drop: bool = False, relaxed: bool = False
-) -> Array:
-    """Expect `tx` more bytes, then count arrivals; the state before, by lane."""
+    S: Any, site: int, L: Lanes, addr: Any, count: Any, tx: Any, drop: bool = False, relaxed: bool = False,
+    alone: bool = False,
+) -> Array:  # fmt: skip
+    """Expect `tx` more bytes, then count arrivals; the state before, by lane. `alone`: they must not end the phase."""
     view, index = places(S, site, L, addr)
     before = view[index]
     require_ready(before, site)
@@ -134,6 +136,9 @@ def mbarrier_arrive(
     distinct, group = np.unique(index, return_inverse=True)
     arrivals = np.bincount(group, weights=counts).astype(np.int64)
     words = view[distinct]
+    if alone and (arrivals >= (words & COUNT).astype(np.int64)).any():
+        raise Fault("mbarrier", "An arrival with .noComplete ends the phase of its mbarrier", site,
+                    hint="leave .noComplete out, or expect more arrivals")  # fmt: skip
     if (arrivals <= (words & COUNT).astype(np.int64)).all():
         bytes_ = np.bincount(group, weights=transfer).astype(np.int64)
         dropped = arrivals if drop else 0

@@ -1,4 +1,4 @@
-"""Asynchronous copies (PTX ISA 9.7.9.25): `cp.async`, bulk and tensor copies, their groups, `st.async`.
+"""Asynchronous copies (PTX ISA 9.7.9.25): `cp.async`, bulk copies, their groups, `st.async`, `red.async`.
 
 Copies take effect when they are issued; with checks on, what is not waited for counts as not yet there.
 """
@@ -6,20 +6,17 @@ Copies take effect when they are issued; with checks on, what is not waited for 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu import tensormap
 from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.dtypes import DTYPE, bits_of
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import describe
-from tilewright.targets.emu.numerics.wgmma import swizzled
 from tilewright.targets.emu.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
-from tilewright.targets.emu.rules.atomics import atomic, combine
+from tilewright.targets.emu.rules.atomics import atomic, check_operation, combine
 from tilewright.targets.emu.rules.barriers import complete_bytes, mbarrier_arrive
 from tilewright.targets.emu.rules.memory import address
 from tilewright.targets.emu.runtime import provide
@@ -125,7 +122,7 @@ def bulk(c: BlockCoder, i: Instruction) -> None:
     size = c.use(operands.pop(0), "u32")
     barrier = operands.pop(0) if any("complete_tx" in m for m in i.mods) else None
     mask = c.use(operands.pop(0), "u16") if "multicast::cluster" in i.mods else "None"
-    reduction = next((m for m in i.mods if m in REDUCTIONS), "") if "reduce" in i.mods else ""
+    reduction = reduction_of(i)
     args = [place(c, to, spaces[0]), place(c, source, spaces[1]), size]
     args.append(c.let(f"shared_address({address(c, barrier, 'shared')})") if barrier else "None")
     names = ["{0}", "{1}", "{2}", "{3}" if barrier else "None"]
@@ -133,6 +130,15 @@ def bulk(c: BlockCoder, i: Instruction) -> None:
     extra = f"{mask}, {reduction!r}, {i.type!r}"
     given = args[: 4 if barrier else 3]
     c.effect(f"bulk_copy(S, SITE, L, {spaces[0]!r}, {spaces[1]!r}, {', '.join(names)}, {extra})", given)
+
+
+def reduction_of(i: Instruction) -> str:
+    """The operation of a `cp.reduce.async.bulk`, empty for a plain copy; `EmulationError` if its type has none such."""
+    if "reduce" not in i.mods:
+        return ""
+    op = next(m for m in i.mods if m in REDUCTIONS)
+    check_operation(op, i.type)
+    return op
 
 
 def place(c: BlockCoder, mem: Operand, space: str) -> str:
@@ -227,211 +233,6 @@ def reduce_into(out: Array, data: Array, op: str, kind: str) -> None:
     dtype = np.dtype(DTYPE[kind])
     view = out.view(dtype)
     view[:] = combine(op, kind, False)(view.copy(), np.ascontiguousarray(data).view(dtype), None)
-
-
-# Tensor copies.
-
-
-@rule("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
-def tensor(c: BlockCoder, i: Instruction) -> None:
-    spaces = [m.split("::")[0] for m in i.mods if m.split("::")[0] in ("shared", "global")]
-    if any(m.startswith(("im2col", "tile::")) for m in i.mods):
-        raise c.fail(f"{i.opcode}: only tiled tensor copies are emulated")
-    if spaces[:1] == ["shared"]:
-        _load_tensor(c, i)
-    else:
-        _store_tensor(c, i)
-
-
-def coordinates(c: BlockCoder, mem: Operand) -> tuple[str, list[str]]:
-    """The address of the map and the coordinates of `[map, {x, y}]`."""
-    assert isinstance(mem, Mem)
-    coords = mem.coords[0]
-    items = coords.items if isinstance(coords, Vec) else (coords,)
-    return address(c, Mem(mem.base, mem.offset), "generic"), [c.use(x, "s32") for x in items]
-
-
-def _load_tensor(c: BlockCoder, i: Instruction) -> None:
-    to, source, barrier = i.ops[:3]
-    where, coords = coordinates(c, source)
-    mask = c.use(i.ops[3], "u16") if "multicast::cluster" in i.mods else ""
-    args = [place(c, to, "shared"), where, place(c, barrier, "shared"), *coords, *([mask] if mask else [])]
-    inner = ", ".join(f"{{{3 + k}}}" for k in range(len(coords)))
-    last = f"{{{3 + len(coords)}}}" if mask else "None"
-    c.effect(f"tensor_load(S, SITE, L, {{0}}, {{1}}, {{2}}, ({inner},), {last})", args)
-
-
-def _store_tensor(c: BlockCoder, i: Instruction) -> None:
-    where, coords = coordinates(c, i.ops[0])
-    op = next((m for m in i.mods if m in REDUCTIONS), "") if "reduce" in i.mods else ""
-    args = [where, place(c, i.ops[1], "shared"), *coords]
-    inner = ", ".join(f"{{{2 + k}}}" for k in range(len(coords)))
-    c.effect(f"tensor_store(S, SITE, L, {{0}}, {{1}}, ({inner},), {op!r})", args)
-
-
-@rule("cp.async.bulk.prefetch.tensor")
-def prefetch_tensor(c: BlockCoder, i: Instruction) -> None:
-    """No effect."""
-
-
-@lru_cache(maxsize=256)
-def known_map(data: bytes) -> tensormap.TensorMap | None:
-    return tensormap.decode(data)
-
-
-def read_map(S: Any, site: int, address_: int, lane: int) -> tensormap.TensorMap:
-    """The tensor map at an address of global, constant or parameter memory."""
-    data = S.g.at(address_, tensormap.SIZE)
-    if data is None or address_ % 64:
-        hint = "a tensor map is 128 bytes at a multiple of 64, in global, constant or parameter memory"
-        values = {"address": f"{address_:#x}"}
-        raise Fault("tensormap", "No tensor map at this address", site, np.array([lane]), values, hint)
-    found = known_map(data.tobytes())
-    if found is None:
-        hint = "maps of cuTensorMapEncodeTiled are opaque; build them with targets.emu.tensormap.encode"
-        values = {"address": f"{address_:#x}"}
-        raise Fault("tensormap", "This tensor map was not made for the emulator", site, np.array([lane]), values, hint)
-    return found
-
-
-@provide
-def tensor_load(
-    S: Any, site: int, L: Lanes, to: Any, where: Any, barrier: Any, coords: tuple[Any, ...], mask: Any
-) -> None:
-    """One box a thread: global memory to shared memory, signalled at an mbarrier."""
-    for lane in range(L.n):
-        one = L.subset(np.array([lane]))
-        made = read_map(S, site, at_lane(where, lane), lane)
-        start = [at_lane(x, lane) for x in coords]
-        tile = read_box(S, site, made, start, lane)
-        for rank in targets(mask, lane):
-            base = at_lane(to, lane)
-            destination = base if rank is None else (base & 0xFFFFFF) | (rank + 1) << 24
-            out = span(S, site, one, "shared", destination, tile.size, lane, True)
-            check_place(destination & 0xFFFFFF, made, site, lane)
-            told = barrier_index(S, site, one, at_lane(barrier, lane), rank)
-            S.tensor_moved(site, one, made, start, destination, tile.size, told)
-            order = chunk_order(destination & 0xFFFFFF & 1023, tile.size, made.swizzle)
-            S.landing.deliver(int(told[0]), _place_tile(S, site, out, tile, order, told))
-
-
-def _place_tile(S: Any, site: int, out: Array, tile: Array, order: Array, told: Array) -> Callable[[], None]:
-    """What a tensor load does when it lands."""
-
-    def land() -> None:
-        out.reshape(-1, 16)[order] = tile.reshape(-1, 16)
-        complete_bytes(S, site, told, np.array([tile.size]))
-
-    return land
-
-
-@provide
-def tensor_store(S: Any, site: int, L: Lanes, where: Any, source: Any, coords: tuple[Any, ...], op: str) -> None:
-    """One box a thread: shared memory to global memory; what lies outside the tensor is dropped."""
-    for lane in range(L.n):
-        one = L.subset(np.array([lane]))
-        made = read_map(S, site, at_lane(where, lane), lane)
-        start = [at_lane(x, lane) for x in coords]
-        base = at_lane(source, lane)
-        check_place(base & 0xFFFFFF, made, site, lane)
-        data = span(S, site, one, "shared", base, made.nbytes, lane, False)
-        S.tensor_moved(site, one, made, start, base, made.nbytes, None)
-        box_view(S, site, made, start, lane, True)  # out of bounds is an error of the instruction
-        order = chunk_order(base & 1023, made.nbytes, made.swizzle)
-        S.landing.store(int(one.ids[0]), _write_tile(S, site, made, start, data, order, op, lane))
-
-
-def _write_tile(
-    S: Any, site: int, made: tensormap.TensorMap, start: list[int], data: Array, order: Array, op: str, lane: int
-) -> Callable[[], None]:
-    """What a tensor store does when it lands."""
-
-    def land() -> None:
-        chunks = np.ascontiguousarray(data.reshape(-1, 16)[order])
-        write_box(S, site, made, start, chunks.reshape(-1), op, lane)
-
-    return land
-
-
-def check_place(offset: int, made: tensormap.TensorMap, site: int, lane: int) -> None:
-    if offset % 128:
-        raise Fault("misaligned", "A tensor copy needs a shared address that is a multiple of 128", site,
-                    np.array([lane]), {"address": f"{offset:#x}"})  # fmt: skip
-
-
-@lru_cache(maxsize=1024)
-def chunk_order(base: int, nbytes: int, span_: int) -> Array:
-    """Where each 16-byte chunk of a box lies, counted in chunks from the box's start."""
-    address_ = base + 16 * np.arange(nbytes // 16, dtype=np.int64)
-    order: Array = (swizzled(address_, span_) - base) >> 4
-    return order
-
-
-def box_view(S: Any, site: int, made: tensormap.TensorMap, start: list[int], lane: int, write: bool) -> tuple[Any, Any]:
-    """(strided view of the box's part inside the tensor, the slices of that part in the box); modes outermost first."""
-    if len(start) != made.rank:
-        raise Fault(
-            "tensormap", f"A copy of rank {len(start)} with a tensor map of rank {made.rank}", site, np.array([lane])
-        )
-    strides = (made.width, *made.strides)
-    offset, shape, steps, slices = 0, [], [], []
-    for x, extent, count, step, stride in zip(
-        start, made.extents, made.counts, made.element_strides, strides, strict=True
-    ):
-        first = -(-max(-x, 0) // step)
-        last = min(count, -(-(extent - x) // step)) if extent > x else first
-        last = max(last, first)
-        offset += (x + first * step) * stride
-        shape.append(last - first)
-        steps.append(step * stride)
-        slices.append(slice(first, last))
-    if 0 in shape:
-        return None, None
-    last_byte = offset + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) + made.width
-    data = S.g.at(made.address + offset, last_byte - offset)
-    if data is None:
-        bad = S.g.out_of_bounds(site, np.array([made.address + offset], np.uint64), np.array([True]),
-                                last_byte - offset, write, True)  # fmt: skip
-        bad.lanes = np.array([lane])
-        bad.hint = "the tensor map spans more than the buffer"
-        raise bad
-    if write and not S.g.buffer_of(made.address + offset).writable:
-        raise Fault("readonly", "Write to read-only global memory", site, np.array([lane]))
-    view = np.lib.stride_tricks.as_strided(data, (*shape[::-1], made.width), (*steps[::-1], 1), writeable=write)
-    return view, tuple(slices[::-1])
-
-
-def read_box(S: Any, site: int, made: tensormap.TensorMap, start: list[int], lane: int) -> Array:
-    """The bytes of a box, in order; what lies outside the tensor is zero (or NaN)."""
-    tile = np.zeros((*made.counts[::-1], made.width), np.uint8)
-    if made.fill_nan:
-        tile[...] = np.frombuffer(nan_fill(made.type), np.uint8)
-    view, slices = box_view(S, site, made, start, lane, False)
-    if view is not None:
-        tile[slices] = view
-    return tile.reshape(-1)
-
-
-def nan_fill(kind: str) -> bytes:
-    """The special NaN that fills out-of-bounds elements."""
-    width = tensormap.WIDTHS[kind]
-    patterns = {2: b"\xff\x7f", 4: b"\xff\xff\xff\x7f", 8: b"\xff\xff\xff\xff\xff\xff\xff\x7f"}
-    return patterns.get(width, bytes(width))
-
-
-def write_box(S: Any, site: int, made: tensormap.TensorMap, start: list[int], data: Array, op: str, lane: int) -> None:
-    view, slices = box_view(S, site, made, start, lane, True)
-    if view is None:
-        return
-    tile = data.reshape(*made.counts[::-1], made.width)[slices]
-    if not op:
-        view[...] = tile
-        return
-    kind = {"f32ftz": "f32", "tf32": "f32", "tf32ftz": "f32"}.get(made.type, made.type)
-    dtype = np.dtype(DTYPE[kind])
-    old = np.ascontiguousarray(view).view(dtype)
-    new = combine(op, kind, False)(old, np.ascontiguousarray(tile).view(dtype), None)
-    view[...] = np.ascontiguousarray(new).view(np.uint8).reshape(view.shape)
 
 
 # Stores to other blocks of the cluster.

@@ -99,7 +99,7 @@ def fma(c: BlockCoder, i: Instruction) -> None:
         _mixed(c, i)
         return
     a, b, d = sources(c, i, 3)
-    c.set(i.ops[0], i.type, f"f_fma({a}, {b}, {d}, {modifiers(i, 'rnd', 'ftz', 'sat', 'relu')})")
+    c.set(i.ops[0], i.type, f"f_fma({a}, {b}, {d}, {modifiers(i, 'rnd', 'ftz', 'sat', 'relu', 'oob')})")
 
 
 @rule("div")

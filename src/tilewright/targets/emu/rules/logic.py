@@ -304,7 +304,8 @@ def set_(c: BlockCoder, i: Instruction) -> None:
     test = comparison(c, i, kind, a, b)
     boolean = next((m for m in i.mods if m in ("and", "or", "xor")), "")
     if kind in ("f16x2", "bf16x2"):
-        c.set(i.ops[0], to, f"set_packed({test}, {to!r})")
+        joined = f"joined({test}, {c.use(i.ops[3], 'pred')}, {boolean!r})" if boolean else test
+        c.set(i.ops[0], to, f"set_packed({joined}, {to!r})")
         return
     if boolean:
         test = f"({test}) {SIGNS[boolean]} {c.use(i.ops[3], 'pred')}"
@@ -322,6 +323,13 @@ def set_value(test: Any, to: str) -> Any:
         return out.view(np.float16) if to == "f16" else out
     dtype = np.dtype(DTYPE[to])
     return (-test.astype(np.int64)).astype(dtype)
+
+
+@provide
+def joined(test: Any, other: Any, boolean: str) -> Any:
+    """The two results of a packed comparison, each joined with a predicate."""
+    functions = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+    return functions[boolean](test, np.asarray(other)[..., None])
 
 
 @provide

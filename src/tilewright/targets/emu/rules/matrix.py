@@ -123,10 +123,7 @@ def mma(c: BlockCoder, i: Instruction) -> None:
     for operand, kind in zip(i.ops[1:4], (a_type, b_type, c_type), strict=True):
         groups.append(f"({', '.join(c.use(item, register_type(kind)) for item in items_of(operand))},)")
     if sparse:
-        selector = i.ops[5]
-        if not isinstance(selector, Imm):
-            raise c.fail("the sparsity selector is an immediate")
-        groups += [c.use(i.ops[4], "b32"), str(int(selector.value))]
+        groups += [c.use(i.ops[4], "b32"), str(immediate(c, i.ops[5]))]
         words = [w for w in words if w.startswith("satfinite")]
     given = ", ".join([repr(shape), repr(a_type), repr(b_type), repr(c_type), *groups, *words])
     text = f"{'sparse' if sparse else 'warp'}_product(L, SITE, {given})"
@@ -177,27 +174,20 @@ def wgmma_wait(c: BlockCoder, i: Instruction) -> None:
 
 @rule("wgmma.mma_async")
 def wgmma_mma(c: BlockCoder, i: Instruction) -> None:
-    """`d, a|a-desc, b-desc, scale-d{, imm-scale-a, imm-scale-b{, trans-a}{, trans-b}}`."""
-    if "sp" in i.mods:
-        raise c.fail("sparse wgmma is not emulated")
+    """`d, a|a-desc, b-desc{, metadata, selector}, scale-d{, imm-scale-a, imm-scale-b{, trans-a}{, trans-b}}`."""
     shape = next(m for m in i.mods if m.startswith("m64n"))
     d_type, a_type, b_type = [m for m in i.mods if m in ELEMENT_BITS]
-    operands = list(i.ops)
-    d, a, b = operands[:3]
-    scale = c.use(operands[3], "pred")
-    flags = [int(op.value) for op in operands[4:] if isinstance(op, Imm)]
-    signs = flags[:2] if len(flags) >= 2 else [1, 1]
-    transposes = flags[2:]
-    from_registers = isinstance(a, Vec)
-    trans_a = bool(transposes[0]) if transposes and not from_registers else False
-    trans_b = bool(transposes[-1]) if transposes else False
+    d, a, b, *rest = i.ops
+    sparse = f"({c.use(rest.pop(0), 'b32')}, {immediate(c, rest.pop(0))})" if "sp" in i.mods else "None"
+    scale = c.use(rest.pop(0), "pred")
+    wgmma.check(shape, a_type, b_type, d_type, sparse != "None")
     if isinstance(a, Vec):
         first = f"({', '.join(c.use(item, 'b32') for item in a.items)},)"
     else:
         first = c.use(a, "b64")
     results = [(item, "b32") for item in items_of(d)]
     old = f"({', '.join(c.use(item, 'b32') for item in items_of(d))},)"
-    words = f"trans=({trans_a}, {trans_b}), negate=({signs[0] < 0}, {signs[1] < 0}), satfinite={'satfinite' in i.mods}"
+    words = f"{signs_and_transposes(rest, isinstance(a, Vec))}, satfinite={'satfinite' in i.mods}, sparse={sparse}"
     text = (
         f"group_product(S, SITE, L, {shape!r}, {d_type!r}, {a_type!r}, {b_type!r}, {first}, {c.use(b, 'b64')}, {old}, "
         f"{scale}, {words})"
@@ -208,10 +198,26 @@ def wgmma_mma(c: BlockCoder, i: Instruction) -> None:
     c.effect(text, [], results)
 
 
+def immediate(c: BlockCoder, operand: Operand) -> int:
+    """The value of an immediate."""
+    if not isinstance(operand, Imm):
+        raise c.fail("the sparsity selector is an immediate")
+    return int(operand.value)
+
+
+def signs_and_transposes(operands: list[Operand], from_registers: bool) -> str:
+    """The keyword arguments of the last operands: two signs, then a transposition for each matrix in shared memory."""
+    flags = [int(op.value) for op in operands if isinstance(op, Imm)]
+    signs, transposes = flags[:2] if len(flags) >= 2 else [1, 1], flags[2:]
+    trans_a = bool(transposes[0]) if transposes and not from_registers else False
+    trans_b = bool(transposes[-1]) if transposes else False
+    return f"trans=({trans_a}, {trans_b}), negate=({signs[0] < 0}, {signs[1] < 0})"
+
+
 @provide
 def group_product(
     S: Any, site: int, L: Lanes, shape: str, d_type: str, a_type: str, b_type: str, a: Any, b: Any, d: Any, scale: Any,
-    trans: tuple[bool, bool], negate: tuple[bool, bool], satfinite: bool,
+    trans: tuple[bool, bool], negate: tuple[bool, bool], satfinite: bool, sparse: tuple[Any, int] | None,
 ) -> list[Array]:  # fmt: skip
     """D of each warpgroup of 128 threads."""
     groups = whole(L, site, 128, "warpgroup")
@@ -220,7 +226,9 @@ def group_product(
     if isinstance(a, tuple):
         left = wgmma.a_from_registers([full(x, L.n).reshape(-1, 128) for x in a], a_type)
     else:
-        left = operand(S, site, L, groups, a, 64, k, a_type, trans[0])
+        left = operand(S, site, L, groups, a, 64, k // 2 if sparse else k, a_type, trans[0])
+    if sparse:
+        left = wgmma.widened(left, full(sparse[0], L.n).reshape(-1, 4, 32), a_type, k, sparse[1])
     keep = full(scale, L.n)[::128]
     old = wgmma.d_from_registers([full(x, L.n).reshape(-1, 128) for x in d], n, d_type)
     signs = {"negate_a": negate[0], "negate_b": negate[1]}

@@ -261,9 +261,19 @@ def in_space(addr: Any, space: str, S: Any, L: Lanes) -> Any:
         return shared & ((rank < 0) | (rank == L.cluster_rank()))
     if head == "local":
         return local
-    if head == "global":
-        return ~(shared | local)
-    return shared & False
+    launch = S.launch
+    if head == "param":
+        return within(addr, [(launch.param_address, len(launch.params))])
+    const = within(addr, launch.program.program.constants)
+    return const if head == "const" else ~(shared | local | const)
+
+
+def within(addr: Any, ranges: list[tuple[int, int]]) -> Any:
+    """Whether addresses lie in one of some ranges of memory (start, bytes)."""
+    found = addr != addr
+    for start, size in ranges:
+        found = found | ((addr >= np.uint64(start)) & (addr < np.uint64(start + size)))
+    return found
 
 
 # Hints and order.
