@@ -11,6 +11,7 @@ Nothing else of the package imports pytest.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
@@ -35,14 +36,15 @@ def no_findings() -> Iterator[list[EmulationError]]:
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """After the test itself: its findings fail it, or are shown beside what failed it."""
+    arguments: dict[str, Any] = pyfuncitem.funcargs
     try:
         result = yield
     except Exception as error:
-        found = [one for one in pyfuncitem.funcargs.get(FIXTURE, ()) if one is not error]
+        found = [one for one in arguments.get(FIXTURE, ()) if one is not error]
         if found:
             pyfuncitem.add_report_section("call", "emulator", described(found))
         raise
-    found = pyfuncitem.funcargs.get(FIXTURE, [])
+    found = arguments.get(FIXTURE, [])
     if found:
         pytest.fail(described(found), pytrace=False)
     return result

@@ -7,7 +7,7 @@ renders these parts in one fixed form; the subclasses say which part of the syst
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tilewright.base.location import SourceLocation
@@ -87,7 +87,9 @@ class EmulationError(TilewrightError):
 
 
 class LaunchError(TilewrightError, RuntimeError):
-    """The driver or the emulator refused or aborted a launch."""
+    """The driver or the emulator refused or aborted a launch. `error_code` is the driver's number, where it has one."""
+
+    error_code: Any = None
 
 
 class CudaDriverDependencyError(TilewrightError, RuntimeError):

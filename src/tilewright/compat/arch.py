@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from typing import Any
 
 from tilewright.base.errors import CompileError
 
@@ -65,4 +66,4 @@ class _Comparable(Enum):
         return [item for item in cls if predicate(item)]  # type: ignore[operator]
 
 
-Arch = _Comparable("Arch", {name: name for name in _NAMES})  # type: ignore[call-overload]
+Arch: Any = _Comparable("Arch", {name: name for name in _NAMES})  # type: ignore[call-arg]

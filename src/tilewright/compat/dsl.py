@@ -82,7 +82,7 @@ class BaseDSL:
 
     def get_arch_enum(self) -> Any:
         """The chip compiled for."""
-        return Arch.from_string(self._arch())  # type: ignore[attr-defined]
+        return Arch.from_string(self._arch())
 
     def check_arch(self, criterion: Any) -> bool:
         """Whether the chip satisfies a predicate."""

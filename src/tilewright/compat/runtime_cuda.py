@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from tilewright.base.errors import LaunchError
 from tilewright.cuda import default_stream, initialize_cuda_context, stream_create, stream_sync
@@ -16,9 +16,9 @@ def checkCudaErrors(result: Any) -> Any:
         LaunchError: the error is not success; its attribute `error_code` is the error.
     """
     code, *values = result if isinstance(result, tuple) else (result,)
-    if int(getattr(code, "value", code)):
+    if int(cast(Any, getattr(code, "value", code))):
         error = LaunchError(f"CUDA call failed: {getattr(code, 'name', code)}")
-        error.error_code = code  # type: ignore[attr-defined]
+        error.error_code = code
         raise error
     if not values:
         return None

@@ -25,7 +25,7 @@ from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implic
 from tilewright.ir import types
 from tilewright.lang import leaves
 from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
-from tilewright.lang.parameters import annotations, bind, expects, is_constexpr
+from tilewright.lang.parameters import bind, evaluated_annotations, expects, is_constexpr
 from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
@@ -137,7 +137,7 @@ class BoundCall:
 
 def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BoundCall:
     """Sort the arguments of a call of a jit function."""
-    kinds = annotations(function)
+    kinds = evaluated_annotations(function)
     runtime: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     params: list[Param] = []

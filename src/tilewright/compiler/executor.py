@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 from tilewright.base.errors import ArgumentError, CompileError, LaunchError, TilewrightError
+from tilewright.base.signature import TupleParam
 from tilewright.compiler import stages
 from tilewright.compiler.aggregates import check_constant, check_fixed
 from tilewright.compiler.arguments import BoundCall, converted
@@ -247,7 +248,7 @@ class Executor:
         try:
             for param, value in zip(self._params, values, strict=False):
                 if param.name in self._fixed:
-                    check_fixed(param, value, self._fixed[param.name])
+                    check_fixed(cast(TupleParam, param), value, self._fixed[param.name])
             self._run(values)
         except TilewrightError as error:
             raise self._placed(error) from error.__cause__

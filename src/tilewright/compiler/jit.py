@@ -10,7 +10,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
@@ -32,7 +32,7 @@ class _Decorated:
 
     def __init__(self, function: FunctionType, preprocess: bool) -> None:
         _refuse_generator(function)
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(cast(Any, self), function)
         self.function = function
         self.preprocess = preprocess
         self._source = capture(function) if preprocess else None
@@ -59,7 +59,7 @@ class _Decorated:
         self.symbol_name = "_".join([*parts, self.function.__name__] if keep_mangled_name else parts)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else BoundFunction(self, instance)
+        return self if instance is None else BoundFunction(cast(Any, self), instance)
 
 
 class BoundFunction(functools.partial):  # type: ignore[type-arg]
@@ -67,7 +67,7 @@ class BoundFunction(functools.partial):  # type: ignore[type-arg]
 
     def set_name_prefix(self, prefix: str, **options: Any) -> None:
         """Begin the symbol with `prefix`."""
-        self.func.set_name_prefix(prefix, **options)
+        cast(_Decorated, self.func).set_name_prefix(prefix, **options)
 
 
 def _refuse_generator(function: FunctionType) -> None:

@@ -211,7 +211,8 @@ _PROCESSORS = ("x86_64", "aarch64")
 def parse_flags(text: str) -> dict[str, Any]:
     """`--opt-level 2 --keep-ptx` as `{"opt_level": 2, "keep_ptx": True}`; an unknown flag is an error."""
     known = {field.name: field for field in fields(Options)}
-    words, result, position = shlex.split(text), {}, 0
+    words, position = shlex.split(text), 0
+    result: dict[str, Any] = {}
     while position < len(words):
         flag, equals, value = words[position].partition("=")
         position += 1

@@ -74,7 +74,7 @@ class AutotunedFunction(JitFunction):
         super().__init__(function.function, function.preprocess)
         self._params = params
         self._watched = tuple(watched)
-        self._counts = {"warmup_iterations": warmup, "iterations": iterations}
+        self._counts: dict[str, Any] = {"warmup_iterations": warmup, "iterations": iterations}
         self._signature = inspect.signature(self.function)
         unknown = {*params, *watched} - self._signature.parameters.keys()
         if unknown:

@@ -13,7 +13,7 @@ import sys
 import sysconfig
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.base.location import SourceLocation
@@ -134,7 +134,8 @@ _RAISES = tuple(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name
 
 def _as_ours(error: Exception) -> CompileError:
     """The same complaint as an error of ours."""
-    made = _class_of_both(type(error))(
+    kind: Any = type(error)
+    made = _class_of_both(kind)(
         f"{type(error).__name__}: {error}",
         location=place_of(error) or user_location(),
         hint=_HINTS.get(type(error)),

@@ -139,7 +139,7 @@ class Numeric(metaclass=NumericMeta):
             return build.constant(self.value, type(self).mlir_type)
         return self.value
 
-    def to(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Any:
+    def to(self, dtype: Any, *, loc: object = None, ip: object = None) -> Any:
         """This number as `dtype`: floats round to nearest even, to integers towards zero; integers wrap."""
         if dtype in (int, float, bool):
             return dtype(self.python())

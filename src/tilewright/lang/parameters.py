@@ -33,7 +33,7 @@ def is_constexpr(annotation: Any) -> bool:
     return annotation is Constexpr or typing.get_origin(annotation) is Constexpr
 
 
-def annotations(function: Callable[..., Any]) -> dict[str, Any]:
+def evaluated_annotations(function: Callable[..., Any]) -> dict[str, Any]:
     """The annotations of a function as objects; a text that does not evaluate stays text."""
     found = inspect.get_annotations(function)
     if not any(isinstance(value, str) for value in found.values()):
@@ -85,7 +85,7 @@ def call_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -
 
 def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArguments:
     """The arguments of a kernel launch. Python numbers become Int32, Float32, Boolean unless they are Constexpr."""
-    types = annotations(function)
+    types = evaluated_annotations(function)
     runtime: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     for position, (name, value) in enumerate(bind(function, args, kwargs).items()):

@@ -106,16 +106,16 @@ class Pointer:
 
     def load(self, *, loc: object = None, ip: object = None) -> Numeric:
         """The element here."""
-        groups = ((self._as_tensor(),), (), ())
+        groups = ((self.as_tensor(),), (), ())
         op = build.cute("load", (self.dtype.mlir_type,), groups, coord=build.string("0"))
         return self.dtype.from_ir(op.results[0])
 
     def store(self, value: Any, *, loc: object = None, ip: object = None) -> None:
         """Write the element here."""
         number = self.dtype(as_numeric(value)).ir_value()
-        build.cute("store", (), ((number,), (self._as_tensor(),), (), ()), coord=build.string("0"))
+        build.cute("store", (), ((number,), (self.as_tensor(),), (), ()), coord=build.string("0"))
 
-    def _as_tensor(self) -> ir.Value:
+    def as_tensor(self) -> ir.Value:
         type_ = types.tensor(self.dtype.facts.name, str(self.memspace), "1:0", self.alignment)
         return build.cute("make_tensor", (type_,), ((self.value,), (), ())).results[0]
 
@@ -150,7 +150,7 @@ class Pointer:
             return None
         return self.with_alignment(weaker.alignment)
 
-    def __tw_structure__(self) -> tuple[str, str]:
+    def __tw_structure__(self) -> tuple[str, ...]:
         """What may not change in a region: all but the address."""
         return str(self), self.dtype.facts.name
 

@@ -78,7 +78,7 @@ class SwizzledPointer(Pointer):
         """The same address; `alignment` is a claim on the address that was swizzled."""
         return SwizzledPointer(self.base.with_alignment(alignment), self.swizzle, self.offset)
 
-    def _as_tensor(self) -> ir.Value:
+    def as_tensor(self) -> ir.Value:
         text, leaves32, leaves64 = encode(self.layout(Layout(1, 0)))
         type_ = types.tensor(self.dtype.facts.name, str(self.memspace), text, self.base.alignment)
         groups = [[leaf.ir_value() for leaf in leaves] for leaves in (leaves32, leaves64)]
@@ -91,7 +91,7 @@ class SwizzledPointer(Pointer):
             raise CompileError(f"a pointer {self} does not stand at an element of {dtype}", location=user_location())
         return SwizzledPointer(self.base.recast(dtype), self.swizzle, bits // dtype.width)
 
-    def layout(self, layout: Layout) -> ComposedLayout:
+    def layout(self, layout: Layout | ComposedLayout) -> ComposedLayout:
         """The layout of a tensor at `base` that is `layout` at this pointer.
 
         Raises:
@@ -114,8 +114,8 @@ class SwizzledPointer(Pointer):
         base = self.base.__new_from_mlir_values__(values[:1])
         offset = self.offset
         if isinstance(offset, Integer):
-            known = {"divisibility": offset.divisibility, "bound": offset.bound}
-            offset = type(offset).from_ir(values[1]).known(**known)
+            moved = type(offset).from_ir(values[1])
+            offset = moved.known(divisibility=offset.divisibility, bound=offset.bound)
         return SwizzledPointer(base, self.swizzle, offset)
 
     def __tw_meet__(self, other: Any) -> Pointer | None:
@@ -131,9 +131,9 @@ class SwizzledPointer(Pointer):
     def _moved_like(self, other: Any) -> bool:
         return bool(self.swizzle == other.swizzle) and encode(self.offset)[0] == encode(other.offset)[0]
 
-    def __tw_structure__(self) -> str:
+    def __tw_structure__(self) -> tuple[str, ...]:
         """What may not change in a region: all but the address and a moved offset."""
-        return f"{self.base} {self.swizzle} {encode(self.offset)[0]}"
+        return (*self.base.__tw_structure__(), str(self.swizzle), encode(self.offset)[0])
 
     def __str__(self) -> str:
         return f"{super().__str__()[:-1]}, {self.swizzle}>"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text, types
@@ -123,10 +123,11 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
     def within_swizzle(self, outer: Layout, offset: Any) -> Tensor:
         """A view of a tensor with a composed layout: the pointer moves by multiples of the swizzle's period, which the
         swizzle leaves alone; what is less moves inside it."""
-        inner = self.layout.inner
+        composed = cast(ComposedLayout, self.layout)
+        inner = composed.inner
         if isinstance(inner, Swizzle) and is_multiple(offset, inner.period):
-            return Tensor(self.advance(offset), self.layout.with_outer(outer), self._element_type)
-        return Tensor(self.iterator, self.layout.with_outer(outer, offset), self._element_type)
+            return Tensor(self.advance(offset), composed.with_outer(outer), self._element_type)
+        return Tensor(self.iterator, composed.with_outer(outer, offset), self._element_type)
 
     def advance(self, offset: Any) -> Any:
         """The iterator moved by `offset` elements (or by a coordinate)."""
@@ -167,7 +168,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         """The `cute.make_tensor` of this tensor, made where it is used."""
         pointer, layout = self._pointer("a memory access"), self.layout
         if isinstance(pointer, SwizzledPointer):
-            pointer, layout = pointer.base, pointer.layout(layout)
+            layout, pointer = pointer.layout(layout), pointer.base
         text, leaves32, leaves64 = layout_text.encode(layout)
         type_ = types.tensor(self.element_type.facts.name, str(pointer.memspace), text, pointer.alignment)
         groups = ((pointer.value,), _values(leaves32), _values(leaves64))

@@ -29,7 +29,7 @@ def load_function(place: str) -> Callable[..., Any]:
         found = getattr(found, part)
     if not callable(found):
         raise ArgumentError(f"{place} is no function but {type(found).__name__}", hint=_similar(name, found))
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def load_module(path: Path) -> ModuleType:

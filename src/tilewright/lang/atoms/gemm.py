@@ -68,7 +68,7 @@ def _check_operand(atom: MmaAtom, name: str, tensor: Tensor) -> None:
 def _check_shapes(d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
     ranks = tuple(len(_shape(tensor)) for tensor in (d, a, b, c))
     extents = {name: [product(mode) for mode in _shape(t)] for name, t in (("D", d), ("A", a), ("B", b), ("C", c))}
-    fits = {(1, 1, 1, 1): True, (3, 2, 2, 3): True, (3, 3, 3, 3): True}.get(ranks, False)
+    fits = ranks in ((1, 1, 1, 1), (3, 2, 2, 3), (3, 3, 3, 3))
     if fits and ranks[0] == 3:
         fits = extents["A"][1] == extents["C"][1] and extents["B"][1] == extents["C"][2]
         fits = fits and extents["A"][2:] == extents["B"][2:]

@@ -158,7 +158,7 @@ class ThrCopy(TiledCopy):
 
     def __init__(self, tiled: TiledCopy, thr_idx: Any) -> None:
         super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn)
-        self.thr_idx = thr_idx if isinstance(thr_idx, int) else as_numeric(thr_idx)
+        self.thr_idx: Any = thr_idx if isinstance(thr_idx, int) else as_numeric(thr_idx)
 
     def partition_S(self, source: Tensor) -> Tensor:
         """What the thread reads of `source`: ((atom values, rest), rests of the tile, further modes)."""

@@ -191,7 +191,7 @@ class ThrMma(TiledMma):
 
     def __init__(self, tiled: TiledMma, thr_idx: Any) -> None:
         super().__init__(tiled.op, tiled.atom_layout_mnk, tiled.permutation_mnk)
-        self.thr_idx = thr_idx if isinstance(thr_idx, int) else as_numeric(thr_idx)
+        self.thr_idx: Any = thr_idx if isinstance(thr_idx, int) else as_numeric(thr_idx)
 
     def partition_A(self, tensor: Tensor) -> Tensor:
         """The thread's part of A, of modes (M,K,...): (values, rest of M, rest of K, ...)."""
@@ -250,4 +250,4 @@ def make_tiled_mma(
             location=user_location(),
             values={"atom_layout_mnk": layout, "permutation_mnk": permutation},
         )
-    return TiledMma(op, layout, permutation)  # type: ignore[arg-type]
+    return TiledMma(op, layout, permutation)

@@ -233,8 +233,8 @@ def translate(
     if class_ is LaunchError and describe is not None and code.isdigit():
         values["error"] = f"{code}: {describe(int(code))}"
     made = class_(message, values=values, hint=hint)
-    if class_ is LaunchError and code.isdigit():
-        made.error_code = int(code)  # type: ignore[attr-defined]  (CuTe DSL's name for the driver's number)
+    if isinstance(made, LaunchError) and code.isdigit():
+        made.error_code = int(code)
     return made
 
 

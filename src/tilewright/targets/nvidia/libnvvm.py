@@ -66,6 +66,7 @@ def _load(path: str) -> Any:
         function = getattr(library, name, None)
         if function is None and name == "nvvmLLVMVersion":  # toolkits before 13.1
             continue
+        assert function is not None
         function.argtypes = arguments
         function.restype = c_int
     library.nvvmGetErrorString.argtypes = (c_int,)
