@@ -52,6 +52,21 @@ from tilewright.lang.arch import (
     warp_reduction_sum,
     warp_sync,
 )
+from tilewright.lang.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_dec,
+    atomic_exch,
+    atomic_fmax,
+    atomic_fmin,
+    atomic_inc,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_xor,
+    red,
+)
 from tilewright.lang.mbarrier import (
     cp_async_mbarrier_arrive,
     cp_async_mbarrier_arrive_noinc,
@@ -67,6 +82,7 @@ from tilewright.lang.mbarrier import (
     mbarrier_wait,
 )
 from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
+from tilewright.lang.ordered import load, store
 from tilewright.lang.threads import (
     activemask,
     barrier_wait,
@@ -98,19 +114,21 @@ cp_async_commit = cp_async_commit_group
 fence_mbarrier_init = mbarrier_init_fence
 
 __all__ = [
-    "FULL_MASK", "WARP_SIZE", "activemask", "barrier", "barrier_arrive", "barrier_wait", "block_dim", "block_idx",
-    "block_idx_in_cluster", "block_idx_x", "block_idx_y", "block_idx_z", "block_in_cluster_dim", "block_in_cluster_idx",
-    "brev", "clock", "clock64", "cluster_arrive", "cluster_arrive_relaxed", "cluster_dim", "cluster_idx",
-    "cluster_size", "cluster_wait", "clz", "cp_async_commit", "cp_async_commit_group", "cp_async_mbarrier_arrive",
-    "cp_async_mbarrier_arrive_noinc", "cp_async_wait_group", "dynamic_smem_size", "elect_one", "exp", "exp2",
-    "fence_acq_rel_cluster", "fence_acq_rel_cta", "fence_acq_rel_gpu", "fence_acq_rel_sys", "fence_mbarrier_init",
-    "fence_proxy", "fence_proxy_async", "fence_view_async_shared", "fmax", "fmin", "globaltimer", "grid_dim",
-    "griddepcontrol_launch_dependents", "griddepcontrol_wait", "lane_id", "lane_idx", "log2", "make_warp_uniform",
-    "match_all_sync", "match_any_sync", "mbarrier_arrive", "mbarrier_arrive_and_expect_tx",
-    "mbarrier_conditional_try_wait", "mbarrier_expect_tx", "mbarrier_init", "mbarrier_init_fence", "mbarrier_inval",
-    "mbarrier_test_wait", "mbarrier_try_wait", "mbarrier_wait", "mul_hi", "mul_wide", "nanosleep", "popc", "prmt",
-    "rcp_approx", "rsqrt_approx", "shfl_sync", "shuffle_sync", "shuffle_sync_bfly", "shuffle_sync_down",
-    "shuffle_sync_op", "shuffle_sync_up", "smid", "sync_threads", "sync_warp", "tanh_approx", "thread_idx", "tid_x",
-    "tid_y", "tid_z", "vote_all_sync", "vote_any_sync", "vote_ballot_sync", "vote_uni_sync", "warp_id", "warp_idx",
+    "FULL_MASK", "WARP_SIZE", "activemask", "atomic_add", "atomic_and", "atomic_cas", "atomic_dec", "atomic_exch",
+    "atomic_fmax", "atomic_fmin", "atomic_inc", "atomic_max", "atomic_min", "atomic_or", "atomic_xor", "barrier",
+    "barrier_arrive", "barrier_wait", "block_dim", "block_idx", "block_idx_in_cluster", "block_idx_x", "block_idx_y",
+    "block_idx_z", "block_in_cluster_dim", "block_in_cluster_idx", "brev", "clock", "clock64", "cluster_arrive",
+    "cluster_arrive_relaxed", "cluster_dim", "cluster_idx", "cluster_size", "cluster_wait", "clz", "cp_async_commit",
+    "cp_async_commit_group", "cp_async_mbarrier_arrive", "cp_async_mbarrier_arrive_noinc", "cp_async_wait_group",
+    "dynamic_smem_size", "elect_one", "exp", "exp2", "fence_acq_rel_cluster", "fence_acq_rel_cta",
+    "fence_acq_rel_gpu", "fence_acq_rel_sys", "fence_mbarrier_init", "fence_proxy", "fence_proxy_async",
+    "fence_view_async_shared", "fmax", "fmin", "globaltimer", "grid_dim", "griddepcontrol_launch_dependents",
+    "griddepcontrol_wait", "lane_id", "lane_idx", "load", "log2", "make_warp_uniform", "match_all_sync",
+    "match_any_sync", "mbarrier_arrive", "mbarrier_arrive_and_expect_tx", "mbarrier_conditional_try_wait",
+    "mbarrier_expect_tx", "mbarrier_init", "mbarrier_init_fence", "mbarrier_inval", "mbarrier_test_wait",
+    "mbarrier_try_wait", "mbarrier_wait", "mul_hi", "mul_wide", "nanosleep", "popc", "prmt", "rcp_approx", "red",
+    "rsqrt_approx", "shfl_sync", "shuffle_sync", "shuffle_sync_bfly", "shuffle_sync_down", "shuffle_sync_op",
+    "shuffle_sync_up", "smid", "store", "sync_threads", "sync_warp", "tanh_approx", "thread_idx", "tid_x", "tid_y",
+    "tid_z", "vote_all_sync", "vote_any_sync", "vote_ballot_sync", "vote_uni_sync", "warp_id", "warp_idx",
     "warp_reduction", "warp_reduction_max", "warp_reduction_min", "warp_reduction_sum", "warp_sync",
 ]  # fmt: skip

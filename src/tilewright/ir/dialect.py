@@ -54,8 +54,8 @@ SPECS: dict[str, OpSpec] = {
         _op("async_commit", "", "", "", "close this thread's group of asynchronous copies"),
         _op("async_wait", "", "", "groups", "wait until at most `groups` of this thread's groups are unfinished"),
         _op("fill", "value:any tensor:tensor", "", "", "write one value to all elements"),
-        _op("atomic", "value:any tensor:tensor coord32:i32* coord64:i64*", "any", "kind coord order scope",
-            "atomic read-modify-write of one element; gives the old value"),
+        _op("atomic", "value:any compared:any* tensor:tensor coord32:i32* coord64:i64*", "any",
+            "kind coord order scope", "atomic read-modify-write of one element; gives the old value (`compared`: cas)"),
         # Values.
         _op("reduce", "value:any init:any", "any", "kind shape profile", "fold a vector over the modes of `profile`",
             pure=True),

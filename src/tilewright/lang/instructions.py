@@ -38,6 +38,8 @@ def instruction(
         constraints.insert(0, "=" + _CONSTRAINT[str(result.mlir_type)])
     if not pure:
         constraints.append("~{memory}")
+    if len({str(value.type) for value in values}) > 1:  # a group of operands of a cute operation has one type
+        return _assembly(text, ",".join(constraints), values, result, pure)
     attributes = {
         "text": build.string(text),
         "constraints": build.string(",".join(constraints)),
@@ -48,6 +50,19 @@ def instruction(
         return None
     name = "ptx_pure" if pure else "ptx_value"
     return result.from_ir(build.cute(name, (result.mlir_type,), (values,), **attributes).results[0])
+
+
+def _assembly(text: str, constraints: str, values: list[ir.Value], result: type[Numeric] | None, pure: bool) -> Any:
+    """The same as LLVM's inline assembly, whose needs are read off its text."""
+    attributes = {
+        "asm_string": build.string(text),
+        "constraints": build.string(constraints),
+        "asm_dialect": build.i64(0),
+        **({} if pure else {"has_side_effects": build.attribute("unit")}),
+    }
+    types_ = () if result is None else (result.mlir_type,)
+    found = build.emit("llvm.inline_asm", types_, values, attributes).results
+    return None if result is None else result.from_ir(found[0])
 
 
 def _constraint(value: ir.Value) -> str:

@@ -244,6 +244,7 @@ def _raise(op: ir.Operation, message: str, context: LoweringContext) -> None:
 
 @rules.lowers(
     "index",
+    "atomic",
     "sync_threads",
     "barrier",
     "sync_warp",

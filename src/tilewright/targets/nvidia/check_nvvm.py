@@ -14,7 +14,7 @@ from tilewright.ir.source import source_location
 from tilewright.ir.walk import operations
 from tilewright.passes.lowering import text_of
 from tilewright.targets.nvidia.inline_asm import check_inline_asm
-from tilewright.targets.nvidia.intrinsics import NEEDS
+from tilewright.targets.nvidia.intrinsics import NEEDS, WHOLE
 from tilewright.targets.nvidia.needs import features_of_intrinsic, features_of_operation, features_of_ptx
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def check_nvvm(module: ir.Operation, arch: str) -> Findings:
             _require(features_of_ptx(text_of(op, "asm_string")), op, arch, findings, "inline assembly with ")
         elif name == "llvm.call_intrinsic":
             intrinsic = text_of(op, "intrin")
-            known = intrinsic in NEEDS or intrinsic.startswith("llvm.nvvm.read.ptx.sreg.")
+            known = intrinsic in NEEDS or intrinsic in WHOLE or intrinsic.startswith("llvm.nvvm.read.ptx.sreg.")
             findings.unknown |= not known
             needed = {NEEDS[intrinsic]} if intrinsic in NEEDS else features_of_intrinsic(intrinsic)
             _require(needed, op, arch, findings, f"{intrinsic}, ")

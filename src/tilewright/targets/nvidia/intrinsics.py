@@ -44,5 +44,8 @@ def _needs() -> dict[str, str]:
     return needs
 
 
+WHOLE: Final = frozenset(f"llvm.nvvm.{source}2{target}.rz" for source in "fd" for target in ("i", "ui", "ll", "ull"))
+"""`cvt.rzi` from float32 (f) and float64 (d), which every chip has."""
+
 NEEDS: Final[dict[str, str]] = _needs()
 """The feature of `hw.features` that each of these intrinsics needs."""
