@@ -138,8 +138,16 @@ def atomic_dec(ptr: Any, val: Any, *, sem: Any = None, scope: Any = None, loc: o
 
 _FOLDS = ("add", "min", "max", "and", "or", "xor", "inc", "dec")
 _PTX_NAMES: dict[str, type[Numeric]] = {
-    "s32": Int32, "u32": Uint32, "s64": Int64, "u64": Uint64, "b32": Uint32, "b64": Uint64,
-    "f16": Float16, "bf16": BFloat16, "f32": Float32, "f64": Float64,
+    "s32": Int32,
+    "u32": Uint32,
+    "s64": Int64,
+    "u64": Uint64,
+    "b32": Uint32,
+    "b64": Uint64,
+    "f16": Float16,
+    "bf16": BFloat16,
+    "f32": Float32,
+    "f64": Float64,
 }
 
 
@@ -255,5 +263,5 @@ def _bits(number: Numeric, cls: type[Numeric]) -> Numeric:
     if type(number) is cls:
         return number
     if cls.is_float or type(number).is_float:
-        return number.bitcast(cls)  # type: ignore[no-any-return]
+        return number.bitcast(cls)
     return cls(number)

@@ -129,7 +129,7 @@ def _as_type(bits: Numeric, cls: type[Numeric]) -> Numeric:
     if cls is Boolean:
         return Boolean(bits)
     narrow = Uint8(bits) if cls.width == 8 else bits
-    return narrow if type(narrow) is cls else narrow.bitcast(cls)  # type: ignore[no-any-return]
+    return narrow if type(narrow) is cls else narrow.bitcast(cls)
 
 
 def _untyped(width: int) -> str:
