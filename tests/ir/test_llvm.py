@@ -263,3 +263,14 @@ def test_importing_loads_no_llvm():
     code = "import tilewright.ir.llvm; print(any('libLLVM' in line for line in open('/proc/self/maps')))"
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert child.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(("constant", "instruction"), [("1.0", "max.f64"), ("0.0", "selp.f64"), ("-0.0", "selp.f64")])
+def test_selections_between_zeros_stay_selections(constant, instruction):
+    text = f"""define double @chosen(double %x) {{
+      %better = fcmp ogt double %x, {constant}
+      %best = select i1 %better, double %x, double {constant}
+      ret double %best
+    }}"""
+    ptx = emit_ptx(text, chip="sm_90a", ptx_version="8.0")
+    assert [word for word in ("max.f64", "selp.f64") if word in ptx] == [instruction]

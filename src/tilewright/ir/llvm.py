@@ -18,6 +18,7 @@ from typing import Any
 
 from tilewright.ir.libdevice import link_libdevice
 from tilewright.ir.llvm_api import ASSEMBLY, OBJECT, Context, LlvmError, Machine, api, take_text
+from tilewright.ir.signed_zeros import keep_signed_zeros
 
 __all__ = ["LlvmError", "emit_object", "emit_ptx", "emit_ptx_in_child", "host_target", "link_bitcode"]
 
@@ -62,6 +63,8 @@ def emit_ptx(
         if libdevice:
             link_libdevice(context, module)
         machine.optimise(context, module)
+        if not source or "fcmp" in source or links:
+            keep_signed_zeros(module)
         ptx = machine.emit(context, module, ASSEMBLY).decode()
     _check_target(ptx, chip, ptx_version)
     return ptx

@@ -153,6 +153,42 @@ def test_wide_stores_to_registers_count_as_written():
     assert out.tolist() == list(range(8))
 
 
+SIGNED = [-0.0, 0.0, 1.0, -1.0, math.nan]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_selections_keep_the_sign_of_a_zero(dtype):
+    kind = {2: cutlass.Float16, 4: cutlass.Float32, 8: cutlass.Float64}[np.dtype(dtype).itemsize]
+    x = np.array(SIGNED, dtype)
+
+    @cute.jit
+    def least(a, b):
+        return min(kind(0.0), kind(99.0), a)
+
+    @cute.jit
+    def greatest(a, b):
+        return max(kind(-0.0), a)
+
+    @cute.jit
+    def of_an_integer(a, b):
+        return min(kind(cutlass.Int32(b)), a)
+
+    @cute.jit
+    def chosen(a, b):
+        return a if a > 0.0 else kind(0.0)
+
+    choices = {
+        least: lambda a: min(0.0, a),
+        greatest: lambda a: max(-0.0, a),
+        of_an_integer: lambda a: min(0.0, a),
+        chosen: lambda a: a if a > 0.0 else 0.0,
+    }
+    for fn, plain in choices.items():
+        found = computed(fn, x, np.zeros_like(x))
+        expected = [plain(item) for item in SIGNED]
+        assert [repr(item) for item in found] == [repr(item) for item in expected], fn
+
+
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 
