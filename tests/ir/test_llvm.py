@@ -272,5 +272,5 @@ def test_selections_between_zeros_stay_selections(constant, instruction):
       %best = select i1 %better, double %x, double {constant}
       ret double %best
     }}"""
-    ptx = emit_ptx(text, chip="sm_90a", ptx_version="8.0")
+    ptx = llvm.emit_ptx(text, chip="sm_90a", ptx_version="8.0")
     assert [word for word in ("max.f64", "selp.f64") if word in ptx] == [instruction]

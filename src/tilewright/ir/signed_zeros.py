@@ -1,4 +1,4 @@
-"""Selections between floats that LLVM would turn into `min` and `max` although these take -0.0 and 0.0 in another order.
+"""Selections between floats that LLVM would turn into `min` and `max`, which take -0.0 and 0.0 in another order.
 
 LLVM 22 makes `x < 0.0 ? x : 0.0` one `min`, where NaN allows it. PTX orders -0.0 before 0.0, a comparison does not:
 the sign of a zero would depend on the optimiser. A frozen condition is not recognised and costs no instruction.
