@@ -240,6 +240,22 @@ def _met(a: Any, b: Any) -> Any:
     return a if met is None else met
 
 
+def weakened(structure: Structure, value: Any) -> Structure | None:
+    """The structure that fits `value` too where an object of a loop knows less after a turn; None where none does."""
+    if isinstance(structure, Object) and type(value) is type(structure.template):
+        met = _met(structure.template, value)
+        return None if _static_part(met) == _static_part(structure.template) else Object(met)
+    if not isinstance(structure, Aggregate) or type(value) is not type(structure.template):
+        return None
+    found = split(value)
+    if found.keys() != structure.items.keys():
+        return None
+    weaker = {key: weakened(item, found[key]) for key, item in structure.items.items()}
+    if all(item is None for item in weaker.values()):
+        return None
+    return Aggregate(structure.template, {key: weaker[key] or item for key, item in structure.items.items()})
+
+
 def _static_part(value: Any) -> Any:
     part = getattr(type(value), "__tw_structure__", None)
     return None if part is None else part(value)

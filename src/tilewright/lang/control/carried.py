@@ -29,6 +29,10 @@ class Carried:
         self.before = before
         self.structure = leaves.structure_of(before, hold)
 
+    def weakened(self) -> leaves.Structure | None:
+        """The structure that fits the value at the end of a turn too, where that is known less of."""
+        return leaves.weakened(self.structure, self._take())
+
     def initial(self) -> list[ir.Value]:
         return self.structure.values(self.before)
 
@@ -116,21 +120,22 @@ def _update(old: Any, new: Any) -> None:
 
 @dataclass
 class InPlace:
-    """What a loop must carry that its text does not show: variables whose objects stay themselves (`held`), and
-    attributes and items that calls change (`slots`)."""
+    """What a loop must carry that its text does not show: variables whose objects stay themselves (`held`), attributes
+    and items that calls change (`slots`), and what is known less of after a turn than before (`weaker`, by name)."""
 
     held: set[str] = field(default_factory=set)
     slots: dict[tuple[int, Any], Slot] = field(default_factory=dict)
+    weaker: dict[str, leaves.Structure] = field(default_factory=dict)
 
     def __or__(self, other: InPlace) -> InPlace:
-        return InPlace(self.held | other.held, self.slots | other.slots)
+        return InPlace(self.held | other.held, self.slots | other.slots, self.weaker | other.weaker)
 
     def __bool__(self) -> bool:
-        return bool(self.held or self.slots)
+        return bool(self.held or self.slots or self.weaker)
 
 
 class ChangedInPlace(Exception):
-    """A body changed more in place than its text shows: trace it again and carry that too."""
+    """A body changed more in place than its text shows, or what it carries is known less of: trace it again so."""
 
     def __init__(self, found: InPlace) -> None:
         super().__init__("trace again")
@@ -183,6 +188,8 @@ class LoopState:
             CarriedState(name, value) for name, value in self.watch.mutable_protocol() if id(value) not in copied_ids
         ]
         self.carried += self.states
+        for item in self.carried:
+            item.structure = in_place.weaker.get(item.name, item.structure)
         self.slots = {(id(item.owner), item.key) for item in slots}
         self.counts: list[int] = []
 
@@ -222,16 +229,23 @@ class LoopState:
         if unseen:
             raise ChangedInPlace(unseen)
         values: list[ir.Value] = []
+        weaker: dict[str, leaves.Structure] = {}
         for item, count in zip(self.carried, self.counts, strict=True):
             try:
                 found = item.leave()
             except leaves.Rebound:
                 raise self._two_ways(item.name) from None
             except leaves.TypeChange as change:
-                raise self._type_change(item, change) from None
+                structure = item.weakened()
+                if structure is None:
+                    raise self._type_change(item, change) from None
+                weaker[item.name] = structure
+                continue
             if len(found) != count:
                 raise self._type_change(item, leaves.TypeChange(f"{count} values", f"{len(found)} values"))
             values += found
+        if weaker:
+            raise ChangedInPlace(InPlace(weaker=weaker))
         return values
 
     def finish(self, results: Sequence[ir.Value], changed: Sequence[bool]) -> None:
