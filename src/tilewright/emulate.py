@@ -31,6 +31,7 @@ def run_ptx(
     counters: bool = False,
     lockstep: bool = False,
     debugger: Debugger | None = None,
+    progress: bool | None = None,
 ) -> Report:
     """Run a kernel of a PTX text; arrays are read and written in place.
 
@@ -49,6 +50,8 @@ def run_ptx(
         counters: count sectors of global memory and wavefronts of shared memory, by instruction.
         debugger: traces threads, stops at lines, watches addresses; see `tilewright.emulate.Debugger`.
         lockstep: report races within a warp too; they show on no hardware while a warp runs in lockstep.
+        progress: a progress bar on stderr, if that is a terminal, once the kernel has run for a second; default: the
+            setting `TILEWRIGHT_PROGRESS`, without it a bar outside pytest and CI.
 
     Raises:
         EmulationError: the text is not PTX that is known here, or the kernel did something undefined. It names the
@@ -66,7 +69,7 @@ def run_ptx(
         _encode(arg, formal, index, buffers) for index, (arg, formal) in enumerate(zip(args, formals, strict=True))
     ]
     chosen = settings.get("seed") if seed is None else seed
-    options = Options(checks, chosen, limit, counters=counters, lockstep=lockstep, debugger=debugger)
+    options = Options(checks, chosen, limit, counters=counters, lockstep=lockstep, debugger=debugger, progress=progress)
     return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
 
 

@@ -166,6 +166,20 @@ def test_packed_set_joins_both_halves_with_the_predicate():
         np.testing.assert_array_equal(run(body, a, b, q).view(np.float16).reshape(32, 2), wanted)
 
 
+def test_guarded_results_have_the_type_of_their_register():
+    """Odd threads keep what they had; the store and its race check see 32-bit words."""
+    a, b = halves(1, 2, 3), halves(2, 2, 1)
+    first, second = (x.view(np.float16).reshape(32, 2) for x in (a, b))
+    sides = np.where(first >= second, 0xFFFF, 0).astype(np.uint32)
+    guard = "and.b32 %r3, %r19, 1; setp.eq.u32 %p1, %r3, 0; mov.u32 %r0, 7;"
+    wanted = np.where(np.arange(32) % 2, 7, sides[:, 0] | sides[:, 1] << 16)
+    np.testing.assert_array_equal(run(f"{guard} @%p1 set.ge.s32.f16x2 %r0, %r1, %r2;", a, b), wanted)
+    small = np.arange(32, dtype=np.uint32)
+    wanted = np.where(np.arange(32) % 2, 7, small * small + small + 1)
+    text = f"{guard} @%p1 vmad.s32.u32.u32.po.sat %r0, %r1, %r2, %r1;"
+    np.testing.assert_array_equal(run(text, small, small), wanted)
+
+
 @pytest.mark.parametrize(("to", "one"), [("f16", 0x3C00), ("bf16", 0x3F80)])
 def test_set_gives_a_half_for_every_type(to, one):
     a, b = words(8), words(9)

@@ -54,6 +54,11 @@ def test_run_and_save(ptx, tmp_path, capsys):
     assert "4 blocks of 32 threads, 1,908 thread instructions" in printed
 
 
+def test_no_progress_bar_in_a_pipe(ptx, capsys):
+    command(ptx, grid="4", block="32", arg=["f32[100]", "2.0", "100"], progress=True)
+    assert capsys.readouterr().err == ""
+
+
 def test_kernel_that_reads_out_of_bounds(ptx):
     with pytest.raises(EmulationError):
         command(ptx, kernel="scale", grid="4", block="32", arg=["f32[100]", "2.0", "128"])

@@ -56,6 +56,9 @@ TABLE: dict[str, Setting] = {
     "toolkit": Setting(("CUDA_TOOLKIT_PATH", "CUDA_HOME", "CUDA_PATH"), "", str, True,
                        "a CUDA toolkit to take ptxas and nvdisasm from, before the installed packages"),
     "seed": Setting(("TILEWRIGHT_SEED",), 0, int, False, "order of warps and blocks on the emulator"),
+    "progress": Setting(("TILEWRIGHT_PROGRESS",), None, _flag, False,
+                        "a progress bar on long emulations; default: in a terminal, outside pytest and CI"),
+    "ci": Setting(("CI",), False, _flag, False, "continuous integration: no progress bar unless asked for"),
 }  # fmt: skip
 
 _overrides: ContextVar[dict[str, Any]] = ContextVar("tilewright_settings", default={})

@@ -25,6 +25,7 @@ from tilewright.targets.emu.image import Image, Program, aligned_bytes
 from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
+from tilewright.targets.emu.progress import Bar
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.targets.emu.report import LineTraffic, Report
 
@@ -43,7 +44,8 @@ class Options:
     bounds. `seed` varies the order of blocks and warps; `limit` bounds the blocks of code run by all cohorts (an
     `EmulationError` beyond it), None for no bound. `echo` writes what the kernel prints to stdout. `lockstep` reports
     races within a warp too, which no hardware shows while its threads run in lockstep. `counters` counts sectors and
-    wavefronts. `debugger` looks on, instruction by instruction.
+    wavefronts. `debugger` looks on, instruction by instruction. `progress`: a bar in the terminal once a launch has
+    run for a second; None for the setting's value.
     """
 
     checks: bool | Literal["collect"] = True
@@ -54,6 +56,7 @@ class Options:
     lockstep: bool = False
     counters: bool = False
     debugger: Debugger | None = None
+    progress: bool | None = None
 
 
 class Launch:
@@ -86,6 +89,8 @@ class Launch:
         self.constants["envreg1"], self.constants["envreg2"] = (np.uint32(workspace >> k & 0xFFFFFFFF) for k in (32, 0))
         self.idle = 0
         self.live: deque[Machine] = deque()
+        self.finished = 0
+        self.bar = Bar(self.kernel, shape.blocks, options.progress if options.debugger is None else False)
         self.ticks = 0
         self.text: list[str] = []
         self.heap: dict[int, Array] = {}
@@ -161,6 +166,7 @@ class Launch:
     def print(self, text: str) -> None:
         self.text.append(text)
         if self.options.echo:
+            self.bar.clear()
             sys.stdout.write(text)
 
     def allocate(self, sizes: Array) -> Array:
@@ -194,8 +200,10 @@ class Launch:
         waiting = deque(self._groups())
         live = self.live
         resident = 0
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), self.bar:
             while waiting or live:
+                if self.bar.due():
+                    self.bar.show(*self.state())
                 if waiting and resident < RESIDENT_LANES:
                     machine = self.machine(self, waiting.popleft())
                     self.idle = 0
@@ -204,9 +212,16 @@ class Launch:
                     machine = live.popleft()
                 if self._step(machine):
                     resident -= len(machine.alive)
+                    self.finished += machine.slots
                 else:
                     live.append(machine)
         return self.report()
+
+    def state(self) -> tuple[int, int]:
+        """Blocks that have ended, and thread instructions so far."""
+        ended = self.finished + sum(int(np.count_nonzero(m.block_alive == 0)) for m in self.live)
+        blocks = [block for code in self.program.codes.values() for block in code.blocks]
+        return ended, sum(self.hits[block.serial] * block.instructions for block in blocks)
 
     def _step(self, machine: Machine) -> bool:
         budget = SLICE

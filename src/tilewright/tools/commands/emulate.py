@@ -32,6 +32,7 @@ def command(
     arg: Annotated[list[str] | None, typer.Option("--arg", help=ARG_HELP)] = None,
     checks: Annotated[str, typer.Option(help="on: stop at the first error; collect: report all; off: fast")] = "on",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="folder to save the arrays in afterwards")] = None,
+    progress: Annotated[bool | None, typer.Option(help="a progress bar on long runs; default: in a terminal")] = None,
 ) -> None:
     """Run a kernel on arrays, say what it did to them, and what the emulator found and counted."""
     text = read_ptx(file)
@@ -42,7 +43,7 @@ def command(
     start = time.perf_counter()
     report = run_ptx(
         text, name, extents("--grid", grid), extents("--block", block), data,
-        cluster=extents("--cluster", cluster), smem=smem, checks=check_mode(checks),
+        cluster=extents("--cluster", cluster), smem=smem, checks=check_mode(checks), progress=progress,
     )  # fmt: skip
     seconds = time.perf_counter() - start
     console = Console()

@@ -336,7 +336,7 @@ def joined(test: Any, other: Any, boolean: str) -> Any:
 def set_packed(test: Any, to: str) -> Any:
     one = {"f16x2": 0x3C00, "bf16x2": 0x3F80}.get(to, 0xFFFF)
     low, high = (test[..., n].astype(np.uint32) * np.uint32(one) for n in (0, 1))
-    return low | (high << np.uint32(16))
+    return (low | (high << np.uint32(16))).view(DTYPE[to])
 
 
 @rule("selp")

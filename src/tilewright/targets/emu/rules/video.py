@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.targets.emu.coder import BlockCoder, rule
+from tilewright.targets.emu.dtypes import DTYPE
 from tilewright.targets.emu.numerics import video
 from tilewright.targets.emu.ptx import Instruction, Operand, Part
 from tilewright.targets.emu.runtime import provide_numeric
@@ -76,4 +77,4 @@ def mad(c: BlockCoder, i: Instruction) -> None:
     words += [f"shift={m[3:]}" for m in i.mods if m in ("shr7", "shr15")]
     words += ["sat=True"] if "sat" in i.mods else []
     operands = ", ".join(c.use(op, "u32") for op in (a, b, addend))
-    c.set(i.ops[0], d_type, f"video_mad({operands}, {', '.join(words)})")
+    c.set(i.ops[0], d_type, f"video_mad({operands}, {', '.join(words)}).view({DTYPE[d_type]})")

@@ -1,0 +1,128 @@
+"""The progress bar: when it appears, what it says, and that it leaves no trace."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from tests.emu.test_instructions import HEAD
+from tilewright.base import settings
+from tilewright.emulate import Debugger, run_ptx
+from tilewright.targets.emu import progress
+from tilewright.targets.emu.progress import ERASE, Bar, appears, line, short
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Clock:
+    """Seconds that pass by being asked."""
+
+    def __init__(self, step=0.0):
+        self.now, self.step = 100.0, step
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
+def test_it_appears_after_a_second_and_is_redrawn_four_times_a_second():
+    clock, screen = Clock(), Terminal()
+    bar = Bar("softmax", 200, True, screen, clock)
+    seen = []
+    for tick in range(30):
+        clock.now = 100 + tick / 8
+        if bar.due():
+            seen.append(tick)
+            bar.show(tick, 1000 * tick)
+    assert seen == list(range(8, 30, 2))
+    assert screen.getvalue().startswith(f"{ERASE}softmax   4%  0:01 [--------------------] 8 of 200 blocks, 8 k ")
+    bar.clear()
+    bar.clear()
+    assert screen.getvalue().endswith(ERASE) and screen.getvalue().count(ERASE) == len(seen) + 1
+
+
+def test_what_a_line_says():
+    assert line("k", 50, 200, 1_234_567_890, 75.9) == (
+        "k  25%  1:15 [#####---------------] 50 of 200 blocks, 1.23 G instructions"
+    )
+    assert line("_Z9transposedPfS_iiii", 0, 1, 0, 0).startswith("_Z9transposedPfS_...   0%  0:00 [---")
+    assert [short(n) for n in (0, 999, 1000, 45_600, 10**6, 3 * 10**12, 5 * 10**15)] == [
+        "0", "999", "1 k", "45.6 k", "1 M", "3 T", "5,000 T"
+    ]  # fmt: skip
+
+
+def test_where_it_appears(monkeypatch):
+    assert not appears(True, io.StringIO()) and not appears(True, None)
+    assert appears(True, Terminal()) and not appears(False, Terminal())
+    assert not appears(None, Terminal())  # pytest is running
+    monkeypatch.delitem(sys.modules, "pytest")
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("TILEWRIGHT_PROGRESS", raising=False)
+    assert appears(None, Terminal())
+    monkeypatch.setenv("CI", "true")
+    assert not appears(None, Terminal())
+    with settings.scope(progress=True):
+        assert appears(None, Terminal())
+    monkeypatch.setenv("TILEWRIGHT_PROGRESS", "0")
+    assert not appears(None, Terminal())
+
+
+def test_a_terminal_that_is_gone_stops_nothing():
+    screen = Terminal()
+    bar = Bar("k", 1, True, screen, clock := Clock())
+    clock.now += 2
+    assert bar.due()
+    screen.close()
+    bar.show(0, 0)
+    bar.clear()
+    clock.now += 2
+    assert not bar.due()
+
+
+COUNT = f"""{HEAD}
+.visible .entry count(.param .u64 out)
+{{ .reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %d<3>;
+  ld.param.u64 %d1, [out]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, 0;
+L: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 5000; @%p1 bra L;
+  mad.wide.u32 %d2, %r1, 4, %d1; st.global.u32 [%d2], %r2; ret;
+}}
+"""
+
+
+def terminal(monkeypatch):
+    """A terminal as stderr, and a clock on which a second passes with each look."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress.Bar.__init__, "__defaults__", (None, None, Clock(1.0)))
+    return screen
+
+
+def test_a_long_run_shows_its_state_and_cleans_up(monkeypatch):
+    screen = terminal(monkeypatch)
+    out = np.zeros(40, np.uint32)
+    report = run_ptx(COUNT, "count", 40, 1024, [out], checks=False, progress=True)
+    assert (out == 5000).all() and report.blocks == 40
+    drawn = screen.getvalue().split(ERASE)
+    assert len(drawn) == 5 and drawn[0] == drawn[-1] == ""  # three batches of 16 blocks at most
+    assert [text.split(",")[0].split("] ")[1] for text in drawn[1:-1]] == [f"{n} of 40 blocks" for n in (0, 16, 32)]
+    assert drawn[2].startswith("count  40%  0:0") and "246 M instr" in drawn[2]
+
+
+def test_no_bar_unless_asked_for_in_pytest_nor_beside_a_debugger(monkeypatch):
+    screen = terminal(monkeypatch)
+    out = np.zeros(1, np.uint32)
+    run_ptx(COUNT, "count", 1, 32, [out], checks=False)
+    run_ptx(COUNT, "count", 1, 1, [out], checks=False, progress=True, debugger=Debugger())
+    assert screen.getvalue() == ""
+
+
+def test_an_error_takes_the_bar_away(monkeypatch):
+    screen = terminal(monkeypatch)
+    text = COUNT.replace("ret;", "trap; ret;")
+    with pytest.raises(Exception, match="trapped"):
+        run_ptx(text, "count", 40, 1024, [np.zeros(40, np.uint32)], checks=False, progress=True)
+    assert screen.getvalue().endswith(ERASE)
