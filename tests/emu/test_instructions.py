@@ -168,7 +168,7 @@ def test_packed_set_joins_both_halves_with_the_predicate():
 
 def test_guarded_results_have_the_type_of_their_register():
     """Odd threads keep what they had; the store and its race check see 32-bit words."""
-    a, b = halves(1, 2, 3), halves(2, 2, 1)
+    a, b = halves(1, 2, 3, 0), halves(2, 2, 1, 0)
     first, second = (x.view(np.float16).reshape(32, 2) for x in (a, b))
     sides = np.where(first >= second, 0xFFFF, 0).astype(np.uint32)
     guard = "and.b32 %r3, %r19, 1; setp.eq.u32 %p1, %r3, 0; mov.u32 %r0, 7;"
