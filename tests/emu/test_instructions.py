@@ -336,3 +336,23 @@ def test_literals_of_policies_are_floats():
     """A fraction is a 32-bit float; the policy itself is opaque."""
     fraction = struct.unpack("<I", struct.pack("<f", 0.25))[0]
     assert run(f"createpolicy.fractional.L2::evict_first.b64 %d3, 0f{fraction:08X}; mov.u32 %r0, 1;")[0] == 1
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("checks", [True, False])
+def test_every_pair_of_warps_has_a_barrier_of_its_own(seed, checks):
+    """The number is computed: threads of one instruction wait at different barriers."""
+    body = """shr.u32 %r1, %r19, 6; add.u32 %r1, %r1, 1; mul.lo.u32 %r2, %r19, 4; mov.u32 %r3, buf;
+      add.u32 %r4, %r3, %r2; st.shared.u32 [%r4], %r19; barrier.cta.sync %r1, 64;
+      xor.b32 %r5, %r2, 252; add.u32 %r5, %r3, %r5;
+      ld.shared.u32 %r6, [%r5]; setp.lt.u32 %p1, %r19, 100; barrier.cta.red.popc.u32 %r7, %r1, 64, %p1;
+      mad.lo.u32 %r0, %r6, 100, %r7;"""
+    out = run(body, extra=".shared .align 4 .b8 buf[1024];", block=256, seed=seed, checks=checks, limit=10_000)
+    thread = np.arange(256)
+    wanted = (thread ^ 63) * 100 + np.clip(100 - thread // 64 * 64, 0, 64)
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_threads_of_a_warp_at_different_barriers_wait_for_ever():
+    with pytest.raises(EmulationError, match="Deadlock"):
+        run("and.b32 %r1, %r19, 3; barrier.cta.sync %r1; mov.u32 %r0, 1;", block=64)

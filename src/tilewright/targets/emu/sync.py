@@ -155,7 +155,7 @@ def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicat
         distinct = np.unique(number)
         if len(distinct) > 1:
             for value in distinct:
-                machine.add(part(cohort, np.flatnonzero(number == value), cohort.pc))
+                _at_barrier(machine, cohort, np.flatnonzero(number == value), value, count, predicate)
             return False
         number = distinct[0]
     number = int(number)
@@ -170,6 +170,15 @@ def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicat
     barriers.park(cohort, number)
     barriers.release(number)
     return False
+
+
+def _at_barrier(machine: Any, cohort: Cohort, at: Array, number: Any, count: Any, predicate: Any) -> None:
+    """Those threads of a cohort wait that name one barrier. Queued again they would be joined with the others."""
+    some = part(cohort, at, cohort.pc)
+    mine = [x[at] if x.__class__ is np.ndarray else x for x in (count, predicate)]
+    if barrier_gate(machine, some, number, *mine):
+        some.passed = True
+        machine.add(some)
 
 
 def check_count(count: Any) -> None:
