@@ -5,6 +5,9 @@ It needs the driver, NumPy and ptxas (on PATH, in an nvidia wheel, or `--ptxas P
 `-fmad=false`, as the emulator does not contract. Each kernel runs twice from the same operands; FILE.npz holds the
 outputs by kernel name, and the card's name under `card`. A kernel that fails, hangs or gives two different results is
 named and left out; the others are recorded.
+
+`--missing` records the kernels that FILE.npz does not have, `--only NAME ...` those named; what else is in the file
+stays, and `card` then names the kernels that another card gave.
 """
 
 from __future__ import annotations
@@ -129,7 +132,7 @@ def worker(pipe: Connection, names: list[str], folder: Path) -> None:
     for name in names:
         kernel = rows[name]
         try:
-            first, second = (driver.run(kernel, folder / f"{kernel.file}.cubin") for _ in range(2))
+            first, second = (driver.run(kernel, folder / cubin_name(kernel)) for _ in range(2))
         except RuntimeError as error:
             pipe.send((name, str(error)))
             return  # an error of a kernel spoils the context
@@ -170,11 +173,52 @@ def receive(pipe: Connection, names: list[str], results: dict[str, Any]) -> list
     return []
 
 
-def assemble(ptxas: str, folder: Path) -> None:
-    """Write FILE.cubin for every PTX file of the suite."""
-    for source in sorted({kernel.ptx for kernel in kernels.kernels()}):
-        target = folder / f"{source.stem}.cubin"
-        subprocess.run([ptxas, "-arch=sm_90a", "-fmad=false", str(source), "-o", str(target)], check=True)
+def cubin_name(kernel: kernels.Kernel) -> str:
+    """The file that a kernel is assembled into, with the others of its PTX."""
+    return f"{kernel.folder.name}_{kernel.file}.cubin"
+
+
+def assemble(ptxas: str, folder: Path, names: list[str]) -> None:
+    """Write the cubins of some kernels' PTX files."""
+    sources = {cubin_name(kernel): kernel.ptx for kernel in kernels.kernels() if kernel.name in names}
+    for target, source in sources.items():
+        subprocess.run([ptxas, "-arch=sm_90a", "-fmad=false", str(source), "-o", str(folder / target)], check=True)
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """A recording with newer outputs in place; `card` keeps the first card's name, and says which others gave what."""
+    if not old:
+        return new
+    first, *others = str(old["card"]).split("; ")
+    card = str(new["card"])
+    names = {name for name in new if name != "card"}
+    by_card = {}
+    for entry in others:
+        other, _, given = entry.partition(": ")
+        by_card[other] = set(given.split()) - names
+    if card != first:
+        by_card[card] = by_card.get(card, set()) | names
+    entries = [f"{other}: {' '.join(sorted(given))}" for other, given in by_card.items() if given]
+    return {**old, **new, "card": np.asarray("; ".join([first, *entries]))}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a file holds; nothing if there is none."""
+    if not path.exists():
+        return {}
+    with np.load(path) as recorded:
+        return dict(recorded)
+
+
+def choose(arguments: argparse.Namespace, old: dict[str, Any]) -> list[str]:
+    """The names of the kernels to record; SystemExit for one that does not exist."""
+    known = [kernel.name for kernel in kernels.kernels()]
+    if arguments.only:
+        unknown = sorted(set(arguments.only) - set(known))
+        if unknown:
+            raise SystemExit(f"there is no kernel {unknown[0]!r}")
+        return list(arguments.only)
+    return [name for name in known if not arguments.missing or name not in old]
 
 
 def find_ptxas() -> str:
@@ -192,16 +236,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=kernels.FOLDER / "reference.npz", help="the file to write")
     parser.add_argument("--ptxas", help="the assembler to use")
-    parser.add_argument("--only", nargs="*", help="names of kernels (default: all)")
+    parser.add_argument("--only", nargs="*", help="record these kernels, keep the others")
+    parser.add_argument("--missing", action="store_true", help="record the kernels that the file does not have yet")
     arguments = parser.parse_args()
-    names = arguments.only or [kernel.name for kernel in kernels.kernels()]
+    old = read(arguments.out) if arguments.only or arguments.missing else {}
+    names = choose(arguments, old)
+    if not names:
+        print("every kernel is recorded")
+        return 0
     with tempfile.TemporaryDirectory() as folder:
-        assemble(arguments.ptxas or find_ptxas(), Path(folder))
+        assemble(arguments.ptxas or find_ptxas(), Path(folder), names)
         results = record(names, Path(folder))
     failed = {name: text for name, text in results.items() if isinstance(text, str) and name != "card"}
     kept = {name: np.asarray(value) for name, value in results.items() if name not in failed}
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(arguments.out, **kept)
+    np.savez_compressed(arguments.out, **merged(old, kept))
     size = arguments.out.stat().st_size
     print(f"{results['card']}: {len(kept) - 1} kernels recorded, {size} bytes")
     for name, text in failed.items():

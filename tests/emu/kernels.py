@@ -1,4 +1,7 @@
-"""The kernels of tests/emu/data/cuda: their manifest, seeded operands, and what counts as agreement.
+"""The kernels of tests/emu/data/cuda and written: their manifest, seeded operands, and what counts as agreement.
+
+Those of `cuda` are compiled from CUDA C++ (`scripts/build_emu_kernels.py`), those of `written` are PTX written by hand,
+with a `// kernel: {...}` comment before each in place of a row of the manifest.
 
 The recording on a GPU and the comparison on the emulator both take everything from here; NumPy is all it needs.
 """
@@ -6,6 +9,7 @@ The recording on a GPU and the comparison on the emulator both take everything f
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +20,9 @@ import numpy as np
 from tests.emu.numerics import reference as ref
 
 FOLDER = Path(__file__).parent / "data" / "cuda"
+WRITTEN = FOLDER.parent / "written"
 MANIFEST = FOLDER / "manifest.json"
+ROW = re.compile(r"^// kernel: (\{.*\})\n\.visible \.entry (\w+)\(", re.MULTILINE)
 Array = np.ndarray[Any, Any]
 DTYPES: dict[str, Any] = {
     "f32": np.float32,
@@ -53,6 +59,7 @@ class Kernel:
     initial: bool | str = False
     compare: dict[str, float] = field(default_factory=dict)
     within: dict[str, dict[str, int]] = field(default_factory=dict)
+    folder: Path = FOLDER
 
     @property
     def grid(self) -> int:
@@ -62,13 +69,23 @@ class Kernel:
     @property
     def ptx(self) -> Path:
         """The file with the kernel's PTX."""
-        return FOLDER / f"{self.file}.ptx"
+        return self.folder / f"{self.file}.ptx"
 
 
 def kernels() -> list[Kernel]:
-    """All kernels, in the order of the manifest."""
-    rows = json.loads(MANIFEST.read_text())["kernels"]
+    """All kernels, in the order of the manifest, then those written by hand."""
+    rows = [*json.loads(MANIFEST.read_text())["kernels"], *written()]
     return [Kernel(**{**row, "inputs": tuple(row["inputs"]), "out": tuple(row["out"])}) for row in rows]
+
+
+def written() -> list[dict[str, Any]]:
+    """The rows of the kernels in `WRITTEN`."""
+    rows = []
+    for source in sorted(WRITTEN.glob("*.ptx")):
+        for text, name in ROW.findall(source.read_text()):
+            row = json.loads(text)
+            rows.append({"name": name, "file": source.stem, "folder": WRITTEN, "inputs": row.pop("in"), **row})
+    return rows
 
 
 # ---- operands -------------------------------------------------------------------------------------------------
