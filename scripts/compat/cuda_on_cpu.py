@@ -1,7 +1,8 @@
 """PyTorch without a GPU, for sources that ask for one: device `cuda` stands for the CPU.
 
 The emulator takes CPU tensors, so a program that only says `device="cuda"` and `torch.cuda.synchronize()` runs on it
-unchanged. What truly needs a device (CUDA graphs, driver calls) raises `NeedsGpu`.
+unchanged. Products of 16-bit floats are summed as tensor cores do (`tensor_cores.py`), as tutorials compare theirs with
+PyTorch's on the same GPU to the last bit. What truly needs a device (CUDA graphs, driver calls) raises `NeedsGpu`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 import types
 from typing import Any
 
+import tensor_cores
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -28,16 +30,25 @@ class _CudaMeansCpu(TorchFunctionMode):
         return _product(func, args, kwargs) if func in _PRODUCTS else func(*args, **kwargs)
 
 
-_PRODUCTS = (torch.einsum, torch.matmul, torch.mm, torch.bmm)
+_PRODUCTS = {
+    torch.einsum: "", torch.mm: "mk,kn->mn", torch.bmm: "lmk,lkn->lmn",
+    **dict.fromkeys((torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__), ""),
+}  # fmt: skip
+_BY_RANK = {2: "mk,kn->mn", 3: "lmk,lkn->lmn", 4: "hlmk,hlkn->hlmn"}
+_HALVES = (torch.float16, torch.bfloat16)
 
 
 def _product(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Products of 16-bit floats add up in float32 and round once, as on a GPU; the CPU's own may round at each step."""
-    halves = [item.dtype for item in args if isinstance(item, torch.Tensor) and item.dtype.itemsize == 2]
-    if not halves:
+    """Products of 16-bit floats come out as a library of the GPU gives them; the CPU adds in another order."""
+    equation, operands = (args[0], args[1:]) if func is torch.einsum else (_PRODUCTS[func], args)
+    if not all(isinstance(item, torch.Tensor) and item.dtype in _HALVES for item in operands) or kwargs:
         return func(*args, **kwargs)
+    if len(operands) == 2 and not equation and operands[0].shape[:-2] == operands[1].shape[:-2]:
+        equation = _BY_RANK.get(operands[0].ndim, "")
+    if len(operands) == 2 and equation:
+        return tensor_cores.product(equation, *operands)
     wide = (item.float() if isinstance(item, torch.Tensor) else item for item in args)
-    return func(*wide, **kwargs).to(halves[0])
+    return func(*wide).to(operands[0].dtype)
 
 
 def _device(item: Any) -> Any:

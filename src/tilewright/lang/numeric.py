@@ -276,10 +276,14 @@ class Integer(Numeric, DynamicInt):
         return made
 
     def same_as(self, other: object) -> bool:
-        """True when both are known to be equal: the same MLIR value, or equal Python numbers."""
-        if not isinstance(other, Integer):
-            return self.is_static and isinstance(other, int) and self.value == other
-        return self.is_static == other.is_static and bool(self.value == other.value)
+        """True when both are known to be equal: the same MLIR value. An `Int32(8)` stands for a runtime value."""
+        if self.is_static or not isinstance(other, Integer) or other.is_static:
+            return self is other
+        return bool(self.value == other.value)
+
+    @property
+    def written(self) -> int | None:
+        return int(self.value) if self.is_static else None
 
     def __str__(self) -> str:
         if self.is_static and not build_active():
@@ -484,8 +488,16 @@ def _operate(name: str, fold: Callable[[Any, Any], Any], left: object, right: ob
     if name in ("shl", "shr"):
         b = shift_amount(b, cls)
     if a.is_static and b.is_static:
-        return _fold(name, fold, cls, a.value, b.value)
+        folded = _fold(name, fold, cls, a.value, b.value)
+        if name == "mul" and isinstance(folded, Integer):
+            folded.divisibility = max(_stated_divisor(left) * _stated_divisor(right), 1)
+        return folded
     return _traced(name, cls, a, b)
+
+
+def _stated_divisor(number: object) -> int:
+    """What is known to divide a factor: an `Int32(8)` stands for a runtime value, a Python 8 for itself."""
+    return abs(number) if type(number) is int else getattr(number, "divisibility", 1)
 
 
 def shift_amount(amount: Numeric, cls: type[Numeric]) -> Numeric:

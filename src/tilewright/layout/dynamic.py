@@ -37,6 +37,11 @@ class DynamicInt:
         """True if both are known to be equal whatever the run brings."""
         raise NotImplementedError
 
+    @property
+    def written(self) -> int | None:
+        """The value, where the program states it though it counts as unknown: facts are then decided at once."""
+        return None
+
     def dynamic_text(self) -> str:
         """`?`, `?{div=8}`, `?{i64}` or `?{i64 div=8}`."""
         facts = ["i64"] if self.width == 64 else []

@@ -58,6 +58,8 @@ def require(fact: Fact, function: str, **values: object) -> None:
     Raises:
         LayoutError: no handler is set; the message states the fact.
     """
+    if _is_written(fact):
+        return
     handler = _handler.get()
     if handler is not None:
         handler(fact)
@@ -67,3 +69,11 @@ def require(fact: Fact, function: str, **values: object) -> None:
         values=values,
         hint="give the extent its divisibility (sym_int(divisibility=), assume), or use runtime_checks",
     )
+
+
+def _is_written(fact: Fact) -> bool:
+    """True if both sides are numbers of the program, and the fact holds."""
+    left, right = (leaf if type(leaf) is int else leaf.written for leaf in (fact.left, fact.right))
+    if left is None or right is None:
+        return False
+    return bool(right != 0 and left % right == 0) if fact.kind == "multiple" else bool(left <= right)
