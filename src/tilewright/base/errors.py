@@ -7,7 +7,7 @@ renders these parts in one fixed form; the subclasses say which part of the syst
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from tilewright.base.location import SourceLocation
@@ -82,8 +82,30 @@ class ArgumentError(TilewrightError, TypeError, ValueError):
     """An argument of a call does not fit what the function was compiled for."""
 
 
+FaultKind = Literal[
+    "bounds", "misaligned", "readonly", "uninitialised", "race", "wgmma", "barrier", "mbarrier", "cluster", "deadlock",
+    "diverged", "operand", "branch", "call", "tensormap", "free", "trap", "assert", "limit", "program", "internal",
+]  # fmt: skip
+"""The classes of findings of the emulator; docs/emulator.md says what each means."""
+
+
 class EmulationError(TilewrightError):
-    """An emulated kernel did something undefined."""
+    """An emulated kernel did something undefined, or cannot be emulated.
+
+    `kind` is the class of the finding. It is "program" where the PTX itself is wrong or not emulated.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: SourceLocation | None = None,
+        values: Mapping[str, object] | None = None,
+        hint: str | None = None,
+        kind: FaultKind = "program",
+    ) -> None:
+        super().__init__(message, location=location, values=values, hint=hint)
+        self.kind: FaultKind = kind
 
 
 class LaunchError(TilewrightError, RuntimeError):

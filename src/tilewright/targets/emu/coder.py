@@ -568,7 +568,9 @@ class BlockCoder:
         except EmulationError as error:
             if "PTX line" in error.values:
                 raise
-            raise located(error.message, instruction, self.owner.kernel, error.values, error.hint) from error
+            raise located(
+                error.message, instruction, self.owner.kernel, error.values, error.hint, error.kind
+            ) from error
 
     def _watch_accumulators(self, instruction: Instruction) -> None:
         """Uses of registers that wgmma may still be writing; a plain move only passes that on."""

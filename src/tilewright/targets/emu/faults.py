@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.base.errors import EmulationError
+from tilewright.base.errors import EmulationError, FaultKind
 from tilewright.base.location import SourceLocation
 from tilewright.targets.emu.ptx import Instruction, Place
 
@@ -14,13 +14,13 @@ from tilewright.targets.emu.ptx import Instruction, Place
 class Fault(Exception):
     """Raised by memory and lane functions; the machine adds place and threads and makes it an `EmulationError`.
 
-    `lanes` are positions in the running cohort (an array of indices, None for all); `kind` is a short name such
-    as `bounds`, which reports and tests use.
+    `lanes` are positions in the running cohort (an array of indices, None for all); `kind` is the class of
+    the finding, such as `bounds`.
     """
 
     def __init__(
         self,
-        kind: str,
+        kind: FaultKind,
         message: str,
         site: int = -1,
         lanes: np.ndarray | None = None,
@@ -28,7 +28,7 @@ class Fault(Exception):
         hint: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind: FaultKind = kind
         self.message = message
         self.site = site
         self.lanes = lanes
@@ -50,6 +50,7 @@ def located(
     kernel: str = "",
     values: dict[str, Any] | None = None,
     hint: str | None = None,
+    kind: FaultKind = "program",
 ) -> EmulationError:
     """An error at an instruction."""
     shown: dict[str, Any] = {}
@@ -59,4 +60,4 @@ def located(
         shown["PTX line"] = f"{instruction.line}: {instruction.text}"
     shown.update(values or {})
     place = source_location(instruction.place) if instruction is not None else None
-    return EmulationError(message, location=place, values=shown, hint=hint)
+    return EmulationError(message, location=place, values=shown, hint=hint, kind=kind)

@@ -228,14 +228,15 @@ class Launch:
         if self.options.limit is not None:
             budget = min(budget, self.options.limit - self.hits.steps)
             if budget <= 0:
-                raise EmulationError("The launch ran longer than its limit", values={"limit": self.options.limit})
+                raise EmulationError("The launch ran longer than its limit", values={"limit": self.options.limit},
+                                     kind="limit")  # fmt: skip
         try:
             return machine.run(budget)
         except EmulationError as error:
             if "PTX line" in error.values or "wait 0" in error.values:
                 raise
             instruction = self._running(error)
-            raise located(error.message, instruction, self.kernel, error.values, error.hint) from error
+            raise located(error.message, instruction, self.kernel, error.values, error.hint, error.kind) from error
         except (
             ArithmeticError,
             LookupError,
@@ -246,7 +247,8 @@ class Launch:
             RecursionError,
         ) as error:
             message = f"The emulator failed at this instruction: {type(error).__name__}: {error}"
-            raise located(message, self._running(error), self.kernel, hint="please report this with the PTX") from error
+            raise located(message, self._running(error), self.kernel, hint="please report this with the PTX",
+                          kind="internal") from error  # fmt: skip
 
     def _running(self, error: Exception) -> Instruction | None:
         """The instruction that was running when an error came, from the traceback."""

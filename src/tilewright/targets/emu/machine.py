@@ -311,7 +311,8 @@ class Machine(Memories):
         call = block.call
         assert call is not None
         if len(cohort.frames) >= MAX_DEPTH:
-            raise located(f"Calls are nested more than {MAX_DEPTH} deep", call.instruction, self.launch.kernel)
+            raise located(f"Calls are nested more than {MAX_DEPTH} deep", call.instruction, self.launch.kernel,
+                          kind="limit")  # fmt: skip
         live = cohort.code.blocks[block.targets[0]].live
         saved: list[Any] = [None] * len(cohort.R)
         for number in live:
@@ -352,9 +353,7 @@ class Machine(Memories):
         if lanes is not None and len(lanes) and int(lanes[-1]) >= cohort.L.n:
             lanes = None
         values = {**self.threads(cohort.L, lanes), **fault.values}
-        error = located(fault.message, instruction, self.launch.kernel, values, fault.hint)
-        error.kind = fault.kind  # type: ignore[attr-defined]
-        return error
+        return located(fault.message, instruction, self.launch.kernel, values, fault.hint, fault.kind)
 
     def deadlock(self) -> EmulationError:
         """An error that says where each warp waits."""
@@ -372,7 +371,5 @@ class Machine(Memories):
             )
         first = next((c for c in waiting), None)
         site = first.code.blocks[first.pc].gate_site or first.code.blocks[first.pc].first if first else None
-        error = located("Deadlock: no thread can go on", site, values=values,
-                        hint="some threads wait for others that have ended or wait elsewhere")  # fmt: skip
-        error.kind = "deadlock"  # type: ignore[attr-defined]
-        return error
+        hint = "some threads wait for others that have ended or wait elsewhere"
+        return located("Deadlock: no thread can go on", site, values=values, hint=hint, kind="deadlock")
