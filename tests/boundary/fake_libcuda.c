@@ -65,3 +65,18 @@ int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = (void
 int cuStreamSynchronize(void *stream) { (void)stream; return 0; }
 int cuStreamDestroy_v2(void *stream) { (void)stream; return 0; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *f, int block, size_t smem) { (void)f, (void)block, (void)smem; *count = 1; return 0; }
+
+// What it cannot do: CUDA_ERROR_NOT_SUPPORTED.
+#define NOT_SUPPORTED(name) int name(void) { return 801; }
+NOT_SUPPORTED(cuEventCreate)
+NOT_SUPPORTED(cuEventDestroy_v2)
+NOT_SUPPORTED(cuEventRecord)
+NOT_SUPPORTED(cuEventSynchronize)
+NOT_SUPPORTED(cuEventElapsedTime)
+NOT_SUPPORTED(cuStreamBeginCapture_v2)
+NOT_SUPPORTED(cuStreamEndCapture)
+NOT_SUPPORTED(cuGraphGetNodes)
+NOT_SUPPORTED(cuGraphInstantiateWithFlags)
+NOT_SUPPORTED(cuGraphLaunch)
+NOT_SUPPORTED(cuGraphExecDestroy)
+NOT_SUPPORTED(cuGraphDestroy)

@@ -1,4 +1,4 @@
-"""Timing and tuning on the emulator."""
+"""Timing and tuning on the emulator, and on a driver that only records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tests.nvidia.fake_cuda import FakeCuda
+from tilewright.compiler import benchmark as benchmark_module
+from tilewright.compiler import cuda_timing
 from tilewright.cute import testing
+from tilewright.targets.nvidia.driver import Driver
 
 calls: list[int] = []
 
@@ -75,3 +79,58 @@ def test_convert_between_element_types():
     target = np.zeros((2, 2), np.float16)
     testing.convert(source, target)
     assert np.array_equal(target, source.astype(np.float16))
+
+
+# Device time, with a driver whose calls take a millisecond each.
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    made = FakeCuda()
+    shared = Driver(made)
+    monkeypatch.setattr(cuda_timing, "driver", lambda: shared)
+    monkeypatch.setattr(benchmark_module, "choose_target", lambda _: "cuda")
+    return made
+
+
+def test_events_time_the_calls_after_the_warm_up(fake):
+    time = testing.benchmark(lambda: fake.work(7), stream=7, warmup_iterations=3, iterations=5)
+    assert time == pytest.approx(1000.0) and fake.clock == 8.0
+    assert [stream for stream, _ in fake.recorded.values()] == [7, 7]
+    assert fake.count("cuEventCreate") == fake.count("cuEventDestroy_v2") == 2
+    names = fake.names()
+    assert names.index("cuCtxSetCurrent") < names.index("cuEventCreate")  # this thread had no context
+    assert names.index("cuStreamSynchronize") < names.index("cuEventRecord")
+
+
+def test_a_graph_holds_the_timed_calls(fake):
+    time = testing.benchmark(lambda: fake.work(7), stream=7, warmup_iterations=2, iterations=5, use_cuda_graphs=True)
+    assert time == pytest.approx(1000.0)
+    assert fake.clock == 2 + 5 + 5  # warm-up, the launch that uploads, the one timed
+    assert fake.count("cuGraphLaunch") == 2
+    assert fake.count("cuGraphExecDestroy") == fake.count("cuGraphDestroy") == 1 and fake.capturing is None
+
+
+def test_a_graph_of_nothing_is_refused(fake):
+    with pytest.raises(cutlass.ArgumentError, match="nothing was captured") as caught:
+        testing.benchmark(lambda: fake.work(8), stream=7, use_cuda_graphs=True)
+    assert "0x7" in str(caught.value) and fake.count("cuGraphDestroy") == 1
+    with pytest.raises(cutlass.ArgumentError, match="the default stream cannot be captured"):
+        testing.benchmark(lambda: fake.work(0), use_cuda_graphs=True)
+
+
+def test_an_error_while_capturing_ends_the_capture_and_is_raised(fake):
+    def call():
+        if fake.capturing:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        testing.benchmark(call, stream=7, use_cuda_graphs=True)
+    assert fake.capturing is None and fake.count("cuGraphDestroy") == 1
+
+
+def test_a_fault_of_a_kernel_is_raised_and_the_events_destroyed(fake):
+    fake.fail["cuEventSynchronize"] = 700
+    with pytest.raises(cutlass.LaunchError, match="ILLEGAL_ADDRESS"):
+        testing.benchmark(lambda: fake.work(7), stream=7)
+    assert fake.count("cuEventDestroy_v2") == 2

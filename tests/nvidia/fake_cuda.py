@@ -16,6 +16,10 @@ class FakeCuda:
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.static_shared = 0
         self.context = 0
+        self.clock = 0.0  # milliseconds
+        self.recorded: dict[int, tuple[int, float]] = {}
+        self.capturing: int | None = None
+        self.nodes = 0
         self.launched: list[dict[str, Any]] = []
         self._next = 0x1000
 
@@ -45,7 +49,39 @@ class FakeCuda:
         out._obj.value = self._next
 
     _cuLibraryLoadData = _cuLibraryGetKernel = _cuKernelGetFunction = _handle
-    _cuMemAlloc_v2 = _cuStreamCreate = _cuDevicePrimaryCtxRetain = _handle
+    _cuMemAlloc_v2 = _cuStreamCreate = _cuDevicePrimaryCtxRetain = _cuEventCreate = _handle
+
+    def _cuEventRecord(self, event, stream):
+        self.recorded[event.value] = (stream, self.clock)
+
+    def _cuEventElapsedTime(self, out, start, end):
+        (first, begun), (last, done) = self.recorded[start.value], self.recorded[end.value]
+        assert first == last, "events of two streams"
+        out._obj.value = done - begun
+
+    def _cuStreamBeginCapture_v2(self, stream, mode):
+        assert stream and self.capturing is None
+        self.capturing, self.nodes = stream, 0
+
+    def _cuStreamEndCapture(self, stream, out):
+        assert stream == self.capturing
+        self.capturing = None
+        self._handle(out)
+
+    def _cuGraphGetNodes(self, graph, nodes, count):
+        count._obj.value = self.nodes
+
+    _cuGraphInstantiateWithFlags = _handle
+
+    def _cuGraphLaunch(self, graph, stream):
+        self.clock += self.nodes
+
+    def work(self, stream: int) -> None:
+        """A millisecond of work on a stream, captured where the stream is being captured."""
+        if stream == self.capturing:
+            self.nodes += 1
+        else:
+            self.clock += 1.0
 
     def _cuDriverGetVersion(self, out):
         out._obj.value = 13000

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.base.errors import ArgumentError
+from tilewright.compiler import cuda_timing
 from tilewright.compiler.arguments import is_stream, stream_handle
 from tilewright.compiler.jit import JitFunction, compile_function
 from tilewright.compiler.target import choose_target
@@ -21,7 +21,6 @@ from tilewright.targets.nvidia import driver
 
 EMULATED_SECONDS = 2.0
 _L2_BYTES = 50 << 20  # without a device to ask: that of an H100
-_CAPTURE_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 class JitArguments:
@@ -61,7 +60,8 @@ def benchmark(
         use_cuda_graphs: capture the timed calls in a graph and time its launch.
 
     Raises:
-        ArgumentError: a count is not positive, both kinds of arguments are given, or a graph cannot be had.
+        ArgumentError: a count is not positive, both kinds of arguments are given, or a graph cannot be had: the
+            stream is the default one, or the calls enqueue nothing on it.
     """
     if iterations < 1 or warmup_iterations < 0 or workspace_count < 1:
         raise ArgumentError(
@@ -128,58 +128,22 @@ def _event_time(call: Callable[[int], None], warmup: int, iterations: int, strea
         for number in range(iterations):
             call(number)
 
-    return _between_events(run, stream) / iterations * 1e6
-
-
-def _between_events(run: Callable[[], None], stream: int) -> float:
-    """Seconds of device time from before to after what `run` enqueues."""
-    cuda = driver.driver()
-    with _event(cuda) as start, _event(cuda) as end:
-        cuda.synchronize(stream)
-        cuda.call("cuEventRecord", start, ctypes.c_void_p(stream))
-        run()
-        cuda.call("cuEventRecord", end, ctypes.c_void_p(stream))
-        cuda.call("cuEventSynchronize", end)
-        milliseconds = ctypes.c_float()
-        cuda.call("cuEventElapsedTime", ctypes.byref(milliseconds), start, end)
-        return milliseconds.value / 1e3
-
-
-@contextmanager
-def _event(cuda: driver.Driver) -> Iterator[ctypes.c_void_p]:
-    event = ctypes.c_void_p()
-    cuda.call("cuEventCreate", ctypes.byref(event), 0)
-    try:
-        yield event
-    finally:
-        cuda.call("cuEventDestroy_v2", event)
+    return cuda_timing.seconds(run, stream) / iterations * 1e6
 
 
 def _graph_time(call: Callable[[int], None], warmup: int, iterations: int, stream: int) -> float:
     if not stream:
         raise ArgumentError("the default stream cannot be captured", hint="pass stream=, and call on that stream")
-    cuda = driver.driver()
     for number in range(warmup):
         call(number)
-    cuda.synchronize(stream)
-    graph, runnable = ctypes.c_void_p(), ctypes.c_void_p()
-    cuda.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), _CAPTURE_RELAXED)
-    try:
-        for number in range(iterations):
-            call(number)
-    finally:
-        cuda.call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
-    cuda.call("cuGraphInstantiateWithFlags", ctypes.byref(runnable), graph, ctypes.c_ulonglong(0))
 
     def run() -> None:
-        cuda.call("cuGraphLaunch", runnable, ctypes.c_void_p(stream))
+        for number in range(iterations):
+            call(number)
 
-    try:
-        run()
-        return _between_events(run, stream) / iterations * 1e6
-    finally:
-        cuda.call("cuGraphExecDestroy", runnable)
-        cuda.call("cuGraphDestroy", graph)
+    with cuda_timing.captured(run, stream) as launch:
+        launch()  # the first launch uploads the graph
+        return cuda_timing.seconds(launch, stream) / iterations * 1e6
 
 
 def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterations: int) -> int:

@@ -7,7 +7,7 @@ macros stand for. Nothing here is called at import; `load` opens the library.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, ClassVar, Final
 
 LIBRARY: Final = "libcuda.so.1"
@@ -103,6 +103,18 @@ SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "cuStreamCreate": (_HANDLE, c_uint),
     "cuStreamSynchronize": (c_void_p,),
     "cuStreamDestroy_v2": (c_void_p,),
+    "cuEventCreate": (_HANDLE, c_uint),
+    "cuEventDestroy_v2": (c_void_p,),
+    "cuEventRecord": (c_void_p, c_void_p),
+    "cuEventSynchronize": (c_void_p,),
+    "cuEventElapsedTime": (POINTER(c_float), c_void_p, c_void_p),
+    "cuStreamBeginCapture_v2": (c_void_p, c_uint),
+    "cuStreamEndCapture": (c_void_p, _HANDLE),
+    "cuGraphGetNodes": (c_void_p, _HANDLE, POINTER(c_size_t)),
+    "cuGraphInstantiateWithFlags": (_HANDLE, c_void_p, c_uint64),
+    "cuGraphLaunch": (c_void_p, c_void_p),
+    "cuGraphExecDestroy": (c_void_p,),
+    "cuGraphDestroy": (c_void_p,),
     "cuOccupancyMaxActiveBlocksPerMultiprocessor": (POINTER(c_int), c_void_p, c_int, c_size_t),
 }
 
