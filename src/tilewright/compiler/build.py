@@ -23,6 +23,7 @@ from tilewright.hw.chips import normalize_arch
 from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
 from tilewright.lang import leaves, locations, trace
+from tilewright.lang.control import aliases
 from tilewright.lang.launch import name_host_tensors
 from tilewright.lang.parameters import call_arguments
 from tilewright.passes.check_bounds import CheckBounds
@@ -145,7 +146,8 @@ def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
             if program.assertions:
                 name_host_tensors(host, seen)
             arguments = call_arguments(function.function, seen)
-            job.result = _trace_root(function.traced, arguments)
+            with aliases.body():
+                job.result = _trace_root(function.traced, arguments)
             _warn_of_unlaunched(program)
             build.emit("func.return")
             job.returns_runtime = leaves.holds_runtime(job.result)

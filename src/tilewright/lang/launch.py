@@ -15,6 +15,7 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
+from tilewright.lang.control import aliases
 from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numeric import Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
@@ -133,7 +134,7 @@ class KernelLauncher:
             _name_tensors(function, self.arguments.runtime)
         current.kernels.append(trace.KernelTrace(name, self.kernel.function, function, user_location()))
         body = function.regions[0].blocks[0]
-        with trace.device_side(body):
+        with trace.device_side(body), aliases.body():
             arguments = rebuild(list(body.arguments)) | constants
             _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
             build.emit("gpu.return")

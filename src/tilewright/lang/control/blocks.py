@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
 from tilewright.ir.context import current
+from tilewright.lang.control import aliases
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def inside(block: ir.Block) -> Iterator[None]:
-    """Build at the end of `block`."""
-    with mlir.ir.InsertionPoint(block):
+    """Build a body at the end of `block`."""
+    with mlir.ir.InsertionPoint(block), aliases.body():
         yield
 
 

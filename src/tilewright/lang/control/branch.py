@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang import leaves
-from tilewright.lang.control import blocks, watch
+from tilewright.lang.control import aliases, blocks, watch
 from tilewright.lang.control.carriers import MISSING, Slot, Variables
 from tilewright.lang.control.undefined import Undefined, is_undefined
 
@@ -192,8 +192,12 @@ class Branch:
                     yielded.append(self._leaves(join, values))
         self._check(join, yielded)
         results: Iterator[ir.Value] = iter(blocks.finish_if(op, yielded))
-        for target, structure in zip(join.targets, join.structures, strict=True):
-            target(structure.build(results))
+        merged = [structure.build(results) for structure in join.structures]
+        for target, value in zip(join.targets, merged, strict=True):
+            target(value)
+        for name, structure, value, *arms in zip(join.names, join.structures, merged, *join.arms, strict=True):
+            if not isinstance(structure, leaves.Static):
+                aliases.note(name, "if", self.place, value, arms)
 
     def _leaves(self, join: _Join, values: Sequence[Any]) -> list[ir.Value]:
         found: list[ir.Value] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang import leaves
-from tilewright.lang.control import watch
+from tilewright.lang.control import aliases, watch
 from tilewright.lang.control.branch import container_change, slot_name
 from tilewright.lang.control.carriers import MISSING, Place, Slot, Variables
 from tilewright.lang.control.undefined import Undefined, is_undefined
@@ -65,6 +65,12 @@ class CarriedPlace(Carried):
     def __init__(self, place: Place, hold: Container[int]) -> None:
         super().__init__(place.name, place.get(), hold)
         self.place = place
+
+        self.last: Any = None
+
+    def leave(self) -> list[ir.Value]:
+        self.last = self._take()
+        return super().leave()
 
     def _put(self, value: Any) -> None:
         self.place.set(value)
@@ -228,6 +234,7 @@ class LoopState:
         unseen = InPlace(changed) | self._unseen_changes()
         if unseen:
             raise ChangedInPlace(unseen)
+        self._refuse_changed_aliases()
         values: list[ir.Value] = []
         weaker: dict[str, leaves.Structure] = {}
         for item, count in zip(self.carried, self.counts, strict=True):
@@ -250,11 +257,13 @@ class LoopState:
 
     def finish(self, results: Sequence[ir.Value], changed: Sequence[bool]) -> None:
         """After the loop: results for what changed, the old value for the rest; forget what was made inside."""
-        start = 0
+        start, merged = 0, list[CarriedPlace]()
         for item, count in zip(self.carried, self.counts, strict=True):
             end = start + count
             if any(changed[start:end]):
                 item.settle(results[start:end], changed[start:end])
+                if isinstance(item, CarriedPlace):
+                    merged.append(item)
             elif count or not isinstance(item, CarriedState):
                 item.restore()
             start = end
@@ -263,6 +272,8 @@ class LoopState:
         for place in self.born:
             if place.get() is not MISSING:
                 place.set(self._born(place))
+        for item in merged:
+            aliases.note(item.name, self.kind, self.place, item.place.get(), (item.before, item.last))
 
     def _born(self, place: Place) -> Undefined:
         return Undefined(
@@ -288,6 +299,20 @@ class LoopState:
             values={"before": change.expected, "after a turn": change.found},
             hint="give it that type before the loop, convert it back, or use a new name",
         )
+
+    def _refuse_changed_aliases(self) -> None:
+        """A variable may not come to share an object with another name that changes in the same turn."""
+        now = self.watch.save()
+        for item in self.carried:
+            if not isinstance(item, CarriedPlace) or leaves.is_number(item.before):
+                continue
+            for path, value in _rebuilt(item.structure, item.place.get()):
+                key = id(value)
+                if key in now and value is self.watch.objects[key][1]:
+                    if item.name + path != self.watch.objects[key][0] and not watch.same_state(
+                        self.entered[key], now[key]
+                    ):
+                        raise aliases.error(item.name + path, self.watch.objects[key][0], self.kind, self.place)
 
     def _two_ways(self, name: str) -> CompileError:
         return CompileError(
@@ -323,6 +348,18 @@ class LoopState:
             elif before is MISSING and leaves.holds_runtime(after):
                 slot.set(MISSING)
         return found
+
+
+def _rebuilt(structure: leaves.Structure, value: Any) -> Iterator[tuple[str, Any]]:
+    """The objects inside a value, by their path, that a turn begins with new ones of."""
+    if isinstance(structure, leaves.Object | leaves.Aggregate) and watch.kind_of(type(value)) == "object":
+        yield "", value
+    if isinstance(structure, leaves.Aggregate) and leaves.is_aggregate(value):
+        parts = leaves.split(value)
+        for key, item in structure.items.items():
+            if key in parts:
+                step = f"[{key!r}]" if isinstance(value, tuple | list | dict) else f".{key}"
+                yield from ((step + path, found) for path, found in _rebuilt(item, parts[key]))
 
 
 def _mutable(value: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.ir.context import active
 from tilewright.lang import arithmetic, leaves
+from tilewright.lang.control import aliases
 from tilewright.lang.control.branch import Branch
 from tilewright.lang.control.carriers import Variables
 from tilewright.lang.control.ranges import range as Range
@@ -157,7 +158,9 @@ def _select(condition: Boolean, then: Any, otherwise: Any) -> Any:
         ) from None
     test = condition.ir_value()
     chosen = (arithmetic.select(test, a, b) for a, b in zip(left, right, strict=True))
-    return structure.build(chosen)
+    value = structure.build(chosen)
+    aliases.note("the conditional expression", "if", here(), value, (then, otherwise))
+    return value
 
 
 def static_test(value: Any, what: str) -> Any:
