@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import current
+from tilewright.lang import wide_integers
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -151,6 +152,11 @@ def _shift(op: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
     if amount is not None and 0 <= amount < width:
         return build.value(op, left.type, (left, right))
     limit = constant(width - 1, left.type)
+    if width > 64:
+        bounded = build.value("arith.minui", left.type, (right, limit))
+        shifted = wide_integers.shift(op, left, bounded)
+        outside = compare("lt", "u", limit, right)
+        return shifted if op == "arith.shrsi" else select(outside, constant(0, left.type), shifted)
     if op == "arith.shrsi":
         return build.value(op, left.type, (left, build.value("arith.minui", left.type, (right, limit))))
     if width > 32:  # LLVM 22 drops the comparison below and keeps the low 32 bits of the amount

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tilewright.hw import narrow_floats
 from tilewright.ir import build, types
-from tilewright.lang import arithmetic
+from tilewright.lang import arithmetic, wide_integers
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -116,6 +116,8 @@ def convert(operand: ir.Value, source: DType, target: DType) -> ir.Value:
         return arithmetic.compare("ne", source.arithmetic_kind, operand, arithmetic.constant(0, operand.type))
     if source.kind == "f":
         return _operation(operand, source, target, result)
+    if target.kind == "f" and source.width > 64:
+        return _wide_to_float(operand, source, target)
     if target.kind == "f":
         return build.value("arith.sitofp" if source.kind == "i" else "arith.uitofp", result, (operand,))
     return _int_to_int(operand, source, target, result)
@@ -139,6 +141,39 @@ def _sticky(operand: ir.Value, source: DType, through: DType) -> ir.Value:
     size = arithmetic.absolute(source.arithmetic_kind, operand)
     small = arithmetic.compare("lt", "u", size, arithmetic.constant(1 << _EXACT, type_))
     return arithmetic.select(small, operand, arithmetic.binary("or", "i", kept, bit))
+
+
+def _wide_to_float(operand: ir.Value, source: DType, target: DType) -> ir.Value:
+    """An integer of 128 bits: its size without its low bits, of which the last one kept is set if any was, as a float;
+    then times a power of two, which is exact."""
+    negative = arithmetic.compare("lt", source.arithmetic_kind, operand, arithmetic.constant(0, operand.type))
+    size = arithmetic.select(negative, arithmetic.negate("i", operand), operand)
+    low, high = wide_integers.halves(size)
+    exponent = _bit_length(high)
+    amount = wide_integers.join(exponent, arithmetic.constant(0, low.type))
+    kept = arithmetic.binary("shr", "u", size, amount)
+    lost = arithmetic.compare("ne", "u", arithmetic.binary("shl", "u", kept, amount), size)
+    odd = build.value("arith.extui", low.type, (lost,))
+    rounded = convert(arithmetic.binary("or", "u", wide_integers.halves(kept)[0], odd), TABLE["u64"], target)
+    half = arithmetic.binary("shr", "u", exponent, arithmetic.constant(1, low.type))
+    rest = arithmetic.binary("sub", "u", exponent, half)
+    for part in (half, rest):  # 2^64 is no Float16
+        power = arithmetic.binary("shl", "u", arithmetic.constant(1, low.type), part)
+        rounded = arithmetic.binary("mul", "f", rounded, convert(power, TABLE["u64"], target))
+    return arithmetic.select(negative, arithmetic.negate("f", rounded), rounded)
+
+
+def _bit_length(number: ir.Value) -> ir.Value:
+    """The position behind the highest bit set of 64, by halving."""
+    zero = arithmetic.constant(0, number.type)
+    length = zero
+    for step in (32, 16, 8, 4, 2, 1):
+        above = arithmetic.binary("shr", "u", number, arithmetic.constant(step, number.type))
+        any_above = arithmetic.compare("ne", "u", above, zero)
+        number = arithmetic.select(any_above, above, number)
+        more = arithmetic.select(any_above, arithmetic.constant(step, number.type), zero)
+        length = arithmetic.binary("add", "u", length, more)
+    return arithmetic.binary("add", "u", length, number)  # 0 or 1 is left
 
 
 def _int_to_int(operand: ir.Value, source: DType, target: DType, result: ir.Type) -> ir.Value:

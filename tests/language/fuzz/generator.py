@@ -9,21 +9,39 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.language.fuzz.model import FLOATS, INTEGERS, TYPES, promote
+from tests.language.fuzz.model import TYPES, Type, promote
 
 COLUMNS = 4  # of each input, for each thread
 RESULTS = 6  # integers and floats that each program leaves, for each thread
-NAMES = sorted(TYPES)
-NUMBERS = sorted([*INTEGERS, *FLOATS])
-PAIRS = {
-    name: [(a, b) for a in NAMES for b in NAMES if promote(TYPES[a], TYPES[b]).name == name and {a, b} != {"Boolean"}]
-    for name in NUMBERS
-}
-SIGNATURE = ", ".join(["t", *(f"g_{name}" for name in NUMBERS), "ints", "floats"])
+NEAR = 4  # columns for what need not be exact: two numbers, and how far off each may be
+
+
+class TypeSet:
+    """The number types that programs use."""
+
+    def __init__(self, types: dict[str, Type]) -> None:
+        self.all = types
+        self.names = sorted(types)
+        self.numbers = sorted(name for name in types if name != "Boolean")
+        self.integers = [name for name, item in types.items() if item.kind in "iu"]
+        self.floats = [name for name, item in types.items() if item.kind == "f"]
+        self.pairs = {
+            name: [(a, b) for a in self.names for b in self.names if self._meet(a, b, name)] for name in self.numbers
+        }
+
+    def _meet(self, a: str, b: str, name: str) -> bool:
+        return {a, b} != {"Boolean"} and promote(self.all[a], self.all[b]).name == name
+
+
+BASE = TypeSet(TYPES)
+NUMBERS = BASE.numbers
+SIGNATURE = ", ".join(["t", *(f"g_{name}" for name in NUMBERS), "ints", "floats", "near"])
 
 
 class Generator:
     """Writes `program_<number>` from a seed; results go to columns from `number * RESULTS` on."""
+
+    types = BASE
 
     def __init__(self, seed: int, number: int, budget: int, *, whiles: bool = True, device: bool = True) -> None:
         self.random = random.Random(seed)
@@ -38,13 +56,12 @@ class Generator:
         self.helpers: dict[str, tuple[list[str], str]] = {}
 
     def program(self) -> str:
-        for _ in range(self.random.randint(0, 2)):
-            self.helper()
+        self.prelude()
         self.variables = {}
         self.emit(0, "@cute.jit")
         self.emit(0, f"def program_{self.number}({SIGNATURE}):")
         for _ in range(self.random.randint(4, 7)):
-            type_ = self.random.choice(NAMES)
+            type_ = self.random.choice(self.types.names)
             name = self.fresh("v")
             self.emit(1, f"{name} = {self.start(type_)}")
             self.variables[name] = type_
@@ -54,11 +71,17 @@ class Generator:
         self.results()
         return "\n".join(self.lines) + "\n\n\n"
 
+    def prelude(self) -> None:
+        """What stands before the program."""
+        for _ in range(self.random.randint(0, 2)):
+            self.helper()
+
     def results(self) -> None:
         first = self.number * RESULTS
+        whole = [*self.types.integers, "Boolean"]
         for column in range(first, first + RESULTS):
-            self.emit(1, f"ints[t, {column}] = {self.expression(self.random.choice([*INTEGERS, 'Boolean']), 1)}")
-            self.emit(1, f"floats[t, {column}] = {self.expression(self.random.choice(list(FLOATS)), 1)}")
+            self.emit(1, f"ints[t, {column}] = {self.expression(self.random.choice(whole), 1)}")
+            self.emit(1, f"floats[t, {column}] = {self.expression(self.random.choice(self.types.floats), 1)}")
 
     def emit(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
@@ -69,8 +92,8 @@ class Generator:
 
     def helper(self) -> None:
         r = self.random
-        parameters = [r.choice(NAMES) for _ in range(r.randint(1, 3))]
-        result = r.choice(NAMES)
+        parameters = [r.choice(self.types.names) for _ in range(r.randint(1, 3))]
+        result = r.choice(self.types.names)
         name = f"helper_{self.number}_{len(self.helpers)}"
         self.variables = {f"p{index}": type_ for index, type_ in enumerate(parameters)}
         self.emit(0, "@cute.jit")
@@ -88,12 +111,12 @@ class Generator:
     def make_arrays(self) -> None:
         r = self.random
         for _ in range(r.randint(0, 2)):
-            name, type_ = self.fresh("r"), r.choice(NAMES)
+            name, type_ = self.fresh("r"), r.choice(self.types.names)
             self.emit(1, f"{name} = registers({type_}, 8)")
             self.emit(1, f"{name}.fill({self.expression(type_, 1)})")
             self.arrays[name] = type_
         if self.device and r.random() < 0.4:
-            name, type_ = self.fresh("s"), r.choice(NAMES)
+            name, type_ = self.fresh("s"), r.choice(self.types.names)
             self.emit(1, f"{name} = shared({type_}, (32, 8))")
             self.emit(1, f"row_{name} = {name}[t, None]")
             self.emit(1, f"row_{name}.fill({self.expression(type_, 1)})")
@@ -117,7 +140,7 @@ class Generator:
 
     def literal(self, type_: str) -> str:
         r = self.random
-        kind = TYPES[type_]
+        kind = self.types.all[type_]
         if kind.kind == "b":
             return r.choice(["True", "False"])
         if kind.kind == "f":
@@ -135,7 +158,7 @@ class Generator:
         choices += [self.random.choice(names)] * 4 if names else []
         if arrays:
             choices += [f"{self.random.choice(arrays)}[{self.index(0)}]"] * 2
-        others = [name for name, known in self.variables.items() if TYPES[known].kind != "f"]
+        others = [name for name, known in self.variables.items() if self.types.all[known].kind != "f"]
         if others:
             choices.append(f"{type_}({self.random.choice(others)})")
         return self.random.choice(choices)
@@ -161,7 +184,7 @@ class Generator:
             lambda: f"abs({self.expression(type_, depth - 1)})",
             lambda: f"-({self.expression(type_, depth - 1)})",
         ]
-        if TYPES[type_].kind != "f":
+        if self.types.all[type_].kind != "f":
             choices += [lambda: self.bits(type_, depth), lambda: self.division(type_, depth)] * 2
             choices.append(lambda: f"(~{self.expression(type_, depth - 1)})")
         else:
@@ -176,11 +199,11 @@ class Generator:
 
     def operation(self, type_: str, depth: int) -> str:
         r = self.random
-        a, b = r.choice(PAIRS[type_])
+        a, b = r.choice(self.types.pairs[type_])
         left, right = self.expression(a, depth - 1), self.expression(b, depth - 1)
         operator = r.choice("+-*")
-        literal = "Int32" if TYPES[type_].kind != "f" else "Float32"
-        if r.random() < 0.3 and promote(TYPES[type_], TYPES[literal]).name == type_ and a == type_:
+        literal = "Int32" if self.types.all[type_].kind != "f" else "Float32"
+        if r.random() < 0.3 and promote(self.types.all[type_], self.types.all[literal]).name == type_ and a == type_:
             number = str(r.randint(-99, 99)) if literal == "Int32" else self.literal("Float32")
             return r.choice([f"({left} {operator} {number})", f"({number} {operator} {left})"])
         return f"({left} {operator} {right})"
@@ -190,13 +213,13 @@ class Generator:
         if r.random() < 0.5:
             amount = r.choice([str(r.randint(0, 300)), self.amount(depth - 1), self.amount(depth - 1)])
             return f"({self.expression(type_, depth - 1)} {r.choice(['<<', '>>'])} {amount})"
-        a, b = r.choice(PAIRS[type_])
+        a, b = r.choice(self.types.pairs[type_])
         return f"({self.expression(a, depth - 1)} {r.choice('&|^')} {self.expression(b, depth - 1)})"
 
     def amount(self, depth: int) -> str:
         """How far to shift, not negative."""
         type_ = self.random.choice(["Uint8", "Uint32", "Uint64", "Int16", "Int64"])
-        if TYPES[type_].kind == "u":
+        if self.types.all[type_].kind == "u":
             return self.expression(type_, depth)
         return f"({self.expression(type_, depth)} & {type_}(127))"
 
@@ -206,9 +229,9 @@ class Generator:
         left = self.expression(type_, depth - 1)
         if r.random() < 0.4:
             choices = [1, 2, 3, 7, 8, 64, 100, 127]
-            choices += [-1, -2, -3, -8, -100] if TYPES[type_].kind == "i" else []
+            choices += [-1, -2, -3, -8, -100] if self.types.all[type_].kind == "i" else []
             return f"({left} {operator} {type_}({r.choice(choices)}))"
-        if TYPES[type_].kind == "u":
+        if self.types.all[type_].kind == "u":
             return f"({left} {operator} ({self.expression(type_, depth - 1)} | {type_}(1)))"
         return f"({left} {operator} (({self.expression(type_, depth - 1)} & {type_}(62)) - {type_}(31)))"
 
@@ -220,12 +243,12 @@ class Generator:
         return f"({self.expression(type_, depth - 1)} {operator} {divisor})"
 
     def converted(self, type_: str, depth: int) -> str:
-        source = self.random.choice(NAMES)
+        source = self.random.choice(self.types.names)
         text = self.expression(source, depth - 1)
-        if TYPES[source].kind == "f" and TYPES[type_].kind in "iu":
-            low = "-100.0" if TYPES[type_].kind == "i" else "0.0"
-            safe = f"{source}({self.literal('Uint8')})" if TYPES[type_].kind == "u" else f"{source}(-2.5)"
-            safe = f"{source}(90.75)" if TYPES[type_].kind == "u" else safe
+        if self.types.all[source].kind == "f" and self.types.all[type_].kind in "iu":
+            low = "-100.0" if self.types.all[type_].kind == "i" else "0.0"
+            safe = f"{source}({self.literal('Uint8')})" if self.types.all[type_].kind == "u" else f"{source}(-2.5)"
+            safe = f"{source}(90.75)" if self.types.all[type_].kind == "u" else safe
             name = self.random.choice([name for name, known in self.variables.items() if known == source] or [""])
             if not name:
                 return self.leaf(type_)
@@ -246,7 +269,7 @@ class Generator:
         if depth <= 0:
             return self.leaf("Boolean")
         c = lambda: self.condition(depth - 1)  # noqa: E731
-        n = lambda: self.expression(r.choice(NUMBERS), depth - 1)  # noqa: E731
+        n = lambda: self.expression(r.choice(self.types.numbers), depth - 1)  # noqa: E731
         compare = lambda: r.choice(["<", "<=", "==", "!=", ">", ">="])  # noqa: E731
         choices: list[Callable[[], str]] = [
             lambda: f"({n()} {compare()} {n()})",
@@ -265,6 +288,10 @@ class Generator:
 
     def statement(self, depth: int, nesting: int) -> None:
         self.budget -= 1
+        self.random.choice(self.choices(depth, nesting))(depth, nesting - 1)
+
+    def choices(self, depth: int, nesting: int) -> list[Callable[[int, int], None]]:
+        """The kinds of statements that may stand here; often is likely."""
         choices = [self.assign] * 4 + [self.augment, self.check]
         choices += [self.store] * 3 + [self.vector] * 2 if self.arrays else []
         if self.device and depth == 1:
@@ -272,7 +299,7 @@ class Generator:
         if nesting and self.budget > 0:
             choices += [self.if_, self.if_, self.for_, self.static_for, self.static_if] * 2
             choices += [self.while_] * 2 if self.whiles else []
-        self.random.choice(choices)(depth, nesting - 1)
+        return choices
 
     def block(self, depth: int, nesting: int) -> None:
         before = dict(self.variables)
@@ -280,8 +307,12 @@ class Generator:
             self.statement(depth, nesting)
         self.variables = before
 
+    def targets(self) -> list[str]:
+        """The variables that may be assigned; those whose names start with p may not."""
+        return [name for name in self.variables if not name.startswith("p")]
+
     def target(self) -> str:
-        return self.random.choice([name for name in self.variables if not name.startswith("p")])
+        return self.random.choice(self.targets())
 
     def assign(self, depth: int, nesting: int) -> None:
         name = self.target()
@@ -296,7 +327,7 @@ class Generator:
             self.emit(depth, f"{name} {self.random.choice('+-*')}= {self.expression(type_, 1)}")
 
     def check(self, depth: int, nesting: int) -> None:
-        name, type_ = self.target(), self.random.choice(NAMES)
+        name, type_ = self.target(), self.random.choice(self.types.names)
         if self.variables[name] == type_:
             self.emit(depth, f"{name} = check_type({self.expression(type_)}, '{type_}')")
         else:
@@ -305,7 +336,7 @@ class Generator:
     def store(self, depth: int, nesting: int) -> None:
         name = self.random.choice(list(self.arrays))
         type_ = self.arrays[name]
-        source = type_ if self.random.random() < 0.7 or TYPES[type_].kind != "f" else "Int32"
+        source = type_ if self.random.random() < 0.7 or self.types.all[type_].kind != "f" else "Int32"
         self.emit(depth, f"{name}[{self.index(1)}] = {self.expression(source, 1)}")
 
     def shuffle(self, depth: int, nesting: int) -> None:
@@ -340,7 +371,7 @@ class Generator:
             f"-{value}",
             f"cute.where({value} {r.choice(['<', '>=', '==', '!='])} {operand}, {value}, {r.choice(others)}.load())",
         ])  # fmt: skip
-        if TYPES[type_].kind == "f":
+        if self.types.all[type_].kind == "f":
             step = r.choice(
                 [step, step, f"{value} / {operand}", f"{value} // {type_}(2.5)", f"{value} % {type_}(-0.75)"]
             )
@@ -350,10 +381,10 @@ class Generator:
                 f"{value} << ({value} & 15)", f"{value} // 3", f"{value} % 7", f"{value} % 16",
             ])  # fmt: skip
         self.emit(depth, f"{value} = {step}")
-        targets = [item for item, known in self.variables.items() if known == type_ and not item.startswith("p")]
+        targets = [item for item in self.targets() if self.variables[item] == type_]
         if targets and r.random() < 0.5:
             target = r.choice(targets)
-            if TYPES[type_].kind != "f":
+            if self.types.all[type_].kind != "f":
                 op = r.choice(["ADD", "MUL", "MAX", "MIN", "AND", "OR", "XOR"])
                 self.emit(depth, f"{target} = {value}.reduce(cute.ReductionOp.{op}, {self.expression(type_, 1)}, 0)")
             else:
@@ -379,7 +410,7 @@ class Generator:
         arguments = r.choice([bound(), f"{bound()}, {bound()}", f"{bound()}, {bound()}, {step}"])
         self.emit(depth, f"for {index} in range({arguments}):")
         before = dict(self.variables)
-        numbers = [name for name, known in self.variables.items() if known in INTEGERS and not name.startswith("p")]
+        numbers = [name for name in self.targets() if self.variables[name] in self.types.integers]
         if numbers:
             name = r.choice(numbers)
             self.emit(depth + 1, f"{name} = {self.variables[name]}({name} * {r.randint(1, 9)} + {index})")

@@ -1,38 +1,45 @@
 """The numbers of the language in plain Python: what a program must compute, worked out without the compiler.
 
 A `Num` is an exact Python number of one of the language's types. Integers wrap, floats are rounded to nearest even
-after each operation. `scope` gives the names that a program finds: with it, Python runs the text that is compiled.
+after each operation.
 """
 
 from __future__ import annotations
 
-import builtins
 import math
 import operator
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-
-LANES = 32
 
 
 @dataclass(frozen=True)
 class Type:
-    """A number type: `kind` is b, i, u or f; floats have `precision` bits (the hidden one too) and a least exponent."""
+    """A number type: `kind` is b, i, u or f; floats have `precision` bits (the hidden one too) and a least exponent.
+
+    A float type with a `greatest` number has no infinity: what is beyond becomes that number.
+    """
 
     name: str
     kind: str
     width: int
     precision: int = 0
     least: int = 0  # the exponent of the smallest denormal
+    greatest: float = math.inf
+
+    @property
+    def wide(self) -> bool:
+        """Whether it computes as Float32."""
+        return self.kind == "f" and (self.width <= 8 or self.name == "TFloat32")
 
     def __call__(self, value: Any) -> Num:
         if isinstance(value, Num):
+            if value.type.kind == "f" and self.kind in "iu":
+                return Num(self, clamp(value.value, value.type, self))
             value = value.value
         return Num(self, self.fit(value))
 
@@ -40,7 +47,10 @@ class Type:
         if self.kind == "b":
             return bool(value)
         if self.kind == "f":
-            return round_float(value, self)
+            rounded = round_float(value, self)
+            return math.copysign(min(abs(rounded), self.greatest), rounded) if rounded == rounded else rounded
+        if isinstance(value, float):
+            return clamp(value, FLOAT32, self)
         bits = int(value) & ((1 << self.width) - 1)
         return bits - (1 << self.width) if self.kind == "i" and bits >> (self.width - 1) else bits
 
@@ -62,6 +72,16 @@ def round_float(value: Any, type_: Type) -> float:
     return math.copysign(float(rounded), exact)
 
 
+def clamp(value: float, source: Type, target: Type) -> int:
+    """A float as an integer: towards zero, and into the range; a NaN is 0 or has only the highest bit."""
+    low = -(1 << (target.width - 1)) if target.kind == "i" else 0
+    high = (1 << (target.width - (target.kind == "i"))) - 1
+    if math.isnan(value):
+        top = low if target.kind == "i" else 1 << (target.width - 1)
+        return top if 64 in (source.width, target.width) else 0
+    return int(max(min(value, high), low)) if math.isfinite(value) else (high if value > 0 else low)
+
+
 FLOATS = {
     "Float16": Type("Float16", "f", 16, 11, -24),
     "BFloat16": Type("BFloat16", "f", 16, 8, -133),
@@ -75,6 +95,16 @@ INTEGERS = {
 }
 BOOLEAN = Type("Boolean", "b", 8)
 TYPES: dict[str, Type] = {**INTEGERS, **FLOATS, "Boolean": BOOLEAN}
+NARROW = {
+    "TFloat32": Type("TFloat32", "f", 32, 11, -136),
+    "Float8E4M3FN": Type("Float8E4M3FN", "f", 8, 4, -9, 448.0),
+    "Float8E5M2": Type("Float8E5M2", "f", 8, 3, -16, 57344.0),
+    "Int4": Type("Int4", "i", 4),
+    "Uint4": Type("Uint4", "u", 4),
+    "Int128": Type("Int128", "i", 128),
+    "Uint128": Type("Uint128", "u", 128),
+}
+ALL_TYPES = TYPES | NARROW
 INT32, INT64, FLOAT32 = TYPES["Int32"], TYPES["Int64"], TYPES["Float32"]
 
 
@@ -82,9 +112,11 @@ def promote(a: Type, b: Type) -> Type:
     """The type in which an operator computes."""
     if "f" in (a.kind, b.kind):
         if a == b:
-            return a
+            return FLOAT32 if a.wide else a
         floats = sorted((item for item in (a, b) if item.kind == "f"), key=lambda item: item.width)
-        return FLOAT32 if len(floats) == 2 and floats[0].width == floats[1].width else floats[-1]
+        if floats[-1].wide or (len(floats) == 2 and floats[0].width == floats[1].width):
+            return FLOAT32
+        return floats[-1]
     a, b = (INT32 if item.kind == "b" else item for item in (a, b))
     if a.width != b.width:
         return max(a, b, key=lambda item: item.width)
@@ -178,7 +210,7 @@ _INTEGER = {
 
 def _operator(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def forward(self: Num, other: Any) -> Any:
-        return NotImplemented if isinstance(other, Vec) else compute(name, self, lift(other))
+        return NotImplemented if hasattr(other, "items") else compute(name, self, lift(other))
 
     def reflected(self: Num, other: Any) -> Any:
         return compute(name, lift(other), self)
@@ -235,211 +267,29 @@ class Num:
     def to(self, type_: Type) -> Num:
         return type_(self)
 
+    def bitcast(self, type_: Type) -> Num:
+        return decode(encode(self), type_)
+
     def __repr__(self) -> str:
         return f"{self.type.name}({self.value})"
 
 
-def _vector_operator(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def forward(self: Vec, other: Any) -> Vec:
-        return Vec([compute(name, a, b) for a, b in zip(self.items, self.pair(other), strict=True)])
-
-    def reflected(self: Vec, other: Any) -> Vec:
-        return Vec([compute(name, b, a) for a, b in zip(self.items, self.pair(other), strict=True)])
-
-    return forward, reflected
+_FORMATS = {
+    "Float16": np.float16, "BFloat16": ml_dtypes.bfloat16, "Float32": np.float32, "Float64": np.float64,
+    "TFloat32": np.float32, "Float8E4M3FN": ml_dtypes.float8_e4m3fn, "Float8E5M2": ml_dtypes.float8_e5m2,
+}  # fmt: skip
 
 
-def _vector_comparison(name: str) -> Callable[..., Any]:
-    def compare(self: Vec, other: Any) -> Vec:
-        return Vec([getattr(a, name)(b) for a, b in zip(self.items, self.pair(other), strict=True)])
-
-    return compare
-
-
-class Vec:
-    """A TensorSSA: some numbers of one type. A literal takes that type where the kind allows it."""
-
-    def __init__(self, items: Sequence[Num]) -> None:
-        self.items = list(items)
-
-    @property
-    def type(self) -> Type:
-        return self.items[0].type
-
-    def pair(self, other: Any) -> list[Num]:
-        if isinstance(other, Vec):
-            return other.items
-        if not isinstance(other, Num) and (self.type.kind == "f" or isinstance(other, int)) and self.type != BOOLEAN:
-            other = self.type(other)
-        return [lift(other)] * len(self.items)
-
-    __add__, __radd__ = _vector_operator("add")
-    __sub__, __rsub__ = _vector_operator("sub")
-    __mul__, __rmul__ = _vector_operator("mul")
-    __truediv__, __rtruediv__ = _vector_operator("truediv")
-    __floordiv__, __rfloordiv__ = _vector_operator("floordiv")
-    __mod__, __rmod__ = _vector_operator("mod")
-    __and__, __rand__ = _vector_operator("and")
-    __or__, __ror__ = _vector_operator("or")
-    __xor__, __rxor__ = _vector_operator("xor")
-    __lshift__, __rlshift__ = _vector_operator("shl")
-    __rshift__, __rrshift__ = _vector_operator("shr")
-    __lt__, __le__ = _vector_comparison("__lt__"), _vector_comparison("__le__")
-    __gt__, __ge__ = _vector_comparison("__gt__"), _vector_comparison("__ge__")
-    __eq__, __ne__ = _vector_comparison("__eq__"), _vector_comparison("__ne__")  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
-
-    def __neg__(self) -> Vec:
-        return Vec([-item for item in self.items])
-
-    def __invert__(self) -> Vec:
-        return Vec([~item for item in self.items])
-
-    def __abs__(self) -> Vec:
-        return Vec([abs(item) for item in self.items])
-
-    def __getitem__(self, index: Any) -> Num:
-        return self.items[int(index)]
-
-    def to(self, type_: Type) -> Vec:
-        return Vec([type_(item) for item in self.items])
-
-    def reduce(self, name: str, start: Any, profile: int = 0) -> Num:
-        total = self.type(start)
-        for item in self.items:
-            if name in ("max", "min"):
-                total = (max if name == "max" else min)(total, item, key=lambda number: number.value)
-            else:
-                total = compute(name, total, item)
-        return total
+def encode(number: Num) -> int:
+    """The bits of a number, not negative."""
+    if number.type.kind != "f":
+        return int(number.value) & ((1 << number.type.width) - 1)
+    return int.from_bytes(np.array(number.value, _FORMATS[number.type.name]).tobytes(), "little")
 
 
-class Memory:
-    """A tensor: NumPy memory for real, a list in the model; `view` keeps one row."""
-
-    def __init__(self, type_: Type, shape: tuple[int, ...]) -> None:
-        self.type, self.shape = type_, shape
-        self.items: list[Any] = [None] * math.prod(shape)
-        self.base, self.count = 0, math.prod(shape)
-
-    def _place(self, index: Any) -> int:
-        coord = index if isinstance(index, tuple) else (index,)
-        place = 0
-        for extent, part in zip(self.shape, coord, strict=True):
-            assert 0 <= int(part) < extent, f"index {index} of shape {self.shape}"
-            place = place * extent + int(part)
-        return self.base + place
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, tuple) and index[-1] is None:
-            row = Memory(self.type, self.shape[1:])
-            row.items, row.base = self.items, self.base + int(index[0]) * self.shape[1]
-            return row
-        item = self.items[self._place(index)]
-        assert item is not None, "read before written"
-        return item
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.items[self._place(index)] = self.type(lift(value))
-
-    def load(self) -> Vec:
-        return Vec([self[i] for i in range(self.count)])
-
-    def store(self, value: Any) -> None:
-        items = value.items if isinstance(value, Vec) else [lift(value)] * self.count
-        for place, item in enumerate(items):
-            self.items[self.base + place] = self.type(item)
-
-    fill = store
-
-    @classmethod
-    def of(cls, type_: Type, array: np.ndarray) -> Memory:
-        made = cls(type_, array.shape)
-        made.items = [type_(item) for item in array.reshape(-1).tolist()]
-        return made
-
-
-class Warp:
-    """What the threads of a warp do together; each runs in a thread of Python's."""
-
-    def __init__(self) -> None:
-        self.barrier = threading.Barrier(LANES)
-        self.slots: list[Any] = [None] * LANES
-        self.shared: dict[int, Memory] = {}
-        self.local = threading.local()
-
-    def exchange(self, value: Num, source: Callable[[int], int]) -> Num:
-        lane = self.local.lane
-        self.slots[lane] = value
-        self.barrier.wait()
-        result = self.slots[source(lane)]
-        self.barrier.wait()
-        return result
-
-    def total(self, value: Num) -> Num:
-        self.slots[self.local.lane] = value
-        self.barrier.wait()
-        result = value.type(sum(item.value for item in self.slots))
-        self.barrier.wait()
-        return result
-
-    def allocate(self, type_: Type, shape: tuple[int, ...]) -> Memory:
-        """Shared memory: the n-th allocation of each thread is the same memory."""
-        number = self.local.allocations = self.local.allocations + 1
-        return self.shared.setdefault(number, Memory(type_, shape))
-
-
-def _range(*bounds: Any) -> Iterator[Num]:
-    numbers = [lift(bound) for bound in bounds]
-    type_ = numbers[0].type
-    for number in numbers[1:]:
-        type_ = promote(type_, number.type)
-    return (type_(item) for item in builtins.range(*(int(number.value) for number in numbers)))
-
-
-def _pick(better: Callable[[Num, Num], Num]) -> Callable[..., Num]:
-    def pick(first: Any, *rest: Any) -> Num:
-        result = first
-        for item in rest:
-            type_ = promote(result.type, item.type)
-            result = type_(item) if better(item, result) else type_(result)
-        return result
-
-    return pick
-
-
-def _where(condition: Vec, left: Vec, right: Vec) -> Vec:
-    type_ = promote(left.type, right.type) if left.type != right.type else left.type
-    return Vec([type_(a if c else b) for c, a, b in zip(condition.items, left.items, right.items, strict=True)])
-
-
-def _identity(function: Any) -> Any:
-    return function
-
-
-def check_type(value: Any, name: str) -> Any:
-    """The value, if it is a number of type `name`."""
-    assert value.type.name == name, f"{value} is no {name}"
-    return value
-
-
-def scope(warp: Warp) -> dict[str, Any]:
-    """The names of a program, for plain Python."""
-    arch = SimpleNamespace(
-        thread_idx=lambda: (INT32(warp.local.lane), INT32(0), INT32(0)),
-        lane_idx=lambda: INT32(warp.local.lane),
-        sync_threads=warp.barrier.wait,
-        shuffle_sync_bfly=lambda value, offset: warp.exchange(value, lambda lane: lane ^ offset),
-        shuffle_sync=lambda value, lane: warp.exchange(value, lambda _: int(lane)),
-        warp_reduction_sum=warp.total,
-    )
-    cute = SimpleNamespace(
-        jit=_identity, arch=arch, where=_where,
-        ReductionOp=SimpleNamespace(ADD="add", MUL="mul", MAX="max", MIN="min", AND="and", OR="or", XOR="xor"),
-    )  # fmt: skip
-    return {
-        **TYPES, "cute": cute, "range": _range, "range_constexpr": builtins.range, "const_expr": _identity,
-        "min": _pick(lambda item, best: item < best), "max": _pick(lambda item, best: item > best),
-        "check_type": check_type, "registers": lambda type_, count: Memory(type_, (count,)),
-        "shared": lambda type_, shape: warp.allocate(type_, shape),
-    }  # fmt: skip
+def decode(bits: int, type_: Type) -> Num:
+    """The number with such bits."""
+    if type_.kind != "f":
+        return type_(bits)
+    stored = np.frombuffer(bits.to_bytes(type_.width // 8, "little"), _FORMATS[type_.name])
+    return Num(type_, float(stored[0]))

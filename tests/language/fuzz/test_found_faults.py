@@ -10,6 +10,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.language.fuzz.harness import code_of
+from tests.language.fuzz.model import ALL_TYPES
 
 INT64_AMOUNTS = [1, 63, 64, 1 << 31, 1 << 32, (1 << 40) + 3]
 
@@ -187,6 +188,51 @@ def test_selections_keep_the_sign_of_a_zero(dtype):
         found = computed(fn, x, np.zeros_like(x))
         expected = [plain(item) for item in SIGNED]
         assert [repr(item) for item in found] == [repr(item) for item in expected], fn
+
+
+GREAT = [0, 1, (1 << 127) - 1, 1 << 127, (1 << 128) - 1, 1 << 64, (1 << 64) - 1, (1 << 77) + (1 << 53), 12345 << 90]
+AMOUNTS = [0, 1, 63, 64, 65, 127, 128, 1000, 7]
+
+
+@pytest.mark.parametrize("name", ["Int128", "Uint128"])
+@pytest.mark.parametrize("target", ["emu", "host"])
+def test_integers_of_128_bits_shift_and_become_floats(name, target):
+    kind, floats = getattr(cutlass, name), (cutlass.Float64, cutlass.Float32, cutlass.Float16, cutlass.BFloat16)
+
+    @cute.jit
+    def each(i, low: cute.Tensor, high: cute.Tensor, n: cute.Tensor, ints: cute.Tensor, out: cute.Tensor):
+        number = (kind(high[i]) << 64) | kind(low[i])
+        for k in cutlass.range_constexpr(4):
+            out[i, k] = floats[k](number)
+        left, right = number << n[i], number >> n[i]
+        ints[i, 0], ints[i, 1] = cutlass.Uint64(left), cutlass.Uint64(left >> 64)
+        ints[i, 2], ints[i, 3] = cutlass.Uint64(right), cutlass.Uint64(right >> 64)
+
+    @cute.kernel
+    def kernel(low: cute.Tensor, high: cute.Tensor, n: cute.Tensor, ints: cute.Tensor, out: cute.Tensor):
+        each(cute.arch.thread_idx()[0], low, high, n, ints, out)
+
+    @cute.jit
+    def launch(low: cute.Tensor, high: cute.Tensor, n: cute.Tensor, ints: cute.Tensor, out: cute.Tensor):
+        if cutlass.const_expr(target == "host"):
+            for i in range(len(GREAT)):
+                each(i, low, high, n, ints, out)
+        else:
+            kernel(low, high, n, ints, out).launch(grid=(1, 1, 1), block=(len(GREAT), 1, 1))
+
+    low, high = ([number >> shift & ((1 << 64) - 1) for number in GREAT] for shift in (0, 64))
+    arrays = np.array(low, np.uint64), np.array(high, np.uint64), np.array(AMOUNTS, np.int32)
+    ints, out = np.zeros((len(GREAT), 4), np.uint64), np.zeros((len(GREAT), 4))
+    cute.compile(launch, *arrays, ints, out)(*arrays, ints, out)
+    type_ = ALL_TYPES[name]
+    for i, (number, amount) in enumerate(zip(GREAT, AMOUNTS, strict=True)):
+        value = type_(number)
+        exact = [ALL_TYPES[item](value).value for item in ("Float64", "Float32", "Float16", "BFloat16")]
+        assert out[i].tolist() == exact, number
+        moved = [
+            (item.value >> shift) & ((1 << 64) - 1) for item in (value << amount, value >> amount) for shift in (0, 64)
+        ]
+        assert ints[i].tolist() == moved, (number, amount)
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
