@@ -56,7 +56,7 @@ class Type:
 
 
 def round_float(value: Any, type_: Type) -> float:
-    """The nearest number of the type, ties to even; too great ones are infinite."""
+    """The nearest number of the type; too great ones are infinite."""
     if isinstance(value, float) and (not math.isfinite(value) or value == 0):
         return value
     exact = Fraction(value)
@@ -66,10 +66,15 @@ def round_float(value: Any, type_: Type) -> float:
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     exponent -= size < Fraction(2) ** exponent
     step = Fraction(2) ** max(exponent - type_.precision + 1, type_.least)
-    rounded = round(exact / step) * step
-    if abs(rounded) >= Fraction(2) ** (3 - type_.least - type_.precision):
+    rounded = _nearest(size / step, type_) * step
+    if math.isinf(type_.greatest) and rounded >= Fraction(2) ** (3 - type_.least - type_.precision):
         return math.copysign(math.inf, exact)
     return math.copysign(float(rounded), exact)
+
+
+def _nearest(number: Fraction, type_: Type) -> int:
+    """Ties go to the even one, of TFloat32 to the greater one."""
+    return math.floor(number + Fraction(1, 2)) if type_.name == "TFloat32" else round(number)
 
 
 def clamp(value: float, source: Type, target: Type) -> int:

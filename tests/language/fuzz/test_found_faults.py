@@ -235,6 +235,14 @@ def test_integers_of_128_bits_shift_and_become_floats(name, target):
         assert ints[i].tolist() == moved, (number, amount)
 
 
+@pytest.mark.parametrize("name", ["Float8E4M3FN", "Float8E5M2"])
+def test_tfloat32_becomes_narrow(name):
+    a = np.array([1.1, -300.0, 70000.0, 0.0], np.float32)
+    kind = getattr(cutlass, name)
+    found = computed(lambda x, _: cutlass.Float32(kind(cutlass.TFloat32(x))), a, a)
+    assert found == [ALL_TYPES[name](ALL_TYPES["TFloat32"](float(item))).value for item in a]
+
+
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.hw.features import supports
+from tilewright.hw.narrow_floats import is_narrow
 from tilewright.ir import build, mlir, types, vectors
 from tilewright.ir.vectors import extract, insert, like
 from tilewright.passes.lowering import LoweringContext, Rules, text_of
@@ -28,7 +29,7 @@ def _convert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
         return [whole.convert(value, source, target)]
     if target in _NAMES and supports("cvt.f8x2", context.facts["arch"]):
         use("cvt.f8x2", "cvt.rn.satfinite", context)
-        wide = narrow.from_narrow(value, source) if source not in narrow.NATIVE else narrow.to_f32(value, source)
+        wide = narrow.from_narrow(value, source) if is_narrow(source) else narrow.to_f32(value, source)
         return [_by_pairs(wide, like(wide, target), lambda low, high: _pack(low, high, _NAMES[target]))]
     if source in _NAMES and target in narrow.NATIVE and supports("cvt.f16x2.f8x2", context.facts["arch"]):
         use("cvt.f16x2.f8x2", "cvt.rn.f16x2", context)
