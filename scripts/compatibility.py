@@ -4,7 +4,18 @@
 
 DIR are checkouts of NVIDIA/cutlass and Kernel-Heim/forge-cute-py outside this repository; their Python package of the
 DSL is never read. Each file runs in a process of its own through the drop-in (`scripts/compat/run_one.py`). Results are
-kept in `docs/compatibility.csv`, one column for each machine, so that a run on an H100 adds to one on the emulator.
+kept in `docs/compatibility.csv`, one column for each machine, so that a run on an H100 adds to one on the emulator. CSV
+and page are written after each file: a run that is cut off loses nothing, and `--only` adds to what is there.
+
+On a GPU machine without the checkouts, five minutes on 16 cores:
+
+    python scripts/compatibility.py --cutlass DIR --forge DIR --pack .carry/sources.tar.gz      (where they are)
+    python scripts/compatibility.py --sources .carry/sources.tar.gz --column h100 --jobs 8 --timeout 120 --budget 290
+
+`--budget` ends the whole run after so many seconds: what is not done by then keeps its earlier result. The files need
+PyTorch, pytest, NVIDIA's Python bindings (`cuda-bindings`), tvm-ffi, and `ffi/jit_argument.py` CMake and nanobind;
+where nanobind is not installed beside PyTorch, `nanobind_ROOT` names the folder of its CMake files
+(`python -m nanobind --cmake_dir`).
 """
 
 from __future__ import annotations
@@ -14,12 +25,17 @@ import csv
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "compat"))
+from sources import pack, unpack
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "scripts" / "compat" / "files.csv"
@@ -62,32 +78,56 @@ def sources() -> list[Source]:
         return [Source(**row) for row in csv.DictReader(file)]
 
 
-def run(source: Source, folder: Path, column: str, timeout: float) -> tuple[str, str]:
-    """Verdict (`pass`, `fail`, `gpu` for what needs a GPU, `skip`) and why."""
-    command = [sys.executable, str(ROOT / "scripts" / "compat" / "run_one.py")]
-    command += ["--emulated"] if column == "emu" else []
+def run(source: Source, folder: Path, column: str, timeout: float) -> tuple[str, str] | None:
+    """Verdict (`pass`, `fail`, `gpu` for what needs a GPU, `skip`) and why; None when there was no time."""
+    if timeout <= 0:
+        return None
     path = folder / source.path.removesuffix("::pytest")
     if not path.exists():
         return "skip", "not in this checkout"
-    suffix = "::pytest" if source.path.endswith("::pytest") else ""
-    command += [f"{path}{suffix}", *(shlex.split(source.arguments) if column == "emu" else [])]
-    environment = {**os.environ, "TILEWRIGHT_TARGET": "emu" if column == "emu" else "cuda"}
-    paths = folder, folder / "examples/python/CuTeDSL", ROOT / "src" / "tilewright" / "dropin_path"
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     start = time.monotonic()
-    try:
-        done = subprocess.run(
-            command, cwd=path.parent, env=environment, capture_output=True, text=True, timeout=timeout, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return "fail", f"not done after {timeout:.0f} s"
+    status, output = _finish(_command(source, path, column), path.parent, _environment(folder, column), timeout)
     seconds = time.monotonic() - start
-    if done.returncode == 0 and not source.expects:
+    if status is None:
+        return "fail", f"not done after {timeout:.0f} s"
+    if status == 0 and not source.expects:
         return "pass", f"{seconds:.0f} s"
-    if done.returncode and source.expects and re.search(source.expects, done.stdout + done.stderr):
+    if status and source.expects and re.search(source.expects, output):
         return "pass", "raises as it should"
-    why = reason(done.stdout + "\n" + done.stderr)
+    why = reason(output)
     return ("gpu" if column == "emu" and re.search(_NEEDS_GPU, why) else "fail"), why
+
+
+def _command(source: Source, path: Path, column: str) -> list[str]:
+    command = [sys.executable, str(ROOT / "scripts" / "compat" / "run_one.py")]
+    command += ["--emulated"] if column == "emu" else []
+    suffix = "::pytest" if source.path.endswith("::pytest") else ""
+    return [*command, f"{path}{suffix}", *(shlex.split(source.arguments) if column == "emu" else [])]
+
+
+def _environment(folder: Path, column: str) -> Mapping[str, str]:
+    paths = folder, folder / "examples/python/CuTeDSL", ROOT / "src" / "tilewright" / "dropin_path"
+    return {
+        **os.environ,
+        "TILEWRIGHT_TARGET": "emu" if column == "emu" else "cuda",
+        "PYTHONPATH": os.pathsep.join([*map(str, paths), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",  # the Python that CMake finds
+    }
+
+
+def _finish(command: list[str], folder: Path, environment: Mapping[str, str], timeout: float) -> tuple[int | None, str]:
+    """Exit status (None: not done in time, all its processes are killed) and output of a command."""
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, errors="replace", start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None, ""
+    return process.returncode, output
 
 
 _NEEDS_GPU = r"NeedsGpu|No module named 'cuda'"
@@ -149,26 +189,58 @@ def _cell(result: tuple[str, str] | None) -> str:
     return words.get(verdict, f"**fails**: {why}")
 
 
-def main() -> None:
-    """Run what the options name, then write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def arguments() -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage="%(prog)s [options]"
+    )
     parser.add_argument("--cutlass", type=Path, help="a checkout of NVIDIA/cutlass")
     parser.add_argument("--forge", type=Path, help="a checkout of Kernel-Heim/forge-cute-py")
+    parser.add_argument("--sources", type=Path, help="an archive made by --pack, instead of checkouts")
+    parser.add_argument("--pack", type=Path, help="write what is needed of the checkouts to this archive, and end")
     parser.add_argument("--column", choices=COLUMNS, default="emu")
     parser.add_argument("--only", default="", help="run files whose name contains this text")
-    parser.add_argument("--timeout", type=float, default=300)
-    options = parser.parse_args()
-    folders = {"cutlass": options.cutlass, "forge": options.forge}
+    parser.add_argument("--jobs", type=int, default=1, help="files that run at the same time")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one file")
+    parser.add_argument("--budget", type=float, default=float("inf"), help="seconds for all")
+    return parser.parse_args()
+
+
+def run_all(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:
+    """Run the files that the options name, and keep each result as it comes."""
+    end = time.monotonic() + options.budget
+    chosen = [item for item in sources() if item.repository in folders and options.only in item.name]
+
+    def one(source: Source) -> tuple[str, str] | None:
+        left = end - time.monotonic()
+        verdict = run(source, folders[source.repository].resolve(), options.column, min(options.timeout, left))
+        return None if time.monotonic() > end and verdict and "not done" in verdict[1] else verdict
+
     results = load()
-    for source in sources():
-        folder = folders[source.repository]
-        if folder is None or options.only not in source.name:
-            continue
-        verdict = run(source, folder, options.column, options.timeout)
-        results[source.name, options.column] = verdict
-        print(f"{verdict[0]:5} {source.name}: {verdict[1]}", flush=True)
-        save(results)
-    PAGE.write_text(page(results))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        waiting = {pool.submit(one, item): item for item in chosen}
+        for future in as_completed(waiting):
+            source, verdict = waiting[future], future.result()
+            if verdict is None:
+                print(f"----- {source.name}: no time left", flush=True)
+                continue
+            results[source.name, options.column] = verdict
+            print(f"{verdict[0]:5} {source.name}: {verdict[1]}", flush=True)
+            save(results)
+            PAGE.write_text(page(results))
+
+
+def main() -> None:
+    """Run what the options name, then write the page."""
+    options = arguments()
+    folders = unpack(options.sources) if options.sources else {}
+    given = {"cutlass": options.cutlass, "forge": options.forge}
+    folders |= {name: folder for name, folder in given.items() if folder is not None}
+    if options.pack:
+        print(f"{options.pack}: {pack(folders, options.pack)} bytes")
+        return
+    run_all(options, folders)
+    PAGE.write_text(page(load()))
 
 
 if __name__ == "__main__":
