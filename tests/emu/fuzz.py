@@ -8,9 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.emu import forms
 from tilewright.base.errors import TilewrightError
 from tilewright.targets.emu import Buffer, Options, Program, launch
 
+STEPS = (0, 0, 1, 4, 16, 0x10001, 0x3F800000)
+STARTS = (0, 1, 2, 16, 64, 1024, 0x3C003C00, 0x7FC00000, 0xFFFFFFFF, 0x12345678)
 FOLDER = Path(__file__).parent / "data"
 NUMBER = re.compile(r"(?<![\w.%$])\d+(?![\w.])")
 WORD = re.compile(r"[%$.\w]+")
@@ -30,6 +33,7 @@ ODD = [
     "1.5",
     "0f7FC00000",
 ]
+ENDINGS = ("ret", "exit", "trap", "brkpt")
 LIMIT = 1000
 LARGEST = 6000
 
@@ -41,7 +45,31 @@ def sources() -> list[str]:
         text = path.read_text()
         head, *kernels = re.split(r"(?m)^(?=\.visible \.entry)", text)
         texts += [head + kernel for kernel in kernels if len(kernel) < LARGEST]
+    return texts + form_texts(len(texts))
+
+
+def form_texts(count: int, each: int = 8) -> list[str]:
+    """Kernels of some instructions of any form, their registers from the thread's number, their addresses valid."""
+    rng = random.Random(1)
+    every = [form for form in forms.forms() if not form.startswith(ENDINGS)]
+    texts = []
+    for _ in range(count):
+        body = [prologue(rng), *rng.sample(every, each), "st.global.u32 [d79], r0;"]
+        texts.append(forms.HEAD + forms.kernel("k", "\n".join(body)).replace(".align 64 .b8 pa[256]", ".u64 pa"))
     return texts
+
+
+def prologue(rng: random.Random) -> str:
+    """Values for the registers that the forms read: d9, d8 point to global memory, r9, r8, r7 to shared memory."""
+    lines = ["ld.param.u64 d79, [pa];", "mov.u32 r299, %tid.x;"]
+    for k in (*range(60), *range(200, 204), 250):
+        lines.append(f"mad.lo.u32 r{k}, r299, {rng.choice(STEPS)}, {rng.choice(STARTS)};")
+    lines += [f"cvt.u16.u32 h{k}, r{k};" for k in range(12)]
+    lines += [f"cvt.u64.u32 d{k}, r{k + 3};" for k in range(12)]
+    lines += [f"setp.gt.u32 p{k}, r{k}, r{k + 1};" for k in range(4)]
+    lines += ["mov.b128 q0, {d1, d2};", "mov.b128 q1, {d3, d4};", "mov.b128 q2, {d5, d6};"]
+    lines += ["add.u64 d9, d79, 256;", "add.u64 d8, d79, 1024;", "mov.u32 r9, sh;", "add.u32 r8, r9, 1024;"]
+    return "\n".join([*lines, "add.u32 r7, r9, 1536;", "mbarrier.init.shared.b64 [r7], 1;"])
 
 
 def damaged(text: str, rng: random.Random) -> str:
