@@ -16,12 +16,12 @@ from tilewright.base.errors import CompileError
 from tilewright.compiler.artifact import FORMAT, Artifact, encode
 from tilewright.compiler.assembling import assemble_text
 from tilewright.compiler.c_header import header
+from tilewright.compiler.host_target import parse_host_target, portable
 from tilewright.ir.llvm import host_target
 from tilewright.targets.host.exported import ExportedKernel, export_object
 
 C_FORM: Final = "c"
 TVM_FORM: Final = "tvm-ffi"
-_PORTABLE: Final = {"x86_64": "x86-64", "aarch64": "generic"}
 
 
 def export_c(artifact: Artifact, folder: str | Path, file_name: str, prefix: str) -> list[Path]:
@@ -45,9 +45,15 @@ def export_tvm_ffi(artifact: Artifact, path: str | Path, name: str) -> list[Path
     """Write an object with the symbol `__tvm_ffi_<name>` to `path`; an existing file is replaced.
 
     Raises:
-        CompileError: `name` is no C identifier.
+        CompileError: `name` is no C identifier, or the function was compiled for another host (`--host-target`).
     """
     _check_name(name, "function_name")
+    if artifact.options.host_target:
+        raise CompileError(
+            "the form for tvm-ffi is made for this machine only",
+            values={"host-target": artifact.options.host_target},
+            hint='export_to_c(file_path="build", file_name="add") makes the form for C',
+        )
     data = _object(artifact, name, TVM_FORM)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +75,8 @@ def metadata(artifact: Artifact, name: str, form: str) -> str:
 
 
 def _object(artifact: Artifact, name: str, form: str) -> bytes:
-    machine = host_target()[0].partition("-")[0]
+    wanted = artifact.options.host_target
+    host = parse_host_target(wanted) if wanted else portable(host_target()[0])
     return export_object(
         name,
         artifact.host_llvm,
@@ -78,7 +85,9 @@ def _object(artifact: Artifact, name: str, form: str) -> bytes:
         [ExportedKernel(kernel.name, _cubin(artifact, index)) for index, kernel in enumerate(artifact.kernels)],
         metadata(artifact, name, form),
         tvm_ffi=form == TVM_FORM,
-        cpu=_PORTABLE.get(machine, "generic"),
+        cpu=host.cpu,
+        triple=host.triple,
+        features=host.features,
     )
 
 

@@ -6,7 +6,6 @@ same.
 
 from __future__ import annotations
 
-import platform
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
@@ -14,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
+from tilewright.compiler.host_target import parse_host_target
 
 
 class CompileOption:
@@ -71,6 +71,17 @@ class NvdisasmOptions(StringCompileOption):
     field = "nvdisasm_options"
 
 
+class HostTarget(StringCompileOption):
+    """The processor that exported host code is for, such as `linux-aarch64`; empty for this machine's."""
+
+    field = "host_target"
+
+    def __init__(self, value: str) -> None:
+        super().__init__(value)
+        if self.value:
+            parse_host_target(self.value)
+
+
 class LinkLibraries(StringCompileOption):
     """Device libraries to link, separated by commas."""
 
@@ -121,7 +132,7 @@ class DumpDir(StringCompileOption):
 
 OPTION_CLASSES: tuple[type[CompileOption], ...] = (
     OptLevel, GPUArch, PtxasOptions, NvdisasmOptions, LinkLibraries, EnableAssertions, GenerateLineInfo, KeepPTX,
-    KeepCUBIN, KeepSASS, EnableTVMFFI, DumpDir,
+    KeepCUBIN, KeepSASS, EnableTVMFFI, DumpDir, HostTarget,
 )  # fmt: skip
 
 
@@ -143,6 +154,14 @@ class Options:
     print_ir: bool = False
     enable_tvm_ffi: bool = False
     dump_dir: str = ""
+    host_target: str = ""
+
+    def __post_init__(self) -> None:
+        if self.host_target and self.enable_tvm_ffi:
+            raise CompileError(
+                "--host-target and --enable-tvm-ffi exclude each other",
+                hint="export with the C form: leave --enable-tvm-ffi out",
+            )
 
     @classmethod
     def from_settings(cls) -> Self:
@@ -204,8 +223,6 @@ class CompileOptions:
 
 
 _ALIASES = {"enable_device_assertions": "enable_assertions", "enable_ir_printing": "print_ir", "gpu_name": "gpu_arch"}
-_EXTRA = ("host_target",)  # with a value: this machine's processor, or an error
-_PROCESSORS = ("x86_64", "aarch64")
 
 
 def parse_flags(text: str) -> dict[str, Any]:
@@ -218,14 +235,10 @@ def parse_flags(text: str) -> dict[str, Any]:
         position += 1
         name = flag.removeprefix("--").replace("-", "_")
         name = _ALIASES.get(name, name)
-        if not flag.startswith("--") or (name not in known and name not in _EXTRA):
+        if not flag.startswith("--") or name not in known:
             raise CompileError(
                 f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {_flag_names()}"
             )
-        if name in _EXTRA:
-            _check_host(value if equals else words[position] if position < len(words) else "")
-            position += not equals
-            continue
         if isinstance(known[name].default, bool):
             result[name] = value.lower() not in ("0", "false") if equals else True
             continue
@@ -234,18 +247,9 @@ def parse_flags(text: str) -> dict[str, Any]:
                 raise CompileError(f"option {flag} needs a value", values={"options": text})
             value, position = words[position], position + 1
         result[name] = _level(value) if name == "opt_level" else value
+    if result.get("host_target"):
+        parse_host_target(result["host_target"])
     return result
-
-
-def _check_host(wanted: str) -> None:
-    """Refuse to compile host code for another processor than this machine's."""
-    here = platform.machine()
-    if here not in wanted or any(other in wanted for other in _PROCESSORS if other != here):
-        raise CompileError(
-            "host code is compiled for the processor of this machine",
-            values={"host-target": wanted or "nothing", "this machine": here},
-            hint="leave the option out, or compile on a machine like the one that will run it",
-        )
 
 
 def _level(value: object) -> int:

@@ -94,12 +94,14 @@ def emit_object(
     opt_level: int = 2,
     codegen_level: int | None = None,
     cpu: str | None = None,
+    triple: str | None = None,
+    features: str = "",
     links: Sequence[bytes | str] = (),
     frame: Sequence[bytes | str] = (),
     keep: Sequence[str] = (),
     defines: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A relocatable ELF object for this machine, position independent: a loader may place it anywhere.
+    """A relocatable ELF object, position independent: a loader may place it anywhere.
 
     Args:
         ir_text: LLVM IR text (or bitcode).
@@ -107,6 +109,8 @@ def emit_object(
         codegen_level: the level of instruction selection and register allocation where it differs: 0 is five times
             faster to compile.
         cpu: the processor to generate for (`x86-64` runs on every one); by default the one at hand.
+        triple: the family and system to generate for, by default those of this machine; give `cpu` with it.
+        features: those of `cpu` to turn on or off, such as `+lse`.
         links: further modules (bitcode or text) to link in first.
         frame: modules to link in after optimisation, which leaves them as they are.
         keep: the symbols to export; all others become private, and go where nothing uses them. Empty: all stay.
@@ -115,11 +119,11 @@ def emit_object(
     Raises:
         LlvmError: as for `emit_ptx`, or a function of `defines` is missing or of another type.
     """
-    triple, native, features = host_target()
+    here, native, native_features = host_target()
     source = ir_text if isinstance(ir_text, str) else ""
-    chosen = (native, features) if cpu is None else (cpu, "")
+    chosen = (native, native_features) if cpu is None else (cpu, features)
     levels = opt_level, opt_level if codegen_level is None else codegen_level
-    with Context(source) as context, Machine(triple, *chosen, *levels) as machine:
+    with Context(source) as context, Machine(triple or here, *chosen, *levels) as machine:
         module = context.parse(ir_text)
         machine.aim(module)
         for name, type_ in (defines or {}).items():

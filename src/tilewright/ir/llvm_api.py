@@ -98,7 +98,7 @@ def _load() -> ctypes.CDLL:
     for name, (result, arguments) in _PROTOTYPES.items():
         function = getattr(llvm, name)
         function.restype, function.argtypes = result, arguments
-    for backend in ("NVPTX", host):
+    for backend in ("NVPTX", *dict.fromkeys(_HOST_BACKEND.values())):
         for part in ("TargetInfo", "Target", "TargetMC", "AsmPrinter"):
             getattr(llvm, f"LLVMInitialize{backend}{part}")()
     getattr(llvm, f"LLVMInitialize{host}AsmParser")()

@@ -324,7 +324,7 @@ set:
 
 def export_object(
     name: str, host_llvm: str, entry: str, signature: Signature, kernels: Sequence[ExportedKernel], metadata: str,
-    *, tvm_ffi: bool, cpu: str,
+    *, tvm_ffi: bool, cpu: str, triple: str, features: str = "",
 ) -> bytes:  # fmt: skip
     """The object of an exported function.
 
@@ -336,7 +336,7 @@ def export_object(
         kernels: what it launches, in the order of their numbers.
         metadata: text to embed.
         tvm_ffi: export `__tvm_ffi_<name>`, which needs tvm-ffi's library; else a C function with packed arguments.
-        cpu: the processor to compile for.
+        cpu: the processor to compile for, of the family and system that `triple` names, with `features`.
     """
     signature = replace(signature, name=name)
     checked = f"__tvm_ffi_{name}" if tvm_ffi else f"{CHECKED}{name}"
@@ -351,6 +351,8 @@ def export_object(
         host_llvm,
         codegen_level=0 if kernels else 2,
         cpu=cpu,
+        triple=triple,
+        features=features,
         frame=frame,
         keep=keep,
         defines={entry: entry_type(signature)},
