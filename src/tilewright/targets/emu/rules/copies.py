@@ -277,4 +277,6 @@ def reduce_async(
 ) -> None:
     atomic(S, site, L, "shared", op, kind, dtype, to, value, None, False, False)
     index = np.broadcast_to(S.sh.index(site, L, barrier, 3), (L.n,))
+    # Whoever waits for these bytes is ordered after the reduction; here, after all that its thread did before, too.
+    S.mbarrier_arriving(site, L, index, np.ones(L.n, np.int64), False)
     complete_bytes(S, site, index, np.full(L.n, size))
