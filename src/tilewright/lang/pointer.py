@@ -68,7 +68,7 @@ class Pointer:
             return self
         bits = (abs(number) if isinstance(number, int) else _divisor(number)) * self.dtype.width
         alignment = math.gcd(self.alignment, 1 if bits % 8 else bits // 8)  # an offset known to be 0 keeps it
-        index = _index_value(number)
+        index = _index_value(_in_groups(number, self.dtype.width))
         type_ = types.ptr(self.dtype.facts.name, str(self.memspace), alignment)
         value = build.cute("ptr_offset", (type_,), ((self.value,), (index,))).results[0]
         return Pointer(value, self.dtype, self.memspace, alignment)
@@ -193,6 +193,14 @@ def make_ptr(
 
 def _divisor(number: Numeric) -> int:
     return abs(int(number.value)) if number.is_static else getattr(number, "divisibility", 1)
+
+
+def _in_groups(number: Any, width: int) -> Any:
+    """An offset known to be a whole number of bytes, written so that passes see it: elements of 4 and 6 bits only."""
+    group = 8 // math.gcd(width, 8)
+    if isinstance(number, int) or group == 1 or _divisor(number) % group:
+        return number
+    return number // group * group
 
 
 def _index_value(number: int | Numeric) -> ir.Value:

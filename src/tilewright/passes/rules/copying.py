@@ -16,10 +16,12 @@ from tilewright.ir.atom_text import AtomText, read
 from tilewright.ir.vectors import extract, insert
 from tilewright.layout import size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView, text_of
+from tilewright.passes.rules import packed
 from tilewright.passes.rules.memory import (
     MAX_VECTOR_BYTES,
     chunk_alignment,
     element_alignment,
+    element_bits,
     element_bytes,
     fits_vectors,
     load,
@@ -112,14 +114,14 @@ def required_width(bits: int, *views: TensorView) -> int:
     """
     width = 1
     for view in views:
-        width = max(bits // (element_bytes(view.info.element) * 8), 1)
+        width = max(bits // element_bits(view.info.element), 1)
         if view.info.space != "rmem" and width > 1 and not fits_vectors(view, width):
             raise CompileError(
                 f"a copy of {bits} bits needs {width} contiguous elements, aligned to {bits // 8} bytes",
                 values={
                     f"tensor in {view.info.space}": view.layout,
                     "alignment known": f"{view.info.align} bytes",
-                    "element": f"{element_bytes(view.info.element)} bytes",
+                    "element": f"{element_bits(view.info.element)} bits",
                 },
                 hint="give the tensor its alignment (from_dlpack(assumed_align=16)) and its extents their divisibility "
                 "(mark_compact_shape_dynamic(divisibility=...), cute.assume), or use a smaller num_bits_per_copy",
@@ -129,7 +131,7 @@ def required_width(bits: int, *views: TensorView) -> int:
 
 def _widest(src: TensorView, dst: TensorView, per_predicate: int) -> int:
     """Registers take any vector; memories decide."""
-    limit = max(MAX_VECTOR_BYTES // element_bytes(src.info.element), 1)
+    limit = max(MAX_VECTOR_BYTES * 8 // element_bits(src.info.element), 1)
     width = limit & -limit
     while per_predicate % width:
         width //= 2
@@ -140,6 +142,8 @@ def _widest(src: TensorView, dst: TensorView, per_predicate: int) -> int:
 def read_run(view: TensorView, start: int, width: int) -> ir.Value:
     """Elements `start` to `start + width` as a vector (a number for width 1), as they lie in memory."""
     element = memory_type(view.info.element)
+    if width == 1 and packed.is_packed(view.info.element):
+        return packed.load_one(view.ptr, view.layout(start), element)
     if width == 1:
         return load(place_address(view, start), element, element_alignment(view), raw=True)
     type_ = types.parse(f"vector<{width}x{element}>")
@@ -153,7 +157,9 @@ def read_run(view: TensorView, start: int, width: int) -> ir.Value:
 
 def write_run(view: TensorView, start: int, width: int, value: ir.Value) -> None:
     """Write what `read_run` gave."""
-    if width == 1:
+    if width == 1 and packed.is_packed(view.info.element):
+        packed.store_one(value, view.ptr, view.layout(start))
+    elif width == 1:
         store(value, place_address(view, start), element_alignment(view), raw=True)
     elif fits_vectors(view, width):
         store(value, place_address(view, start), chunk_alignment(view, width), raw=True)

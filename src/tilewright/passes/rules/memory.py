@@ -49,7 +49,7 @@ def _make_tensor(op: ir.Operation, context: LoweringContext) -> None:
 def _ptr_offset(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     element = ptr_info(op.results[0].type).element
     if packed.is_packed(element):
-        return [packed.advance(op.operands[0], _known_offset(op.operands[1]))]
+        return [packed.advance(op.operands[0], _known_offset(op.operands[1]), element)]
     return [gep(op.operands[0], op.operands[1], memory_type(element))]
 
 
@@ -190,19 +190,20 @@ def element_bytes(element: ir.Type) -> int:
     return max(int(memory_type(element).width) // 8, 1)
 
 
+def element_bits(element: ir.Type) -> int:
+    """Bits of one element in memory."""
+    return packed.bits_of(element) or element_bytes(element) * 8
+
+
 _BYTE_FLOATS = ("f8E",)
 
 
 def memory_type(element: ir.Type) -> ir.Type:
-    """The type that holds an element in memory: Booleans and floats of 8 bits take a byte, 4 bits half of one."""
+    """The type that holds an element in memory: Booleans and floats of 8 bits take a byte, others see `packed`."""
+    bits = packed.bits_of(element)
+    if bits:
+        return types.parse(f"i{bits}")
     text = str(element)
-    if text.startswith("f6E"):
-        raise CompileError(
-            "floats of 6 bits have no place in memory by themselves",
-            hint="keep them in Uint8, and convert in registers",
-        )
-    if text.startswith("f4E"):
-        return types.parse("i4")
     if text == "i1" or text.startswith(_BYTE_FLOATS):
         return types.parse("i8")
     return element
@@ -243,7 +244,7 @@ def place_address(view: TensorView, coord: Any) -> ir.Value:
             near = place % layout.inner.period
             address = offset_address(view, layout.inner(layout.offset + near))
             if packed.is_packed(view.info.element):
-                return packed.advance(address, place - near)
+                return packed.advance(address, place - near, view.info.element)
             return gep_constant(address, place - near, memory_type(view.info.element))
     return offset_address(view, layout(coord))
 
@@ -253,7 +254,7 @@ def offset_address(view: TensorView, offset: IntValue | int) -> ir.Value:
     if isinstance(offset, int) and offset == 0:
         return view.ptr
     if packed.is_packed(view.info.element):
-        return packed.advance(view.ptr, offset)
+        return packed.advance(view.ptr, offset, view.info.element)
     wide = isinstance(offset, int) or offset.width == 64
     return gep(view.ptr, materialize(offset, 64 if wide else 32), memory_type(view.info.element))
 
@@ -270,13 +271,13 @@ def element_alignment(view: TensorView) -> int:
 
 def chunk_alignment(view: TensorView, width: int) -> int:
     if packed.is_packed(view.info.element):
-        return max(width // 2, 1)
+        return max(width * element_bits(view.info.element) // 8, 1)
     return element_alignment(view) * width
 
 
 def chunks(view: TensorView) -> tuple[int, range]:
     """Vector width in elements, and the index of the first element of each vector."""
-    width = vector_width(view, max(MAX_VECTOR_BYTES // element_bytes(view.info.element), 1))
+    width = vector_width(view, max(MAX_VECTOR_BYTES * 8 // element_bits(view.info.element), 1))
     count = size(view.layout)
     if not isinstance(count, int):
         raise CompileError(
@@ -297,7 +298,10 @@ def vector_width(view: TensorView, limit: int) -> int:
 
 def fits_vectors(view: TensorView, width: int) -> bool:
     """True when each run of `width` elements is contiguous, and aligned to its size."""
-    aligned = view.info.align % (width * element_bytes(view.info.element)) == 0
+    bits = element_bits(view.info.element)
+    if bits % 8 and 8 % bits:  # elements lie across bytes
+        return False
+    aligned = width * bits % 8 == 0 and view.info.align % (width * bits // 8) == 0
     return aligned and _contiguous(view.layout, width)
 
 
@@ -346,7 +350,10 @@ def _vector(element: ir.Type, width: int) -> ir.Type:
 def load(address: ir.Value, type_: ir.Type, alignment: int, *, raw: bool = False) -> ir.Value:
     """Load a value of `type_`; Booleans are read from their byte, unless `raw`."""
     stored = type_ if raw else _memory_shape(type_)
-    value = build.value("llvm.load", stored, (address,), {"alignment": build.i64(alignment)})
+    whole = _whole_bytes(stored)
+    value = build.value("llvm.load", whole, (address,), {"alignment": build.i64(alignment)})
+    if whole != stored:
+        value = build.value("llvm.bitcast", stored, (value,))
     return value if stored == type_ else _from_memory(value, type_)
 
 
@@ -356,7 +363,17 @@ def store(value: ir.Value, address: ir.Value, alignment: int, *, raw: bool = Fal
     if stored != value.type:
         op = "arith.extui" if "i1" in str(value.type) else "arith.bitcast"
         value = build.value(op, stored, (value,))
+    whole = _whole_bytes(stored)
+    if whole != stored:
+        value = build.value("llvm.bitcast", whole, (value,))
     build.emit("llvm.store", (), (value, address), {"alignment": build.i64(alignment)})
+
+
+def _whole_bytes(type_: ir.Type) -> ir.Type:
+    """A vector of 4-bit integers as one of bytes, which LLVM moves at once; any other type as it is."""
+    if not isinstance(type_, mlir.ir.VectorType) or type_.element_type.width != 4:
+        return type_
+    return types.parse(f"vector<{type_.shape[0] // 2}xi8>")
 
 
 def _memory_shape(type_: ir.Type) -> ir.Type:
