@@ -243,6 +243,31 @@ def test_tfloat32_becomes_narrow(name):
     assert found == [ALL_TYPES[name](ALL_TYPES["TFloat32"](float(item))).value for item in a]
 
 
+BOX = """
+class Box:
+    def __init__(self, number):
+        self.number = number
+
+
+@cute.jit
+def grown(x, y):
+    box = Box(x)
+    for _ in range(3):
+        box.number = box.number * 2
+    if y > 0:
+        box.number += y
+    return box.number
+"""
+
+
+def test_classes_of_code_without_a_module_carry_their_members():
+    names = {"cute": cute, "cutlass": cutlass}
+    exec(code_of(BOX, "<box>"), names)
+    assert names["Box"].__module__ == "builtins"
+    a, b = np.array([1, -1], np.int32), np.array([5, -5], np.int32)
+    assert computed(names["grown"], a, b) == [13, -8]
+
+
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ _LIMIT = 4096  # objects; deeper graphs belong to libraries, not to kernels
 _FOREIGN = ("mlir", "numpy", "torch", "cupy", "jax", "_pytest")
 _PARTS = ("base", "compiler", "hw", "ir", "lang", "layout", "passes", "targets")
 _INTERNAL = tuple(f"tilewright.{part}" for part in _PARTS)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a `class` statement
 _kinds: dict[type, Kind] = {}
 _slot_names: dict[type, list[str]] = {}
 
@@ -47,7 +48,8 @@ def _classify(cls: type) -> Kind:
             return kind  # type: ignore[return-value]
     if issubclass(cls, MethodType):
         return "method"
-    has_state = cls.__module__ != "builtins" and (cls.__dictoffset__ != 0 or _slots(cls))
+    ours = cls.__module__ != "builtins" or cls.__flags__ & _HEAP_TYPE  # code run by `exec` may have no module's name
+    has_state = ours and (cls.__dictoffset__ != 0 or _slots(cls))
     return "object" if has_state else "skip"
 
 
