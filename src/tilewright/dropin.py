@@ -15,7 +15,7 @@ import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import mlir as gate
@@ -73,6 +73,12 @@ class _Loader(importlib.abc.Loader):
         """The module has run already, under its own name, and keeps its own spec."""
         module.__spec__ = self._own_spec
 
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Its code, which `python -m` runs."""
+        spec = importlib.util.find_spec(_ours(fullname))
+        loader = spec.loader if spec is not None else None
+        return loader.get_code(_ours(fullname)) if isinstance(loader, importlib.abc.InspectLoader) else None
+
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds `cutlass` and what is below it, where Tilewright has it."""
@@ -82,9 +88,12 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "cutlass" and not fullname.startswith("cutlass."):
             return None
-        if fullname not in _EMPTY and importlib.util.find_spec(_ours(fullname)) is None:
+        found = None if fullname in _EMPTY else importlib.util.find_spec(_ours(fullname))
+        if found is None and fullname not in _EMPTY:
             return None
-        return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
+        folder = found is None or found.submodule_search_locations is not None
+        package = folder or any(name.startswith(f"{fullname}.") for name in _ELSEWHERE)
+        return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=package)
 
 
 def _ours(name: str) -> str:

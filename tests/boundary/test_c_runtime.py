@@ -1,0 +1,130 @@
+"""CuteDSLRuntime.h: exported functions loaded by name in C++, and the flags to build such programs with."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tilewright.cute as cute
+from tests.boundary.support import COMPILER, add, fake_driver, needs_c, run_child, vector
+from tilewright import Float32
+from tilewright.base.errors import CompileError
+from tilewright.cute.export import aot_config, runtime_library
+
+needs_cpp = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+pytestmark = [needs_c, needs_cpp]
+DROPIN = Path(cute.__file__).resolve().parents[1] / "dropin_path"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """`add` exported as an object and as a library, for another processor too, and the program that loads them."""
+    made = tmp_path_factory.mktemp("runtime")
+    n = cute.sym_int(divisibility=4)
+    x = vector(align=16, symbol=n)
+    other = "linux-x86_64" if platform.machine() == "aarch64" else "linux-aarch64"
+    for name, options in (("add", ""), ("foreign", f"--host-target {other}")):
+        compiled = cute.compile(add, x, x, Float32(1), target="emu", arch="sm_90a", options=options)
+        compiled.export_to_c(file_path=made, file_name=name, function_prefix="add")
+    subprocess.run([COMPILER, "-shared", "-o", str(made / "add.so"), str(made / "add.o")], check=True)
+    library = runtime_library.library_folder(made / "cache")
+    source = Path(__file__).with_name("use_runtime.cpp")
+    command = ["g++", "-std=c++17", "-Wall", "-Werror", f"-I{runtime_library.INCLUDE}", "-o", str(made / "use")]
+    rest = [str(source), f"-L{library}", "-lcute_dsl_runtime", f"-Wl,-rpath,{library}"]
+    subprocess.run([*command, *rest], check=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory):
+    return fake_driver(tmp_path_factory.mktemp("driver"))
+
+
+def use(folder, how, name, function="add", driver=None):
+    return run_child(folder / "use", how, folder / name, function, driver=driver)
+
+
+@pytest.mark.parametrize(
+    "how, name", [("bytes", "add.o"), ("library", "add.so"), ("path", "add.o"), ("path", "add.so")]
+)
+def test_a_function_is_found_checked_and_launched(folder, fake, how, name):
+    done = use(folder, how, name, driver=fake)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("launch")] == [
+        "launch 0x200000 on 0: grid 1 block 32 smem 0 stream (nil)"
+    ]
+    said = [line for line in lines if line.split()[0] in ("load", "function", "run", "destroy") and "cubin" not in line]
+    assert said == ["load 0", "function 0", "run 0 status 0", "function 0", "run 7 status set", "destroy 0"]
+    assert lines.count("unload") == 1  # both handles are of the same kernels
+    assert "extent 7 of mode 0 is not a multiple of 4" in done.stderr
+
+
+def test_what_cannot_be_loaded(folder, tmp_path):
+    data = (folder / "add.o").read_bytes()
+    (folder / "short.o").write_bytes(data[: len(data) // 2])
+    (folder / "text.o").write_text("not an object")
+    for name, status, message in (
+        ("short.o", 3, "it is damaged"),
+        ("foreign.o", 3, "it is for another processor"),
+        ("text.o", 3, "it is no object file"),
+    ):
+        done = use(folder, "bytes", name)
+        assert (done.returncode, done.stdout) == (0, f"load {status}\n"), name
+        assert done.stderr == f"CuteDSLRuntime: cannot load the object: {message}\n"
+    done = use(folder, "path", "missing.o")
+    assert done.stdout == "load 2\n" and "no such file" in done.stderr
+    done = use(folder, "library", "missing.so")
+    assert done.stdout == "load 2\n" and "cannot open a shared library" in done.stderr
+
+
+def test_a_symbol_that_the_process_lacks_is_named(folder):
+    source = folder / "needy.c"
+    source.write_text("int nowhere(void); int __tw_run_add(void **a, int n) { return nowhere(); }")
+    subprocess.run([COMPILER, "-c", "-fPIC", "-o", str(folder / "needy.o"), str(source)], check=True)
+    done = use(folder, "bytes", "needy.o")
+    assert done.stdout == "load 4\n" and "it needs nowhere" in done.stderr
+
+
+def test_functions_that_cannot_be_had(folder, fake):
+    done = use(folder, "path", "add.o", "subtract", driver=fake)
+    assert "function 2" in done.stdout and "no function of that name is exported: subtract" in done.stderr
+    aged = (folder / "add.o").read_bytes().replace(b'{"tilewright":', b'{"tilewrighT":')
+    (folder / "aged.o").write_bytes(aged)
+    done = use(folder, "path", "aged.o", driver=fake)
+    assert "function 3" in done.stdout and "exported by another version" in done.stderr
+    done = run_child(folder / "use", "path", folder / "add.o", "add", driver=fake, FAKE_CUDA_FAIL="100")
+    assert "function 6" in done.stdout and "cannot be loaded" in done.stderr
+
+
+def test_the_flags(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(aot_config, "library_folder", lambda: tmp_path)
+    assert aot_config.main(["--cflags", "--libdir", "--ldflags", "--libs", "--with-tvm-ffi"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"-I{runtime_library.INCLUDE}", str(tmp_path), f"-L{tmp_path}", "-lcute_dsl_runtime -ltvm_ffi",
+    ]  # fmt: skip
+    assert aot_config.main(["--libs", "--target", "riscv64-unknown-linux-gnu"]) == 1
+    assert "no runtime library for that processor" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        aot_config.main([])
+
+
+def test_the_flags_under_cute_dsl_s_name():
+    program = (
+        f"import sys, runpy; sys.path.insert(0, {str(DROPIN)!r}); sys.argv[1:] = ['--includedir'];"
+        "runpy.run_module('cutlass.cute.export.aot_config', run_name='__main__', alter_sys=True)"
+    )
+    done = run_child(sys.executable, "-c", program)
+    assert done.returncode == 0, done.stderr
+    assert (Path(done.stdout.strip()) / "CuteDSLRuntime.h").is_file()
+
+
+def test_without_a_compiler(monkeypatch, tmp_path):
+    monkeypatch.setattr(runtime_library.shutil, "which", lambda _: None)
+    with pytest.raises(CompileError, match="built by a C compiler, and there is none"):
+        runtime_library.library_folder(tmp_path)
