@@ -72,6 +72,8 @@ def test_bulk_copies_count():
     ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {}, {}, {}, {};", "tensor tf32", 2 * 16 * 8 * 8 / 32),
     ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {}, {}, {}, {};", "tensor f16", 16 * 8 * 32 / 32),
     ("wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e5m2 {}, %d1, %d2;", "tensor f8", 2 * 64 * 128 * 32 / 128),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.u8.s32 {}, {}, {}, {};", "tensor i8", 256),
+    ("wgmma.mma_async.sp.sync.aligned.m64n8k16.f32.tf32.tf32 {}, %d1, %d2;", "tensor tf32", 64 * 8 * 16 / 128),
     ("wgmma.fence.sync.aligned;", "", 0),
     ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {}, {}, {}, {};", "tensor f16", 2 * 16**3 / 32),
     ("wmma.load.a.sync.aligned.row.m16n16k16.f16 {}, [%d1];", "", 0),

@@ -53,4 +53,5 @@ def _product(i: Instruction) -> tuple[str, float]:
     if operand not in TENSOR:
         return "", 0.0
     threads = 128 if i.op == "wgmma" else 32
-    return f"tensor {TENSOR[operand]}", 2.0 * m * n * k / threads / (2 if "sp" in i.mods else 1)
+    sparse = any(word.split("::")[0] == "sp" for word in i.mods)
+    return f"tensor {TENSOR[operand]}", 2.0 * m * n * k / threads / (1 + sparse)
