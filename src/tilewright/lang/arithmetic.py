@@ -118,7 +118,19 @@ def _floordiv(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
         return build.value("arith.shrsi", left.type, (left, amount))
     if divisor == -1:  # LLVM's division by it has no result for the least number
         return negate(kind, left)
+    if _width(left.type) > 64:
+        return _floordiv_wide(left, right)
     return build.value("arith.floordivsi", left.type, (left, right))
+
+
+def _floordiv_wide(left: ir.Value, right: ir.Value) -> ir.Value:
+    """Of 128 bits: MLIR's own expansion adds 2^64 - 1 where it means -1."""
+    quotient = build.value("arith.divsi", left.type, (left, right))
+    inexact = compare("ne", "i", binary("mul", "i", quotient, right), left)
+    zero = constant(0, left.type)
+    signs = build.value("arith.xori", inexact.type, (compare("lt", "i", left, zero), compare("lt", "i", right, zero)))
+    below = build.value("arith.andi", inexact.type, (inexact, signs))
+    return binary("sub", "i", quotient, build.value("arith.extui", left.type, (below,)))
 
 
 def _mod(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:

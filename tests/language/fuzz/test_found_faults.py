@@ -243,6 +243,14 @@ def test_tfloat32_becomes_narrow(name):
     assert found == [ALL_TYPES[name](ALL_TYPES["TFloat32"](float(item))).value for item in a]
 
 
+def test_integers_of_128_bits_divide_with_all_their_bits():
+    a, b = np.array([101, -98, 400, -107], np.int64), np.array([-25, 25, -25, -25], np.int64)
+    wide = cutlass.Int128
+    assert computed(lambda x, y: cutlass.Int64((wide(x) // wide(y)) >> 64), a, b) == [-1, -1, -1, 0]
+    assert computed(lambda x, _: cutlass.Int64((wide(x) // -25) >> 64), a, b) == [-1, 0, -1, 0]
+    assert computed(lambda x, y: cutlass.Int64(wide(x) % wide(y)), a, b) == [-24, 2, 0, -7]
+
+
 BOX = """
 class Box:
     def __init__(self, number):
