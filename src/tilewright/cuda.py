@@ -1,4 +1,4 @@
-"""`cutlass.cuda`: contexts and streams, for programs that do not use a framework.
+"""`cutlass.cuda`, and `cutlass.cute.cuda`: contexts and streams, for programs that do not use a framework.
 
 Without a GPU (target `emu`) there is one stream, 0, and everything is done when a call returns.
 """
@@ -24,6 +24,10 @@ class HostStream(int):
     @property
     def cuda_stream(self) -> int:
         return int(self)
+
+
+class CUstream(HostStream):
+    """The stream of a handle, under the name of the driver's type."""
 
 
 def default_stream() -> HostStream:
@@ -52,6 +56,6 @@ def sync() -> None:
 
 
 __all__ = [
-    "HostStream", "choose_target", "default_stream", "driver", "initialize_cuda_context", "stream_create",
+    "CUstream", "HostStream", "choose_target", "default_stream", "driver", "initialize_cuda_context", "stream_create",
     "stream_handle", "stream_sync", "sync",
 ]  # fmt: skip

@@ -37,6 +37,7 @@ _ELSEWHERE = {
     "cutlass.base_dsl.utils.logger": "tilewright.compat.logger",
     "cutlass.cutlass_dsl.cutlass": "tilewright.cutlass_dsl",
     "cutlass.cute.core": "tilewright.cute",
+    "cutlass.cute.cuda": "tilewright.cuda",
     "cutlass.cute.tensor": "tilewright.cute",
     "cutlass.cute.algorithm": "tilewright.cute",
     "cutlass.cute.atom": "tilewright.cute",

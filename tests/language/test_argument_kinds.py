@@ -251,3 +251,44 @@ def test_names_of_functions():
     f.set_name_prefix("host", keep_mangled_name=False)
     compiled = cute.compile(f, from_dlpack(np.zeros(1, np.int32)), target="emu")
     assert (compiled.name, list(compiled.kernels)) == ("host", ["mine_kernel"])
+
+
+class Shift:
+    """A jit method whose compile-time argument stands between runtime ones."""
+
+    @cute.jit
+    def __call__(self, out: cute.Tensor, extra: cute.Tensor | None, by: cute.Float = 0.5):
+        out[0] = out[0] + by
+        if cutlass.const_expr(extra is not None):
+            out[1] = extra[0]
+
+
+def test_compile_time_arguments_may_be_repeated_by_position():
+    out = np.zeros(2, np.float32)
+    compiled = cute.compile(Shift(), out, None, target="emu")
+    for arguments in ((out, None, 2.0), (out, 2.0), (out,)):
+        compiled(*arguments)
+    assert out[0] == 4.5
+    with pytest.raises(ArgumentError, match="extra is compile-time and differs"):
+        compiled(out, out, 2.0)
+    with pytest.raises(ArgumentError, match="takes 2 arguments, got 4") as caught:
+        compiled(out, None, 2.0, 3.0)
+    assert caught.value.values["parameters"] == "out, extra, by"
+
+
+def test_annotations_of_a_family_of_numbers():
+    @cute.kernel
+    def kernel(a: cute.Float, b: cute.Integer, out: cute.Tensor):
+        out[0] = cutlass.Float64(a) + cutlass.Float64(b)
+
+    @cute.jit
+    def run_(a: cute.Float, b: cute.Integer, out: cute.Tensor):
+        print(type(a).__name__, type(b).__name__)
+        kernel(a, b, out).launch(grid=1, block=1)
+
+    out = np.zeros(1)
+    for a, b in ((1.5, 2), (cutlass.Float64(1.5), cutlass.Int64(2)), (cutlass.BFloat16(1.5), cutlass.Uint8(2))):
+        run(run_, a, b, from_dlpack(out))
+        assert out[0] == 3.5
+    with pytest.raises(cutlass.CompileError, match=r"expects argument #2 \(b\) to be"):
+        cute.compile(run_, 1.5, 2.5, from_dlpack(out), target="emu")

@@ -25,7 +25,7 @@ from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implic
 from tilewright.ir import types
 from tilewright.lang import leaves
 from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
-from tilewright.lang.parameters import bind, evaluated_annotations, expects, is_constexpr
+from tilewright.lang.parameters import bind, evaluated_annotations, expects, is_constexpr, number_type_for
 from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
@@ -115,11 +115,15 @@ def make_ptr(
 
 @dataclass(frozen=True)
 class BoundCall:
-    """The arguments of one call, sorted: `runtime` become parameters, `constants` are baked in."""
+    """The arguments of one call, sorted: `runtime` become parameters, `constants` are baked in.
+
+    The first `bound` parameters are those of a method that its object takes; no caller passes them.
+    """
 
     runtime: dict[str, Any]
     constants: dict[str, Any]
     signature: Signature
+    bound: int = 0
 
     def fixed(self) -> dict[str, dict[str, Any]]:
         """For each parameter of several members: the members that are baked in, by path."""
@@ -194,7 +198,7 @@ def param_of(name: str, value: Any, annotation: Any, position: int) -> Param | N
     if isinstance(annotation, type) and issubclass(annotation, Numeric):
         if not is_number(value):
             raise expects(position, name, annotation, value)
-        return ScalarParam(name, annotation.facts.name)
+        return ScalarParam(name, number_type_for(value, annotation, position, name).facts.name)
     if isinstance(annotation, type) and issubclass(annotation, Tensor) and not is_tensor(value):
         raise expects(position, name, annotation, value)
     if is_number(value):

@@ -70,7 +70,8 @@ def compile_function(
     chip, fields = pass_lists.asked_of(listed) if listed is not None else ("", {})
     made = replace(Options.from_settings(), **fields).merged(preset).merged(options)
     jit_function, bound_self = decorated
-    call = bind_call(jit_function.function, trace.symbol(jit_function.symbol_name), (*bound_self, *args), kwargs)
+    symbol = trace.symbol(jit_function.symbol_name)
+    call = replace(bind_call(jit_function.function, symbol, (*bound_self, *args), kwargs), bound=len(bound_self))
     chosen = choose_target(target)
     if arch and chip and normalize_arch(arch) != normalize_arch(chip):
         raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})

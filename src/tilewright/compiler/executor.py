@@ -138,6 +138,7 @@ class Executor:
         self._function = function
         self._constants = call.constants
         self._count = len(call.passed())
+        self._bound = call.bound
         self._gathers = _gathering(function)
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
         self._fixed = call.fixed()
@@ -279,7 +280,7 @@ class Executor:
             place = order.index(self._gathers)
             args = (*args[:place], tuple(args[place:]))
         if len(args) > len(order):
-            order = list(parameters)
+            order = list(parameters)[self._bound :]
         if len(args) > len(order):
             raise ArgumentError(
                 f"{self.name} takes {self._count} arguments, got {len(args)}", values={"parameters": ", ".join(order)}
@@ -289,7 +290,8 @@ class Executor:
         if unknown:
             raise ArgumentError(f"{self.name} has no parameter {sorted(unknown)[0]!r}")
         for name, constant in self._constants.items():
-            if name in given and isinstance(given[name], _DATA):  # functions and objects have no equality to rely on
+            # Functions and objects have no equality to rely on; a thing where there was nothing is another program.
+            if name in given and (isinstance(given[name], _DATA) or constant is None):
                 check_constant(name, constant, adapted(given[name]))
         return [self._value(name, given, parameters) for name in self._passed_names()]
 

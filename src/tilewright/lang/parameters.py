@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tilewright.base.errors import CompileError
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Numeric, as_numeric, is_number
+from tilewright.lang.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.tensor import Tensor
 
 T = TypeVar("T")
@@ -102,10 +102,22 @@ def adapt(value: Any, annotation: Any, position: int, name: str) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, Numeric):
         if not is_number(value):
             raise expects(position, name, annotation, value)
-        return annotation(as_numeric(value))
+        return number_type_for(value, annotation, position, name)(as_numeric(value))
     if annotation is Tensor and not isinstance(value, Tensor):
         raise expects(position, name, annotation, value)
     return as_numeric(value) if is_number(value) else value
+
+
+def number_type_for(value: Any, annotation: type[Numeric], position: int, name: str) -> type[Numeric]:
+    """The type of number that an annotation asks for; a base (`Float`) leaves it to the number."""
+    if annotation not in (Numeric, Integer, Float):
+        return annotation
+    own = type(as_numeric(value))
+    if issubclass(own, annotation):
+        return own
+    if annotation is Float:
+        return Float32
+    raise expects(position, name, annotation, value)
 
 
 def expects(position: int, name: str, annotation: Any, value: Any) -> CompileError:
