@@ -1,11 +1,13 @@
 """Parsing, module variables, the low-level launch, functions, special registers."""
 
+import resource
+
 import numpy as np
 import pytest
 
-from tilewright.base.errors import ArgumentError
+from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.emulate import run_ptx
-from tilewright.targets.emu import Options, Program, launch, load
+from tilewright.targets.emu import Options, Program, image, launch, load
 from tilewright.targets.emu.ptx import Imm, Mem, Reg, Sym, Vec, parse
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -147,3 +149,51 @@ def test_blocks_and_warps_in_any_order_give_the_same_counts():
         run_ptx(COUNTER, "k", 50, 64, [np.zeros(2, np.uint32)], seed=s, checks=False).instructions for s in range(4)
     }
     assert len(counts) == 1
+
+
+LARGE = """
+.version 8.0
+.target sm_80
+.address_size 64
+.global .b8 room[4294967295];
+.global .u32 count = 5;
+.visible .entry next(.param .u64 out)
+{ .reg .b32 %r<3>; .reg .b64 %d<3>;
+  ld.param.u64 %d1, [out]; ld.global.u32 %r1, [count]; st.global.u32 [%d1], %r1;
+  add.u32 %r1, %r1, 1; st.global.u32 [count], %r1; ret; }
+"""
+
+
+def test_large_variables_cost_nothing_until_they_are_touched():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    program = Program(LARGE.replace("5];", "5] = {1, 2};"))
+    program.reset()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
+
+
+def test_reset_gives_variables_their_first_values():
+    program = Program(LARGE.replace("4294967295", "16"))
+    out = np.zeros(1, np.uint32)
+    seen = []
+    for number in range(4):
+        if number == 2:
+            program.reset()
+        params = [out.ctypes.data.to_bytes(8, "little")]
+        launch(program, "next", 1, 1, params, buffers=[(out.ctypes.data, 4, True)])
+        seen.append(int(out[0]))
+    assert seen == [5, 6, 5, 6]
+
+
+def test_a_variable_that_does_not_fit_in_memory(monkeypatch):
+    def fail(size, align):
+        raise MemoryError
+
+    monkeypatch.setattr(image, "aligned_bytes", fail)
+    with pytest.raises(EmulationError, match="PTX line 5: no memory for variable room"):
+        Program(LARGE)
+
+
+def test_a_kernel_with_too_many_parameters():
+    text = HEAD + ".visible .entry k(.param .b8 large[40000]) { ret; }"
+    with pytest.raises(EmulationError, match="PTX line 4: kernel k has too many parameters"):
+        Program(text).image("k", True)

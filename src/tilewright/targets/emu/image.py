@@ -33,6 +33,8 @@ from tilewright.targets.emu.ptx import (
 _LOADED = (builtins, rules)
 FUNCTIONS = 1 << 60
 """Function addresses start here, 16 apart."""
+MAX_PARAMS = 32764
+"""Bytes of a kernel's parameters at most, from CUDA 12.1 and sm_70 on (CUDA C++ Programming Guide, `__global__`)."""
 
 
 class Program:
@@ -46,8 +48,9 @@ class Program:
         self._names = list(self.module.functions)
         for name, variable in self.module.variables.items():
             if variable.space in ("global", "const") and not variable.extern:
-                self.memory[name] = aligned_bytes(variable.size, variable.align)
-        self.reset()
+                self.memory[name] = memory_of(variable)
+        self._touched = False
+        self._initialise()
 
     @property
     def kernels(self) -> list[str]:
@@ -55,9 +58,15 @@ class Program:
 
     def reset(self) -> None:
         """Give every variable its initial value."""
+        if self._touched:  # what no launch had is still zero: large variables cost nothing until they are used
+            for memory in self.memory.values():
+                memory[:] = 0
+            self._initialise()
+        self._touched = False
+
+    def _initialise(self) -> None:
         for name, memory in self.memory.items():
             variable = self.module.variables[name]
-            memory[:] = 0
             if variable.init:
                 data = np.frombuffer(variable.init[: len(memory)], np.uint8)
                 memory[: len(data)] = data
@@ -87,6 +96,8 @@ class Program:
         return self._names[index] if not rest and 0 <= index < len(self._names) else None
 
     def buffers(self) -> list[Buffer]:
+        """The memory of the variables, for a launch that may write to it."""
+        self._touched = True
         return [
             Buffer(int(m.ctypes.data), m.nbytes, self.module.variables[name].space == "global", f"variable {name}")
             for name, m in self.memory.items()
@@ -111,6 +122,15 @@ class Program:
     @property
     def files(self) -> dict[int, str]:
         return self.module.files
+
+
+def memory_of(variable: Variable) -> np.ndarray[Any, Any]:
+    """Zeroed memory for a variable; `EmulationError` if there is not so much."""
+    try:
+        return aligned_bytes(variable.size, variable.align)
+    except MemoryError as error:
+        raise EmulationError(f"PTX line {variable.line}: no memory for variable {variable.name}",
+                             values={"bytes": variable.size}) from error  # fmt: skip
 
 
 def aligned_bytes(size: int, align: int) -> np.ndarray[Any, Any]:
@@ -138,6 +158,9 @@ class Image:
         self.reached = _reached(program.module, kernel)
         self.shared = self._lay_out_shared()
         self.param_size = lay_out(kernel.params)[1]
+        if self.param_size > MAX_PARAMS:
+            raise EmulationError(f"PTX line {kernel.line}: kernel {kernel.name} has too many parameters",
+                                 values={"bytes": self.param_size}, hint=f"at most {MAX_PARAMS} bytes")  # fmt: skip
         self.code = self.function(kernel.name, None)
 
     def _lay_out_shared(self) -> SharedLayout:

@@ -281,8 +281,7 @@ class Parser:
     def _initialise(self, variable: Variable, element: int) -> None:
         data = bytearray()
         self._initial_values(variable, element, data)
-        data.extend(bytes(max(variable.size - len(data), 0)))
-        variable.init = bytes(data)
+        variable.init = bytes(data)  # what follows is zero
 
     def _initial_values(self, variable: Variable, element: int, data: bytearray) -> None:
         if self.accept("{"):
