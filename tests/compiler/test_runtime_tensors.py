@@ -357,3 +357,45 @@ def test_ml_dtypes_arrays():
     x = np.arange(8).astype(ml_dtypes.bfloat16)
     assert seen_by(x) == "tensor<ptr<bf16, generic> o (?):(1)>"
     assert seen_by(np.zeros(4, ml_dtypes.float8_e4m3fn)) == "tensor<ptr<f8E4M3FN, generic> o (?):(1)>"
+
+
+# Modes of one element: the strides that the guide on framework integration of CuTe DSL states.
+
+
+def of_one_element():
+    """(1,4,1,32,1), which lies in memory as 32 rows of 4."""
+    return torch.empty(32, 1, 1, 1, 4).permute(3, 4, 1, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "order, wanted",
+    [
+        ((3, 0, 2, 4, 1), "(1,4,?,32,1):(0,1,4,?{i64 div=4},0)"),
+        ((2, 3, 4, 0, 1), "(1,4,?,32,1):(0,1,128,4,0)"),
+    ],
+)
+def test_a_mode_of_one_element_gets_the_stride_that_more_would_have(order, wanted):
+    tensor = from_dlpack(of_one_element()).mark_compact_shape_dynamic(mode=2, stride_order=order)
+    assert str(tensor).endswith(f" o {wanted}>")
+
+
+def test_more_elements_than_the_tensor_compiled_for():
+    @cute.jit
+    def last(x: cute.Tensor, out: cute.Tensor):
+        out[0] = x[0, 3, x.shape[2] - 1, 31, 0]
+
+    order = (2, 3, 4, 0, 1)
+    first = from_dlpack(of_one_element()).mark_compact_shape_dynamic(mode=2, stride_order=order)
+    out = np.zeros(1, np.float32)
+    compiled = cute.compile(last, first, out, target="emu")
+    wide = torch.arange(3.0 * 32 * 4).reshape(3, 32, 1, 1, 4).permute(3, 4, 0, 1, 2)
+    compiled(from_dlpack(wide), out)
+    assert out[0] == 3 * 32 * 4 - 1
+
+
+@pytest.mark.parametrize("mode", [0, 2, 4])
+def test_a_mode_of_one_element_may_lead_whatever_its_stride(mode):
+    tensor = from_dlpack(of_one_element()).mark_layout_dynamic(leading_dim=mode)
+    strides = ["?{i64}"] * 5
+    strides[mode] = "1"
+    assert str(tensor).endswith(f" o (?,?,?,?,?):({','.join(strides)})>")

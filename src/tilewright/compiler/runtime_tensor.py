@@ -107,19 +107,15 @@ class RuntimeTensor:
         shape = self.shape
         self._check_mode(mode, "mode")
         mode %= len(shape)
+        order = self._compact_order(stride_order)
         if shape[mode] % divisibility:
             raise ArgumentError(
                 f"extent {shape[mode]} of mode {mode} is not a multiple of {divisibility}", values={"shape": shape}
             )
-        order = self._compact_order(stride_order)
-        outside = order[: order.index(mode)]
-        dims, strides = list(self._dims), list(self._strides)
+        dims = list(self._dims)
         dims[mode] = Dim(divisibility=divisibility)
-        for other in outside:
-            if shape[other] > 1 or strides[other].value is None:
-                step = self._inner_divisibility(order, other, dims)
-                strides[other] = Dim(width=self._stride_width, divisibility=step)
-        self._dims, self._strides, self._order = tuple(dims), tuple(strides), order
+        self._strides = tuple(self._compact_stride(order, place, dims) for place in range(len(shape)))
+        self._dims, self._order = tuple(dims), order
         return self
 
     def param(self, name: str) -> TensorParam:
@@ -151,7 +147,7 @@ class RuntimeTensor:
         if wanted is not None:
             self._check_mode(wanted, "leading_dim")
             mode = wanted % len(shape)
-            if stride[mode] != 1:
+            if stride[mode] != 1 and shape[mode] != 1:  # of a single element the stride says nothing
                 raise ArgumentError(
                     f"Expected strides[leading_dim] == 1, but got {stride[mode]}",
                     values={"leading_dim": wanted, "layout": f"{shape}:{stride}"},
@@ -196,9 +192,15 @@ class RuntimeTensor:
                 )
             step *= shape[mode]
 
-    def _inner_divisibility(self, order: tuple[int, ...], mode: int, dims: list[Dim]) -> int:
-        inner = order[order.index(mode) + 1 :]
-        return math.prod(dims[other].value or dims[other].divisibility for other in inner)
+    def _compact_stride(self, order: tuple[int, ...], mode: int, dims: list[Dim]) -> Dim:
+        """The product of the extents inside a mode; 0 where the mode never has a second element."""
+        if dims[mode].value == 1:
+            return Dim(0)
+        inner = [dims[other] for other in order[order.index(mode) + 1 :]]
+        step = math.prod(dim.value or dim.divisibility for dim in inner)
+        if all(dim.value is not None for dim in inner):
+            return Dim(step)
+        return Dim(width=self._stride_width, divisibility=step)
 
 
 class FakeTensor:
