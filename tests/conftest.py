@@ -22,6 +22,16 @@ LEFT_OVER = pytest.StashKey[list[str]]()
 PERMANENT = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
+def pytest_addoption(parser):
+    """How long the random programs of tests/gpu may take."""
+    parser.addoption(
+        "--random-programs-seconds",
+        type=float,
+        default=150.0,
+        help="device tests: stop random programs after this long",
+    )
+
+
 def pytest_configure(config):
     """Tests see no settings of the shell that runs them."""
     config.stash[LEFT_OVER] = []

@@ -1,21 +1,28 @@
-"""Random programs on a device: the results of plain Python."""
+"""Random programs on a device: the results of plain Python. All disagreements are told, with seeds and expressions."""
 
 import pytest
 
-from tests.language.fuzz.harness import disagreements
+from tests.language.fuzz.generator import Generator
+from tests.language.fuzz.harness import survey
+from tests.language.fuzz.wide import WideGenerator
 
 pytestmark = pytest.mark.filterwarnings("ignore::tilewright.lang.control.ConstantConditionWarning")
-TOGETHER = 6  # programs of one kernel
 
 
-@pytest.mark.parametrize("first", range(0, 300, 30))
-def test_random_programs(first):
-    for seed in range(first, first + 30, TOGETHER):
-        assert not disagreements(range(seed, seed + TOGETHER), 6, "cuda")
+def check(request, seeds, budget, kind, share):
+    """Half of the time that `--random-programs-seconds` allows, or what `share` says."""
+    seconds = request.config.getoption("--random-programs-seconds") * share
+    count, problems = survey(seeds, budget, "cuda", kind, seconds=seconds)
+    request.config.get_terminal_writer().line(f" {count} of {len(seeds)} programs of {kind.__name__}")
+    assert not problems, f"{count} programs, {len(problems)} problems\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize("kind", [Generator, WideGenerator])
+def test_random_programs(request, kind):
+    check(request, range(300), 6, kind, 0.5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(10_000, 15_000, 120))
-def test_many_random_programs(first):
-    for seed in range(first, min(first + 120, 15_000), TOGETHER):
-        assert not disagreements(range(seed, min(seed + TOGETHER, 15_000)), 14, "cuda")
+@pytest.mark.parametrize("kind", [Generator, WideGenerator])
+def test_many_random_programs(request, kind):
+    check(request, range(10_000, 15_000), 14, kind, 10.0)

@@ -143,6 +143,15 @@ def test_fma_of_moderate_doubles(rnd: str) -> None:
     check("f64", rnd, floats.fma(x, y, z, type="f64", rnd=rnd), words, exact_function("fma", rnd))
 
 
+def test_fma_of_one_number_for_all_lanes() -> None:
+    numbers = np.random.default_rng(3).standard_normal((400, 3)) * 2.0 ** np.random.default_rng(4).integers(
+        -40, 40, (400, 3)
+    )
+    for a, b, c in numbers:
+        exact = float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)))
+        assert float(floats.fma(a, b, c, type="f64")) == exact
+
+
 def test_fma_of_floats_does_not_round_twice() -> None:
     one = np.full(1, 1 + 2.0**-12, np.float32)
     got = floats.fma(one, one, np.full(1, 2.0**-60, np.float32))

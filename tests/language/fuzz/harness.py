@@ -6,11 +6,13 @@ import contextlib
 import ctypes
 import io
 import linecache
+import math
 import os
 import random
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -30,6 +32,8 @@ from tests.language.fuzz.tensors import Tensor
 DTYPES = {"BFloat16": ml_dtypes.bfloat16} | {
     name: np.dtype(name.lower()) for name in NUMBERS if name != "BFloat16"
 }  # fmt: skip
+TOGETHER = 6  # programs of one kernel
+MANY = 200  # problems; who finds more, reads no more
 PARAMETERS = SIGNATURE.removeprefix("t, ")
 TENSORS = ", ".join(f"{name}: cute.Tensor" for name in PARAMETERS.split(", "))
 LAUNCH = f"""
@@ -229,6 +233,22 @@ def disagreements(seeds: range, budget: int, target: str, kind: type[Generator] 
         lost, made = _difference(expected.printed, found.printed), _difference(found.printed, expected.printed)
         problems.append(f"seeds {seeds}: plain Python prints {lost[:4]}, {target} {made[:4]}")
     return problems
+
+
+def survey(
+    seeds: range, budget: int, target: str, kind: type[Generator] = Generator, *, seconds: float = math.inf
+) -> tuple[int, list[str]]:
+    """Programs of these seeds, while there is time: how many ran, and all that is wrong with them, in words."""
+    start, problems = time.monotonic(), []
+    for first in range(0, len(seeds), TOGETHER):
+        if time.monotonic() - start > seconds or len(problems) > MANY:
+            return first, problems
+        some = seeds[first : first + TOGETHER]
+        try:
+            problems += disagreements(some, budget, target, kind)
+        except Exception as error:  # noqa: BLE001  (told with the others)
+            problems.append(f"{kind.__name__}, seeds {some}: {type(error).__name__}: {error}")
+    return len(seeds), problems
 
 
 def _difference(some: list[str], others: list[str]) -> list[str]:

@@ -226,7 +226,8 @@ class WideGenerator(Tiles, Generator):
         choices += [self.renew] * 2 if self.records else []
         choices += [self.act] * 2 if self.actions else []
         choices += [self.match] if nesting else []
-        choices += [self.print_, self.unpack, self.swap, self.counted_bits]
+        choices += [self.unpack, self.swap]
+        choices += [self.print_, self.counted_bits] if self.device else []
         if self.tiles:
             choices += [self.tile_statement] * 4
         if self.device and depth == 1:
@@ -241,6 +242,15 @@ class WideGenerator(Tiles, Generator):
         type_ = self.variables[name]
         step = self.condition(1) if type_ == "Boolean" else self.expression(type_, 1)
         self.emit(depth, f"{name} {self.random.choice('&|^' if type_ == 'Boolean' else '+-*')}= {step}")
+
+    def vector(self, depth: int, nesting: int) -> None:
+        """As numbers wrap, no literal of it may be 0 in four bits; narrow floats compute as Float32."""
+        kept = self.arrays
+        self.arrays = {
+            name: type_ for name, type_ in kept.items() if not self.wide(type_) and self.types.all[type_].width > 4
+        }
+        (super().vector if self.arrays else self.assign)(depth, nesting)
+        self.arrays = kept
 
     def renew(self, depth: int, nesting: int) -> None:
         """Another record under the same name."""
@@ -292,11 +302,8 @@ class WideGenerator(Tiles, Generator):
         types = [r.choice(["Int8", "Int32", "Uint32", "Int64", "Uint16", "Uint64"]) for _ in range(r.randint(1, 3))]
         places = " ".join("{}" for _ in types)
         values = ", ".join(self.expression(type_, 1) for type_ in types)
-        if not self.device:
-            return self.assign(depth, nesting)
         self.emit(depth, f"if cute.arch.lane_idx() % 11 == {r.randrange(11)}:")
         self.emit(depth + 1, f'cute.printf("{self.number}.{self.fresh("m")}: {places}", {values})')
-        return None
 
     def counted_bits(self, depth: int, nesting: int) -> None:
         targets = [name for name in self.targets() if self.variables[name] == "Int32"]

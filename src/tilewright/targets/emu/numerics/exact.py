@@ -87,8 +87,8 @@ def _fma_plain(a: Array, b: Array, c: Array) -> Array:
     twice = e + e
     tie = ((r + twice) - r == twice) & (twice != 0)
     if some(tie):
-        at = np.nonzero(tie)
-        r[at] = vh[at] + to_odd(*two_sum(tl[at], vl[at])) if r.ndim else vh + to_odd(*two_sum(tl, vl))
+        at = np.nonzero(tie) if r.ndim else ()  # one number for all lanes
+        r[at] = vh[at] + to_odd(*two_sum(tl[at], vl[at]))
     zero = r == 0
     return np.where(zero, a * b + c, r) if some(zero) else r
 
