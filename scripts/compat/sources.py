@@ -14,6 +14,7 @@ _NEEDED = {
     "cutlass": (
         "LICENSE.txt",
         "examples/python/CuTeDSL/cute/ampere",
+        "examples/python/CuTeDSL/cute/hopper/kernel/cta_norm",
         "examples/python/CuTeDSL/cute/notebooks",
         "examples/python/CuTeDSL/cute/tvm_ffi",
         "examples/python/CuTeDSL/dsl_tutorials",
