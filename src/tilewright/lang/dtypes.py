@@ -119,6 +119,7 @@ def convert(operand: ir.Value, source: DType, target: DType) -> ir.Value:
     if target.kind == "f" and source.width > 64:
         return _wide_to_float(operand, source, target)
     if target.kind == "f":
+        operand = _within_half(operand, source) if target.name == "f16" else operand
         return build.value("arith.sitofp" if source.kind == "i" else "arith.uitofp", result, (operand,))
     return _int_to_int(operand, source, target, result)
 
@@ -161,6 +162,21 @@ def _wide_to_float(operand: ir.Value, source: DType, target: DType) -> ir.Value:
         power = arithmetic.binary("shl", "u", arithmetic.constant(1, low.type), part)
         rounded = arithmetic.binary("mul", "f", rounded, convert(power, TABLE["u64"], target))
     return arithmetic.select(negative, arithmetic.negate("f", rounded), rounded)
+
+
+_BEYOND_HALF = 131071  # infinite as a Float16; and all its bits are set, see below
+
+
+def _within_half(operand: ir.Value, source: DType) -> ir.Value:
+    """Clamped to what still is infinite: LLVM 22 takes a conversion of few significant bits for exact, however great
+    the integer is, and with it drops the Float16 on the way to a wider float."""
+    if source.width < 32:
+        return operand
+    kind = source.arithmetic_kind
+    operand = arithmetic.binary("min", kind, operand, arithmetic.constant(_BEYOND_HALF, operand.type))
+    if kind == "u":
+        return operand
+    return arithmetic.binary("max", kind, operand, arithmetic.constant(-_BEYOND_HALF, operand.type))
 
 
 def _bit_length(number: ir.Value) -> ir.Value:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tests.language.fuzz.generator import Generator
 from tests.language.fuzz.harness import LAUNCH, SIGNATURE
+from tests.language.fuzz.wide import WideGenerator
 
 WRONG = [
     "None", "'text'", "2.5", "-1", "99999999999", "()", "(1, 2)", "[1]", "{}", "t", "ints", "floats", "cute", "len",
@@ -32,10 +33,14 @@ class Mistake:
     exact: bool
 
 
+WIDE_FROM = 100_000  # seeds of programs with more of the language
+
+
 def mistake(seed: int) -> Mistake:
     """A random program with a random change."""
     r = random.Random(seed)
-    text = Generator(r.randrange(1 << 30), 0, 6, whiles=False).program() + LAUNCH % f"    program_0({SIGNATURE})\n"
+    kind = WideGenerator if seed >= WIDE_FROM else Generator
+    text = kind(r.randrange(1 << 30), 0, 6, whiles=False).program() + LAUNCH % f"    program_0({SIGNATURE})\n"
     tree = ast.parse(text)
     while True:
         kind = r.choice(list(KINDS))

@@ -251,6 +251,33 @@ def test_integers_of_128_bits_divide_with_all_their_bits():
     assert computed(lambda x, y: cutlass.Int64(wide(x) % wide(y)), a, b) == [-24, 2, 0, -7]
 
 
+@pytest.mark.parametrize("target", ["emu", "host"])
+def test_great_integers_become_infinite_as_float16(target):
+    @cute.jit
+    def each(i, x: cute.Tensor, out: cute.Tensor):
+        out[i, 0] = cutlass.Float16(x[i] * cutlass.Int32(-(1 << 31)))
+        out[i, 1] = cutlass.Float16(cutlass.Int64(x[i]) << 40)
+        out[i, 2] = cutlass.Float16(cutlass.Uint32(x[i]) << 16)
+        out[i, 3] = cutlass.Float16(x[i] * 2)
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        each(cute.arch.thread_idx()[0], x, out)
+
+    @cute.jit
+    def launch(x: cute.Tensor, out: cute.Tensor):
+        if cutlass.const_expr(target == "host"):
+            for i in range(3):
+                each(i, x, out)
+        else:
+            kernel(x, out).launch(grid=(1, 1, 1), block=(3, 1, 1))
+
+    x, out = np.array([0, 1, 2047], np.int32), np.zeros((3, 4))
+    cute.compile(launch, x, out)(x, out)
+    inf = math.inf
+    assert out.tolist() == [[0, 0, 0, 0], [-inf, inf, inf, 2], [-inf, inf, inf, 4094]]
+
+
 BOX = """
 class Box:
     def __init__(self, number):

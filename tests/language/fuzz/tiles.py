@@ -133,6 +133,9 @@ class Tiles(Generator):
         name = r.choice(list(self.tiles))
         tile = self.tiles[name]
         choices: list[Callable[[int, str, Tile], None]] = [self.put, self.compute, self.compute]
+        if self.types.all[tile.type].width < 8:  # a view may begin inside a byte, which is refused
+            r.choice([*choices, self.copy_])(depth, name, tile)
+            return
         if tile.shape is not None and self._flat(tile) and len(tile.shape) > 1:
             choices += [self.slice_, self.reduce, self.broadcast]
             choices += [self.divide, self.divide] if len(tile.shape) == 2 else []
