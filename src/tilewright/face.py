@@ -1,6 +1,6 @@
 """The names of `tilewright` itself, which `__init__` loads when one of them is asked for."""
 
-from tilewright import cuda, cute, pipeline, torch, utils
+from tilewright import cuda, cute, memory, pipeline, torch, utils
 from tilewright.base.errors import (
     ArgumentError,
     CompileError,
@@ -66,7 +66,7 @@ __all__ = [
     "Float8E8M0FNU", "Int128", "Int16", "Int32", "Int4", "Int64", "Int8", "Integer", "LaunchError", "LayoutError",
     "Numeric", "NumericMeta", "Pass", "PassError", "PassManager", "Pointer", "TFloat32", "TilewrightError", "Uint128",
     "Uint16", "Uint32", "Uint4", "Uint64", "Uint8", "after", "and_", "before", "const_expr", "cuda", "cute",
-    "dsl_user_op", "dtype", "dynamic_expr", "extract_mlir_values", "for_generate", "if_generate", "max", "min",
-    "new_from_mlir_values", "not_", "or_", "pipeline", "range", "range_constexpr", "range_dynamic",
+    "dsl_user_op", "dtype", "dynamic_expr", "extract_mlir_values", "for_generate", "if_generate", "max", "memory",
+    "min", "new_from_mlir_values", "not_", "or_", "pipeline", "range", "range_constexpr", "range_dynamic",
     "register_jit_arg_adapter", "register_pass", "select_", "testing", "torch", "utils", "while_generate", "yield_out",
 ]  # fmt: skip

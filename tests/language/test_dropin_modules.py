@@ -41,7 +41,11 @@ def test_modules_resolve_and_stay_one(tmp_path):
         from cutlass.cute.core import make_layout
         from cutlass.cutlass_dsl import T, BaseDSL, CuTeDSL, CutlassDSL, dsl_user_op, if_generate
         import cutlass.pipeline, cutlass.utils, cutlass.torch, cutlass.cuda, cutlass.cute.testing
+        import cutlass.cute.cuda as cuda
+        from cutlass.cute import from_dlpack
 
+        assert cutlass.memory.SmemAllocator is cutlass.utils.SmemAllocator and cute.runtime.FakeTensor
+        assert from_dlpack is cute.runtime.from_dlpack and cuda.CUstream(5).cuda_stream == 5
         assert IntegerType is ir.IntegerType and make_layout is cute.make_layout
         assert Arch.sm_90a >= Arch.sm_90 > Arch.sm_80 and Arch.sm_103.is_family_of(Arch.sm_100)
         assert checkCudaErrors((0, 5)) == 5
@@ -93,3 +97,25 @@ def test_programs_that_start_others_find_cutlass_on_the_path():
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, env=environment)
     assert done.stdout == "tilewright tilewright.cute\n", done.stderr
+
+
+def test_a_stream_named_as_in_the_guide_on_compiling_ahead_of_time(tmp_path):
+    source = """
+        import numpy as np
+        import cutlass.cute as cute
+        import cutlass.cute.cuda as cuda
+        from cutlass.cute import from_dlpack
+
+        @cute.kernel
+        def kernel(a: cute.Tensor):
+            a[0] = 7.0
+
+        @cute.jit
+        def fill(a: cute.Tensor, stream: cuda.CUstream):
+            kernel(a).launch(grid=(1, 1, 1), block=(1, 1, 1), stream=stream)
+
+        a = np.zeros(4, np.float32)
+        cute.compile(fill, from_dlpack(a), cuda.CUstream(0))(from_dlpack(a), stream=cuda.CUstream(0))
+        print(a[0])
+    """
+    assert run(source, tmp_path) == "7.0\n"
