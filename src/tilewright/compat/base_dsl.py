@@ -1,5 +1,6 @@
 """`cutlass.base_dsl`: the base of the language under CuTe DSL's names."""
 
+from tilewright.compat import errors as common
 from tilewright.compat.arch import Arch
 from tilewright.compat.compiler import CompilationError, CompileCallable, CompileOptions, Compiler
 from tilewright.compat.dsl import BaseDSL
