@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tilewright.base.errors import EmulationError
 from tilewright.emulate import run_ptx
 
 
@@ -81,3 +82,19 @@ def test_instructions_by_class_and_line():
     report = run_ptx(kernel("global", 1), "k", 2, 64, [np.zeros(1 << 12, np.uint8)])
     assert report.by_class["mov"] == 7 * 128 and report.by_class["ld"] == 2 * 128
     assert sum(report.by_class.values()) == sum(report.by_line.values()) == report.instructions
+
+
+@pytest.mark.parametrize("address", ["0", "-8", "0x7ffffffffffffff8", "0x1000000000000000"])
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_a_wild_address_is_out_of_bounds_with_counters_too(address, space):
+    body = f"mov.u64 %d1, {address}; cvt.u64.u32 %d2, %r1; shl.b64 %d2, %d2, 33; add.u64 %d1, %d1, %d2;"
+    text = f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k() {{ .reg .b32 %r<3>; .reg .b64 %d<3>;
+  mov.u32 %r1, %tid.x; {body} ld.{space}.u32 %r2, [%d1]; ret; }}
+"""
+    for checks in (True, False):
+        with pytest.raises(EmulationError, match=rf"Out-of-bounds (read of|access to) {space} memory"):
+            run_ptx(text, "k", 1, 64, [], counters=True, checks=checks)

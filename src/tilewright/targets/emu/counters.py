@@ -20,6 +20,7 @@ from tilewright.targets.emu.numerics.im2col import pixels
 from tilewright.targets.emu.tensormap import TensorMap
 
 SECTOR_SHIFT = 5
+LOW48 = (1 << 48) - 1
 
 
 @dataclass
@@ -61,8 +62,9 @@ def global_traffic(L: Lanes, addr: Any, size: int) -> tuple[int, int, int]:
     """(requests, sectors, ideal sectors) of one instruction."""
     address = np.broadcast_to(addr, (L.n,)).astype(np.int64)
     warps = 1 + int(np.count_nonzero(L.warp[1:] != L.warp[:-1]))
-    sectors = np.unique((L.warp << 48) | (address >> SECTOR_SHIFT))
-    distinct = np.unique((L.warp << 48) | (address // size))
+    # Addresses of no buffer count as anything: the access itself is the fault, and comes next.
+    sectors = np.unique((L.warp << 48) | (address >> SECTOR_SHIFT & LOW48))
+    distinct = np.unique((L.warp << 48) | (address // size & LOW48))
     bytes_each = np.bincount((distinct >> 48) - int(L.warp[0])) * size
     return warps, len(sectors), int((-(-bytes_each // 32)).sum())
 
@@ -72,7 +74,7 @@ def shared_traffic(L: Lanes, addr: Any, size: int) -> tuple[int, int, int]:
     address = np.broadcast_to(addr, (L.n,)).astype(np.int64)
     words = max(size // 4, 1)
     group = L.warp * words + L.lane.astype(np.int64) // (32 // words)
-    word = (address >> 2)[:, None] + np.arange(words)
+    word = ((address >> 2)[:, None] + np.arange(words)) & 0xFFFFFFFF
     distinct = np.unique((np.repeat(group, words) << 32) | word.reshape(-1))
     phase, where = distinct >> 32, distinct & 0xFFFFFFFF
     first = int(phase[0])
