@@ -259,5 +259,5 @@ def test_a_known_divisor_makes_it_whole():
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.float6_e3m2fn, ml_dtypes.float6_e2m3fn, ml_dtypes.float4_e2m1fn])
 def test_numpy_arrays_of_a_byte_each_are_refused(dtype):
-    with pytest.raises(ArgumentError, match="NumPy arrays of float[46].* cannot be passed"):
+    with pytest.raises(ArgumentError, match=r"NumPy arrays of float[46].* cannot be passed"):
         from_dlpack(np.zeros(4, dtype))

@@ -661,8 +661,13 @@ def _several(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return items
 
 
-def _extreme(name: str, fold: Callable[[Any, Any], Any], left: object, right: object) -> Numeric:
-    result = _operate(name, lambda a, b: b if a != a else a if b != b else fold(a, b), left, right)
+def _with_sign(number: float) -> tuple[float, float]:
+    """Orders numbers as `min` and `max` of IEEE 754-2019 do: -0.0 is below 0.0."""
+    return number, math.copysign(1.0, number) if isinstance(number, float) else 0.0
+
+
+def _extreme(name: str, fold: Callable[..., Any], left: object, right: object) -> Numeric:
+    result = _operate(name, lambda a, b: b if a != a else a if b != b else fold(a, b, key=_with_sign), left, right)
     if result is NotImplemented:
         raise CompileError(f"{name} of {type(left).__name__} and {type(right).__name__}", location=user_location())
     return result

@@ -6,6 +6,7 @@ the promotion of `lang.dtypes`; a Python number takes the element type when it i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
@@ -146,9 +147,12 @@ class TensorSSA:
     def reduce(
         self, op: ReductionOp, init_val: Any, reduction_profile: Any = 0, *, loc: object = None, ip: object = None
     ) -> Any:
-        """Fold with `op`, starting from `init_val`.
+        """Fold with `op`, starting from `init_val`, in the element type; Booleans are added and compared as Int32.
 
         `reduction_profile` 0 folds all to one number; a tuple keeps the modes marked None and folds the others.
+
+        Raises:
+            CompileError: `init_val` is no number of the element type; an infinity stands for the extreme integer.
         """
         if not isinstance(op, ReductionOp):
             names = ", ".join(item.name for item in ReductionOp)
@@ -157,9 +161,14 @@ class TensorSSA:
                 location=user_location(),
                 hint=f"cute.ReductionOp has {names}",
             )
+        bitwise = op in (ReductionOp.AND, ReductionOp.OR, ReductionOp.XOR)
+        if bitwise and self.dtype.is_float:
+            raise CompileError(f"reduce {op.name} of {self.dtype}", location=user_location(), hint="it takes integers")
         if narrow_floats.is_narrow(self.dtype.facts.name):
             return self.to(Float32).reduce(op, init_val, reduction_profile)
-        init = self.dtype(as_numeric(init_val)).ir_value()
+        if self.dtype is Boolean and not bitwise:  # as the operators have it
+            return self.to(Int32).reduce(op, init_val, reduction_profile)
+        init = _initial(init_val, self.dtype).ir_value()
         whole = not isinstance(reduction_profile, tuple)
         profile = tuple(1 for _ in self.shape) if whole else reduction_profile
         if len(profile) != len(self.shape):
@@ -211,9 +220,16 @@ class TensorSSA:
     def __neg__(self) -> TensorSSA:
         if narrow_floats.is_narrow(self.dtype.facts.name):
             return (-self.to(Float32)).to(self.dtype)
+        if self.dtype is Boolean:
+            return -self.to(Int32)
         return self.mapped(lambda value: arithmetic.negate(self.dtype.facts.arithmetic_kind, value))
 
+    def __pos__(self) -> TensorSSA:
+        return self
+
     def __invert__(self) -> TensorSSA:
+        if self.dtype.is_float:
+            raise CompileError(f"~ on {self.dtype}", location=user_location(), hint="~ takes integers and Booleans")
         return self.mapped(arithmetic.invert)
 
     def __abs__(self) -> TensorSSA:
@@ -282,6 +298,24 @@ class TensorSSA:
         return TensorSSA(value, shape, self.dtype)
 
 
+def _initial(value: Any, dtype: type[Numeric]) -> Numeric:
+    """What a fold of `dtype` starts from."""
+    number = as_numeric(value)
+    known = number.value if number.is_static else None
+    if dtype.is_integer and type(number).is_float and not (known is not None and math.isinf(known)):
+        fits = known is not None and not math.isnan(known) and known == int(known) and dtype(number).value == known
+    else:
+        fits = not (dtype.is_integer and isinstance(known, int)) or dtype(number).value == known
+    if not fits:
+        shown = f"{type(number)} {known}" if number.is_static else f"a {type(number)}"
+        raise CompileError(
+            f"reduce of {dtype} starts from {shown}, which is no {dtype}",
+            location=user_location(2),
+            hint=f"convert the elements first, or the start: {dtype}(...)",
+        )
+    return dtype(number)
+
+
 def full(shape: Any, fill_value: Any, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
     """A TensorSSA of one number."""
     shape = shape if isinstance(shape, tuple) else (shape,)
@@ -327,9 +361,15 @@ def where(condition: TensorSSA, left: Any, right: Any, *, loc: object = None, ip
 
 
 def _meet(left: Any, right: Any, operands: list[TensorSSA]) -> type[Numeric]:
-    if len(operands) == 2:
-        return common_type(left.dtype, right.dtype)
-    return operands[0].dtype if operands else common_type(type(as_numeric(left)), type(as_numeric(right)))
+    """The type of a selection: as operators have it, but of two Booleans it is Boolean."""
+
+    def type_of(item: Any) -> type[Numeric]:
+        if isinstance(item, TensorSSA):
+            return item.dtype
+        return _number_type(operands[0].dtype, item) if operands else type(as_numeric(item))
+
+    a, b = type_of(left), type_of(right)
+    return a if a is b else common_type(a, b)
 
 
 def _as_ssa(item: Any, shape: Any, dtype: type[Numeric]) -> TensorSSA:
@@ -421,6 +461,8 @@ def _operate(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
 
 def _shift(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
     """A shift has the type of what is shifted, as for numbers; a known amount may exceed that type."""
+    if is_number(other) and type(as_numeric(other)).is_float:
+        raise CompileError(f"`{name}` on {left.dtype} and {other}", location=user_location(), hint="it takes integers")
     if is_number(other) and not reflected and as_numeric(other).is_static and left.dtype.is_integer:
         other = shift_amount(as_numeric(other), left.dtype)
     pair = _pair(left, other)

@@ -55,8 +55,23 @@ class CuteToHost(Pass):
             context = LoweringContext(ADDRESS_SPACE, {"order": order, "smem": smem, "stream": stream})
             _add_table(function, context)
             lower(function, memory.rules + values.rules + copying.rules + gemm.rules + narrow.rules + rules, context)
+            _order_zeros(function)
             _return_status(function, context)
         _declare_runtime(module)
+
+
+_EXTREMES = {"arith.minnumf": "llvm.minimumnum", "arith.maxnumf": "llvm.maximumnum"}
+
+
+def _order_zeros(function: ir.Operation) -> None:
+    """`min` and `max` as the GPU has them: a processor's own take either zero where both are zeros."""
+    for op in operations(function):
+        if op.name in _EXTREMES:
+            location = op.location
+            with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
+                exact = build.intrinsic(_EXTREMES[op.name], op.results[0].type, list(op.operands))
+            op.results[0].replace_all_uses_with(exact)
+            op.erase()
 
 
 def host_functions(module: ir.Operation) -> list[ir.Operation]:
