@@ -217,7 +217,6 @@ def test_corr(store, load, races):
     assert all(found) == any(found) == races and (1, 0) not in {o[:2] for o in outcomes}
 
 
-@pytest.mark.xfail(reason="a strong read that ran before an unordered plain write is not kept", strict=True)
 def test_a_strong_read_before_a_plain_write_races_too():
     one = "st.global.u32 [%x], 1;"
     two = f"ld.relaxed.gpu.global.u32 %r2, [%x]; {out('%r2', 0)}"

@@ -27,7 +27,7 @@ class Memories:
     landing: Landing
 
     unwritten: Any = np.bool_(False)
-    """Which threads' last load found memory never written."""
+    """Of the last load, which parts of what each thread read were never written: rows of equal parts, or FALSE."""
 
     def poisoned(self, site: int, L: Lanes, mark: Any, what: str) -> None:
         """A value that depends on memory never written may be used."""
@@ -122,10 +122,10 @@ class Memories:
         """`bar.warp.sync`: the threads of each mask have met."""
 
     def fenced(self, L: Lanes, scope: str, kind: str) -> None:
-        """A fence."""
+        """A fence of scope cta, cluster or gpu; see `rules.memory.fence_kind`."""
 
     def mbarrier_made(self, site: int, L: Lanes, addr: Any) -> None:
-        """An mbarrier was initialised."""
+        """An mbarrier was initialised or invalidated."""
 
     def mbarrier_arriving(self, site: int, L: Lanes, index: Array, counts: Array, relaxed: bool) -> None:
         """Threads are about to arrive at mbarriers, given by word index."""

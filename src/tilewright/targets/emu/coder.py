@@ -19,7 +19,14 @@ from tilewright.targets.emu.cfg import Block, build_blocks
 from tilewright.targets.emu.code import KINDS, Call, Code, CodeBlock, lay_out
 from tilewright.targets.emu.dtypes import DTYPE, NUMPY, SIGNED, UNSIGNED, bits_of, make_constant
 from tilewright.targets.emu.faults import located
-from tilewright.targets.emu.flow import find_accumulators, find_taintable, membermask, registers_in, taint_register
+from tilewright.targets.emu.flow import (
+    find_accumulators,
+    find_picked,
+    find_taintable,
+    membermask,
+    registers_in,
+    taint_register,
+)
 from tilewright.targets.emu.memory import LOCAL_WINDOW, SHARED_WINDOW
 from tilewright.targets.emu.numerics.forms import check_form
 from tilewright.targets.emu.ptx import (
@@ -82,6 +89,7 @@ class FunctionCoder:
         self.canonical: dict[str, str] = {}
         self.registers: dict[str, Reg] = {}
         self.taintable: set[str] = find_taintable(function) if checks else set()
+        self.picked: set[str] = find_picked(function) if checks else set()
         self.accumulators: set[str] = find_accumulators(function) if checks else set()
         self._lay_out()
 
@@ -473,15 +481,14 @@ class BlockCoder:
                 self.effect(f"S.poisoned(SITE, L, {{0}}, {what!r})", [mark])
 
     def load(self, text: str, args: Sequence[str], results: Sequence[tuple[Operand, str]]) -> None:
-        """A load that may find memory never written: `S.unwritten` tells which threads did."""
-        mark = Reg("%unwritten", "pred")
-        self.effect(f"marked(S, {text}, {len(results)})", args, [*results, (mark, "pred")])
-        found = self.register(mark, "p")
-        for operand, _ in results:
-            if isinstance(operand, Reg):
-                companion = taint_register(operand.name)
-                self.values[companion.name] = {"p": found}
-                self.written[self.owner.number(companion)] = companion
+        """A load that may find memory never written: `S.unwritten` tells which threads did, and which bytes.
+
+        A result is marked if any byte of it is missing, or only if all are where the kernel may use a part of it.
+        """
+        regs = [operand if isinstance(operand, Reg) else None for operand, _ in results]
+        exact = tuple(reg is not None and reg.name not in self.owner.picked for reg in regs)
+        marks = [taint_register(reg.name) if reg is not None else Sink() for reg in regs]
+        self.effect(f"marked(S, {text}, {exact})", args, [*results, *((mark, "pred") for mark in marks)])
 
     def _extend(self, name: str, dtype: str, width: int, wanted: int) -> tuple[str, str]:
         if dtype[0] == "f":

@@ -66,7 +66,8 @@ class Stop:
 
     def registers(self) -> list[str]:
         """The registers that can be read here."""
-        return sorted({*self.names, *self.cohort.code.numbers} - {"%unwritten"})
+        known = {*self.names, *self.cohort.code.numbers}
+        return sorted(name for name in known if not name.startswith("%taint"))
 
     def register(self, name: str) -> Array:
         """The values of a register, one for each of `threads`."""

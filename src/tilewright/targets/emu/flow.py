@@ -37,6 +37,40 @@ def find_taintable(function: Function) -> set[str]:
     return marked
 
 
+PICKING = frozenset({"and", "shl", "shr", "shf", "bfe", "bfi", "prmt", "lop3"})
+"""Instructions of which a result may depend on some bytes of an operand only."""
+NARROW = frozenset({"u8", "s8", "u16", "s16", "u32", "s32"})
+
+
+def find_picked(function: Function) -> set[str]:
+    """Registers of which some instruction may use a part, directly or once moved or added in packed form."""
+    picked: set[str] = set()
+    sources: dict[str, set[str]] = {}
+    for instruction in function.body:
+        read = {reg.name for operand in instruction.ops[1:] for reg in registers_in(operand)}
+        if _picks(instruction):
+            picked |= read
+        elif instruction.op in ("mov", "selp") or (instruction.type or "").endswith("x2"):
+            for operand in instruction.ops[:1]:
+                for reg in registers_in(operand):
+                    sources.setdefault(reg.name, set()).update(read)
+    work = list(picked)
+    while work:
+        new = sources.get(work.pop(), set()) - picked
+        picked |= new
+        work += new
+    return picked
+
+
+def _picks(i: Instruction) -> bool:
+    """Whether an instruction may use a part of an operand only."""
+    if i.op == "mov":
+        return any(isinstance(operand, Vec | Part) for operand in i.ops)
+    if i.op == "cvt":
+        return len(i.mods) > 1 and i.mods[-2] in NARROW and i.mods[-1] not in ("f16", "bf16", "f32", "f64")
+    return i.op in PICKING or any(isinstance(operand, Part) for operand in i.ops[1:])
+
+
 def find_accumulators(function: Function) -> set[str]:
     """Registers that wgmma writes."""
     return {

@@ -12,9 +12,9 @@ import numpy as np
 
 from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.targets.emu import observe
-from tilewright.targets.emu.checks.clocks import Knowledge
+from tilewright.targets.emu.checks.clocks import Knowledge, Publication
 from tilewright.targets.emu.checks.shadow import Shadow
-from tilewright.targets.emu.checks.sites import Access, synchronises
+from tilewright.targets.emu.checks.sites import Access, narrow_scopes, synchronises
 from tilewright.targets.emu.checks.watch import WatchingMachine
 from tilewright.targets.emu.code import Code, lay_out
 from tilewright.targets.emu.cohort import Cohort
@@ -92,6 +92,7 @@ class Launch:
         self.finished = 0
         self.bar = Bar(self.kernel, shape.blocks, options.progress if options.debugger is None else False)
         self.ticks = 0
+        self.time = 0
         self.text: list[str] = []
         self.heap: dict[int, Array] = {}
         self.random = np.random.default_rng(options.seed)
@@ -101,8 +102,8 @@ class Launch:
         self.attributes: dict[int, Access] = {}
         self.synchronises = synchronises([i for f in image.functions() for i in f.body])
         self.remote: dict[tuple[int, int], Knowledge] = {}
-        self.published: dict[Any, Knowledge] = {}
-        self.publishers: dict[Any, tuple[int, int]] = {}
+        self.published: dict[Any, Publication] = {}
+        self.narrow = narrow_scopes([i for f in image.functions() for i in f.body])
         self.errors: list[EmulationError] = []
         self.races: list[EmulationError] = []
         self._seen: set[tuple[str, int]] = set()
@@ -237,6 +238,8 @@ class Launch:
                 raise
             instruction = self._running(error)
             raise located(error.message, instruction, self.kernel, error.values, error.hint, error.kind) from error
+        except Fault as fault:
+            raise located(fault.message, None, self.kernel, fault.values, fault.hint, fault.kind) from None
         except (
             ArithmeticError,
             LookupError,

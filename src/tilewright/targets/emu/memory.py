@@ -446,11 +446,9 @@ class LocalMemory:
             self.written.reshape(-1, np.dtype(dtype).itemsize * lanes)[index] = 1  # each byte
 
     def unwritten(self, L: Lanes, addr: Any, shift: int) -> Array:
-        """Which lanes read only bytes that were never written."""
+        """Which bytes that lanes read were never written: a row a lane."""
         index = self.index(-1, L, addr, shift) << shift
-        marks = self.written[index[:, None] + np.arange(1 << shift)]
-        nothing: Array = ~marks.any(axis=1)
-        return nothing
+        return np.asarray(self.written[index[:, None] + np.arange(1 << shift)] == 0)
 
     def resolve(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int) -> tuple[Array, Array]:
         index = self.index(site, L, addr, shift)

@@ -122,10 +122,20 @@ def scatter(new: Any, old: Any, at: Array, n: int) -> Array:
 
 
 @provide
-def marked(S: Any, value: Any, count: int) -> Any:
-    """Loaded values, and behind them which threads found memory that was never written."""
-    unwritten = S.unwritten
-    return [value, unwritten] if count == 1 else [*value, unwritten]
+def marked(S: Any, value: Any, exact: tuple[bool, ...]) -> Any:
+    """Loaded values, and behind them for each which threads found memory that was never written.
+
+    Where `exact`, one byte that is missing counts, else all must be.
+    """
+    count = len(exact)
+    values = [value] if count == 1 else value
+    missing = S.unwritten
+    if missing.__class__ is not np.ndarray:
+        return [*values, *(missing,) * count]
+    if missing.shape[1] < count:
+        missing = np.repeat(missing, count // missing.shape[1], axis=1)
+    parts = missing.reshape(len(missing), count, -1)
+    return [*values, *(parts[:, k].any(axis=1) if exact[k] else parts[:, k].all(axis=1) for k in range(count))]
 
 
 @provide

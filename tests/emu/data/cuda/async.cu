@@ -84,6 +84,7 @@ KERNEL mbarrier_phases(const u32* a, u32* out, int n) {
     asm volatile("ld.shared.u64 %0, [%1];" : "=l"(state) : "r"(shared_address(&full)));
     asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(count) : "l"(state));
     OUT(0, sum); OUT(1, count * 0);
+    __syncthreads();
     if (threadIdx.x == 0) asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(&full)) : "memory");
 }
 

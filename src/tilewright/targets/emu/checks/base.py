@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.clocks import Clocks, Knowledge
-from tilewright.targets.emu.checks.shadow import (
-    CLOCK_SHIFT,
-    Shadow,
-)
-from tilewright.targets.emu.checks.sites import WEAK, Access, access_of
-from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.checks.clocks import Clocks, Knowledge, Publication
+from tilewright.targets.emu.checks.shadow import Shadow
+from tilewright.targets.emu.checks.sites import CLUSTER, CTA, GPU, WEAK, Access, access_of
+from tilewright.targets.emu.checks.stamps import CLOCK_SHIFT, HINT, MOST_BLOCKS
+from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.ptx import Instruction
@@ -23,17 +21,20 @@ FALSE = np.bool_(False)
 
 
 class Event:
-    """One instruction's access to one memory: granules (`each` of them for every lane), stamps, floor."""
+    """One instruction's access to one memory: granules (`each` of them for every lane), stamps, floor, attributes."""
 
     def __init__(
         self, machine: Any, shadow: Shadow, site: int, L: Lanes, cells: Array, each: int, space: str, base: int
     ) -> None:
         self.shadow, self.site, self.L = shadow, site, L
         self.cells, self.each, self.space, self.base = cells, each, space, base
+        self.access: Access = machine.access(site)
         mine = machine.stamps(L, site)
         self.mine = np.repeat(mine, each) if each > 1 else mine
         self._known = machine.clocks.known
         self._slots = machine.slots
+        self.alone: bool = space == "shared" and machine.shape.cluster_blocks == 1
+        """Whether only threads of the lanes' own block can reach the memory."""
 
     @cached_property
     def floor(self) -> Any:
@@ -58,6 +59,9 @@ class Watch(Machine):
 
     def __init__(self, launch: Any, blocks: Array) -> None:
         super().__init__(launch, blocks)
+        if self.shape.blocks > MOST_BLOCKS:
+            raise located(f"The race check knows at most {MOST_BLOCKS} blocks", None, launch.kernel,
+                          {"grid": self.shape.grid}, HINT, "limit")  # fmt: skip
         self.clocks = Clocks(self.slots, self.shape.stride, blocks)
         self.shared_shadow = Shadow(len(self.sh.bytes))
         self.unwritten: Any = FALSE
@@ -69,8 +73,12 @@ class Watch(Machine):
         self.waiting: dict[tuple[int, int], Array] = {}
         self.arrived = np.zeros(len(self.alive), np.int64)
         self.met_in_cluster: dict[int, Knowledge] = {}
-        self.fenced_at = np.zeros(len(self.alive), np.int64)
-        self.pending: dict[int, list[Knowledge]] = {}
+        self.levels = (CTA, CLUSTER, GPU) if launch.narrow else (GPU,)
+        self.fenced_at = np.zeros((GPU + 1, len(self.alive)), np.int64)
+        self.pending: dict[int, dict[int, Publication]] = {}
+        self.made: dict[int, list[int]] = {}
+        self.made_known: dict[int, list[int]] = {}
+        self.arrived_remote: dict[int, Knowledge] = {}
         self.proxied = np.zeros(len(self.alive), np.int64)
         self.proxied_block = np.zeros(self.slots, np.int64)
         self.wgmma = Wgmma()
@@ -114,4 +122,15 @@ class Watch(Machine):
             return None
         out = np.zeros((L.n, *np.shape(got)[1:]), got.dtype)
         out[good] = got
+        if self.unwritten.__class__ is np.ndarray and len(self.unwritten) == len(good):
+            missing = np.zeros((L.n, self.unwritten.shape[1]), bool)
+            missing[good] = self.unwritten
+            self.unwritten = missing
         return out
+
+
+def unwritten(what: str, site: int, lanes: Array | None) -> Fault:
+    """The fault of a value never written that is used as `what`."""
+    article = "an" if what[0] in "aeiou" else "a"
+    return Fault("uninitialised", f"A value that was never written is used as {article} {what}", site, lanes,
+                 hint="it comes from shared or local memory that no thread has written")  # fmt: skip

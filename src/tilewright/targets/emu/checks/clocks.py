@@ -16,14 +16,16 @@ form another, whose clock counts phases.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.shadow import CLOCK_SHIFT, ONE_TICK, identity
+from tilewright.targets.emu.checks.stamps import CLOCK_SHIFT, MAX_CLOCK, ONE_TICK, check_limit, identity
 from tilewright.targets.emu.lanes import Array
 
 AGENTS = 64
+CLOCKS = "synchronisations (barriers, fences, releases, arrivals) of a thread"
 Knowledge = dict[int, Array]
 """What a release publishes: a row of clocks for each block."""
 
@@ -85,11 +87,13 @@ class Clocks:
         """Threads move on to their next clock."""
         self.level = None
         self.clock[lanes] += 1
+        check_limit(CLOCKS, int(self.clock[lanes].max()), MAX_CLOCK)
         self.stamp[lanes] += ONE_TICK
 
     def set_clock(self, at: Any, clock: Any, table: Array) -> None:
         """Set the clocks of rows of a table of lanes, and their stamps."""
         self.level = None
+        check_limit(CLOCKS, int(np.max(clock)), MAX_CLOCK)
         table[at] = clock
         stamps = self.stamp.reshape(table.shape)
         stamps[at] = (stamps[at] & (ONE_TICK - np.uint64(1))) | (
@@ -114,6 +118,7 @@ class Clocks:
         if self.level is not None and len(slots) == self.slots:
             self.known[:] = self.level
             self.level += 1
+            check_limit(CLOCKS, self.level, MAX_CLOCK)
             self.clock += 1
             self.stamp += ONE_TICK
             self._spread(slots)
@@ -123,10 +128,6 @@ class Clocks:
         self.known[slots] = top
         self.set_clock(slots, top[:, None] + 1, table)
         self._spread(slots)
-
-    def highest(self) -> int:
-        """The greatest clock."""
-        return self.level if self.level is not None else int(self.clock.max())
 
     def _spread(self, slots: Array) -> None:
         """What one thread of a block knows beyond it, all know after a barrier."""
@@ -144,7 +145,15 @@ class Clocks:
         for lane in lanes:
             known = self.foreign.pop(int(lane), None)
             if known:
-                merge(self.shared_foreign.setdefault(slot, {}), known)
+                self.shared_foreign[slot] = together(self.shared_foreign.get(slot, {}), known)
+
+    def _pool_foreign(self, lanes: Array) -> None:
+        """What any of these lanes knows of other blocks, all know."""
+        known: Knowledge = {}
+        for lane in lanes:
+            known = together(known, self.foreign.get(int(lane), {}))
+        if known:
+            self.foreign.update(dict.fromkeys(lanes.tolist(), known))
 
     def group_barrier(self, slot: int, threads: Array, extra: Array | None) -> None:
         """Some threads of a block met; `extra` is what threads brought that did not wait."""
@@ -155,12 +164,8 @@ class Clocks:
             row = np.maximum(row[: len(extra)], extra[: len(row)]) if len(extra) != len(row) else np.maximum(row, extra)
         lanes = slot * self.stride + threads
         self.learn(slot, threads, row)
-        known: Knowledge = {}
-        for lane in lanes:
-            merge(known, self.foreign.get(int(lane), {}))
-        if known:
-            for lane in lanes:
-                merge(self.foreign.setdefault(int(lane), {}), known)
+        if self.foreign:
+            self._pool_foreign(lanes)
         self.tick(lanes)
 
     def warp_barrier(self, warps: Array) -> None:
@@ -169,6 +174,8 @@ class Clocks:
         top = table[warps].max(axis=1)
         self.met[warps] = top
         self.set_clock(warps, top[:, None] + 1, table)
+        for warp in warps if self.foreign else ():
+            self._pool_foreign(np.arange(32 * warp, 32 * warp + 32))
         if self.matrix:
             per_block = self.stride // 32
             for warp, clock in zip(warps, top, strict=True):
@@ -208,14 +215,24 @@ class Clocks:
             known[at] = matrix[mine[at], column[at]] >= clock[at]
         return np.asarray(known)
 
-    def knows_foreign(self, lane: int, block: int, thread: int, clock: int, asynchronous: bool) -> bool:
-        """The same for an access of another block."""
-        for source in (self.foreign.get(lane), self.shared_foreign.get(lane // self.stride)):
-            row = source.get(block) if source else None
-            column = thread + self.stride if asynchronous else thread
-            if row is not None and column < len(row) and int(row[column]) >= clock:
-                return True
-        return False
+    def knows_foreign(self, lanes: Array, block: Array, thread: Array, clock: Array, hurried: Array) -> Array:
+        """The same for accesses of other blocks."""
+        known = np.zeros(len(lanes), bool)
+        column = np.where(hurried, thread + self.stride, thread)
+        slots = lanes // self.stride
+        sources: list[tuple[Array, int, dict[int, Knowledge]]] = []
+        sources += [(slots, int(slot), self.shared_foreign) for slot in np.unique(slots)] if self.shared_foreign else []
+        sources += [(lanes, int(lane), self.foreign) for lane in np.unique(lanes)] if self.foreign else []
+        for owner, number, table in sources:
+            source = table.get(number)
+            at = np.flatnonzero(~known & (owner == number)) if source else ()
+            for other in np.unique(block[at]) if len(at) else ():
+                row = source.get(int(other)) if source else None
+                if row is None:
+                    continue
+                here = at[(block[at] == other) & (column[at] < len(row))]
+                known[here] = row[column[here]] >= clock[here]
+        return known
 
     # Other blocks.
 
@@ -228,9 +245,7 @@ class Clocks:
         row[warp] = np.maximum(row[warp], self.met[lane // 32])
         row[thread] = clock
         known: Knowledge = {int(self.blocks[slot]): row}
-        merge(known, self.foreign.get(lane, {}))
-        merge(known, self.shared_foreign.get(slot, {}))
-        return known
+        return together(together(known, self.foreign.get(lane, {})), self.shared_foreign.get(slot, {}))
 
     def acquire(self, lane: int, known: Knowledge) -> None:
         """A thread comes to know what another has published."""
@@ -240,7 +255,7 @@ class Clocks:
             if block == own:
                 self.learn(slot, np.array([thread]), row)
             else:
-                merge(self.foreign.setdefault(lane, {}), {block: row})
+                self.foreign[lane] = together(self.foreign.get(lane, {}), {block: row})
 
     def cluster_meeting(self, slots: Array, arrived: Array) -> Knowledge:
         """All threads of these blocks have arrived at their cluster's barrier, at clocks `arrived` by lane.
@@ -250,12 +265,13 @@ class Clocks:
         known: Knowledge = {}
         table = self.clock.reshape(self.slots, self.stride)
         for slot in slots:
-            top = int(arrived.reshape(self.slots, self.stride)[slot].max())
+            mine = arrived.reshape(self.slots, self.stride)[slot]
+            top = int(mine.max())
             matrix = self.matrix.get(int(slot))
             row = matrix.max(axis=0) if matrix is not None else np.zeros(self.stride, np.int64)
-            row[: self.stride] = top
-            merge(known, {int(self.blocks[slot]): row})
-            merge(known, self.shared_foreign.get(int(slot), {}))
+            row[: self.stride] = np.maximum(row[: self.stride], mine)
+            known = together(known, {int(self.blocks[slot]): row})
+            known = together(known, self.shared_foreign.get(int(slot), {}))
             self.set_clock(slot, np.maximum(table[slot], top + 1), table)
         return known
 
@@ -266,24 +282,33 @@ class Clocks:
             for thread in threads:
                 self.acquire(slot * self.stride + int(thread), known)
             return
-        self.known[slot] = max(int(self.known[slot]), int(known[own][0]))
-        if slot in self.matrix:
+        row = known[own][: self.stride]
+        self.known[slot] = max(int(self.known[slot]), int(row.min()))
+        if slot in self.matrix or int(row.max()) > self.known[slot]:
             self.learn(slot, threads, known[own])
-        merge(self.shared_foreign.setdefault(slot, {}), {b: row for b, row in known.items() if b != own})
+        others = {b: row for b, row in known.items() if b != own}
+        self.shared_foreign[slot] = together(self.shared_foreign.get(slot, {}), others)
 
 
-def merge(into: Knowledge, more: Knowledge) -> None:
-    """Join knowledge, block by block; rows are not shared."""
-    for block, row in more.items():
-        old = into.get(block)
-        if old is None:
-            into[block] = row.copy()
-        elif len(old) >= len(row):
-            np.maximum(old[: len(row)], row, out=old[: len(row)])
-        else:
-            longer = row.copy()
-            np.maximum(longer[: len(old)], old, out=longer[: len(old)])
-            into[block] = longer
+@dataclass(frozen=True)
+class Publication:
+    """What the value of a word carries to those that read it, by group: a scope and the block or cluster it is.
+
+    `root` is the store that the read-modify-writes behind this value go back to; `publisher` the thread of the store.
+    """
+
+    root: object
+    publisher: tuple[int, int]
+    groups: dict[tuple[int, int], Knowledge]
+
+
+def together(a: Knowledge, b: Knowledge) -> Knowledge:
+    """The union of two pieces of knowledge, neither of which changes."""
+    out = dict(a)
+    for block, row in b.items():
+        old = out.get(block)
+        out[block] = row if old is None or old is row else joined_rows(old, row)
+    return out
 
 
 def joined_rows(a: Array, b: Array) -> Array:

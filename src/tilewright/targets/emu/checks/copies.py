@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.base import Event
-from tilewright.targets.emu.checks.clocks import joined_rows, merge
+from tilewright.targets.emu.checks.base import Event, unwritten
+from tilewright.targets.emu.checks.clocks import joined_rows, together
 from tilewright.targets.emu.checks.order import Order
-from tilewright.targets.emu.checks.shadow import (
+from tilewright.targets.emu.checks.stamps import (
     agent_stamp,
 )
 from tilewright.targets.emu.lanes import Array, Lanes
@@ -26,8 +26,10 @@ class Copies(Order):
         return int(index * 8 // self.sh.stride)
 
     def mbarrier_made(self, site: int, L: Lanes, addr: Any) -> None:
-        index = self.sh.index(site, L, addr, 3)
+        index = np.broadcast_to(self.sh.index(site, L, addr, 3), (L.n,))
         self.note_shared(site, L, index << 3, 8, True, None)
+        for lane, word in zip(L.ids, index, strict=True):
+            self.made.setdefault(int(lane), []).append(int(word) << 3)
 
     def mbarrier_arriving(self, site: int, L: Lanes, index: Array, counts: Array, relaxed: bool) -> None:
         self.note_shared(site, L, index << 3, 8, False, None)
@@ -49,7 +51,7 @@ class Copies(Order):
         for thread in threads:
             lane = slot * self.shape.stride + int(thread)
             known = self.clocks.publish(lane, int(self.clocks.clock[lane]))
-            merge(self.launch.remote.setdefault((id(self), word), {}), known)
+            self.arrived_remote[word] = together(self.arrived_remote.get(word, {}), known)
 
     def bring(self, word: int, row: Array) -> None:
         old = self.phases.get(word)
@@ -60,6 +62,8 @@ class Copies(Order):
             row = self.phases.get(int(word))
             if row is not None:
                 self.ended[int(word)] = row.copy()
+            if int(word) in self.arrived_remote:
+                self.launch.remote[id(self), int(word)] = self.arrived_remote[int(word)]
 
     def mbarrier_waited(self, site: int, L: Lanes, index: Array, done: Array, relaxed: bool) -> None:
         self.note_shared(site, L, index << 3, 8, False, None)
@@ -118,24 +122,28 @@ class Copies(Order):
                 matrix = self.clocks.detail(slot)
                 matrix[thread, column] = max(int(matrix[thread, column]), int(clock))
 
-    def bulk_read(self, site: int, one: Lanes, offset: int, count: int) -> None:
-        """A store in a bulk group reads shared memory, some time before its thread has waited."""
+    def bulk_read(self, site: int, one: Lanes, offset: int, count: int, whole: bool = True) -> None:
+        """A store in a bulk group reads shared memory, some time before its thread has waited.
+
+        `whole`: all of it goes to global memory.
+        """
         step = 4 if count % 4 == 0 and offset % 4 == 0 else 1
         offsets = np.arange(offset, offset + count, step)
         many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
         shadow = self.shared_shadow
         cells, each = shadow.granules(offsets, step)
         event = Event(self, shadow, site, many, cells, each, "shared", 0)
-        words = shadow.writes.take(cells)
-        self.conflicts(event, words, "read", "written", None)
+        words = self.check_read(event)
         self.across_proxies(site, many, cells, each, words)
+        if whole and shadow.missing(cells, words).any():
+            self.report(unwritten("value stored to global memory", site, None))
         lane = int(one.ids[0])
         slot = lane // self.shape.stride
         column = self.clocks.agent(slot, ("bulk", lane))
         clock = int(self.landing.bulk_groups[lane]) + 1
         word = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
         self.note_read(event, np.full(len(cells), word))
-        shadow.hurried = True
+        shadow.hurried = shadow.readers.hurried = True
 
     def know_groups(self, L: Lanes, reached: Array) -> None:
         for slot in np.unique(L.slot):
@@ -161,18 +169,27 @@ class Copies(Order):
     def agent_write(self, site: int, one: Lanes, offset: int, count: int, word: int, checked: bool = True) -> None:
         """A copy counted by an mbarrier writes shared memory: its agent is stamped, and told to the barrier."""
         slot = self.word_slot(word)
-        if checked:
+        step = 4 if count % 4 == 0 and offset % 4 == 0 else 1
+        strong = self.access(site).strong
+        if checked and not strong:
             self.span_access(site, one, offset, count, True)
         column = self.clocks.agent(slot, word)
         row = np.zeros(self.clocks.detail(slot).shape[1], np.int64)
         clock = self.launch.agent_clock(id(self), word)
         row[column] = clock
         self.bring(word, row)
-        step = 4 if count % 4 == 0 and offset % 4 == 0 else 1
-        cells, _ = self.shared_shadow.granules(np.arange(offset, offset + count, step), step)
+        offsets = np.arange(offset, offset + count, step)
+        cells, each = self.shared_shadow.granules(offsets, step)
         word_ = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
+        self.shared_shadow.hurried = True
+        if strong:
+            many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
+            event = Event(self, self.shared_shadow, site, many, cells, each, "shared", 0)
+            self.join(event, self.shared_shadow.strong_writers, np.full(len(cells), word_))
+            self.check_write(event, None, offsets)
+            return
         self.shared_shadow.writes[cells] = word_
-        self.shared_shadow.written = self.shared_shadow.hurried = True
+        self.shared_shadow.written = True
 
     def span_access(self, site: int, one: Lanes, offset: int, count: int, write: bool) -> None:
         """A thread touches a run of shared memory: check and note it as that thread's access."""
@@ -218,4 +235,8 @@ class Copies(Order):
         if signals is not None:
             self.agent_write(site, one, offset, count, int(signals[0]))
         else:
-            self.bulk_read(site, one, offset, count)
+            inside = all(
+                at >= 0 and at + size <= extent for at, size, extent in zip(start, made.box, made.extents, strict=False)
+            )
+            dense = not made.im2col and not made.interleave and set(made.element_strides) == {1}
+            self.bulk_read(site, one, offset, count, inside and dense)

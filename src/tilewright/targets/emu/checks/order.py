@@ -6,17 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.clocks import Knowledge, joined_rows, merge
+from tilewright.targets.emu.checks.clocks import Knowledge, Publication, joined_rows, together
 from tilewright.targets.emu.checks.races import Races
-from tilewright.targets.emu.checks.shadow import (
-    EVERY,
-    MAX_CLOCK,
-    block_of,
-    is_async,
-    site_of,
-    thread_of,
-)
-from tilewright.targets.emu.checks.sites import Access
+from tilewright.targets.emu.checks.sites import CLUSTER, CTA, GPU, WEAK, Access
+from tilewright.targets.emu.checks.stamps import ONE_TICK, block_of, is_async, site_of
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
@@ -30,11 +23,10 @@ class Order(Races):
         self.whole_barrier(np.arange(self.slots))
 
     def whole_barrier(self, slots: Array) -> None:
-        if self.clocks.highest() >= MAX_CLOCK:
-            raise Fault("limit", "The race check has run out of clock", hint="run with checks=False")
         self.clocks.block_barrier(slots)
-        if len(slots) == self.slots:
-            self.shared_shadow.log.clear()
+        if len(slots) == self.slots and self.shape.cluster_blocks == 1:
+            for crowd in self.shared_shadow.crowds:
+                crowd.clear_log()
 
     def barrier_done(self, number: int, done: Array, cohorts: list[Cohort]) -> None:
         self.launch.idle = 0
@@ -85,21 +77,30 @@ class Order(Races):
                 continue
             lane = int(L.ids[L.slot == slot][-1])
             at = slice(slot * self.sh.stride >> shadow.granule, (slot + 1) * self.sh.stride >> shadow.granule)
-            for words, before in ((shadow.writes[at], "written"), (shadow.reads[at], "read")):
-                found = np.flatnonzero((words != 0) & (block_of(words) != self.blocks[slot]) & ~is_async(words))
-                bad = found[self.unordered(np.full(len(found), lane), words[found], -1, before)]
-                if len(bad) and before == "read" and self.ordered:
-                    bad = bad[self.read_from_outside(lane, words[bad], bad + at.start)]
-                if len(bad):
-                    self._ended_early(words[bad[0]], lane, before)
+            words = shadow.writes[at]
+            self._still_used(lane, np.flatnonzero(words) + at.start, words[words != 0], None, "written")
+            for crowd in (shadow.readers, shadow.strong_readers, shadow.strong_writers):
+                if crowd.marks is not None:
+                    marks = crowd.marks[at]
+                    used = np.flatnonzero((block_of(marks) != self.blocks[slot]) & (marks != 0))
+                    before = "written" if crowd is shadow.strong_writers else "read"
+                    cells, words, times = used + at.start, marks[used], None
+                    if crowd.log and len(used):
+                        cells, words, times = crowd.of(cells)
+                    self._still_used(lane, cells, words, times if before == "written" else None, before)
 
-    def read_from_outside(self, lane: int, words: Array, cells: Array) -> Array:
-        """Of reads not ordered before a block's end, the true ones: where several read, the log has them one by one."""
-        several = thread_of(words) == EVERY
-        logged, stamps = self.shared_shadow.readers(np.unique(cells[several]))
-        outside = block_of(stamps) != self.blocks[lane // self.shape.stride]
-        bad = outside & self.unordered(np.full(len(stamps), lane), stamps, -1, "log")
-        return np.asarray(~several | np.isin(cells, logged[bad]))
+    def _still_used(self, lane: int, cells: Array, words: Array, times: Array | None, before: str) -> None:
+        """Report an access by another block that is not ordered before the end of the lane's block.
+
+        `times` are those of strong writes, None for other accesses.
+        """
+        own = self.blocks[lane // self.shape.stride]
+        at = np.flatnonzero((block_of(words) != own) & ~is_async(words))
+        at = at[self.unordered(np.full(len(at), lane), words[at], WEAK)]
+        if len(at) and times is not None:
+            at = at[~self.observed(self.shared_shadow, np.full(len(at), lane), cells[at], times[at])]
+        if len(at):
+            self._ended_early(words[at[0]], lane, before)
 
     def _ended_early(self, word: Any, lane: int, before: str) -> None:
         values = {"other thread": self.name_of(word, False, before)}
@@ -110,14 +111,31 @@ class Order(Races):
                           -1, None, values, "keep the block alive by a cluster barrier before its end"))  # fmt: skip
 
     def cluster_arriving(self, L: Lanes, relaxed: bool) -> None:
-        self.arrived[L.ids] = self.clocks.clock[L.ids]
+        if relaxed:
+            self.arrived[L.ids] = self.fenced_at[CLUSTER][L.ids]
+            for lane in L.ids if self.made_known else ():
+                self.show_mbarriers(self.made_known.pop(int(lane), []))
+        else:
+            top = np.zeros(self.slots, np.int64)
+            np.maximum.at(top, L.slot, self.clocks.clock[L.ids])
+            self.clocks.set_clock(L.ids, top[L.slot], self.clocks.clock)
+            self.arrived[L.ids] = top[L.slot]
         self.clocks.tick(L.ids)
+
+    def show_mbarriers(self, offsets: list[int]) -> None:
+        """mbarriers that a fence has shown to the cluster: their initialisation precedes all that is done from now."""
+        for offset in offsets:
+            cells, _ = self.shared_shadow.granules(np.array([offset]), 8)
+            self.shared_shadow.writes[cells] &= ONE_TICK - np.uint64(1)
 
     def cluster_completed(self, clusters: Array) -> None:
         size = self.shape.cluster_blocks
+        top = np.where(self.alive, self.arrived, 0).reshape(self.slots, -1).max(axis=1)
+        ended = np.maximum(self.clocks.clock, np.repeat(top, self.shape.stride))
+        arrived = np.where(self.alive, self.arrived, ended)
         for cluster in clusters:
             slots = np.arange(cluster * size, cluster * size + size)
-            self.met_in_cluster[int(cluster)] = self.clocks.cluster_meeting(slots, self.arrived)
+            self.met_in_cluster[int(cluster)] = self.clocks.cluster_meeting(slots, arrived)
 
     def cluster_waited(self, cohort: Cohort) -> None:
         L = cohort.L
@@ -129,54 +147,78 @@ class Order(Races):
     # Fences, and order through memory.
 
     def fenced(self, L: Lanes, scope: str, kind: str) -> None:
-        if kind == "proxy":
+        level = {"cta": CTA, "cluster": CLUSTER}.get(scope, GPU)
+        if kind == "async":
             self.proxied[L.ids] = self.clocks.clock[L.ids]
             np.maximum.at(self.proxied_block, L.slot, self.clocks.known[L.slot])
             self.clocks.tick(L.ids)
-        if kind != "memory":
-            return
-        for lane in L.ids:
-            for known in self.pending.pop(int(lane), []):
-                self.clocks.acquire(int(lane), known)
-        self.fenced_at[L.ids] = self.clocks.clock[L.ids]
-        self.clocks.tick(L.ids)
+        if kind == "mbarrier_init":
+            for lane in L.ids:
+                self.made_known.setdefault(int(lane), []).extend(self.made.pop(int(lane), ()))
+        if kind in ("memory", "acquire"):
+            for lane in L.ids:
+                for seen in self.pending.get(int(lane), {}).values():
+                    self.acquire(int(lane), seen, level)
+                if level == GPU:
+                    self.pending.pop(int(lane), None)
+        if kind in ("memory", "release"):
+            self.fenced_at[: level + 1, L.ids] = self.clocks.clock[L.ids]
+            self.clocks.tick(L.ids)
 
     def through_memory(self, site: int, L: Lanes, space: str, addr: Any, reads: bool, writes: bool) -> None:
         """Strong accesses carry what their threads have released to those that acquire."""
         access = self.access(site)
-        addresses = np.broadcast_to(addr, (L.n,))
         places = self.launch.published
-        releasing = writes & (access.releases | (self.fenced_at[L.ids] > 0))
+        fenced = self.fenced_at[self.levels[0]][L.ids] > 0
+        releasing = (fenced | access.releases) & writes
         if not releasing.any() and not places:
             return
+        shared = space == "shared"
+        addresses = np.broadcast_to(self.sh.index(site, L, addr, 0) if shared else addr, (L.n,))
         for lane in range(L.n):
-            key: Any = int(addresses[lane])
-            if space == "shared":
-                key = (id(self), int(L.slot[lane]), key)
-            known = places.get(key)
+            key: Any = (id(self), int(addresses[lane])) if shared else int(addresses[lane])
+            known, thread = places.get(key), int(L.ids[lane])
             if reads and known:
-                self.saw(int(L.ids[lane]), known, access)
+                self.saw(thread, known, access)
             if releasing[lane]:
-                self.release(int(L.ids[lane]), key, access, known if access.atomic else None)
-            elif writes and known and not access.atomic and self.launch.publishers[key] != (id(self), int(L.ids[lane])):
+                places[key] = self.published(thread, access, known if access.atomic else None)
+            elif writes and known and not access.atomic and known.publisher != (id(self), thread):
                 del places[key]  # another thread's store ends the release pattern
+        if access.releases and writes:
+            self.clocks.tick(L.ids)
 
-    def saw(self, lane: int, known: Knowledge, access: Access) -> None:
+    def group(self, lane: int, level: int) -> tuple[int, int]:
+        """The threads that a scope includes for a lane."""
+        block = self.blocks[lane // self.shape.stride]
+        return level, 0 if level == GPU else int(block if level == CTA else self.cluster_of(block))
+
+    def saw(self, lane: int, known: Publication, access: Access) -> None:
+        """A thread has read a value: it acquires now, or with a later fence."""
         if access.acquires:
-            self.clocks.acquire(lane, known)
-            return
-        waiting = self.pending.setdefault(lane, [])
-        if not any(k is known for k in waiting):
-            waiting.append(known)
+            self.acquire(lane, known, access.scope)
+        if not access.acquires or access.scope < GPU:
+            self.pending.setdefault(lane, {})[id(known.root)] = known
 
-    def release(self, lane: int, key: Any, access: Access, before: Knowledge | None) -> None:
-        clock = int(self.clocks.clock[lane]) if access.releases else int(self.fenced_at[lane])
-        published = self.clocks.publish(lane, clock)
+    def acquire(self, lane: int, seen: Publication, scope: int) -> None:
+        """A thread comes to know what was released to groups that its own scope includes."""
+        for level in self.levels:
+            known = seen.groups.get(self.group(lane, level)) if level <= scope else None
+            if known:
+                self.clocks.acquire(lane, known)
+
+    def published(self, lane: int, access: Access, before: Publication | None) -> Publication:
+        """What a value just written carries; a read-modify-write adds to what the value before it did."""
+        now = int(self.clocks.clock[lane])
+        groups: dict[tuple[int, int], Knowledge] = dict(before.groups) if before is not None else {}
+        made: dict[int, Knowledge] = {}
+        for level in self.levels:
+            clock = now if access.releases and access.scope >= level else int(self.fenced_at[level][lane])
+            if not clock:
+                continue
+            if clock not in made:
+                made[clock] = self.clocks.publish(lane, clock)
+            group = self.group(lane, level)
+            groups[group] = together(groups[group], made[clock]) if group in groups else made[clock]
         if before is not None:
-            # A read-modify-write continues the release sequence of those before it.
-            merge(before, published)
-        else:
-            self.launch.published[key] = published
-            self.launch.publishers[key] = (id(self), lane)
-        if access.releases:
-            self.clocks.tick(np.array([lane]))
+            return Publication(before.root, before.publisher, groups)
+        return Publication(object(), (id(self), lane), groups)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.targets.emu.checks.base import Event
 from tilewright.targets.emu.checks.copies import Copies
-from tilewright.targets.emu.checks.shadow import (
+from tilewright.targets.emu.checks.stamps import (
     agent_stamp,
 )
 from tilewright.targets.emu.faults import Fault
@@ -28,15 +28,13 @@ class Products(Copies):
             many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
             cells, each = self.shared_shadow.granules(offsets, step)
             event = Event(self, self.shared_shadow, site, many, cells, each, "shared", 0)
-            words = self.shared_shadow.writes.take(cells)
-            self.conflicts(event, words, "read", "written", None)
-            self.across_proxies(site, many, cells, each, words)
+            self.across_proxies(site, many, cells, each, self.check_read(event))
             slot = int(one.slot[0])
             column = self.clocks.agent(slot, ("wgmma", group))
             clock = self.wgmma.committed.get(group, 0) + 1
             word = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
             self.note_read(event, np.full(len(cells), word))
-            self.shared_shadow.hurried = True
+            self.shared_shadow.hurried = self.shared_shadow.readers.hurried = True
 
     def wgmma_issued(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
         for group in self.warpgroups(L):

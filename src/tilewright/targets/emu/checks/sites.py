@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.targets.emu.ptx import Instruction
+from tilewright.targets.emu.ptx.ir import WIDTH
 
 CTA, CLUSTER, GPU = range(3)
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU}
@@ -13,13 +14,15 @@ _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
 
 @dataclass(frozen=True)
 class Access:
-    """`strong` accesses do not race with each other within their `scope`; `acquires` and `releases` order others."""
+    """`strong` accesses of one `size` (bytes of an element) do not race with each other within their `scope`;
+    `acquires` and `releases` order others."""
 
     strong: bool = False
     scope: int = GPU
     acquires: bool = False
     releases: bool = False
     atomic: bool = False
+    size: int = 0
 
 
 WEAK = Access()
@@ -28,16 +31,23 @@ WEAK = Access()
 def access_of(instruction: Instruction) -> Access:
     """The attributes of a memory instruction."""
     mods = set(instruction.mods)
-    if instruction.op == "mbarrier":
-        return Access("init" not in mods and "inval" not in mods, CLUSTER, atomic=True)
+    if instruction.op == "mbarrier" or (instruction.op == "cp" and {"mbarrier", "arrive"} <= mods):
+        return Access("init" not in mods and "inval" not in mods, CLUSTER, atomic=True, size=8)
+    size = WIDTH.get(instruction.type or "", 0) // 8
     if instruction.op == "cp" and "reduce" in mods:
-        return Access(True, GPU, atomic=True)
+        return Access(True, GPU, atomic=True, size=size)
     atomic = instruction.op in ("atom", "red") or (instruction.op == "red" and "async" in mods)
     strong = atomic or bool(mods & _STRONG)
     scope = next((_SCOPES[m] for m in instruction.mods if m in _SCOPES), GPU)
     acquires = bool(mods & {"acquire", "acq_rel"})
     releases = bool(mods & {"release", "acq_rel"})
-    return Access(strong, scope, acquires, releases, atomic)
+    return Access(strong, scope, acquires, releases, atomic, size)
+
+
+def narrow_scopes(instructions: list[Instruction]) -> bool:
+    """Whether a kernel has anything of a scope below that of the device."""
+    ops = ("ld", "st", "atom", "red", "fence", "membar")
+    return any(i.op in ops and ("cta" in i.mods or "cluster" in i.mods) for i in instructions)
 
 
 def synchronises(instructions: list[Instruction]) -> bool:
@@ -50,6 +60,6 @@ def synchronises(instructions: list[Instruction]) -> bool:
             return True
         if i.op in ("bar", "barrier") and (len(i.ops) > 1 or mods & {"warp", "arrive", "cluster"}):
             return True
-        if i.op == "cp" and "async" in mods:
+        if i.op == "wgmma" or (i.op == "cp" and "async" in mods):
             return True
     return False

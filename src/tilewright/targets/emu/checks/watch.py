@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.base import FALSE
+from tilewright.targets.emu.checks.base import FALSE, unwritten
 from tilewright.targets.emu.checks.products import Products
-from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import write
+from tilewright.targets.emu.rules.memory import by_space, local_address
 
 
 class WatchingMachine(Products):
@@ -76,30 +76,27 @@ class WatchingMachine(Products):
         bad = np.flatnonzero(mark) if mark.__class__ is np.ndarray else np.arange(L.n if mark else 0)
         if not len(bad):
             return
-        self.report(Fault("uninitialised", f"A value that was never written is used as {_article(what)}", site, bad,
-                          hint="it comes from shared or local memory that no thread has written"))  # fmt: skip
+        self.report(unwritten(what, site, bad))
 
     # Other accesses.
 
     def atomic_done(self, site: int, L: Lanes, space: str, addr: Any, size: int) -> None:
-        from_windows = space == "generic"
-        if from_windows:
-            high = np.broadcast_to(addr, (L.n,))
-            shared = (high >= np.uint64(1 << 56)) & (high < np.uint64(1 << 57))
-            if shared.all():
-                addr, space = high - np.uint64(1 << 56), "shared"
-            elif shared.any():
-                return
-            else:
-                space = "global"
+        if space == "generic":
+            addresses = np.broadcast_to(addr, (L.n,))
+            for inner, at in by_space(addresses):
+                picked = slice(None) if at is None else at
+                part = L if at is None else L.subset(at)
+                self.atomic_done(site, part, inner, local_address(inner, addresses[picked]), size)
+            return
+        shift = size.bit_length() - 1
         if space == "shared":
-            index = self.sh.index(site, L, addr, size.bit_length() - 1)
-            self.note_shared(site, L, index << (size.bit_length() - 1), size, True, None)
+            index = self.sh.index(site, L, addr, shift)
+            self.note_shared(site, L, index << shift, size, True, None)
         elif space == "global":
-            self.g.resolve(site, np.broadcast_to(addr, (L.n,)), np.dtype(f"u{size}"), size.bit_length() - 1, 1, True)
+            self.g.resolve(site, np.broadcast_to(addr, (L.n,)), np.dtype(np.uint8), shift, size, True)
             self.g.cache.pop(site, None)
             self.note_global(site, L, addr, size, True, None)
-        if self.ordered:
+        if self.ordered and space != "local":
             self.through_memory(site, L, space, addr, True, True)
 
     def shared_rows(self, site: int, L: Lanes, addr: Array) -> Array:
@@ -108,7 +105,3 @@ class WatchingMachine(Products):
 
     def store_shared_rows(self, site: int, L: Lanes, addr: Array, rows: Array) -> None:
         self.s_store(site, L, addr, rows, np.dtype(np.uint8), 4, 16)
-
-
-def _article(what: str) -> str:
-    return f"{'an' if what[0] in 'aeiou' else 'a'} {what}"

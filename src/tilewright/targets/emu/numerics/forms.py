@@ -53,6 +53,13 @@ FORMS: dict[str, str] = {
               .(<rnd>){.ftz}{.sat}.f32   .(<rnd>).f64""",
     "fma": """.(<rnd>){.ftz}{.sat}.f32   .(<rnd>).f64   .(<rnd>){.ftz}.f32x2   .rn{.ftz}{.(sat|relu)}.(<half>)
               .rn{.relu}.(<brain>)   .rn.oob{.relu}.(<half>|<brain>)   .(<rnd>){.sat}.f32.(f16|bf16)""",
+    "fence": """{.(sc|acq_rel|acquire|release)}.(cta|cluster|gpu|sys)   .mbarrier_init.release.cluster
+                .proxy.(alias|async|async.global|async.shared::cta|async.shared::cluster)
+                .proxy.tensormap::generic.(acquire|release).(cta|cluster|gpu|sys)
+                .acquire.sync_restrict::shared::cluster.cluster   .release.sync_restrict::shared::cta.cluster
+                .proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster
+                .proxy.async::generic.release.sync_restrict::shared::cta.cluster""",
+    "membar": ".(cta|gl|sys)   .proxy.(alias|async|async.global|async.shared::cta|async.shared::cluster)",
     "addc": "{.cc}.(<word>)",
     "subc": "{.cc}.(<word>)",
     "madc": ".(hi|lo){.cc}.(<word>)",

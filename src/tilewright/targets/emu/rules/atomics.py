@@ -231,6 +231,7 @@ def _rounds(
 @provide
 def atomic128(S: Any, site: int, L: Lanes, space: str, op: str, addr: Any, b: Array, c: Array | None) -> Array:
     """`atom.exch.b128` and `atom.cas.b128`, thread by thread."""
+    S.atomic_done(site, L, space, addr, 16)
     out = np.empty((L.n, 2), np.uint64)
     if addr.__class__ is not np.ndarray:
         addr = np.full(L.n, addr)

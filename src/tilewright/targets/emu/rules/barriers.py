@@ -105,6 +105,7 @@ def mbarrier_init(S: Any, site: int, L: Lanes, addr: Any, count: Any) -> None:
 
 @provide
 def mbarrier_inval(S: Any, site: int, L: Lanes, addr: Any) -> None:
+    S.mbarrier_made(site, L, addr)
     S.sh.store(site, L, addr, np.uint64(0), U64, 3)
 
 

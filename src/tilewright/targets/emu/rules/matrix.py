@@ -69,16 +69,19 @@ def load_matrices(S: Any, site: int, L: Lanes, addr: Any, count: int, transposed
     named = np.flatnonzero(L.lane < 8 * count)
     rows = S.shared_rows(site, L.subset(named), full(addr, L.n)[named])
     if S.unwritten.__class__ is np.ndarray:
-        S.unwritten = rows_to_lanes(S.unwritten.reshape(warps, count, 8), transposed)
+        S.unwritten = rows_to_lanes(S.unwritten, warps, count, transposed)
     return [r.reshape(-1) for r in lane_maps.from_rows(rows.reshape(warps, 8 * count, 16), count, transposed)]
 
 
-def rows_to_lanes(marks: Array, transposed: bool) -> Array:
-    """Marks of the rows (warps, matrices, 8) as marks of the lanes that hold a part of them."""
-    rows = marks.any(axis=1)
+def rows_to_lanes(marks: Array, warps: int, count: int, transposed: bool) -> Array:
+    """Marks of parts of the rows of 16 bytes as marks (lanes, matrices) of the pairs of halves that lanes get."""
+    pieces = marks.shape[1]
+    halves = np.repeat(marks, 2, axis=1) if pieces == 4 else np.logical_or.reduce(marks.reshape(-1, 8, pieces // 8), 2)
+    rows: Array = halves.reshape(warps, count, 8, 8)
     if transposed:
-        return np.tile(rows.reshape(-1, 4, 2).any(axis=2), 8).reshape(-1)
-    return np.repeat(rows, 4, axis=1).reshape(-1)
+        rows = rows.swapaxes(2, 3)
+    pairs = np.logical_or.reduce(rows.reshape(warps, count, 32, 2), 3)
+    return np.asarray(pairs.swapaxes(1, 2).reshape(-1, count))
 
 
 @provide

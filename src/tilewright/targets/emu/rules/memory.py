@@ -219,9 +219,13 @@ def generic_load(S: Any, site: int, L: Lanes, addr: Any, dtype: Any, shift: int,
     if len(parts) == 1:
         return _load(S, parts[0][0], site, L, addr, dtype, shift, lanes)
     out = np.empty((L.n, lanes) if lanes > 1 else L.n, dtype)
+    missing = np.zeros((L.n, 1 << shift), bool)
     for space, at in parts:
         assert at is not None
         out[at] = _load(S, space, site, L.subset(at), addr[at], dtype, shift, lanes)
+        if S.unwritten.__class__ is np.ndarray:
+            missing[at] = np.repeat(S.unwritten, (1 << shift) // S.unwritten.shape[1], axis=1)
+    S.unwritten = missing if missing.any() else np.bool_(False)
     return out
 
 
@@ -290,6 +294,15 @@ def hint(c: BlockCoder, i: Instruction) -> None:
 def fence(c: BlockCoder, i: Instruction) -> None:
     """Memory is sequentially consistent here; fences matter to the race check only."""
     if c.owner.checks:
-        scope = next((m for m in i.mods if m in ("cta", "cluster", "gpu", "sys", "gl")), "sys")
-        kind = next((m.split("::")[0] for m in i.mods if m.split("::")[0] in ("proxy", "mbarrier_init")), "memory")
-        c.effect(f"S.fenced(L, {scope!r}, {kind!r})", [])
+        scope = next((m for m in i.mods if m in ("cta", "cluster")), "gpu")
+        c.effect(f"S.fenced(L, {scope!r}, {fence_kind(i)!r})", [])
+
+
+def fence_kind(i: Instruction) -> str:
+    """What a fence orders: memory (or only as `acquire` or `release`), the asynchronous proxy in shared memory,
+    initialised mbarriers, or nothing that an emulated kernel can tell (aliases, tensor maps, global memory)."""
+    if "proxy" in i.mods:
+        return "async" if i.mods[1] in ("async", "async::generic") and "global" not in i.mods else ""
+    if "mbarrier_init" in i.mods:
+        return "mbarrier_init"
+    return next((m for m in i.mods if m in ("acquire", "release")), "memory")

@@ -155,16 +155,16 @@ def load_fragment(S: Any, site: int, L: Lanes, addr: Any, stride: Any, space: st
     places, size = places_of(L, site, addr, stride, *what)
     dtype, marks, found = np.dtype(f"u{size}"), [], []
     for register in places:
-        words = []
+        words, missing = [], np.zeros(L.n, bool)
         for place in register:
             words.append(full(_load(S, space, site, L, place, dtype), L.n))
-            marks.append(S.unwritten)
+            if S.unwritten.__class__ is np.ndarray:
+                missing |= S.unwritten.any(axis=1)
         joined = np.ascontiguousarray(np.stack(words, axis=-1))
         found.append(joined.view(np.uint64 if size == 8 else np.uint32)[:, 0])
-    arrays = [mark for mark in marks if mark.shape == (L.n,)]
-    if arrays:
-        S.unwritten = np.any(arrays, axis=0)
+        marks.append(missing)
     count = wmma.registers(what[0], what[1], what[2])
+    S.unwritten = np.stack([marks[k % len(marks)] for k in range(count)], axis=1)
     return [found[k % len(found)] for k in range(count)]
 
 

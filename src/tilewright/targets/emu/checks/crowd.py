@@ -1,0 +1,177 @@
+"""Accesses that stand beside each other: all threads that touched a granule since an access that all preceded.
+
+Reads, and strong accesses (atomics, volatile, relaxed), do not exclude one another, so the last one does not speak for
+those before it. A `Crowd` has one mark for each granule, which is exact for one thread and says otherwise that there
+were several, and a log of each access, which is asked only where the marks leave a doubt.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.targets.emu.checks.sites import GPU
+from tilewright.targets.emu.checks.stamps import (
+    ASYNC_BIT,
+    BLOCK_FIELD,
+    CLOCK_SHIFT,
+    EVERY_BITS,
+    MANY,
+    SITE_MASK,
+    WARP_BIT,
+    WARP_FIELD,
+    WHO,
+)
+from tilewright.targets.emu.lanes import Array
+
+COMPACT = 1 << 20
+"""Entries of a log that are kept before it is put in order: the last one of each thread, instruction and granule."""
+NOTHING = np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64)
+
+
+class Crowd:
+    """`marks` is None until there is an access; `hurried`: one by an asynchronous operation; `least`, `sizes`: the
+    least scope and the sizes of the strong ones. Granule numbers are those of the shadow that owns this.
+    """
+
+    def __init__(self, count: int, granule: int) -> None:
+        self.count = count
+        self.granule = granule
+        self.marks: Array | None = None
+        self.log: list[tuple[Array, Array, Array, int]] = []
+        self.gone: list[Array] = []
+        self.entries = 0
+        self.limit = COMPACT
+        self.hurried = False
+        self.least = GPU
+        self.sizes: set[int] = set()
+
+    def refine(self) -> None:
+        """Go down to bytes."""
+        repeat = 1 << self.granule
+        self.count *= repeat
+        self.granule = 0
+        if self.marks is not None:
+            self.marks = np.repeat(self.marks, repeat)
+
+    def clear_log(self) -> None:
+        """Forget each access that a barrier of all has ordered, but asynchronous ones; the marks go by their clocks."""
+        kept = []
+        if self.hurried and self.log:
+            numbers, stamps, times = self._merged()
+            late = (stamps & ASYNC_BIT) != 0
+            kept = [(numbers[late], stamps[late], times[late], self.granule)]
+        self.log, self.gone, self.entries = kept, [], len(kept[0][0]) if kept else 0
+
+    # Noting.
+
+    def mark(self, cells: Array, mine: Array, floor: Array | np.uint64 | None) -> None:
+        """Mark granules as accessed by stamps of ascending lanes; marks below `floor` (None: no mark) make way."""
+        marks = self.marks
+        if marks is None:
+            marks = self.marks = np.zeros(self.count, np.uint64)
+        old = marks.take(cells)
+        if floor is None and settled(old, mine):
+            return
+        marks[cells] = mine
+        noted = last = marks.take(cells)
+        if np.count_nonzero(last != mine):
+            # All lanes between the first and the last one at a granule belong to whatever unites these two.
+            marks[cells[::-1]] = mine[::-1]
+            first = marks.take(cells)
+            noted = np.where(first == last, last, several(first, last, self.hurried))
+            marks[cells] = noted
+        others = old != 0 if floor is None else old >= floor
+        if self.hurried and floor is not None:
+            others |= (old & ASYNC_BIT) != 0
+        if np.count_nonzero(others):
+            others &= ((old ^ noted) & WHO) != 0
+            if np.count_nonzero(others):
+                marks[cells] = np.where(others, several(old, noted, self.hurried), noted)
+
+    def note(self, cells: Array, stamps: Array, time: int | None = None) -> None:
+        """Log accesses one by one; `time` is the number of the first, where it matters which came before which."""
+        times = np.broadcast_to(np.int64(0), len(cells)) if time is None else np.arange(time, time + len(cells))
+        self.log.append((cells, stamps, times, self.granule))
+        self.entries += len(cells)
+        if self.entries > self.limit:
+            self._compact()
+
+    def forget(self, cells: Array) -> None:
+        """Drop the accesses to granules: whoever is ordered after the one that comes now is ordered after them."""
+        if self.marks is None:
+            return
+        self.marks[cells] = 0
+        if self.log:
+            self.gone.append(cells)
+            self.log.append((*NOTHING, -len(self.gone)))
+
+    # Asking.
+
+    def of(self, cells: Array) -> tuple[Array, Array, Array]:
+        """(granules, stamps, times) of the accesses to some granules, in order of the granules."""
+        numbers, stamps, times = self._merged()
+        wanted = np.zeros(self.count, bool)
+        wanted[cells] = True
+        here = np.flatnonzero(wanted[numbers])
+        here = here[np.argsort(numbers[here], kind="stable")]
+        return numbers[here], stamps[here], times[here]
+
+    def _merged(self) -> tuple[Array, Array, Array]:
+        """The log as one entry, without what was dropped."""
+        if len(self.log) == 1 and self.log[0][3] == self.granule:
+            return self.log[0][:3]
+        kept_cells, kept_stamps, kept_times = ([part] for part in NOTHING)
+        erased = np.zeros(self.count, bool)
+        for numbers, stamps, times, granule in reversed(self.log):
+            if granule < 0:
+                erased[self.gone[-granule - 1]] = True
+                continue
+            if granule != self.granule:
+                each = 1 << granule
+                numbers = (numbers[:, None] * each + np.arange(each)).reshape(-1)
+                stamps, times = np.repeat(stamps, each), np.repeat(times, each)
+            alive = ~erased[numbers]
+            kept_cells.append(numbers[alive])
+            kept_stamps.append(stamps[alive])
+            kept_times.append(times[alive])
+        merged = np.concatenate(kept_cells), np.concatenate(kept_stamps), np.concatenate(kept_times)
+        self.log, self.gone, self.entries = [(*merged, self.granule)], [], len(merged[0])
+        return merged
+
+    def _compact(self) -> None:
+        """Keep the last access of each thread and instruction to each granule."""
+        numbers, stamps, times = self._merged()
+        who = stamps & np.uint64((1 << CLOCK_SHIFT) - 1)
+        order = np.lexsort((stamps, who, numbers))
+        numbers, stamps, times, who = numbers[order], stamps[order], times[order], who[order]
+        last = np.ones(len(numbers), bool)
+        last[:-1] = (numbers[1:] != numbers[:-1]) | (who[1:] != who[:-1])
+        self.log = [(numbers[last], stamps[last], times[last], self.granule)]
+        self.entries = int(np.count_nonzero(last))
+        self.limit = max(COMPACT, 2 * self.entries)
+
+
+def settled(old: Array, mine: Array) -> bool:
+    """Whether nothing is to be noted: granules are known to be touched by several threads already."""
+    site = np.uint64(SITE_MASK)
+    return bool((((old | site) == (mine | EVERY_BITS | site)) | (old & MANY == MANY)).all())
+
+
+def several(a: Array, b: Array, hurried: bool) -> Array:
+    """The mark of several threads: of one warp, of one block, or of several blocks. `hurried`: if some may be
+    asynchronous, which shows through."""
+    apart = a ^ b
+    mixed: Array = b | EVERY_BITS
+    blocks = (apart & BLOCK_FIELD) != 0
+    if np.count_nonzero(blocks):
+        mixed |= blocks * MANY
+    if hurried:
+        mixed |= a & ASYNC_BIT
+    warp = (apart & WARP_FIELD) == 0
+    if not np.count_nonzero(warp):
+        return mixed
+    for word in (a, b):
+        warp &= (word & EVERY_BITS) != EVERY_BITS
+        if hurried:
+            warp &= (word & ASYNC_BIT) == 0
+    return np.where(warp, (b & ~EVERY_BITS) | (b & WARP_FIELD) | WARP_BIT, mixed)
