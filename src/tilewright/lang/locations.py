@@ -7,6 +7,8 @@ them, not a call.
 
 from __future__ import annotations
 
+import builtins
+import difflib
 import dis
 import functools
 import sys
@@ -138,7 +140,7 @@ def _as_ours(error: Exception) -> CompileError:
     made = _class_of_both(kind)(
         f"{type(error).__name__}: {error}",
         location=place_of(error) or user_location(),
-        hint=_HINTS.get(type(error)),
+        hint=_HINTS.get(type(error)) or _advice(error),
     )
     made.__dict__.update(vars(error))
     return made
@@ -147,6 +149,28 @@ def _as_ours(error: Exception) -> CompileError:
 _HINTS: dict[type[Exception], str] = {
     RecursionError: "calls are inlined, so a recursion must end while the function is compiled",
 }
+
+
+def _advice(error: Exception) -> str | None:
+    """A name that was meant, as Python's own tracebacks tell it; or how a tensor becomes a value."""
+    if isinstance(error, TypeError) and "unsupported operand" in str(error) and "'Tensor'" in str(error):
+        return "a tensor is memory: `t.load()` gives its elements as a value, `t[i]` one of them"
+    name = getattr(error, "name", None)
+    if not isinstance(error, AttributeError | NameError) or not isinstance(name, str):
+        return None
+    known = dir(error.obj) if isinstance(error, AttributeError) else _names_at(error)
+    close = difflib.get_close_matches(name, [item for item in known if not item.startswith("_")], 1)
+    return f"did you mean {close[0]!r}?" if close else None
+
+
+def _names_at(error: Exception) -> list[str]:
+    """The names that the code which raised `error` sees."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return []
+    return [*trace.tb_frame.f_locals, *trace.tb_frame.f_globals, *dir(builtins)]
 
 
 @functools.cache

@@ -75,7 +75,7 @@ def texts(seeds: range, budget: int, target: str = "emu", kind: type[Generator] 
 def code_of(text: str, name: str) -> CodeType:
     """The text as a module that tracebacks and `inspect` can find."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    return compile(text, name, "exec")
+    return compile(text, name, "exec", dont_inherit=True)
 
 
 def inputs(seed: int) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numeric import Numeric, number_type
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
 
@@ -152,4 +152,4 @@ def make_copy_atom(
     unknown = [name for name, value in others.items() if name not in _NO_EFFECT and value is not None]
     if unknown:
         raise CompileError(f"make_copy_atom has no option {unknown[0]!r}", location=user_location())
-    return CopyAtom(op, copy_internal_type, int(num_bits_per_copy))
+    return CopyAtom(op, number_type(copy_internal_type), int(num_bits_per_copy))

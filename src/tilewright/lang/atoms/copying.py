@@ -33,6 +33,7 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
             f"cute.copy takes a copy atom or tiled copy first, not {type(atom).__name__}", location=user_location()
         )
     _refuse(others, "copy")
+    _need_tensors("copy", src, dst)
     atom.op.check(src, dst)
     _check_widths(src, dst)
     if atom.num_bits == 0 and atom.values == 1:
@@ -50,12 +51,14 @@ def copy_atom_call(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None =
 def autovec_copy(src: Tensor, dst: Tensor, **others: Any) -> None:
     """Copy `src` to `dst` with the widest vectors possible."""
     _refuse(others, "autovec_copy")
+    _need_tensors("autovec_copy", src, dst)
     _check_elements(src, dst)
     _emit(src, dst, atom_text.write("universal"), None)
 
 
 def basic_copy(src: Tensor, dst: Tensor, *, loc: object = None, ip: object = None) -> None:
     """Copy `src` to `dst` element by element."""
+    _need_tensors("basic_copy", src, dst)
     _check_elements(src, dst)
     _emit(src, dst, atom_text.write("universal", bits=src.element_type.width), None)
 
@@ -69,6 +72,16 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor, *, loc: object = None,
 
 
 _NO_EFFECT = frozenset(("loc", "ip", "l1c_evict_priority"))
+
+
+def _need_tensors(function: str, *sides: object) -> None:
+    for side in sides:
+        if not isinstance(side, Tensor):
+            raise CompileError(
+                f"cute.{function} copies between tensors, and this is a {type(side).__name__}",
+                location=user_location(3),
+                hint="`t.store(values)` writes a TensorSSA to a tensor",
+            )
 
 
 def _refuse(others: dict[str, Any], function: str) -> None:
