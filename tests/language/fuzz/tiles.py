@@ -240,12 +240,16 @@ class Tiles(Generator):
         r = self.random
         width = self.types.all[tile.type].width
         widths = {item: self.types.all[item].width for item in RECASTS}
-        fitting = [item for item in RECASTS if tile.shape[0] * width % widths[item] == 0 and item != tile.type]
+        # Where one element is left of the first mode, another may be the one that a recast divides next.
+        fitting = [item for item in RECASTS if tile.shape[0] * width % (2 * widths[item]) == 0 and item != tile.type]
+        if not fitting:
+            return self.put(depth, name, tile)
         type_ = r.choice(fitting)
         shape = (tile.shape[0] * width // widths[type_], *tile.shape[1:])
         made = Tile(type_, shape, size(shape), True)
         view = self._add(depth, f"cute.recast_tensor({name}, {type_})", made)
         self.put(depth, view, made)
+        return None
 
     def retile(self, depth: int, name: str, tile: Tile) -> None:
         """Another layout over the same memory."""
