@@ -284,6 +284,18 @@ def test_kept_files(tmp_path):
     ]  # fmt: skip
 
 
+def test_keeping_stages_of_host_code_alone_keeps_nothing(tmp_path):
+    @cute.jit
+    def host(a: cutlass.Int32):
+        cute.printf("{}", a)
+
+    with settings.scope(dump_dir=str(tmp_path)):
+        compiled = cute.compile(host, 1, options="--keep-ptx --keep-cubin --keep-sass", target="emu")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(cutlass.CompileError, match="launches no kernel"):
+        compiled.stages["cubin"]
+
+
 def test_kept_texts(tmp_path):
     with settings.scope(dump_dir=str(tmp_path), keep=frozenset({"ir"})):
         executor = cute.compile(double, *floats())
@@ -313,7 +325,7 @@ def test_flags_of_the_disassembler():
 
 
 def test_flags_without_an_effect_here():
-    flags = "--host-target x86_64-linux --enable-tvm-ffi --opt-level 2"
+    flags = "--host-target linux-x86_64 --opt-level 2"
     made = cute.compile(double, *floats(), options=flags)
     assert made.stages["ptx"] == cute.compile(double, *floats(), options="--opt-level 2").stages["ptx"]
 

@@ -398,7 +398,8 @@ class Executor:
     def _keep_files(self) -> None:
         options = self.artifact.options
         names = ["cute", "nvvm", "llvm"] if options.keep_ir else []
-        names += [name for name in ("ptx", "cubin", "sass") if getattr(options, f"keep_{name}")]
+        if self.artifact.kernels:  # host code alone has no such stages, and nothing to keep
+            names += [name for name in ("ptx", "cubin", "sass") if getattr(options, f"keep_{name}")]
         if names:
             self.write(options.dump_dir or ".", names)
 
