@@ -68,7 +68,7 @@ def round_float(value: Any, type_: Type) -> float:
     step = Fraction(2) ** max(exponent - type_.precision + 1, type_.least)
     rounded = _nearest(size / step, type_) * step
     if math.isinf(type_.greatest) and rounded >= Fraction(2) ** (3 - type_.least - type_.precision):
-        return math.copysign(math.inf, exact)
+        return -math.inf if exact < 0 else math.inf
     return math.copysign(float(rounded), exact)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.language.fuzz.mistakes import mistake
+from tests.language.fuzz.mistakes import WIDE_FROM, mistake
 
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 1.0  # of the processor, for one mistake
@@ -78,14 +78,14 @@ def complaint(seed: int, worker: Worker) -> str:
     return ""
 
 
-@pytest.mark.parametrize("first", range(0, 100, 25))
+@pytest.mark.parametrize("first", [0, 25, 50, WIDE_FROM, WIDE_FROM + 25])
 def test_random_mistakes(first, worker):
     problems = [complaint(seed, worker) for seed in range(first, first + 25)]
     assert not any(problems), "\n".join(filter(None, problems))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 2000, 50))
+@pytest.mark.parametrize("first", [*range(1000, 2000, 50), *range(WIDE_FROM + 1000, WIDE_FROM + 2000, 50)])
 def test_many_random_mistakes(first, worker):
     problems = [complaint(seed, worker) for seed in range(first, first + 50)]
     assert not any(problems), "\n".join(filter(None, problems))
