@@ -98,8 +98,7 @@ class Crowd:
 
     def forget(self, cells: Array) -> None:
         """Drop the accesses to granules: whoever is ordered after the one that comes now is ordered after them."""
-        if self.marks is None:
-            return
+        assert self.marks is not None
         self.marks[cells] = 0
         if self.log:
             self.gone.append(cells)

@@ -26,7 +26,8 @@ class Order(Races):
         self.clocks.block_barrier(slots)
         if len(slots) == self.slots and self.shape.cluster_blocks == 1:
             for crowd in self.shared_shadow.crowds:
-                crowd.clear_log()
+                if crowd.log:
+                    crowd.clear_log()
 
     def barrier_done(self, number: int, done: Array, cohorts: list[Cohort]) -> None:
         self.launch.idle = 0

@@ -61,7 +61,8 @@ class Races(Verdicts):
         if shadow.written:
             words = shadow.writes.take(cells)
             self.conflicts(event, words, "read", "written", None, None)
-        self.against(event, shadow.strong_writers, "read", "written", None)
+        if shadow.strong_writers.marks is not None:
+            self.against(event, shadow.strong_writers, "read", "written", None)
         if event.access.strong:
             self.join(event, shadow.strong_readers, event.mine)
         else:
@@ -110,7 +111,8 @@ class Races(Verdicts):
             return
         shadow.writes[cells] = mine
         shadow.written = True
-        shadow.replaced(np.delete(cells, np.unique(same)) if len(same) else cells)
+        # Without other order than barriers of all, marks of reads go by their clocks.
+        shadow.replaced(np.delete(cells, np.unique(same)) if len(same) else cells, self.ordered)
         if event.access.atomic:
             return
         after = shadow.writes.take(cells)
@@ -129,9 +131,11 @@ class Races(Verdicts):
             if len(same):
                 self.join(event, shadow.silent, words[same], same)
         for crowd in (shadow.strong_writers, shadow.silent):
-            same = np.concatenate((same, self.against(event, crowd, "written", "written", written)))
+            if crowd.marks is not None:
+                same = np.concatenate((same, self.against(event, crowd, "written", "written", written)))
         for crowd in (shadow.readers, shadow.strong_readers):
-            self.against(event, crowd, "written", "read", None)
+            if crowd.marks is not None:
+                self.against(event, crowd, "written", "read", None)
         return same
 
     def unchanged(self, event: Event, data: Any, offset: Array) -> Array:

@@ -39,10 +39,11 @@ class Shadow:
         for crowd in self.crowds:
             crowd.refine()
 
-    def replaced(self, cells: Array) -> None:
-        """A weak write that all others precede: whoever is ordered after it is ordered after them."""
-        for crowd in self.crowds:
-            crowd.forget(cells)
+    def replaced(self, cells: Array, readers: bool) -> None:
+        """A weak write that all others precede: whoever is ordered after it is ordered after them (`readers` too)."""
+        for crowd in self.crowds if readers else self.crowds[1:]:
+            if crowd.marks is not None:
+                crowd.forget(cells)
 
     def missing(self, cells: Array, words: Array | None) -> Array:
         """Granules that no one has written; `words` are their stamps of writes, None for none."""
