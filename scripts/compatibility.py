@@ -141,6 +141,7 @@ def reason(output: str) -> str:
     lines = [line.rstrip() for line in output.splitlines()]
     errors = [line for line in lines if re.match(r"(E\s+)?[\w.]*(Error|Exception|NeedsGpu|Unsupported)\b", line)]
     line = errors[-1] if errors else next((line for line in reversed(lines) if line.strip()), "no output")
+    line = re.sub(r"(?<![\w.:/])(?:/[\w.+-]+)+/(?=[\w.+-])", ".../", line)  # folders of this machine
     return re.sub(r"^E\s+", "", line).replace("|", "/")[:160]
 
 

@@ -112,6 +112,11 @@ def test_runs_end_at_their_limit_and_are_kept_one_by_one(tmp_path, monkeypatch):
     assert {name: verdict for (name, _), verdict in compatibility.load().items()} == kept
 
 
+def test_what_went_wrong_is_said_without_this_machine_s_folders():
+    text = "E   OSError: [Errno 2] No such file: '/tmp/x-1/a/b.py' | a/b, https://example.org/a\n1 failed"
+    assert compatibility.reason(text) == "OSError: [Errno 2] No such file: '.../b.py' / a/b, https://example.org/a"
+
+
 def test_the_script_explains_itself():
     done = subprocess.run(
         [sys.executable, str(SCRIPTS / "compatibility.py"), "--help"], capture_output=True, text=True, check=True
