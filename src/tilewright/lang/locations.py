@@ -192,14 +192,18 @@ def _chain(places: list[Step]) -> SourceLocation | None:
 
 def current() -> ir.Location:
     """The MLIR location of the user's line that is running now: a chain of call sites, innermost first."""
-    places = tuple(_user_places(sys._getframe(1)))
-    return session().cached(("location", places), lambda: _mlir_location(places))
+    return _located(tuple(_user_places(sys._getframe(1))))
 
 
 def current_line() -> ir.Location:
     """`current` without the calls that led there: for modules and functions, where debug information takes no chain."""
-    places = tuple(_user_places(sys._getframe(1))[:1])
-    return session().cached(("location", places), lambda: _mlir_location(places))
+    return _located(tuple(_user_places(sys._getframe(1))[:1]))
+
+
+def _located(places: tuple[Step, ...]) -> ir.Location:
+    """Made once for each place. Python takes code objects of two files for equal where the text and lines are."""
+    files = tuple([code.co_filename for code, _ in places])
+    return session().cached(("location", files, places), lambda: _mlir_location(places))
 
 
 def _mlir_location(places: tuple[tuple[CodeType, int], ...]) -> ir.Location:

@@ -409,3 +409,28 @@ def test_a_wrong_argument_is_named(body, message):
     assert isinstance(error, cutlass.CompileError)
     assert str(error).startswith(message)
     assert (error.location.file, error.location.line) == (name, 3)
+
+
+OUTSIDE = """
+@cute.kernel
+def kernel(x, out):
+    i, _, _ = cute.arch.thread_idx()
+    if i < 4:
+        out[i + 1000] = x[i]
+
+
+@cute.jit
+def launch(x: cute.Tensor, out: cute.Tensor):
+    kernel(x, out).launch(grid=(1, 1, 1), block=(4, 1, 1))
+"""
+
+
+def test_equal_code_of_two_files_keeps_its_file():
+    x, out = np.zeros(4, np.int32), np.zeros(4, np.int32)
+    for file in ("<first copy>", "<second copy>"):
+        names = {"cute": cute, "cutlass": cutlass}
+        exec(code_of(OUTSIDE, file), names)
+        with pytest.raises(cutlass.TilewrightError, match="Out-of-bounds") as caught:
+            cute.compile(names["launch"], x, out)(x, out)
+        assert file in str(caught.value)
+        assert (caught.value.location.file, caught.value.location.line) == (file, 6)
