@@ -100,11 +100,21 @@ def test_the_last_block_and_thread_that_fit_have_stamps_of_their_own():
     assert stamps.clock_of(stamp)[0] == 1 and not stamps.is_async(stamp)[0]
 
 
-def test_asynchronous_operations_of_a_block():
+def test_asynchronous_operations_of_a_block(monkeypatch):
+    monkeypatch.setattr(stamps, "MOST_AGENTS", 40)
+    check_agents(32, 8)
+
+
+@pytest.mark.slow
+def test_the_true_number_of_asynchronous_operations():
+    check_agents(1024, 1023)
+
+
+def check_agents(block, most):
     """Each thread that stores in bulk is an agent of its own: 1,023 fit in a block of 1,024 threads."""
     body = """mul.wide.u32 %d2, %r1, 16; add.u64 %d2, %d2, %d1;
     setp.eq.u32 %p, %r1, 0; @%p st.shared.v4.u32 [s], {%r1, %r1, %r1, %r1}; fence.proxy.async; bar.sync 0;
     setp.ge.u32 %p, %r1, ROUNDS; @%p bra E; cp.async.bulk.global.shared::cta.bulk_group [%d2], [s], 16; E:"""
-    run_ptx(text(body).replace("ROUNDS", "1000"), "k", 1, 1024, [np.zeros(4096, np.uint32)])
-    error = fault(text(body).replace("ROUNDS", "1024"), block=1024, size=4096)
+    run_ptx(text(body).replace("ROUNDS", str(most)), "k", 1, block, [np.zeros(4096, np.uint32)])
+    error = fault(text(body).replace("ROUNDS", str(most + 1)), block=block, size=4096)
     assert "asynchronous operations of a block" in error.message
