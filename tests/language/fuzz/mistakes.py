@@ -41,14 +41,17 @@ def mistake(seed: int) -> Mistake:
     r = random.Random(seed)
     kind = WideGenerator if seed >= WIDE_FROM else Generator
     text = kind(r.randrange(1 << 30), 0, 6, whiles=False).program() + LAUNCH % f"    program_0({SIGNATURE})\n"
+    return changed(text, r)
+
+
+def changed(text: str, r: random.Random) -> Mistake:
+    """The text with a random change."""
     tree = ast.parse(text)
-    while True:
+    node = None
+    while node is None:
         kind = r.choice(list(KINDS))
-        line = KINDS[kind](tree, r)
-        if line:
-            break
-    changed = ast.unparse(tree)
-    return Mistake(changed, _line_of_mark(tree, line), kind, kind in EXACT)
+        node = KINDS[kind](tree, r)
+    return Mistake(ast.unparse(tree), _line_of_mark(tree, node), kind, kind in EXACT)
 
 
 def _line_of_mark(tree: ast.Module, node: ast.AST) -> int:
@@ -142,7 +145,10 @@ def _operator(tree: ast.Module, r: random.Random) -> ast.AST | None:
 
 
 def _index(tree: ast.Module, r: random.Random) -> ast.AST | None:
-    node = r.choice(_nodes(tree, ast.Subscript))
+    found = _nodes(tree, ast.Subscript)
+    if not found:
+        return None
+    node = r.choice(found)
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     change = r.choice(["more", "fewer", "wrong", "nested"])
     if change == "more":
@@ -184,7 +190,10 @@ def _bodies(tree: ast.Module) -> list[ast.AST]:
 
 
 def _lost_statement(tree: ast.Module, r: random.Random) -> ast.AST | None:
-    node = r.choice([item for item in _bodies(tree) if len(item.body) > 1])
+    found = [item for item in _bodies(tree) if len(item.body) > 1]
+    if not found:
+        return None
+    node = r.choice(found)
     node.body.pop(r.randrange(len(node.body)))
     return node
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import numpy as np
@@ -11,6 +12,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tests.language.fuzz.harness import code_of
 from tests.language.fuzz.kernels import KERNELS, SLIPS
+from tests.language.fuzz.mistakes import changed
 
 SECONDS = 1.0  # of the processor
 SHAPES = {
@@ -86,3 +88,40 @@ def test_a_kernel_that_is_never_launched_is_named():
     text = KERNELS["tiled"].replace("(a, b, tiled).launch(grid=(1, 1, 1), block=(32, 1, 1))", "(a, b, tiled)")
     with pytest.warns(UserWarning, match=r"tiled_kernel is called at <unlaunched>:\d+, but never launched"):
         run("tiled", text, "<unlaunched>")
+
+
+def complaint(seed):
+    """What is wrong with how a kernel with a random change ended; a result may be another one."""
+    r = random.Random(seed)
+    kernel = r.choice(list(KERNELS))
+    case, name = changed(KERNELS[kernel], r), f"<changed {seed}>"
+    try:
+        code_of(case.text, name)
+    except SyntaxError:
+        return ""
+    start = time.process_time()
+    try:
+        run(kernel, case.text, name)
+    except cutlass.TilewrightError as error:
+        places = [place.line for place in error.location.chain() if place.file == name] if error.location else []
+        if not places or (case.exact and case.line not in places):
+            return f"seed {seed}, line {case.line}, names {places}\n{error}"
+    except (RuntimeError, AssertionError):
+        return ""  # `raise` and `assert` are among the changes
+    seconds = time.process_time() - start
+    return f"seed {seed}: {seconds} s" if seconds > SECONDS else ""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", [0, 20])
+def test_random_changes(first):
+    problems = [complaint(seed) for seed in range(first, first + 20)]
+    assert not any(problems), "\n".join(filter(None, problems))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(1000, 2000, 50))
+def test_many_random_changes(first):
+    problems = [complaint(seed) for seed in range(first, first + 50)]
+    assert not any(problems), "\n".join(filter(None, problems))
