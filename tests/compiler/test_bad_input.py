@@ -582,6 +582,32 @@ def test_exception_of_the_users_own_at_trace_time(ints):
     assert (out == 2 * x).all()
 
 
+def test_a_list_for_a_tensor():
+    refused(lambda: double([1.0, 2.0], floats()[1]), CompileError, "expects argument #1 (x)", hint="numpy.asarray")
+
+
+def test_an_argument_left_out():
+    refused(lambda: double(floats()[0]), CompileError, "double(x, out): missing a required", hint="each parameter")
+
+
+def test_shared_memory_of_a_launch_is_too_small():
+    @cute.kernel
+    def kernel(out: cute.Tensor):
+        thread, _, _ = cute.arch.thread_idx()
+        shared = cutlass.utils.SmemAllocator().allocate_tensor(Int32, cute.make_layout(64), 16)
+        shared[thread] = thread  # here
+        out[thread] = shared[thread]
+
+    @cute.jit
+    def host(out: cute.Tensor):
+        kernel(out).launch(grid=(1, 1, 1), block=(64, 1, 1), smem=64)
+
+    compiled = cute.compile(host, np.zeros(64, np.int32), target="emu")
+    with pytest.raises(EmulationError, match="Out-of-bounds access to shared memory") as caught:
+        compiled(np.zeros(64, np.int32))
+    assert "smem= must cover all that the kernel allocates" in str(caught.value)
+
+
 # Tensors.
 
 
@@ -595,7 +621,8 @@ def test_exception_of_the_users_own_at_trace_time(ints):
         (lambda t: t.fill(1), ["fill of a tensor whose size"]),
         (lambda t: t["a"], ["indexed by integers, not by str"]),
         (lambda t: int(t[0]), ["known only at run time is used where Python needs a number"]),
-        (lambda t: cute.make_rmem_tensor(cute.size(t), Int32), ["the size must be known then"]),
+        (lambda t: cute.make_rmem_tensor(cute.size(t), Int32), ["the size must be known then", "cutlass.Constexpr"]),
+        (lambda t: np.exp(Float32(t[0])), ["loop of ufunc", "`cute.math` has functions of runtime values"]),
         (lambda t: Int32(1) // 0, ["division by zero"]),
         (lambda t: list(t), ["iteration of a tensor whose size is known only at run time"]),
         (lambda t: cutlass.utils.SmemAllocator().allocate(-3), ["-3 bytes of shared memory"]),

@@ -152,9 +152,11 @@ _HINTS: dict[type[Exception], str] = {
 
 
 def _advice(error: Exception) -> str | None:
-    """A name that was meant, as Python's own tracebacks tell it; or how a tensor becomes a value."""
+    """A name that was meant, as Python's own tracebacks tell it; how a tensor becomes a value; what replaces NumPy."""
     if isinstance(error, TypeError) and "unsupported operand" in str(error) and "'Tensor'" in str(error):
         return "a tensor is memory: `t.load()` gives its elements as a value, `t[i]` one of them"
+    if isinstance(error, TypeError) and "loop of ufunc" in str(error):
+        return "NumPy computes while the kernel is compiled; `cute.math` has functions of runtime values"
     name = getattr(error, "name", None)
     if not isinstance(error, AttributeError | NameError) or not isinstance(name, str):
         return None

@@ -45,6 +45,7 @@ def _elements(layout: Any) -> int:
             "memory is allocated while compiling, so the size must be known then",
             location=user_location(),
             values={"layout": layout},
+            hint="pass the size as `cutlass.Constexpr`, or allocate the largest and use a part of it",
         )
     count = cosize(layout) if isinstance(layout, Layout) else size(layout)
     return int(count)

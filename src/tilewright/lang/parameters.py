@@ -69,7 +69,9 @@ def bind(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str,
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise CompileError(
-            f"{function.__name__}{signature}: {error}", location=user_location(3), hint="check the number of arguments"
+            f"{function.__name__}({', '.join(signature.parameters)}): {error}",
+            location=user_location(3),
+            hint="give one argument for each parameter that has no default",
         ) from error
     bound.apply_defaults()
     return dict(bound.arguments)
@@ -122,8 +124,10 @@ def number_type_for(value: Any, annotation: type[Numeric], position: int, name: 
 
 def expects(position: int, name: str, annotation: Any, value: Any) -> CompileError:
     """The error of a wrong argument, in the words that CuTe DSL uses."""
+    sequence = annotation is Tensor and isinstance(value, (list, tuple))
+    hint = "make an array of it first, as by `numpy.asarray`" if sequence else "pass an argument of that type"
     return CompileError(
         f"expects argument #{position + 1} ({name}) to be {annotation!r}, but got {type(value)!r}",
         location=user_location(3),
-        hint="pass an argument of that type, or drop the annotation",
+        hint=f"{hint}, or drop the annotation",
     )

@@ -347,7 +347,9 @@ class SharedMemory:
     def _out_of_bounds(self, site: int, addr: Array, bad: Array, shift: int, uniform: bool) -> Fault:
         lanes = np.flatnonzero(bad)
         values = {"address": f"{int(addr[lanes[0]]):#x}", "bytes": 1 << shift, "shared memory": f"{self.size} bytes"}
-        hint = "pass smem= for dynamic shared memory" if self.size == 0 else "compare the index with the size"
+        hint = "compare the index with the size; a launch's smem= must cover all that the kernel allocates"
+        if self.size == 0:
+            hint = "pass smem= for dynamic shared memory"
         return Fault("bounds", "Out-of-bounds access to shared memory", site, None if uniform else lanes, values, hint)
 
     def load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
