@@ -161,10 +161,12 @@ if TYPE_CHECKING:
 _LATE = ("nvgpu", "runtime", "testing")  # loaded when asked for: they bring hardware tables and the host side
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module 'tilewright.cute' has no attribute {name!r}")
-    return importlib.import_module(f"tilewright.cute.{name}")
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATE:
+            raise AttributeError(f"module 'tilewright.cute' has no attribute {name!r}")
+        return importlib.import_module(f"tilewright.cute.{name}")
 
 
 def __dir__() -> list[str]:
