@@ -313,6 +313,28 @@ def test_l11():
             assert got(c) == (c[0] + 32 * c[3]) + 4096 * (8 * c[1] + c[2])
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "text"),
+    [
+        (lambda m, n: ((m, n), (1, m)), lambda m, n: ((m, n), (n, 1)), "(?,?):(?,1)"),
+        (lambda m, n: ((m, 4), (1, m)), lambda m, n: ((m, 4), (4, 1)), "(?,4):(4,1)"),
+        (lambda m, n: ((m, n), (3, m * 3)), lambda m, n: ((n, m), (m, 1)), "(?,?):(?{div=3},3)"),
+        (lambda m, n: ((m, n, 5), (1, m, m * n)), lambda m, n: (7, 3), "7:3"),
+        (lambda m, n: ((m, n), (1, m)), lambda m, n: (m * n, 1), "(?,?):(1,?)"),
+    ],
+)
+def test_compact_modes_of_unknown_extents_are_one(left, right, text):  # L1 with run-time extents
+    m, n = sym_int(name="m"), sym_int(name="n")
+    r = composition(Layout(*left(m, n)), Layout(*right(m, n)))
+    assert str(r) == text
+    rng = random.Random(3)
+    for _ in range(20):
+        m, n = rng.randint(1, 9), rng.randint(1, 9)
+        a, b = Layout(*left(m, n)), Layout(*right(m, n))
+        wanted = [oracle.value(a.shape, a.stride, x) for x in oracle.values(b)]
+        assert oracle.values(instance(r, {"m": m, "n": n})) == wanted
+
+
 EXTENTS = [1, 2, 4, 8, ("n", 1), ("m", 4), ("k", 16)]
 
 

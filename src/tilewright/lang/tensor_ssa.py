@@ -30,7 +30,7 @@ from tilewright.lang.numeric import (
     number_type,
     shift_amount,
 )
-from tilewright.layout import Layout, crd2idx, flatten_to_tuple, slice_and_offset
+from tilewright.layout import Layout, crd2idx, flatten_to_tuple, slice_, slice_and_offset
 from tilewright.layout import size as layout_size
 
 if TYPE_CHECKING:
@@ -47,6 +47,19 @@ class ReductionOp(Enum):
     AND = "and"
     OR = "or"
     XOR = "xor"
+
+
+def _marked_extents(shape: Any, profile: Any) -> list[tuple[int, bool]]:
+    """The extents that face one mark each, and whether the mark folds them."""
+    if not isinstance(profile, tuple):
+        return [(int(layout_size(shape)), profile is not None)]
+    if not isinstance(shape, tuple) or len(profile) != len(shape):
+        raise CompileError(
+            "a reduction profile has one entry for each mode",
+            location=user_location(),
+            values={"profile": coord_text(profile), "shape": shape},
+        )
+    return [mark for extent, item in zip(shape, profile, strict=True) for mark in _marked_extents(extent, item)]
 
 
 def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -149,10 +162,12 @@ class TensorSSA:
     ) -> Any:
         """Fold with `op`, starting from `init_val`, in the element type; Booleans are added and compared as Int32.
 
-        `reduction_profile` 0 folds all to one number; a tuple keeps the modes marked None and folds the others.
+        `reduction_profile` 0 folds all to one number; a tuple keeps the modes marked None and folds the others, at
+        any depth of the shape. What is kept has the shape of `v[profile]`.
 
         Raises:
-            CompileError: `init_val` is no number of the element type; an infinity stands for the extreme integer.
+            CompileError: `init_val` is no number of the element type (an infinity stands for the extreme integer), or
+                the profile does not fit the shape.
         """
         if not isinstance(op, ReductionOp):
             names = ", ".join(item.name for item in ReductionOp)
@@ -171,13 +186,8 @@ class TensorSSA:
         init = _initial(init_val, self.dtype).ir_value()
         whole = not isinstance(reduction_profile, tuple)
         profile = tuple(1 for _ in self.shape) if whole else reduction_profile
-        if len(profile) != len(self.shape):
-            raise CompileError(
-                "a reduction profile has one entry for each mode",
-                location=user_location(),
-                values={"profile": profile, "shape": self.shape},
-            )
-        kept = tuple(extent for extent, mark in zip(self.shape, profile, strict=True) if mark is None)
+        marks = _marked_extents(self.shape, profile)
+        kept = slice_(self.shape, profile)
         name = f"{op.value}{self.dtype.facts.arithmetic_kind}"
         result = types.vector(int(layout_size(kept)), self.dtype.facts.name) if kept else self.dtype.mlir_type
         value = build.cute(
@@ -185,8 +195,8 @@ class TensorSSA:
             (result,),
             ((self.value,), (init,)),
             kind=build.string(name),
-            shape=build.i32_array([int(layout_size(extent)) for extent in self.shape]),
-            profile=build.i32_array([0 if mark is None else 1 for mark in profile]),
+            shape=build.i32_array([extent for extent, _ in marks]),
+            profile=build.i32_array([int(folds) for _, folds in marks]),
         ).results[0]
         return TensorSSA(value, kept, self.dtype) if kept else self.dtype.from_ir(value)
 

@@ -8,7 +8,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, ceil_div_leaf, floor_div, is_multiple, mul
 from tilewright.layout.facts import Fact, require
-from tilewright.layout.inttuple import IntTuple, ceil_div, compact_col_major, product
+from tilewright.layout.inttuple import IntTuple, ceil_div, compact_col_major, flat, product
 from tilewright.layout.layout import Layout, is_static, require_plain, trusted
 from tilewright.layout.query import cosize, shape_of
 from tilewright.layout.simplify import as_shape, coalesced_modes, filter_, int_modes, is_zero, packed
@@ -77,8 +77,21 @@ def _complement(layout: Layout, cotarget: Any) -> Layout:
             raise problem
         gaps.append((floor_div(step, reach), reach))
         reach = mul(extent, step)
+    if isinstance(target, tuple) and not _divides_mode_by_mode(target, reach):
+        target = product(target)
     rest = as_shape(ceil_div(target, reach)) if isinstance(target, tuple) else ceil_div_leaf(target, reach)
     return _joined(gaps, rest, compact_col_major(rest, reach))
+
+
+def _divides_mode_by_mode(target: IntTuple, reach: Leaf) -> bool:
+    """True if `target` is known to split at `reach`, so that nothing is lost but past the last mode's end."""
+    for extent in flat(target)[:-1]:
+        if is_multiple(extent, reach):
+            return True
+        if not is_multiple(reach, extent):
+            return False
+        reach = floor_div(reach, extent)
+    return True
 
 
 def places_for(block: Layout, count: Leaf) -> Layout:

@@ -9,9 +9,22 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
+from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
-from tilewright.layout.dynamic import Leaf, add, at_most, ceil_div_leaf, divisibility, floor_div, is_multiple, mul, sub
-from tilewright.layout.facts import Fact, checking, require
+from tilewright.layout.dynamic import (
+    Leaf,
+    add,
+    at_most,
+    ceil_div_leaf,
+    divisibility,
+    floor_div,
+    is_int,
+    is_multiple,
+    mul,
+    same,
+    sub,
+)
+from tilewright.layout.facts import Fact, checking, proving, require
 from tilewright.layout.inttuple import IntTuple, flat
 from tilewright.layout.layout import Layout, trusted
 from tilewright.layout.simplify import coalesced_modes
@@ -22,11 +35,34 @@ Modes = list[tuple[Leaf, Leaf]]
 def compose_symbolic(lhs: Layout, rhs: Layout) -> Layout:
     """The composition, or a `LayoutError` that states the fact that is missing.
 
-    Indices past the end of `lhs` run on in its last mode of more than one element.
+    Indices past the end of `lhs` run on in its last mode of more than one element. Modes of `lhs` that are known to
+    go on where the one before ends are joined only where the answer needs it: CuTe prints them apart.
     """
     modes = coalesced_modes(lhs)
     if len(modes) == 1 and type(modes[0][0]) is int and modes[0][0] == 1 and flat(lhs.stride):
         modes = [(1, flat(lhs.stride)[0])]
+    joined = _joined(modes)
+    if len(joined) < len(modes):
+        with proving():
+            try:
+                return _compose(modes, lhs, rhs)
+            except LayoutError:
+                modes = joined
+    return _compose(modes, lhs, rhs)
+
+
+def _joined(modes: Modes) -> Modes:
+    joined = modes[:1]
+    for extent, step in modes[1:]:
+        before, under = joined[-1]
+        if is_int(under) and is_int(step) and same(mul(before, under), step):
+            joined[-1] = mul(before, extent), under
+        else:
+            joined.append((extent, step))
+    return joined
+
+
+def _compose(modes: Modes, lhs: Layout, rhs: Layout) -> Layout:
     used: list[Modes] = [[] for _ in modes[:-1]]
 
     def leaf(extent: Leaf, step: Leaf) -> tuple[IntTuple, IntTuple]:

@@ -47,6 +47,16 @@ def runtime_checks(handler: Callable[[Fact], None]) -> Iterator[None]:
         _handler.reset(token)
 
 
+@contextmanager
+def proving() -> Iterator[None]:
+    """Refuse what cannot be proved inside the block, also where someone checks facts at run time."""
+    token = _handler.set(None)
+    try:
+        yield
+    finally:
+        _handler.reset(token)
+
+
 def checking() -> bool:
     """True if someone will check facts at run time."""
     return _handler.get() is not None
