@@ -22,6 +22,18 @@ def scale(x: cute.Tensor, out: cute.Tensor):
     scale_kernel(x, out).launch(grid=1, block=128)
 
 
+@cute.kernel
+def checked_kernel(x: cute.Tensor, out: cute.Tensor):
+    i = cute.arch.thread_idx()[0]
+    cute.testing.assert_(x[i] < 1e6, "too large")
+    out[i] = x[i] * 3.0
+
+
+@cute.jit
+def checked(x: cute.Tensor, out: cute.Tensor):
+    checked_kernel(x, out).launch(grid=1, block=128)
+
+
 @pytest.fixture(scope="module")
 def plain():
     return cute.compile(scale, *floats())
@@ -214,6 +226,33 @@ def test_the_pass_list_reads_what_it_prints(plain):
     assert "cute-to-nvvm{cubin-chip=sm_90a opt-level=3}" in plain.pipeline
     for stage in ("cute", "nvvm", "llvm", "ptx"):
         assert again.stages[stage] == plain.stages[stage]
+
+
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        ("--opt-level 1", "opt-level=1"),
+        ("--generate-line-info", "preserve-line-info=true"),
+        ("--enable-assertions", "enable-assertions=true"),
+        ("--gpu-arch sm_80 --opt-level 0 --enable-assertions --generate-line-info",
+         "cubin-chip=sm_80 opt-level=0 preserve-line-info=true enable-assertions=true"),
+    ],
+)  # fmt: skip
+def test_the_pass_list_says_with_which_options(options, written):
+    first = cute.compile(checked, *floats(), options=options)
+    assert written in first.pipeline
+    again = cute.compile(checked, *floats(), pipeline=first.pipeline)
+    assert again.pipeline == first.pipeline
+    assert again.stages["cubin"] == first.stages["cubin"]
+
+
+def test_options_win_over_the_pass_list():
+    text = "builtin.module(cute-to-nvvm{opt-level=3 enable-assertions=true})"
+    executor = cute.compile(scale, *floats(), pipeline=text, options="--opt-level 0 --enable-assertions=false")
+    assert "opt-level=0" in executor.pipeline and "enable-assertions=false" in executor.pipeline
+    assert "check-bounds" not in executor.pipeline
+    plain = cute.compile(scale, *floats(), options="--opt-level 0")
+    assert executor.stages["ptx"] == plain.stages["ptx"]
 
 
 def test_a_short_pass_list_is_completed(plain):

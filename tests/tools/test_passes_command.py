@@ -10,7 +10,7 @@ from tilewright.tools.commands.passes import command, description
 def test_passes_and_pipeline(capsys):
     command(arch="sm_80")
     text = capsys.readouterr().out
-    assert "\ncute-to-nvvm\n" in text and "\nplace-shared-memory\n" in text
+    assert "\ncute-to-nvvm\n" in text and "\nplace-shared-memory\n" in text and "\ncheck-bounds\n" in text
     assert "requires: place-shared-memory" in text
     last = text.rstrip().splitlines()[-1]
     assert last.startswith("builtin.module(") and ",cute-to-nvvm{cubin-chip=sm_80" in last

@@ -26,7 +26,6 @@ from tilewright.lang import leaves, locations, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.launch import name_host_tensors
 from tilewright.lang.parameters import call_arguments
-from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.pipeline import PassManager, Placed, before
 
 
@@ -113,11 +112,9 @@ def _listed(function: JitFunction) -> PassManager | None:
 
 def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | None) -> PassManager:
     if pipeline is None:
-        manager = pass_lists.standard_pipeline(arch, opt_level=options.opt_level)
+        manager = pass_lists.standard_pipeline(arch, options)
     else:
-        manager = pass_lists.completed(pipeline, arch)
-    if options.enable_assertions and CheckBounds.name not in [item.name for item in manager]:
-        manager.insert(CheckBounds(), before="place-shared-memory")
+        manager = pass_lists.completed(pipeline, arch, options)
     for item in passes if isinstance(passes, (list, tuple)) else (passes,):
         place = item if isinstance(item, Placed) else before("cute-to-nvvm", item)
         manager.insert(place.item, before=place.before, after=place.after)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.compiler.options import Options
 from tilewright.passes.annotate_loops import AnnotateLoops
+from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
@@ -17,14 +19,20 @@ TO_LLVM = (
 DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}"
 
 
-def standard_pipeline(arch: str, *, opt_level: int = 3) -> PassManager:
+_FIELDS = {
+    "opt-level": "opt_level",
+    "enable-assertions": "enable_assertions",
+    "preserve-line-info": "generate_line_info",
+}
+
+
+def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
     """The passes that lead from traced code to the nvvm dialect."""
-    passes: list[Pass] = [
-        AnnotateLoops(),
-        PlaceSharedMemory(),
-        CuteToNvvm(**{"cubin-chip": arch, "opt-level": opt_level}),
-    ]
-    return PassManager([*passes, *_finish()])
+    chosen = options or Options()
+    lowering = CuteToNvvm(**{"cubin-chip": arch, "opt-level": chosen.opt_level})
+    return _checked(
+        PassManager([AnnotateLoops(), PlaceSharedMemory(), _told(lowering, arch, chosen), *_finish()]), chosen
+    )
 
 
 def _finish() -> list[Pass]:
@@ -32,37 +40,42 @@ def _finish() -> list[Pass]:
     return [UpstreamPass(TO_LLVM), PlaceLoopAnnotations(), UpstreamPass(DEBUG_SCOPES)]
 
 
-def completed(pipeline: PassManager, arch: str) -> PassManager:
-    """A user's pass list with the standard passes it leaves out."""
+def completed(pipeline: PassManager, arch: str, options: Options | None = None) -> PassManager:
+    """A user's pass list with the standard passes it leaves out, its cute-to-nvvm told what is compiled for."""
+    chosen = options or Options()
     names = [item.name for item in pipeline]
-    passes = [_for_chip(item, arch) for item in pipeline]
-    if CuteToNvvm.name not in names:
-        passes.append(CuteToNvvm(**{"cubin-chip": arch}))
+    passes = list(pipeline) if CuteToNvvm.name in names else [*pipeline, CuteToNvvm()]
+    passes = [_told(item, arch, chosen) for item in passes]
     for missing in (PlaceSharedMemory, AnnotateLoops):
         if missing.name not in names:
             position = [item.name for item in passes].index(CuteToNvvm.name)
             passes.insert(position, missing())
     texts = [str(item) for item in passes]
     passes += [item for item in _finish() if str(item) not in texts]
-    return PassManager(passes)
+    return _checked(PassManager(passes), chosen)
 
 
-def _for_chip(item: Pass, arch: str) -> Pass:
-    return CuteToNvvm(**{**item.given, "cubin-chip": arch}) if isinstance(item, CuteToNvvm) else item
+def _told(item: Pass, arch: str, options: Options) -> Pass:
+    """cute-to-nvvm with the chip and the options of this compilation: a printed list compiles the same again."""
+    if not isinstance(item, CuteToNvvm):
+        return item
+    values = {key: getattr(options, field) for key, field in _FIELDS.items()}
+    written = {key: value for key, value in values.items() if key in item.given or value != item.options[key]}
+    return CuteToNvvm(**{**item.given, **written, "cubin-chip": arch})
 
 
-_FLAGS = {
-    "opt-level": "opt_level",
-    "enable-assertions": "enable_assertions",
-    "preserve-line-info": "generate_line_info",
-}
+def _checked(manager: PassManager, options: Options) -> PassManager:
+    """The list with check-bounds in it where assertions are asked for."""
+    if options.enable_assertions and CheckBounds.name not in [item.name for item in manager]:
+        manager.insert(CheckBounds(), before=PlaceSharedMemory.name)
+    return manager
 
 
 def asked_of(pipeline: PassManager) -> tuple[str, dict[str, Any]]:
     """The chip (or "") and the fields of `Options` that the options of cute-to-nvvm in a pass list ask for."""
     for item in pipeline:
         if isinstance(item, CuteToNvvm):
-            fields = {_FLAGS[key]: value for key, value in item.given.items() if key in _FLAGS}
+            fields = {_FIELDS[key]: value for key, value in item.given.items() if key in _FIELDS}
             return str(item.given.get("cubin-chip", "")), fields
     return "", {}
 
