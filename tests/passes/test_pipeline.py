@@ -343,3 +343,28 @@ def test_shared_memory_is_placed_by_alignment():
     text = executor.stages["cute"]
     assert [f"offset = {n} : i32" in text for n in (0, 64, 88)] == [True] * 3
     assert executor.smem_bytes() == 96
+
+
+@cute.kernel
+def two_arrays_kernel(x: cute.Tensor):
+    smem = cutlass.utils.SmemAllocator()
+    first = smem.allocate_tensor(cutlass.Float32, cute.make_layout(32))
+    second = smem.allocate_tensor(cutlass.Float32, cute.make_layout(32), byte_alignment=128)
+    t = cute.arch.thread_idx()[0]
+    first[t], second[t] = x[t], 2.0 * x[t]
+    cute.arch.sync_threads()
+    x[t] = first[31 - t] + second[t]
+
+
+@cute.jit
+def two_arrays(x: cute.Tensor):
+    two_arrays_kernel(x).launch(grid=1, block=32)
+
+
+def test_shared_memory_that_is_placed_stays_placed():
+    twice = "builtin.module(place-shared-memory,place-shared-memory,cute-to-nvvm)"
+    x = np.arange(32, dtype=np.float32)
+    once, again = cute.compile(two_arrays, x), cute.compile(two_arrays, x, pipeline=twice)
+    assert again.stages["ptx"] == once.stages["ptx"] and again.smem_bytes() == once.smem_bytes() == 256
+    again(x)
+    assert (x == (31 - np.arange(32)) + 2 * np.arange(32)).all()

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tilewright.base.errors import CompileError
-from tilewright.compiler import hooks
+from tilewright.base import settings
+from tilewright.base.errors import CompileError, PassError
+from tilewright.compiler import hooks, pass_lists
 from tilewright.compiler.jit import Compile as CompileCallable
 from tilewright.compiler.jit import compile_function
 from tilewright.compiler.options import (
@@ -25,11 +26,19 @@ from tilewright.compiler.options import (
     KeepSASS,
     LinkLibraries,
     NvdisasmOptions,
+    Options,
     OptLevel,
     PtxasOptions,
     StringCompileOption,
 )
-from tilewright.passes.pipeline import PassManager
+from tilewright.compiler.overrides import parse_module
+from tilewright.compiler.stages import asm
+from tilewright.compiler.target import choose_arch, choose_target
+from tilewright.hw.chips import normalize_arch
+from tilewright.ir import mlir
+from tilewright.ir.context import active, compile_context, current
+from tilewright.passes.pipeline import PassManager, UpstreamPass
+from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
 
 CompilationError = CompileError
 
@@ -44,10 +53,75 @@ class Compiler:
     def compile(
         self, module: Any, pipeline: str, cuda_toolkit: str = "", arch: str = "", enable_verifier: bool = True
     ) -> Any:
-        """Run the passes named in `pipeline` on an MLIR module, in place; gives the module."""
-        manager = PassManager.parse(pipeline)
-        manager.run(getattr(module, "operation", module))
+        """Run the passes named in `pipeline` on a module, in place, or on its text; gives the module or the new text.
+
+        Args:
+            module: the text, such as `compiled.stages["cute"]`, or an MLIR module. Passes that are not MLIR's own take
+                modules of the compilation under way only, or texts.
+            pipeline: a pass list. One with `cute-to-nvvm` is completed as `cute.compile(pipeline=)` does it, and leaves
+                the kernels alone: host functions are lowered by other passes.
+            cuda_toolkit: a toolkit to use for this call in place of the one that is set.
+            arch: the chip, where the list names none.
+            enable_verifier: verify the module after each pass; MLIR's own passes always do.
+
+        Raises:
+            PassError: a pass failed, or is not known.
+            CompileError: the text cannot be parsed, or `arch` and the pass list name two chips.
+        """
+        listed = _completed(PassManager.parse(pipeline), arch)
+        listed.verify = bool(enable_verifier)
+        with settings.scope(**({"toolkit": cuda_toolkit} if cuda_toolkit else {})):
+            if isinstance(module, str):
+                with compile_context():
+                    parsed = parse_module(module, "cute")
+                    _run(listed, parsed)
+                    return asm(parsed)
+            _run_on_module(listed, module)
         return module
+
+
+def _completed(listed: PassManager, arch: str) -> PassManager:
+    if not any(isinstance(item, CuteToNvvm) for item in listed):
+        return listed
+    chip, fields = pass_lists.asked_of(listed)
+    if arch and chip and normalize_arch(arch) != normalize_arch(chip):
+        raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})
+    wanted = arch or chip or settings.get("arch")
+    return pass_lists.completed(listed, choose_arch(wanted, choose_target(None)), Options(**fields))
+
+
+def _run_on_module(listed: PassManager, module: Any) -> None:
+    operation = getattr(module, "operation", module)
+    if active() and operation.context == current().context:
+        _run(listed, operation)
+    elif all(isinstance(item, UpstreamPass) for item in listed):
+        _run_upstream(str(listed), operation)
+    else:
+        raise PassError(
+            "the module belongs to no compilation under way",
+            values={"passes": listed},
+            hint="give its text: str(module)",
+        )
+
+
+def _run_upstream(pipeline: str, operation: Any) -> None:
+    """MLIR's own passes on a module of any context."""
+    try:
+        with operation.context:
+            mlir.passmanager.PassManager.parse(pipeline).run(operation)
+    except (ValueError, mlir.ir.MLIRError) as error:
+        raise PassError("a pass failed", values={"passes": pipeline, "reason": error}, nvvm_error=str(error)) from error
+
+
+def _run(listed: PassManager, module: Any) -> None:
+    if not any(isinstance(item, CuteToNvvm) for item in listed):
+        listed.run(module)
+        return
+    before, after = pass_lists.split(listed)
+    before.run(module)
+    for op in [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "func.func"]:
+        op.erase()
+    after.run(module, done=[item.name for item in before])
 
 
 @contextmanager
@@ -58,9 +132,3 @@ def PostCompileHookContext(compiler: Any, hook: Callable[[str], None]) -> Iterat
     """
     with hooks.after_compile(lambda executor: hook(executor.stages["nvvm"])):
         yield
-
-
-def walk_module_and_get_cubin_data(module: Any) -> list[bytes]:
-    """The cubins of a compiled function, one for each kernel."""
-    found = module.stages["cubin"]
-    return list(found.values()) if isinstance(found, dict) else [found]

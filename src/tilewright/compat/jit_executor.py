@@ -4,11 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.compiler import walk_module_and_get_cubin_data
+from tilewright.base.errors import CompileError
 from tilewright.compiler.executor import Executor
+from tilewright.ir import mlir
 from tilewright.targets.nvidia import driver
 
 JITExecutor = JitCompiledFunction = Executor
+
+
+def walk_module_and_get_cubin_data(module: Any) -> list[bytes]:
+    """The cubins of a compiled function, one for each kernel; or those that an MLIR module holds as `gpu.binary`.
+
+    Raises:
+        CompileError: it holds none.
+    """
+    if hasattr(module, "stages"):
+        found = module.stages["cubin"]
+        return list(found.values()) if isinstance(found, dict) else [found]
+    operation = getattr(module, "operation", None)
+    cubins = _binaries(operation) if operation is not None else []
+    if not cubins:
+        raise CompileError(
+            f"no gpu.binary in {type(module).__name__}",
+            hint="give the compiled function; its cubin is in .stages['cubin']",
+        )
+    return cubins
+
+
+def _binaries(module: Any) -> list[bytes]:
+    """The first object of each `gpu.binary`."""
+    found: list[bytes] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "gpu.binary":
+            found.append(bytes(mlir.gpu.ObjectAttr(op.attributes["objects"][0]).object))
+        return mlir.ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    return found
 
 
 def load_kernels_from_ir_module(module: Any) -> list[Any]:

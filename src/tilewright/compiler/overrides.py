@@ -41,7 +41,7 @@ def replace_module(job: Job) -> bool:
     """Put the user's text of stage nvvm in place of the module; True when there is one."""
     if "nvvm" not in job.override:
         return False
-    job.module = _parse(_text(job.override["nvvm"]))
+    job.module = parse_module(_text(job.override["nvvm"]))
     return True
 
 
@@ -94,11 +94,17 @@ def _file(path: object) -> Path:
     return found
 
 
-def _parse(text: str) -> ir.Operation:
+def parse_module(text: str, stage: str = "nvvm") -> ir.Operation:
+    """The module of a text, in the context that is entered; `stage` stands in messages.
+
+    Raises:
+        CompileError: the text does not parse; the message has the line.
+        PassError: it has an operation of no dialect.
+    """
     try:
         module = mlir.ir.Module.parse(text).operation
     except mlir.ir.MLIRError as error:
-        raise _parse_error(text, error) from error
+        raise _parse_error(text, stage, error) from error
     unknown = find_unknown(module)
     if unknown is not None:
         place = source_location(unknown.location)
@@ -106,18 +112,18 @@ def _parse(text: str) -> ir.Operation:
     return module
 
 
-def _parse_error(text: str, error: Any) -> CompileError:
+def _parse_error(text: str, stage: str, error: Any) -> CompileError:
     """What MLIR says of a text, with the line at fault."""
     first = next(iter(error.error_diagnostics), None)
     place = source_location(first.location) if first is not None else None
     reason = str(first.message) if first is not None else str(error)
     line = _text_line(text, place.line if place else 0)
-    if name := unknown_name(reason):
-        return unknown_operation(name, line)
+    if unknown := unknown_name(reason):
+        return unknown_operation(unknown, line)
     return CompileError(
-        "the text given for stage nvvm does not parse",
+        f"the text given for stage {stage} does not parse",
         values={"reason": reason, **line},
-        hint="compare it with .stages['nvvm'] of a compilation without override",
+        hint=f"compare it with .stages['{stage}'] of a compilation without override",
         nvvm_error=str(error),
     )
 

@@ -2,7 +2,8 @@
 
 before: `cute.alloc {bytes = 128}` in space smem          after: `cute.smem_base {offset = 0}`
 
-The total is left on the kernel as `tilewright.smem_bytes`; a launch without `smem=` asks for that much.
+The total is left on the kernel as `tilewright.smem_bytes`; a launch without `smem=` asks for that much. Allocations
+that come after a run are placed behind its own by the next.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def kernels(module: ir.Operation) -> list[ir.Operation]:
 
 
 def _place(kernel: ir.Operation) -> None:
-    end, widest = 0, 16
+    end, widest = _placed(kernel)
     for op in _shared_allocations(kernel):
         align = ptr_info(op.results[0].type).align
         start = -(-end // align) * align
@@ -59,6 +60,13 @@ def _place(kernel: ir.Operation) -> None:
         op.erase()
     kernel.attributes[SMEM_BYTES] = build.i32(end)
     kernel.attributes[SMEM_ALIGN] = build.i32(widest)
+
+
+def _placed(kernel: ir.Operation) -> tuple[int, int]:
+    """Bytes and alignment of what an earlier run placed; the pass may run again."""
+    if SMEM_BYTES not in kernel.attributes:
+        return 0, 16
+    return number_of(kernel, SMEM_BYTES), number_of(kernel, SMEM_ALIGN)
 
 
 def _shared_allocations(kernel: ir.Operation) -> list[ir.Operation]:
