@@ -17,10 +17,23 @@ from tilewright.compiler.host_target import parse_host_target
 
 
 class CompileOption:
-    """Base of the option objects. `field` names the entry of `Options` that the object sets."""
+    """Base of the option objects. `field` names the entry of `Options` that the object sets.
+
+    An option of your own is a subclass with a `field`, or with a method `applied` that changes several entries.
+    """
 
     field: ClassVar[str] = ""
     value: Any = None
+
+    def applied(self, options: Options) -> Options:
+        """`options` with this one in them."""
+        if not self.field:
+            raise CompileError(
+                f"{type(self).__name__} says not what it sets",
+                hint=f"give the class a `field` ({', '.join(entry.name for entry in fields(Options))}), or a method "
+                "`applied(self, options)`",
+            )
+        return replace(options, **{self.field: self.value})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value!r})"
@@ -187,12 +200,11 @@ class Options:
         if isinstance(given, Options):
             return given
         if isinstance(given, CompileOptions):
-            return self.merged(given.text)
+            return self.merged(given.given)
         if isinstance(given, str):
             return replace(self, **parse_flags(given))
         if isinstance(given, CompileOption) or (isinstance(given, type) and issubclass(given, CompileOption)):
-            option = given if isinstance(given, CompileOption) else given()
-            return replace(self, **{option.field: option.value})
+            return (given if isinstance(given, CompileOption) else _of_class(given)).applied(self)
         if isinstance(given, Iterable):
             result = self
             for item in given:
@@ -212,14 +224,28 @@ class Options:
 
 
 class CompileOptions:
-    """Options from a flag string, for `cute.compile(options=CompileOptions("--opt-level 2"))`."""
+    """Options for `cute.compile(options=)`: a flag string such as `"--opt-level 2"`, an option object, or several."""
 
-    def __init__(self, text: str = "") -> None:
-        parse_flags(text)
-        self.text = text
+    def __init__(self, given: Any = "") -> None:
+        self._flags = Options().merged(given).to_str()  # refuses what is no option
+        self.given = given
 
     def to_str(self) -> str:
-        return self.text
+        """The options as flags: those that were given, or those of the objects that differ from the defaults."""
+        return self.given if isinstance(self.given, str) else self._flags
+
+    def __repr__(self) -> str:
+        return f"CompileOptions({self.to_str()!r})"
+
+
+def _of_class(option: type[CompileOption]) -> CompileOption:
+    """The option that a class without a value stands for."""
+    try:
+        return option()
+    except TypeError as error:
+        raise CompileError(
+            f"{option.__name__} needs a value", hint=f"write {option.__name__}(...); only switches stand for themselves"
+        ) from error
 
 
 _ALIASES = {"enable_device_assertions": "enable_assertions", "enable_ir_printing": "print_ir", "gpu_name": "gpu_arch"}
