@@ -90,8 +90,8 @@ def test_cosize_is_one_more_than_the_largest_value():
         layout = parse(text)
         assert max(layout(k) for k in range(size(layout))) < cosize(layout)
     assert cosize(parse("8:2 o 1 o 4:1")) == 9
-    with pytest.raises(LayoutError, match="negative"):
-        cosize(Layout(4, -1))
+    for text, places in (("4:-1", 4), ("(4,3):(-2,7)", 21), ("(2,0):(-1,3)", 0), ("(3,1):(5,-9)", 11)):
+        assert cosize(parse(text)) == places
 
 
 def test_size_in_bytes():

@@ -13,6 +13,7 @@ from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.layout import ComposedLayout, Layout, cosize, is_static, make_layout_like, size
+from tilewright.layout.query import least
 
 RMEM_ALIGN = 32  # what the language prints for register tensors
 
@@ -46,6 +47,12 @@ def _elements(layout: Any) -> int:
             location=user_location(),
             values={"layout": layout},
             hint="pass the size as `cutlass.Constexpr`, or allocate the largest and use a part of it",
+        )
+    if isinstance(layout, Layout) and least(layout):
+        raise CompileError(
+            "a layout of negative strides begins before its memory",
+            location=user_location(),
+            values={"layout": layout, "first element": least(layout)},
         )
     count = cosize(layout) if isinstance(layout, Layout) else size(layout)
     return int(count)

@@ -144,6 +144,13 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
     def load(self, *, loc: object = None, ip: object = None) -> TensorSSA:
         """All elements as a register value."""
         count = self._static_size("load")
+        if count == 0:
+            raise CompileError(
+                "a tensor of no elements has none to load",
+                location=user_location(),
+                values={"tensor": self},
+                hint="guard it by a compile-time `if const_expr(cute.size(t) > 0)`",
+            )
         type_ = types.vector(count, self.element_type.facts.name)
         value = build.cute("load_tensor", (type_,), ((self.value,),)).results[0]
         return TensorSSA(value, self.shape, self.element_type)
@@ -160,7 +167,8 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
 
     def fill(self, value: Any, *, loc: object = None, ip: object = None) -> None:
         """Write one number to all elements."""
-        self._static_size("fill")
+        if self._static_size("fill") == 0:
+            return
         build.cute("fill", (), ((self._element(value),), (self.value,)))
 
     @property

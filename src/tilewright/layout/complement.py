@@ -40,6 +40,7 @@ def _static_complement(layout: Layout, extents: list[int], strides: list[int], t
 def static_rest(layout: Layout, extents: list[int], strides: list[int], target: int) -> list[tuple[Leaf, Leaf]]:
     """The modes of the complement of these modes, which `layout` has; none for `1:0`."""
     modes = [(d, n) for n, d in zip(extents, strides, strict=True) if n != 1 and d != 0]
+    _require_elements(layout, extents)
     modes.sort()
     rest: list[tuple[Leaf, Leaf]] = []
     reach = 1
@@ -54,12 +55,18 @@ def static_rest(layout: Layout, extents: list[int], strides: list[int], target: 
         if step != reach:
             rest.append((step // reach, reach))
         reach = extent * step
-    if target > reach:
+    if target > reach or target == 0:
         rest.append((-(-target // reach), reach))
     return rest
 
 
+def _require_elements(layout: Layout, extents: list[Leaf]) -> None:
+    if any(type(extent) is int and extent == 0 for extent in extents):
+        raise LayoutError("complement: the layout is empty, and copies of it cover nothing", values={"layout": layout})
+
+
 def _complement(layout: Layout, cotarget: Any) -> Layout:
+    _require_elements(layout, flat(layout.shape))
     filtered = filter_(layout)
     target = cosize(filtered) if cotarget is None else shape_of(cotarget)
     if is_static(target):
@@ -103,6 +110,8 @@ def places_for(block: Layout, count: Leaf) -> Layout:
     modes = _sorted_modes(filter_(block))
     if is_zero(modes[0][1]):
         return trusted(count, 1)
+    if any(type(extent) is int and extent == 0 for extent, _ in modes):
+        return trusted(count, 0)  # nothing, wherever it is put
     gaps: list[tuple[Leaf, Leaf]] = []
     reach: Leaf = 1
     inside: Leaf = 1
@@ -155,7 +164,7 @@ def _least_cover(modes: list[tuple[Leaf, Leaf]], target: int, problem: LayoutErr
     gaps: list[tuple[Leaf, Leaf]] = []
     reach = 1
     for extent, step in modes:
-        if type(extent) is not int or type(step) is not int or (step < target and step % reach):
+        if type(extent) is not int or type(step) is not int or (step < target and (step % reach or step < reach)):
             raise problem
         if step >= target:
             break

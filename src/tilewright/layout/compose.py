@@ -41,7 +41,7 @@ def composition(lhs: Any, rhs: Any) -> Any:
     if isinstance(lhs, Swizzle):
         return ComposedLayout(lhs, 0, as_layout(rhs))
     require_plain(lhs, "composition")
-    if isinstance(rhs, tuple):
+    if isinstance(rhs, tuple | list):
         return by_mode(lhs, rhs, composition, "composition")
     if isinstance(rhs, ComposedLayout):
         return ComposedLayout(lhs, 0, rhs)
@@ -112,6 +112,8 @@ def leaves(linear: Linear, counts: list[int], steps: list[int], lhs: Layout, rhs
     if not jumps:
         first = linear.first
         return [(n, d * first) for n, d in zip(counts, steps, strict=True)]
+    if jumps[-1][0] == 0 and 0 in counts:
+        return [(n, d * linear.first) for n, d in zip(counts, steps, strict=True)]
     if jumps[-1][0] == 0:
         raise LayoutError("composition: the left layout is empty", values={"lhs": lhs, "rhs": rhs})
     found: list[_LeafPair] = []

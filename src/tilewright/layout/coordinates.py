@@ -11,7 +11,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import Path, ScaledBasis, coordinate_sum
 from tilewright.layout.dynamic import Leaf, add, floor_div, is_int, mod, mul
-from tilewright.layout.inttuple import IntTuple, compact_col_major, flat, product, text
+from tilewright.layout.inttuple import IntTuple, compact_col_major, flat, product, text, tuples
 
 
 def crd2idx(coord: Any, shape: IntTuple, stride: IntTuple = None) -> Any:
@@ -23,6 +23,7 @@ def crd2idx(coord: Any, shape: IntTuple, stride: IntTuple = None) -> Any:
     Raises:
         LayoutError: `coord` does not fit `shape`.
     """
+    coord, shape, stride = tuples(coord), tuples(shape), tuples(stride)
     if stride is None:
         stride = compact_col_major(shape)
     if type(stride) is int or not any(isinstance(leaf, ScaledBasis) for leaf in flat(stride)):
@@ -83,6 +84,7 @@ def idx2crd(index: Any, shape: IntTuple, *, deep: bool = True) -> Any:
     Raises:
         LayoutError: `index` is a tuple that does not fit `shape`.
     """
+    index, shape = tuples(index), tuples(shape)
     if not isinstance(shape, tuple):
         if isinstance(index, tuple):
             raise _misfit(index, shape)

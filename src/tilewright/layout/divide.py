@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.complement import complement, static_rest
 from tilewright.layout.compose import assemble, compose, drop_trailing_units, leaves
-from tilewright.layout.inttuple import product, text, wrap
+from tilewright.layout.inttuple import product, text, tuples, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, as_layout, require_plain, trusted
 from tilewright.layout.linear import Linear
 from tilewright.layout.modes import on_tuples
@@ -29,11 +29,11 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
     if isinstance(layout, ComposedLayout):
         return layout.with_outer(logical_divide(layout.outer, tiler))
     require_plain(layout, "logical_divide")
-    if isinstance(tiler, tuple):
+    if isinstance(tiler, tuple | list):
         return by_mode(layout, tiler, logical_divide, "logical_divide")
     if type(tiler) is Layout:
         tile = tiler
-    elif type(tiler) is int:
+    elif type(tiler) is int and tiler >= 0:
         tile = trusted(tiler, 0 if tiler == 1 else 1)
     else:
         tile = as_layout(tiler)
@@ -70,9 +70,23 @@ def _divide_ints(layout: Layout, tile: Layout) -> Layout | None:
 def zipped_divide(layout: Any, tiler: Any) -> Any:
     """`logical_divide` with all tile modes together in mode 0 and all rests in mode 1.
 
-    A mode that `tiler` leaves out, or names `None`, belongs to the rest (`None` takes part in the tile with extent 1).
+    A mode that `tiler` leaves out, or names `None`, belongs to the rest whole (`None` takes part in the tile with
+    extent 1).
     """
-    return unzip(logical_divide(layout, _without_none(tiler)), tiler)
+    tiler = tuples(tiler)
+    return unzip(_split(layout, tiler), tiler)
+
+
+def _split(layout: Any, tiler: Any) -> Any:
+    """`logical_divide` in which `None` leaves (1, mode)."""
+    if isinstance(layout, ComposedLayout):
+        return layout.with_outer(_split(layout.outer, tiler))
+    if tiler is not None and not isinstance(tiler, tuple):
+        return logical_divide(layout, tiler)
+    require_plain(layout, "zipped_divide")
+    if tiler is None:
+        return trusted((1, layout.shape), (0, layout.stride))
+    return by_mode(layout, tiler, _split, "zipped_divide")
 
 
 def tiled_divide(layout: Any, tiler: Any) -> Any:
@@ -83,12 +97,6 @@ def tiled_divide(layout: Any, tiler: Any) -> Any:
 def flat_divide(layout: Any, tiler: Any) -> Any:
     """`zipped_divide` with all modes side by side: `(tile0, tile1, ..., rest0, rest1, ...)`."""
     return spread(zipped_divide(layout, tiler), tile=True)
-
-
-def _without_none(tiler: Any) -> Any:
-    if isinstance(tiler, tuple):
-        return tuple(map(_without_none, tiler))
-    return 1 if tiler is None else tiler
 
 
 def unzip(split: Any, tiler: Any) -> Any:

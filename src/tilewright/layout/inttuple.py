@@ -54,6 +54,13 @@ def clean_coord(coord: Any) -> Any:
     return int(coord.__index__()) if hasattr(coord, "__index__") else coord
 
 
+def tuples(value: Any) -> Any:
+    """`value` with lists, at any depth, turned into tuples: tilers and coordinates may be written as lists."""
+    if isinstance(value, tuple | list) and not is_flat_static(value):
+        return tuple([tuples(item) for item in value])
+    return value
+
+
 def text(value: IntTuple) -> str:
     """`value` as CuTe prints it: no blanks, and `(8)` for a tuple of one."""
     if type(value) is int:
@@ -128,18 +135,19 @@ def product(value: IntTuple) -> Leaf:
     if is_flat_static(value):
         return prod(value)
     result: Leaf = 1
-    for leaf in flat(value):
+    for leaf in flat(tuples(value)):
         result = mul(result, leaf)
     return result
 
 
 def product_each(value: IntTuple) -> tuple[Leaf, ...]:
     """The product of each mode: `((2,3),4)` gives `(6,4)`."""
-    return tuple([product(item) for item in wrap(value)])
+    return tuple([product(item) for item in wrap(tuples(value))])
 
 
 def product_like(value: IntTuple, profile: IntTuple) -> IntTuple:
     """The product of each part of `value` that faces a leaf of `profile`."""
+    value, profile = tuples(value), tuples(profile)
     if not isinstance(profile, tuple):
         return product(value)
     items = wrap(value)
@@ -258,6 +266,7 @@ def elem_less(left: IntTuple, right: IntTuple) -> Any:
     Raises:
         LayoutError: the profiles differ.
     """
+    left, right = tuples(left), tuples(right)
     if isinstance(left, tuple) != isinstance(right, tuple) or (isinstance(left, tuple) and len(left) > len(right)):
         raise LayoutError("elem_less: profiles differ", values={"left": text(left), "right": text(right)})
     if not isinstance(left, tuple):
@@ -280,11 +289,14 @@ def ceil_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
     Raises:
         LayoutError: `divisor` has more modes than `value`.
     """
-    return _divide(value, divisor, ceil_div_leaf, "ceil_div")
+    return _divide(tuples(value), tuples(divisor), ceil_div_leaf, "ceil_div")
 
 
 def round_up(value: IntTuple, multiple: IntTuple) -> IntTuple:
     """The least multiple of `multiple` that is at least `value`, mode by mode."""
+    value, multiple = tuples(value), tuples(multiple)
+    if type(multiple) is int and multiple == 0:
+        raise LayoutError("round_up: multiples of 0", values={"value": text(value)})
     if not isinstance(value, tuple):
         if isinstance(multiple, tuple):
             raise LayoutError("round_up: ranks differ", values={"value": text(value), "multiple": text(multiple)})
@@ -301,6 +313,7 @@ def shape_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
     Raises:
         LayoutError: neither is known to divide the other.
     """
+    value, divisor = tuples(value), tuples(divisor)
     if isinstance(divisor, tuple) and not isinstance(value, tuple):
         return shape_div(value, product(divisor))
     return _divide(value, divisor, _shape_div_leaf, "shape_div")
@@ -317,6 +330,8 @@ def _shape_div_leaf(value: Leaf, divisor: Leaf) -> Leaf:
 def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Leaf], function: str) -> IntTuple:
     if divisor is None:
         return value
+    if type(divisor) is int and divisor == 0:
+        raise LayoutError(f"{function}: division by 0", values={"value": text(value), "divisor": text(divisor)})
     if not isinstance(value, tuple):
         if isinstance(divisor, tuple):
             raise LayoutError(f"{function}: ranks differ", values={"value": text(value), "divisor": text(divisor)})
@@ -330,7 +345,7 @@ def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Lea
     for item in value:
         extent = product(item)
         result.append(_divide(item, divisor, leaf, function))
-        divisor = leaf(divisor, extent)
+        divisor = divisor if type(extent) is int and extent == 0 else leaf(divisor, extent)
     return tuple(result)
 
 

@@ -58,7 +58,8 @@ def left_inverse(layout: Any) -> Any:
         if type(step) is not int or type(extent) is not int:
             raise LayoutError("left_inverse: extents and strides must be static", values={"layout": layout})
         if step <= 0 and extent > 1:
-            raise LayoutError(f"left_inverse: mode {extent}:{step} is not injective", values={"layout": layout})
+            why = "is not injective" if step == 0 else "begins below 0, where no inverse is looked for"
+            raise LayoutError(f"left_inverse: mode {extent}:{step} {why}", values={"layout": layout})
         steps.append((step, extent, below))
         below = mul(extent, below)
     steps.sort(key=lambda item: item[0])

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout import inttuple
-from tilewright.layout.inttuple import IntTuple, text, wrap
+from tilewright.layout.inttuple import IntTuple, text, tuples, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, trusted
 from tilewright.layout.query import Mode, at_mode, rank
 
@@ -130,9 +130,7 @@ def zip_modes(value: Any) -> Any:
     def zipped(t: IntTuple) -> IntTuple:
         if not isinstance(t, tuple) or len({len(wrap(item)) for item in t}) != 1:
             raise LayoutError("zip_modes: the modes have different ranks", values={"tuple": text(t)})
-        if not isinstance(t[0], tuple):
-            return (t,)
-        return tuple(zip(*t, strict=True))
+        return tuple(zip(*map(wrap, t), strict=True))
 
     return on_tuples(value, zipped)
 
@@ -146,6 +144,7 @@ def slice_(value: Any, coord: Any) -> Any:
     Raises:
         LayoutError: `coord` does not fit.
     """
+    coord = tuples(coord)
     if isinstance(value, ComposedLayout):
         return slice_and_offset(coord, value)[0]
     if coord is None:
@@ -170,6 +169,7 @@ def dice(value: Any, coord: Any) -> Any:
     Raises:
         LayoutError: `coord` does not fit.
     """
+    value, coord = tuples(value), tuples(coord)
     if coord is None:
         return on_tuples(value, lambda t: ())
     if not isinstance(coord, tuple):

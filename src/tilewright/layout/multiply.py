@@ -10,7 +10,7 @@ from tilewright.layout.compose import compose
 from tilewright.layout.construct import make_ordered_layout
 from tilewright.layout.divide import spread, unzip
 from tilewright.layout.dynamic import ceil_div_leaf, is_multiple
-from tilewright.layout.inttuple import product_each, text
+from tilewright.layout.inttuple import product_each, text, tuples
 from tilewright.layout.layout import ComposedLayout, as_layout, is_static, require_plain, trusted
 from tilewright.layout.modes import append_ones, select, zip_modes
 from tilewright.layout.query import cosize, rank
@@ -30,7 +30,7 @@ def logical_product(block: Any, tiler: Any) -> Any:
     if isinstance(block, ComposedLayout):
         return block.with_outer(logical_product(block.outer, tiler))
     require_plain(block, "logical_product")
-    if isinstance(tiler, tuple):
+    if isinstance(tiler, tuple | list):
         return by_mode(block, tiler, logical_product, "logical_product")
     copies = as_layout(tiler)
     if isinstance(copies, ComposedLayout):
@@ -41,7 +41,20 @@ def logical_product(block: Any, tiler: Any) -> Any:
 
 def zipped_product(block: Any, tiler: Any) -> Any:
     """`logical_product` with all blocks in mode 0 and all repetitions in mode 1."""
-    return unzip(logical_product(block, tiler), tiler)
+    tiler = tuples(tiler)
+    return unzip(_repeated(block, tiler), tiler)
+
+
+def _repeated(block: Any, tiler: Any) -> Any:
+    """`logical_product` in which `None` leaves (mode, 1)."""
+    if isinstance(block, ComposedLayout):
+        return block.with_outer(_repeated(block.outer, tiler))
+    if tiler is not None and not isinstance(tiler, tuple):
+        return logical_product(block, tiler)
+    require_plain(block, "zipped_product")
+    if tiler is None:
+        return trusted((block.shape, 1), (block.stride, 0))
+    return by_mode(block, tiler, _repeated, "zipped_product")
 
 
 def tiled_product(block: Any, tiler: Any) -> Any:

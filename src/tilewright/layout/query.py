@@ -9,7 +9,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout import coordinates
 from tilewright.layout.basis import ScaledBasis, coordinate_sum
 from tilewright.layout.dynamic import Leaf, add, ceil_div_leaf, mul, sub
-from tilewright.layout.inttuple import IntTuple, flat, product, text, wrap
+from tilewright.layout.inttuple import IntTuple, flat, product, text, tuples, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static
 
 Mode = int | Sequence[int] | None
@@ -28,7 +28,7 @@ def stride(value: Any, mode: Mode = None) -> IntTuple:
 
 def shape_of(value: Any) -> IntTuple:
     """`value.shape` if it has one, else `value`."""
-    return value if isinstance(value, tuple | int) else getattr(value, "shape", value)
+    return value if isinstance(value, tuple | int) else getattr(value, "shape", tuples(value))
 
 
 def at_mode(value: IntTuple, mode: Mode) -> IntTuple:
@@ -67,11 +67,9 @@ def _depth(value: IntTuple) -> int:
 def cosize(value: Any, mode: Mode = None) -> Any:
     """One more than the largest index: the least size of a buffer that holds the layout's image.
 
-    With basis strides, the shape of the least box from the origin that holds it. For a swizzled layout, that
+    With negative strides, which begin below 0, it is the distance from the least index to the largest, and 1. With
+    basis strides, the shape of the least box from the origin that holds the image. For a swizzled layout, that
     of the outer layout rounded up to the blocks within which the swizzle moves.
-
-    Raises:
-        LayoutError: a stride is negative.
     """
     if isinstance(value, ComposedLayout):
         return _composed_cosize(value if mode is None else value.with_outer(_mode_of(value.outer, mode)))
@@ -82,10 +80,14 @@ def cosize(value: Any, mode: Mode = None) -> Any:
     for extent, step in zip(extents, strides, strict=True):
         if type(extent) is int and extent == 0:
             return 0
-        if type(step) is int and step < 0:
-            raise LayoutError("cosize: a stride is negative", values={"layout": value})
-        last = add(last, mul(sub(extent, 1), step))
+        last = add(last, mul(sub(extent, 1), abs(step) if type(step) is int else step))
     return add(last, 1)
+
+
+def least(layout: Layout) -> int:
+    """The least index, as far as static modes of negative stride tell; 0 without them."""
+    modes = zip(flat(layout.shape), flat(layout.stride), strict=True)
+    return sum((n - 1) * d for n, d in modes if type(n) is type(d) is int and d < 0 < n)
 
 
 def _mode_of(layout: Any, mode: Mode) -> Layout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright.base.errors import LayoutError
@@ -22,12 +23,12 @@ def coalesce(layout: Any, profile: Any = None) -> Any:
     """
     if isinstance(layout, ComposedLayout):
         return layout.with_outer(coalesce(layout.outer, profile))
-    if isinstance(profile, tuple):
+    if isinstance(profile, tuple | list):
         return by_mode(layout, profile, coalesce, "coalesce")
     return packed(coalesced_modes(layout))
 
 
-def by_mode(layout: Layout, guide: tuple[Any, ...], function: Any, name: str) -> Layout:
+def by_mode(layout: Layout, guide: Sequence[Any], function: Any, name: str) -> Layout:
     """`function(mode, item)` for each mode and item of `guide`; further modes stay as they are."""
     shapes, strides = wrap(layout.shape), wrap(layout.stride)
     if len(guide) > len(shapes):
@@ -102,7 +103,7 @@ def filter_zeros(layout: Any, profile: Any = None) -> Any:
     """The layout with extent 1 for every leaf of stride 0 (with `profile`, only inside modes it names)."""
     if isinstance(layout, ComposedLayout):
         return layout.with_outer(filter_zeros(layout.outer, profile))
-    if isinstance(profile, tuple):
+    if isinstance(profile, tuple | list):
         return by_mode(layout, profile, filter_zeros, "filter_zeros")
     shape = transform_leaf(lambda extent, step: 1 if is_zero(step) else extent, layout.shape, layout.stride)
     return trusted(shape, layout.stride)
@@ -117,7 +118,7 @@ def filter_(layout: Any, profile: Any = None) -> Any:
     """The layout coalesced, without modes of stride 0. Exported as `filter`."""
     if isinstance(layout, ComposedLayout):
         return layout.with_outer(filter_(layout.outer, profile))
-    if isinstance(profile, tuple):
+    if isinstance(profile, tuple | list):
         return by_mode(layout, profile, filter_, "filter")
     return coalesce(filter_zeros(layout))
 

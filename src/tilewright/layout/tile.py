@@ -8,7 +8,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.compose import composition
 from tilewright.layout.divide import tiled_divide, zipped_divide
 from tilewright.layout.dynamic import Leaf
-from tilewright.layout.inttuple import product_each, text, wrap
+from tilewright.layout.inttuple import product_each, text, tuples, wrap
 from tilewright.layout.inverse import right_inverse
 from tilewright.layout.layout import ComposedLayout, Layout, as_layout
 from tilewright.layout.modes import append, dice, slice_, slice_and_offset
@@ -48,13 +48,13 @@ def _padded(coord: Any, tiled: Any, mode: int) -> Any:
 def inner_partition(layout: Any, tiler: Any, coord: Any) -> Any:
     """The tile at `coord` of `layout` cut by `tiler`; open modes of `coord` stay, behind the tile."""
     tiled = zipped_divide(layout, tiler)
-    return slice_(tiled, inner_coord(tiled, coord))
+    return slice_(tiled, inner_coord(tiled, tuples(coord)))
 
 
 def outer_partition(layout: Any, tiler: Any, coord: Any) -> Any:
     """The element at `coord` of every tile of `layout` cut by `tiler`."""
     tiled = zipped_divide(layout, tiler)
-    return slice_(tiled, outer_coord(tiled, coord))
+    return slice_(tiled, outer_coord(tiled, tuples(coord)))
 
 
 def local_tile(layout: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
@@ -70,6 +70,7 @@ def local_tile(layout: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
 
 def local_tile_and_offset(layout: Any, tiler: Any, coord: Any, proj: Any = None) -> tuple[Any, Any]:
     """`local_tile`, and the index at which the tile begins."""
+    tiler, coord, proj = tuples(tiler), tuples(coord), tuples(proj)
     if proj is not None:
         tiler, coord = dice(tiler, proj), dice(coord, proj)
     tiled = zipped_divide(layout, tiler)
@@ -89,6 +90,7 @@ def local_partition_and_offset(layout: Any, threads: Any, index: Leaf, proj: Any
     """`local_partition`, and the index of the thread's first element."""
     grid = as_layout(threads)
     tiler, coord = product_each(grid.shape), wrap(grid.get_flat_coord(index))
+    proj = tuples(proj)
     if isinstance(proj, tuple):
         tiler, coord = dice(tiler, proj), dice(coord, proj)
     tiled = zipped_divide(layout, tiler)

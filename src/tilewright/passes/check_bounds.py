@@ -18,7 +18,8 @@ from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue, materialize, widen
 from tilewright.ir.source import source_location
-from tilewright.layout import ComposedLayout, Layout, cosize, is_static, size
+from tilewright.layout import ComposedLayout, Layout, cosize, flatten_to_tuple, is_static, size
+from tilewright.layout.dynamic import add, mul, sub
 from tilewright.passes.lowering import ptr_info, read_coord, read_layout, tensor_layout_text, text_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import kernels
@@ -168,13 +169,29 @@ def _check_memory(op: ir.Operation, tensor: ir.Value, offsets: list[Any], argume
     if found is None:
         return
     argument, start = found
-    room = cosize(argument.layout)
-    places = [_sum(start, offset) for offset in offsets]
+    first, room = _room(argument.layout)
+    places = [_sum(_sum(start, offset), first) for offset in offsets]
     checks = [_below(place, room) for place in places if not _known_below(place, room)]
     if checks:
         values = [materialize(item, 64) for item in (places[0], places[-1], room)]
         message = f"access outside the memory of {argument.name} {argument.layout}"
         _assert(op, checks, message, f"elements %lld to %lld of %lld of {argument.name}", values)
+
+
+def _room(layout: Layout | ComposedLayout) -> tuple[Any, Any]:
+    """Elements that the layout reaches before its first one, and all that it spans: strides may be negative."""
+    if isinstance(layout, ComposedLayout) or (is_static(layout) and size(layout) == 0):
+        return 0, cosize(layout)
+    before: Any = 0
+    after: Any = 1
+    for extent, step in zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True):
+        reach = mul(sub(widen(extent), 1), widen(step))
+        if isinstance(step, int):
+            negative = reach if step < 0 else 0
+        else:
+            negative = reach & (reach >> 63)
+        before, after = sub(before, negative), add(after, sub(reach, negative))
+    return before, add(before, after)
 
 
 def _check_predicated(op: ir.Operation, tensor: ir.Value, pred: ir.Value, arguments: list[_Argument]) -> None:
