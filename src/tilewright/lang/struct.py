@@ -26,6 +26,7 @@ from tilewright.lang.pointer import Pointer
 from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.layout import ComposedLayout, Layout, cosize, is_static
+from tilewright.layout.query import least
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,12 @@ class MemRange:
             layout = Layout(layout)
         pointer = self._pointer if dtype is None else self._pointer.recast(dtype)
         plain = layout.outer if isinstance(layout, ComposedLayout) else layout
+        if least(plain):
+            raise CompileError(
+                "a tensor of negative strides begins before its memory range",
+                location=user_location(),
+                values={"layout": layout, "first element": least(plain)},
+            )
         if is_static(plain) and int(cosize(plain)) * pointer.dtype.width > self.size * self.dtype.width:
             raise CompileError(
                 "a tensor reaches past the end of its memory range",
