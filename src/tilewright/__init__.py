@@ -6,6 +6,7 @@ Nothing is loaded before it is used, so that parts such as `tilewright.layout` c
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; at run time the names come from `face` when asked for
@@ -17,6 +18,7 @@ _LATE = {
     **dict.fromkeys(("CutlassDSL", "CutlassBaseDSL", "BaseDSL"), "tilewright.compat.dsl"),
     "cutlass_dsl": "tilewright.cutlass_dsl",
     "base_dsl": "tilewright.compat.base_dsl",
+    "runtime": "tilewright.cute.runtime",
 }
 
 
@@ -24,14 +26,15 @@ def __getattr__(name: str) -> Any:
     """The names of `face`, and some that few programs use."""
     if name in _LATE:
         module = importlib.import_module(_LATE[name])
-        return module if name.endswith("_dsl") else getattr(module, name)
+        return module if name.islower() else getattr(module, name)
     if name.startswith("__") and name != "__all__":
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
     face = importlib.import_module("tilewright.face")
     try:
         value = getattr(face, name)
     except AttributeError:
-        raise AttributeError(f"module 'tilewright' has no attribute {name!r}") from None
+        later = importlib.import_module("tilewright.base.later")
+        raise later.absence("tilewright", name, sys._getframe(1)) from None
     globals()[name] = value
     return value
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from tilewright.base import later
 from tilewright.base.errors import CompileError
 from tilewright.ir import mlir as gate
 
@@ -45,6 +46,7 @@ _ELSEWHERE = {
     "cutlass.cute.arch.mbar": "tilewright.cute.arch",
     "cutlass.cute.arch.elect": "tilewright.cute.arch",
     "cutlass.cute.arch.smem": "tilewright.cute.arch",
+    "cutlass.runtime": "tilewright.cute.runtime",
     "cutlass.testing": "tilewright.cute.testing",
     "cutlass._mlir": "mlir",
     "cutlass._mlir._mlir_libs._cutlass_ir._mlir.": "mlir.",
@@ -89,6 +91,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "cutlass" and not fullname.startswith("cutlass."):
             return None
+        if (error := later.module_not_built(_ours(fullname))) is not None:
+            raise error
         found = None if fullname in _EMPTY else importlib.util.find_spec(_ours(fullname))
         if found is None and fullname not in _EMPTY:
             return None

@@ -64,6 +64,12 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream) { (
 int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = (void *)0x300000; return 0; }
 int cuStreamSynchronize(void *stream) { (void)stream; return 0; }
 int cuStreamDestroy_v2(void *stream) { (void)stream; return 0; }
+int cuOccupancyMaxActiveClusters(int *count, void *f, const struct config *c) {
+  (void)f;
+  SAY("clusters of %u: smem %u\n", c->grid[0], c->smem);
+  *count = 132 / c->grid[0];
+  return 0;
+}
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *f, int block, size_t smem) { (void)f, (void)block, (void)smem; *count = 1; return 0; }
 
 // What it cannot do: CUDA_ERROR_NOT_SUPPORTED.

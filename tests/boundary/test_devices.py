@@ -33,6 +33,24 @@ def driver(tmp_path_factory):
     return fake_driver(tmp_path_factory.mktemp("driver"))
 
 
+def test_hardware_info_asks_the_driver_for_clusters_of_whole_multiprocessors(driver):
+    script = (
+        PROGRAM
+        + """
+import tilewright.utils
+info = tilewright.utils.HardwareInfo(1)
+print(info.get_max_active_clusters(1), info.get_max_active_clusters(cluster_size=4))
+try:
+    info.get_max_active_clusters(0)
+except ValueError as error:
+    print(error)
+"""
+    )
+    text = "\n".join(run_python(script, driver=driver))
+    assert "clusters of 1: smem 232448\n" in text and "clusters of 4: smem 232448\n" in text
+    assert "132 33\na cluster has a positive number of blocks" in text
+
+
 def test_a_launch_uses_the_device_of_its_tensors_and_leaves_the_context_as_it_was(driver):
     script = (
         PROGRAM

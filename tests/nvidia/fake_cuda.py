@@ -117,6 +117,12 @@ class FakeCuda:
     def _cuOccupancyMaxActiveBlocksPerMultiprocessor(self, out, function, block, shared):
         out._obj.value = 3
 
+    def _cuOccupancyMaxActiveClusters(self, out, function, config):
+        seen: LaunchConfig = config._obj
+        self.asked = (tuple(seen.grid), tuple(seen.block), seen.shared_bytes, seen.stream or 0)
+        self.asked_cluster = list(seen.attributes[0].value[:3]) if seen.attribute_count else [1, 1, 1]
+        out._obj.value = 132 // seen.grid[0]
+
     def _cuLaunchKernelEx(self, config, kernel, pointers, extra):
         seen: LaunchConfig = config._obj
         attributes = {seen.attributes[i].id: list(seen.attributes[i].value[:3]) for i in range(seen.attribute_count)}

@@ -196,6 +196,12 @@ def test_occupancy_is_the_drivers_answer():
     assert loaded(FakeCuda()).blocks_per_sm(128, 64 * 1024) == 3
 
 
+def test_clusters_are_asked_for_as_they_would_be_launched():
+    fake = FakeCuda()
+    assert loaded(fake).active_clusters((2, 1, 1), (64, 1, 1), 200 * 1024, 0x77) == 66
+    assert (fake.asked, fake.asked_cluster) == (((2, 1, 1), (64, 1, 1), 200 * 1024, 0x77), [2, 1, 1])
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [

@@ -37,4 +37,5 @@ from tilewright.lang.numeric import (
 )
 from tilewright.lang.parameters import Constexpr
 from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.tensor_ssa import TensorSSA as Vector
 from tilewright.lang.values import extract_mlir_values, new_from_mlir_values

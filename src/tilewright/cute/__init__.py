@@ -1,8 +1,8 @@
 """CuTe's names. `import tilewright.cute as cute` is what a CuTe DSL source imports as `cutlass.cute`."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tilewright.base.later import missing as _missing
 from tilewright.compiler.jit import compile_function as compile
 from tilewright.compiler.jit import dsl_user_op, jit, kernel
 from tilewright.compiler.options import (
@@ -76,6 +76,8 @@ from tilewright.lang.algebra import (
     recast_layout,
     recast_ptr,
     recast_tensor,
+    repeat,
+    repeat_as_tuple,
     repeat_like,
     right_inverse,
     round_up,
@@ -83,6 +85,7 @@ from tilewright.lang.algebra import (
     shape,
     shape_div,
     size,
+    size_in_bytes,
     slice_,
     stride,
     tile_to_shape,
@@ -143,11 +146,11 @@ from tilewright.lang.numeric import (
 from tilewright.lang.pointer import AddressSpace, Pointer, make_ptr
 from tilewright.lang.print_tensor import print_tensor
 from tilewright.lang.printing import printf
-from tilewright.lang.struct import struct
+from tilewright.lang.struct import struct, union
 from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.lang.tensor_ssa import ReductionOp, TensorSSA, full, full_like, ones_like, where, zeros_like
 from tilewright.lang.typing import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
-from tilewright.layout import ComposedLayout, E, Layout, ScaledBasis, Swizzle, sym_int, sym_int32, sym_int64
+from tilewright.layout import ComposedLayout, E, Layout, Ratio, ScaledBasis, Swizzle, sym_int, sym_int32, sym_int64
 from tilewright.layout.symbolic import SymInt
 
 make_fragment = make_rmem_tensor
@@ -162,11 +165,7 @@ _LATE = ("nvgpu", "runtime", "testing")  # loaded when asked for: they bring har
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
-
-    def __getattr__(name: str) -> Any:
-        if name not in _LATE:
-            raise AttributeError(f"module 'tilewright.cute' has no attribute {name!r}")
-        return importlib.import_module(f"tilewright.cute.{name}")
+    __getattr__ = _missing(__name__, {name: f"tilewright.cute.{name}" for name in _LATE})
 
 
 def __dir__() -> list[str]:
@@ -177,7 +176,7 @@ __all__ = [
     "AddressSpace", "BFloat16", "Boolean", "CompileOptions", "ComposedLayout", "Coord", "CopyAtom", "DumpDir", "E",
     "EnableAssertions", "EnableTVMFFI", "Float", "Float16", "Float32", "Float64", "GPUArch", "GenerateLineInfo",
     "HostTarget", "Int", "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepPTX", "KeepSASS",
-    "Layout", "LinkLibraries", "MmaAtom", "Numeric", "NvdisasmOptions", "OptLevel", "Pointer", "PtxasOptions",
+    "Layout", "LinkLibraries", "MmaAtom", "Numeric", "NvdisasmOptions", "OptLevel", "Pointer", "PtxasOptions", "Ratio",
     "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt", "Tensor", "TensorSSA", "TensorView",
     "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32", "Uint64", "Uint8", "XTuple",
     "append", "append_ones", "arch", "assume", "autovec_copy", "basic_copy", "basic_copy_if", "block_idx_x",
@@ -193,7 +192,8 @@ __all__ = [
     "make_tiled_copy_C_atom", "make_tiled_copy_D", "make_tiled_copy_S", "make_tiled_copy_tv", "make_tiled_mma", "math",
     "max_common_layout", "mma_atom_call", "native_struct", "nvgpu", "ones_like", "prepend", "prepend_ones",
     "print_tensor", "printf", "product", "product_each", "product_like", "raked_product", "rank", "recast_layout",
-    "recast_ptr", "recast_tensor", "repeat_like", "right_inverse", "round_up", "rsqrt", "runtime", "select", "shape",
-    "shape_div", "size", "slice_", "stride", "struct", "sym_int", "sym_int32", "sym_int64", "testing", "tile_to_shape",
-    "tiled_divide", "tiled_product", "typing", "upcast", "where", "zeros_like", "zipped_divide", "zipped_product",
+    "recast_ptr", "recast_tensor", "repeat", "repeat_as_tuple", "repeat_like", "right_inverse", "round_up", "rsqrt",
+    "runtime", "select", "shape", "shape_div", "size", "size_in_bytes", "slice_", "stride", "struct", "sym_int",
+    "sym_int32", "sym_int64", "testing", "tile_to_shape", "tiled_divide", "tiled_product", "typing", "union", "upcast",
+    "where", "zeros_like", "zipped_divide", "zipped_product",
 ]  # fmt: skip

@@ -1,5 +1,8 @@
 """`cute.arch`: the grid, barriers, fences, shuffles, votes, reductions."""
 
+from typing import TYPE_CHECKING
+
+from tilewright.base.later import missing as _missing
 from tilewright.lang.approx import exp, exp2, log2, rcp_approx, rsqrt_approx, tanh_approx
 from tilewright.lang.arch import (
     FULL_MASK,
@@ -110,8 +113,12 @@ from tilewright.lang.threads import (
     smid,
 )
 
+get_dyn_smem_size = dynamic_smem_size
 cp_async_commit = cp_async_commit_group
 fence_mbarrier_init = mbarrier_init_fence
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__)
 
 __all__ = [
     "FULL_MASK", "WARP_SIZE", "activemask", "atomic_add", "atomic_and", "atomic_cas", "atomic_dec", "atomic_exch",
@@ -122,8 +129,8 @@ __all__ = [
     "cp_async_commit_group", "cp_async_mbarrier_arrive", "cp_async_mbarrier_arrive_noinc", "cp_async_wait_group",
     "dynamic_smem_size", "elect_one", "exp", "exp2", "fence_acq_rel_cluster", "fence_acq_rel_cta", "fence_acq_rel_gpu",
     "fence_acq_rel_sys", "fence_mbarrier_init", "fence_proxy", "fence_proxy_async", "fence_view_async_shared", "fmax",
-    "fmin", "globaltimer", "grid_dim", "griddepcontrol_launch_dependents", "griddepcontrol_wait", "lane_id", "lane_idx",
-    "load", "log2", "make_warp_uniform", "match_all_sync", "match_any_sync", "mbarrier_arrive",
+    "fmin", "get_dyn_smem_size", "globaltimer", "grid_dim", "griddepcontrol_launch_dependents", "griddepcontrol_wait",
+    "lane_id", "lane_idx", "load", "log2", "make_warp_uniform", "match_all_sync", "match_any_sync", "mbarrier_arrive",
     "mbarrier_arrive_and_expect_tx", "mbarrier_conditional_try_wait", "mbarrier_expect_tx", "mbarrier_init",
     "mbarrier_init_fence", "mbarrier_inval", "mbarrier_test_wait", "mbarrier_try_wait", "mbarrier_wait", "mul_hi",
     "mul_wide", "nanosleep", "popc", "prmt", "rcp_approx", "red", "rsqrt_approx", "shfl_sync", "shuffle_sync",

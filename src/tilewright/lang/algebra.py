@@ -14,7 +14,7 @@ from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.lang import leaves, trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Numeric, as_numeric
+from tilewright.lang.numeric import Numeric, as_numeric, number_type
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.printing import assert_
 from tilewright.lang.swizzled import swizzled
@@ -124,6 +124,15 @@ product = _plain(algebra.product)
 product_each = _plain(algebra.product_each)
 product_like = _plain(algebra.product_like)
 repeat_like = _plain(algebra.repeat_like)
+repeat = _plain(algebra.repeat)
+repeat_as_tuple = _plain(algebra.repeat_as_tuple)
+
+
+def size_in_bytes(dtype: type[Numeric], layout: Any, *, loc: object = None, ip: object = None) -> Any:
+    """The bytes of a buffer of elements of `dtype` under `layout`, rounded up."""
+    return algebra.size_in_bytes(number_type(dtype).width, layout)
+
+
 elem_less = _plain(algebra.elem_less)
 is_congruent = _plain(algebra.is_congruent)
 is_weakly_congruent = _plain(algebra.is_weakly_congruent)

@@ -6,7 +6,8 @@
         tile: cute.struct.Align[cute.struct.MemRange[cutlass.Float16, 4096], 1024]
 
 Fields lie in order, each at the next multiple of its alignment: that of its element type, of a nested struct, or the
-one that `Align` asks for. The size is a multiple of the greatest alignment, as in C.
+one that `Align` asks for. The size is a multiple of the greatest alignment, as in C. `cute.union` lays all fields at
+the start.
 """
 
 from __future__ import annotations
@@ -35,6 +36,15 @@ class MemRangeType:
 
     dtype: type[Numeric]
     count: int
+
+    @property
+    def size(self) -> int:
+        return self.count
+
+    @property
+    def elem_width(self) -> int:
+        """Bits of an element."""
+        return self.dtype.width
 
     def size_in_bytes(self) -> int:
         return -(-self.count * self.dtype.width // 8)
@@ -68,6 +78,17 @@ class AlignedType:
 
     field: Any
     bytes: int
+
+    @property
+    def dtype(self) -> Any:
+        """The type that is aligned: a number type, a struct, or what `MemRange[...]` gives."""
+        if isinstance(self.field, NestedType):
+            return self.field.cls
+        return self.field.dtype if isinstance(self.field, ScalarType | AlignedType) else self.field
+
+    @property
+    def align(self) -> int:
+        return self.bytes
 
     def size_in_bytes(self) -> int:
         return int(self.field.size_in_bytes())
@@ -109,6 +130,15 @@ class MemRange:
     @property
     def dtype(self) -> type[Numeric]:
         return self._pointer.dtype
+
+    @property
+    def elem_width(self) -> int:
+        """Bits of an element."""
+        return self.dtype.width
+
+    @property
+    def size_in_bytes(self) -> int:
+        return MemRangeType(self.dtype, self.size).size_in_bytes()
 
     def data_ptr(self, *, loc: object = None, ip: object = None) -> Pointer:
         """The address of the first element."""
@@ -261,6 +291,14 @@ class StructBase:
         """The multiple of bytes at which the struct must lie."""
         return _layout(cls.__tw_struct__)[1]
 
+    @classmethod
+    def __sizeof__(cls) -> int:
+        return cls.size_in_bytes()
+
+    @classmethod
+    def __alignof__(cls) -> int:
+        return cls.alignment()
+
     @property
     def ptr(self) -> Pointer:
         return self._base
@@ -302,8 +340,21 @@ class struct:
         end = 0
         for name, annotation in annotations_of(definition, sys._getframe(1)).items():
             type_ = _field_type(name, annotation)
-            offset = -(-end // type_.alignment()) * type_.alignment()
+            offset = cls._offset(end, type_.alignment())
             fields[name] = Field(type_, offset)
             end = offset + type_.size_in_bytes()
         body = {name: item for name, item in vars(definition).items() if name not in ("__dict__", "__weakref__")}
         return type(definition.__name__, (StructBase,), {**body, "__tw_struct__": fields})
+
+    @staticmethod
+    def _offset(end: int, alignment: int) -> int:
+        """Where the field after byte `end` lies."""
+        return -(-end // alignment) * alignment
+
+
+class union(struct):
+    """Decorator: like `struct`, but all fields lie at the start and share their memory, as in a union of C."""
+
+    @staticmethod
+    def _offset(end: int, alignment: int) -> int:
+        return 0

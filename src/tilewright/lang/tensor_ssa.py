@@ -7,7 +7,7 @@ the promotion of `lang.dtypes`; a Python number takes the element type when it i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
@@ -86,6 +86,30 @@ class TensorSSA:
         self.value = value
         self.shape = shape if isinstance(shape, tuple) else (shape,)
         self.dtype = dtype
+
+    @classmethod
+    def from_elements(
+        cls, elements: Sequence[Any], dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
+    ) -> Self:
+        """A value of rank 1 of these numbers, converted to `dtype`; without it they are all of one type.
+
+        Raises:
+            CompileError: there are none, or `dtype` is left out and their types differ.
+        """
+        numbers = [as_numeric(item) for item in elements]
+        kinds = {type(number) for number in numbers}
+        if not numbers or (dtype is None and len(kinds) > 1):
+            raise CompileError(
+                "from_elements takes numbers of one type, at least one",
+                location=user_location(),
+                values={"types": ", ".join(str(type(number)) for number in numbers) or "none"},
+                hint="give the element type: from_elements(elements, dtype)",
+            )
+        kind = number_type(dtype) if dtype is not None else kinds.pop()
+        values = [kind(number).ir_value() for number in numbers]
+        return cls(
+            build.value("vector.from_elements", types.vector(len(values), kind.facts.name), values), len(values), kind
+        )
 
     @property
     def element_type(self) -> type[Numeric]:

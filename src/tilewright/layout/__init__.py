@@ -111,6 +111,7 @@ from tilewright.layout.query import (
     size_in_bytes,
     stride,
 )
+from tilewright.layout.ratio import Ratio
 from tilewright.layout.recast import downcast, recast_layout, upcast
 from tilewright.layout.simplify import coalesce, filter_, filter_zeros, nullspace
 from tilewright.layout.simplify import filter_ as filter
@@ -152,6 +153,7 @@ __all__ = [
     "Fact",
     "IntTuple",
     "Layout",
+    "Ratio",
     "ScaledBasis",
     "Swizzle",
     "SymInt",

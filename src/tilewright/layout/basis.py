@@ -9,22 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tilewright.base.errors import LayoutError
+from tilewright.base.errors import ArgumentError, LayoutError
 from tilewright.layout.dynamic import Leaf, add, mul, same
+from tilewright.layout.ratio import Ratio
 
 Path = tuple[int, ...]
 
 
 class ScaledBasis:
-    """`value` times the unit coordinate of the mode at `mode`, a path from the outermost mode in."""
+    """`value`, an int or `Ratio`, times the unit coordinate of the mode at `mode`, a path from the outermost mode in.
+
+    Raises:
+        ArgumentError: `mode` is no int and no sequence of ints.
+    """
 
     __slots__ = ("mode", "value")
     value: Leaf
     mode: Path
 
     def __init__(self, value: Leaf, mode: int | Sequence[int]) -> None:
+        path = (mode,) if isinstance(mode, int) else mode
+        if not isinstance(path, tuple | list) or not all(type(index) is int for index in path):
+            raise ArgumentError("the mode of a ScaledBasis is an int or several", values={"mode": repr(mode)})
         object.__setattr__(self, "value", value)
-        object.__setattr__(self, "mode", (mode,) if isinstance(mode, int) else tuple(mode))
+        object.__setattr__(self, "mode", tuple(path))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("ScaledBasis is immutable")
@@ -37,6 +45,16 @@ class ScaledBasis:
         return self.scaled(factor)
 
     __rmul__ = __mul__
+
+    def is_static(self) -> bool:
+        """Whether the scale is known while compiling."""
+        return isinstance(self.value, int | Ratio)
+
+    def to(self, dtype: type) -> ScaledBasis:
+        """Itself, the one type it converts to."""
+        if dtype is not ScaledBasis:
+            raise LayoutError(f"a ScaledBasis becomes a ScaledBasis only, not {dtype!r}")
+        return self
 
     def same_as(self, other: object) -> bool:
         """True if both are known to be equal."""

@@ -1,11 +1,17 @@
 """`cutlass.pipeline`: synchronisation of the threads of a block."""
 
+from typing import TYPE_CHECKING
+
+from tilewright.base.later import missing as _missing
 from tilewright.pipeline.barriers import MbarrierArray, pipeline_init_arrive, pipeline_init_wait, sync
 from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.named_barrier import NamedBarrier
 from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 from tilewright.pipeline.pipeline_async import PipelineAsync
 from tilewright.pipeline.state import PipelineState, make_pipeline_state
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__)
 
 __all__ = [
     "Agent", "CooperativeGroup", "MbarrierArray", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineOp",

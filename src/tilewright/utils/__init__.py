@@ -1,12 +1,19 @@
 """`cutlass.utils`: helpers of kernels."""
 
+from typing import TYPE_CHECKING
+
+from tilewright.base.later import missing as _missing
 from tilewright.lang.memory import SmemAllocator
 from tilewright.layout.draw.show import print_latex, print_latex_tv
 from tilewright.utils.capacity import get_smem_capacity_in_bytes
+from tilewright.utils.hardware_info import HardwareInfo
 from tilewright.utils.layout_enum import LayoutEnum
 from tilewright.utils.tensor_helpers import create_cute_tensor_for_fp8, is_fp8_dtype
 
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__)
+
 __all__ = [
-    "LayoutEnum", "SmemAllocator", "create_cute_tensor_for_fp8", "get_smem_capacity_in_bytes", "is_fp8_dtype",
-    "print_latex", "print_latex_tv",
+    "HardwareInfo", "LayoutEnum", "SmemAllocator", "create_cute_tensor_for_fp8", "get_smem_capacity_in_bytes",
+    "is_fp8_dtype", "print_latex", "print_latex_tv",
 ]  # fmt: skip

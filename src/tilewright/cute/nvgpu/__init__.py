@@ -1,8 +1,14 @@
 """`cute.nvgpu`: copy and MMA operations."""
 
+from typing import TYPE_CHECKING
+
+from tilewright.base.later import missing as _missing
 from tilewright.cute.nvgpu import common, cpasync, warp
 from tilewright.lang.atoms import CopyUniversalOp, MmaUniversalOp
 from tilewright.lang.nvgpu.cpasync import LoadCacheMode
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__)
 
 __all__ = [
     "CopyUniversalOp", "LoadCacheMode", "MmaUniversalOp", "common", "cpasync", "warp",

@@ -94,6 +94,18 @@ class Kernel:
         driver.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", byref(count), function, block_threads, shared_bytes)
         return count.value
 
+    def active_clusters(self, cluster: Dim3, block: Dim3, shared_bytes: int = 0, stream: int = 0) -> int:
+        """How many clusters the current device runs at once."""
+        driver = self.library.driver
+        blocks = cluster[0] * cluster[1] * cluster[2]
+        self.allow(driver.current_device(), shared_bytes=shared_bytes, cluster_blocks=blocks)
+        config = launch_config(cluster, block, cluster, shared_bytes, stream)
+        function, count = c_void_p(), c_int()
+        driver.call("cuKernelGetFunction", byref(function), self.handle)
+        about = {"cluster": cluster, "block": block, "shared": shared_bytes}
+        driver.call("cuOccupancyMaxActiveClusters", byref(count), function, byref(config), about=about)
+        return count.value
+
 
 class Library:
     """A loaded cubin; unloaded when neither it nor a kernel of it is used any more."""

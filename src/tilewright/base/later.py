@@ -1,0 +1,136 @@
+"""Names of CuTe DSL that are not built yet, and what they are for.
+
+A module of the public face says of such a name which hardware or which part of CuTe DSL it belongs to, instead of
+"has no attribute". `hasattr` and `getattr` with a default work as usual, since sources ask by them what is there.
+The names are those that CuTe DSL's public documentation and public kernels use. A row goes when its name is built.
+"""
+
+from __future__ import annotations
+
+import importlib
+import opcode
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any, Final
+
+from tilewright.base.errors import TilewrightError
+
+_HOPPER: Final = "needs sm_90 (Hopper), whose bulk copies, clusters and wgmma are not built yet"
+_BLACKWELL: Final = "needs sm_100 (Blackwell), whose tensor memory and tcgen05 are not built yet"
+_SCALED: Final = "needs sm_120 (GeForce Blackwell), whose block-scaled products are not built yet"
+_SCHEDULER: Final = "is a scheduler of persistent kernels, for sm_90 and up, not built yet"
+_PRIMITIVES: Final = "belongs to CuTe DSL's experimental primitives, not built yet"
+_SEVERAL: Final = "is for several GPUs, not built yet"
+
+_BY_MODULE: Final[dict[str, dict[str, str]]] = {
+    "tilewright": {
+        "experimental": "is CuTe DSL's experimental part, not built yet",
+        "jax": "calls kernels from JAX, not built yet: pass JAX arrays as they are, they have DLPack",
+        "Float4E2M1FNx2": "is a pair of Float4E2M1FN: here a tensor of pairs has twice as many Float4E2M1FN elements",
+        "Float6E3M2FNx4": "is four of Float6E3M2FN: a tensor of them has four times as many elements here",
+        "Array GridConstant inttoptr make_array_view print_nd_vector vector full Swizzle": _PRIMITIVES,
+        "CUDA_VERSION target_version": "asks for the version of NVIDIA's compiler, which has no part here",
+    },
+    "tilewright.memory": {"TmemAllocator": _BLACKWELL},
+    "tilewright.cute": {
+        "experimental": "is CuTe DSL's experimental part, not built yet",
+        "FastDivmodDivisor fast_divmod_create_divisor": _SCHEDULER,
+        "make_layout_image_mask": _HOPPER,
+    },
+    "tilewright.cute.arch": {
+        "cp_async_bulk_commit_group cp_async_bulk_wait_group map_dsmem_ptr setmaxregister_decrease "
+        "setmaxregister_increase warpgroup_reg_alloc warpgroup_reg_dealloc": _HOPPER,
+        "add_packed_f32x2 alloc_tmem clc_response dealloc_tmem exp_packed_f32x2 fence_view_async_tmem_load "
+        "fence_view_async_tmem_store fma_packed_f32x2 get_max_tmem_alloc_cols get_min_tmem_alloc_cols issue_clc_query "
+        "mul_packed_f32x2 relinquish_tmem_alloc_permit retrieve_tmem_ptr sub_packed_f32x2": _BLACKWELL,
+    },
+    "tilewright.cute.nvgpu": {
+        "warpgroup OperandMajorMode make_tiled_tma_atom_A make_tiled_tma_atom_B": _HOPPER,
+        "tcgen05": _BLACKWELL,
+    },
+    "tilewright.cute.nvgpu.cpasync": {
+        "CopyBulkG2SOp CopyBulkTensorTileG2SMulticastOp CopyBulkTensorTileG2SOp CopyBulkTensorTileS2GOp "
+        "CopyDsmemStoreOp CopyReduceBulkTensorTileS2GOp ReductionKind ReductionOp TmaInfo copy_tensormap "
+        "cp_fence_tma_desc_release create_tma_multicast_mask fence_tma_desc_release make_tiled_tma_atom "
+        "prefetch_descriptor tma_partition update_tma_descriptor": _HOPPER,
+    },
+    "tilewright.cute.nvgpu.warp": {
+        "LdMatrix16x16x8bOp StMatrix16x8x8bOp": "needs sm_100 (Blackwell) and is not built yet",
+        "MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op": _SCALED,
+    },
+    "tilewright.pipeline": {
+        "PipelineCpAsync PipelineOrder PipelineTmaAsync PipelineTmaMultiConsumersAsync PipelineTmaStore agent_sync "
+        "alloc_reserved_mbarrier": _HOPPER,
+        "PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaUmma PipelineUmmaAsync sm100": _BLACKWELL,
+    },
+    "tilewright.utils": {
+        "TensorMapManager TensorMapUpdateMode compute_epilogue_tile_shape hopper_helpers sm90": _HOPPER,
+        "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator blackwell_helpers "
+        "blockscaled_layout block_copy get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
+        "GroupedGemmTileSchedulerHelper PersistentTileSchedulerParams StaticPersistentGroupTileScheduler "
+        "StaticPersistentRuntimeTileScheduler StaticPersistentTileScheduler WorkTileInfo create_initial_search_state": (
+            _SCHEDULER
+        ),
+        "distributed": _SEVERAL,
+    },
+}
+LATER: Final[dict[str, dict[str, str]]] = {
+    module: {name: why for names, why in rows.items() for name in names.split()} for module, rows in _BY_MODULE.items()
+}
+"""By module: what each name that is not built yet is for."""
+
+_IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
+
+
+class NotBuiltError(TilewrightError, AttributeError):
+    """A name of CuTe DSL that is not built yet."""
+
+
+class NotBuiltImportError(TilewrightError, ImportError):
+    """`from module import name` of a name of CuTe DSL that is not built yet."""
+
+
+def missing(module: str, late: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+    """The `__getattr__` of a module of the face: it raises the error that fits the name.
+
+    Args:
+        module: the module's full name.
+        late: modules that are loaded when asked for, by the name under which they are.
+    """
+    modules = late or {}
+
+    def absent(name: str) -> Any:
+        if name in modules:
+            return importlib.import_module(modules[name])
+        raise absence(module, name, sys._getframe(1))
+
+    return absent
+
+
+def absence(module: str, name: str, caller: FrameType) -> Exception:
+    """What `caller` gets for a name that the module does not have."""
+    why = LATER.get(module, {}).get(name)
+    if why is None:
+        return AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+    error = NotBuiltImportError if _imports_from(caller) else NotBuiltError
+    return error(f"{_public(module)}.{name} {why}")
+
+
+def module_not_built(name: str) -> NotBuiltImportError | None:
+    """The error for importing the module of that full name, if it or a module above it is not built yet."""
+    while "." in name:
+        module, _, leaf = name.rpartition(".")
+        if leaf in LATER.get(module, {}):
+            return NotBuiltImportError(f"{_public(module)}.{leaf} {LATER[module][leaf]}")
+        name = module
+    return None
+
+
+def _public(module: str) -> str:
+    return "cutlass" if module == "tilewright" else module.removeprefix("tilewright.")
+
+
+def _imports_from(frame: FrameType) -> bool:
+    """Whether the frame is at `from module import name`, where Python would drop the text of an AttributeError."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
