@@ -21,6 +21,7 @@ from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current as session
+from tilewright.lang import cuda_names
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -152,7 +153,7 @@ _HINTS: dict[type[Exception], str] = {
 
 
 def _advice(error: Exception) -> str | None:
-    """A name that was meant, as Python's own tracebacks tell it; how a tensor becomes a value; what replaces NumPy."""
+    """A name that was meant, of Python or of CUDA; how a tensor becomes a value; what replaces NumPy."""
     if isinstance(error, TypeError) and "unsupported operand" in str(error) and "'Tensor'" in str(error):
         return "a tensor is memory: `t.load()` gives its elements as a value, `t[i]` one of them"
     if isinstance(error, TypeError) and "loop of ufunc" in str(error):
@@ -160,6 +161,12 @@ def _advice(error: Exception) -> str | None:
     name = getattr(error, "name", None)
     if not isinstance(error, AttributeError | NameError) or not isinstance(name, str):
         return None
+    on_tuple = isinstance(error, AttributeError) and isinstance(error.obj, tuple)
+    advice = cuda_names.advice_on_tuple(name) if on_tuple else cuda_names.advice(name)
+    return advice or _close_name(error, name)
+
+
+def _close_name(error: AttributeError | NameError, name: str) -> str | None:
     known = dir(error.obj) if isinstance(error, AttributeError) else _names_at(error)
     close = difflib.get_close_matches(name, [item for item in known if not item.startswith("_")], 1)
     return f"did you mean {close[0]!r}?" if close else None
