@@ -24,7 +24,7 @@ from tilewright.hw import narrow_floats
 from tilewright.hw.saturation import saturate
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
-from tilewright.lang import arithmetic, dtypes
+from tilewright.lang import arithmetic, dtypes, polynomials
 from tilewright.lang.dtypes import DType
 from tilewright.lang.locations import user_location
 from tilewright.layout.dynamic import DynamicInt
@@ -281,6 +281,14 @@ class Integer(Numeric, DynamicInt):
             return self is other
         return bool(self.value == other.value)
 
+    def quotient(self, divisor: Any) -> Any:
+        """`self // divisor` where the program's own sums and products show that it leaves no rest, else None."""
+        if self.is_static or not isinstance(divisor, Integer) or divisor.is_static:
+            return None
+        atoms = polynomials.Atoms()
+        found = polynomials.quotient(atoms.terms(self.value), atoms.terms(divisor.value))
+        return None if found is None else _evaluated(found, atoms, type(self))
+
     @property
     def written(self) -> int | None:
         return int(self.value) if self.is_static else None
@@ -295,6 +303,17 @@ class Integer(Numeric, DynamicInt):
         facts = ["i64"] if self.width == 64 and not self.plain else []
         facts += [f"div={self.divisibility}"] if self.divisibility > 1 else []
         return f"?{{{' '.join(facts)}}}" if facts else "?"
+
+
+def _evaluated(terms: polynomials.Terms, atoms: polynomials.Atoms, cls: type[Integer]) -> Integer | int:
+    """The value of a polynomial: a Python number where it is constant."""
+    total: Any = 0
+    for monomial, factor in terms.items():
+        product: Any = factor
+        for number in monomial:
+            product = cls(atoms.values[number]) * product
+        total = product + total
+    return total
 
 
 class Float(Numeric):

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
-from tilewright.layout.dynamic import Leaf, ceil_div_leaf, floor_div, is_multiple, mul
+from tilewright.layout.dynamic import Leaf, ceil_div_leaf, exact_div, is_multiple, mul
 from tilewright.layout.facts import Fact, require
 from tilewright.layout.inttuple import IntTuple, ceil_div, compact_col_major, flat, product
 from tilewright.layout.layout import Layout, is_static, require_plain, trusted
@@ -82,7 +82,7 @@ def _complement(layout: Layout, cotarget: Any) -> Layout:
             return _least_cover(modes, target, problem)
         if problem:
             raise problem
-        gaps.append((floor_div(step, reach), reach))
+        gaps.append((exact_div(step, reach), reach))
         reach = mul(extent, step)
     if isinstance(target, tuple) and not _divides_mode_by_mode(target, reach):
         target = product(target)
@@ -97,7 +97,7 @@ def _divides_mode_by_mode(target: IntTuple, reach: Leaf) -> bool:
             return True
         if not is_multiple(reach, extent):
             return False
-        reach = floor_div(reach, extent)
+        reach = exact_div(reach, extent)
     return True
 
 
@@ -119,7 +119,7 @@ def places_for(block: Layout, count: Leaf) -> Layout:
         problem = _problem(block, extent, step, reach, gapless=False)
         if problem:
             raise problem
-        gaps.append((floor_div(step, reach), reach))
+        gaps.append((exact_div(step, reach), reach))
         inside = mul(gaps[-1][0], inside)
         reach = mul(extent, step)
     rest = ceil_div_leaf(count, inside)

@@ -12,12 +12,13 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import (
+    DynamicInt,
     Leaf,
     add,
     at_most,
     ceil_div_leaf,
     divisibility,
-    floor_div,
+    exact_div,
     is_int,
     is_multiple,
     mul,
@@ -55,11 +56,19 @@ def _joined(modes: Modes) -> Modes:
     joined = modes[:1]
     for extent, step in modes[1:]:
         before, under = joined[-1]
-        if is_int(under) and is_int(step) and same(mul(before, under), step):
+        if is_int(under) and is_int(step) and _goes_on(mul(before, under), step):
             joined[-1] = mul(before, extent), under
         else:
             joined.append((extent, step))
     return joined
+
+
+def _goes_on(end: Leaf, step: Leaf) -> bool:
+    """True if both are known to be the same number."""
+    if same(end, step):
+        return True
+    ratio = step.quotient(end) if isinstance(end, DynamicInt) and isinstance(step, DynamicInt) else None
+    return type(ratio) is int and ratio == 1
 
 
 def _compose(modes: Modes, lhs: Layout, rhs: Layout) -> Layout:
@@ -92,13 +101,13 @@ def _runs(modes: Modes, n: Leaf, d: Leaf, used: list[Modes], lhs: Layout, rhs: L
         if type(n) is int and n == 1:
             break
         if is_multiple(d, extent):
-            d = floor_div(d, extent)
+            d = exact_div(d, extent)
             continue
         if _stays_inside(n, d, extent):
             return _noted(runs, inside, n, d, step)
         if not is_multiple(extent, d):
             require(Fact("multiple", extent, d), "composition", lhs=lhs, rhs=rhs)
-        room = floor_div(extent, d)
+        room = exact_div(extent, d)
         if at_most(n, room):
             return _noted(runs, inside, n, d, step)
         if not is_multiple(n, room):
@@ -107,7 +116,7 @@ def _runs(modes: Modes, n: Leaf, d: Leaf, used: list[Modes], lhs: Layout, rhs: L
                 return _noted(runs, inside, n, d, step)
             room = _filled(n, room, lhs, rhs)
         _noted(runs, inside, room, d, step)
-        n, d = floor_div(n, room), 1
+        n, d = exact_div(n, room), 1
     if not runs or not (type(n) is int and n == 1):
         runs.append((n, _times(d, modes[-1][1]) if not (type(n) is int and n == 1) else 0))
     return runs
@@ -118,7 +127,7 @@ def _filled(n: Leaf, room: Leaf, lhs: Layout, rhs: Layout) -> Leaf:
     if not checking():
         require(Fact("multiple", n, room), "composition", lhs=lhs, rhs=rhs)
     rest = ceil_div_leaf(n, room)
-    first = floor_div(n, rest)
+    first = exact_div(n, rest)
     require(Fact("multiple", n, first), "composition", lhs=lhs, rhs=rhs)
     over = sub(rest, 1)  # 0 where n fits; else every run but the last must fill its room
     require(Fact("at most", mul(over, room), mul(over, first)), "composition", lhs=lhs, rhs=rhs)

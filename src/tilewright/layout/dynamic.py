@@ -37,6 +37,11 @@ class DynamicInt:
         """True if both are known to be equal whatever the run brings."""
         raise NotImplementedError
 
+    def quotient(self, divisor: Leaf) -> Leaf | None:
+        """`self // divisor` where this is known to be a multiple of `divisor`, a `DynamicInt` too; else None."""
+        rest = self % divisor
+        return self // divisor if type(rest) is int and rest == 0 else None
+
     @property
     def written(self) -> int | None:
         """The value, where the program states it though it counts as unknown: facts are then decided at once."""
@@ -82,7 +87,7 @@ def is_multiple(leaf: Leaf, divisor: Leaf) -> bool:
         return leaf == 0
     if same(leaf, divisor):
         return True
-    return type(remainder := leaf % divisor) is int and remainder == 0
+    return leaf.quotient(divisor) is not None
 
 
 def add(left: Leaf, right: Leaf) -> Leaf:
@@ -130,6 +135,15 @@ def floor_div(left: Leaf, right: Leaf) -> Leaf:
     return left // right
 
 
+def exact_div(left: Leaf, right: Leaf) -> Leaf:
+    """`left // right` of a `left` that is taken to be a multiple: without a division where it is seen to be one."""
+    if isinstance(left, DynamicInt) and isinstance(right, DynamicInt) and not same(left, right):
+        found = left.quotient(right)
+        if found is not None:
+            return found
+    return floor_div(left, right)
+
+
 def mod(left: Leaf, right: Leaf) -> Leaf:
     """`left % right`."""
     if type(left) is int:
@@ -144,7 +158,7 @@ def ceil_div_leaf(left: Leaf, right: Leaf) -> Leaf:
     if type(left) is int and type(right) is int:
         return -(-left // right)
     if is_multiple(left, right):
-        return floor_div(left, right)
+        return exact_div(left, right)
     if type(left) is int and left > 0 and at_most(left, right):
         return 1
     return floor_div(add(left, sub(right, 1)), right)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import E, Path, ScaledBasis
-from tilewright.layout.dynamic import DynamicInt, Leaf, ceil_div_leaf, floor_div, is_multiple, mul, same
+from tilewright.layout.dynamic import DynamicInt, Leaf, ceil_div_leaf, exact_div, is_multiple, mul, same
 
 IntTuple = Any
 """`int | DynamicInt | tuple[IntTuple, ...]`."""
@@ -321,7 +321,7 @@ def shape_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
 
 def _shape_div_leaf(value: Leaf, divisor: Leaf) -> Leaf:
     if is_multiple(value, divisor):
-        return floor_div(value, divisor)
+        return exact_div(value, divisor)
     if is_multiple(divisor, value):
         return 1
     raise LayoutError("shape_div: neither extent divides the other", values={"extent": value, "divisor": divisor})

@@ -189,7 +189,8 @@ def _room(layout: Layout | ComposedLayout) -> tuple[Any, Any]:
         if isinstance(step, int):
             negative = reach if step < 0 else 0
         else:
-            negative = reach & (reach >> 63)
+            operands = materialize(reach, 64), materialize(0, 64)
+            negative = IntValue(build.value("arith.minsi", operands[0].type, operands))
         before, after = sub(before, negative), add(after, sub(reach, negative))
     return before, add(before, after)
 
