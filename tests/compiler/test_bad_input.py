@@ -342,6 +342,14 @@ def test_unknown_launch_option():
     )
 
 
+def test_shared_memory_by_another_name():
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        double_kernel(x, out).launch(grid=1, block=32, shared_mem=1024)  # here
+
+    refused(lambda: cute.compile(host, *floats()), CompileError, "no option 'shared_mem'", hint="memory is `smem=`")
+
+
 def test_shared_memory_over_the_limit(ints):
     def body(out):
         shared = cutlass.utils.SmemAllocator().allocate_tensor(Float32, cute.make_layout(60000))

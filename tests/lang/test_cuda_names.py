@@ -36,6 +36,7 @@ def hint_of(body):
         (lambda: thread_idx()[0], "it is `cute.arch.thread_idx`"),  # noqa: F821
         (lambda: cute.lane_idx(), "it is `cute.arch.lane_idx`"),
         (lambda: cute.arch.thread_idx().y, "a place is a tuple (x, y, z): `[1]` is its y"),
+        (lambda: cute.arch.thread_id()[0], "did you mean 'thread_idx'?"),
     ],
 )
 def test_hints(body, hint):

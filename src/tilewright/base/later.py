@@ -112,7 +112,8 @@ def absence(module: str, name: str, caller: FrameType) -> Exception:
     """What `caller` gets for a name that the module does not have."""
     why = LATER.get(module, {}).get(name)
     if why is None:
-        return AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+        message = f"module {module!r} has no attribute {name!r}"
+        return AttributeError(message, name=name, obj=sys.modules.get(module))  # from which a close name is suggested
     error = NotBuiltImportError if _imports_from(caller) else NotBuiltError
     return error(f"{_public(module)}.{name} {why}")
 

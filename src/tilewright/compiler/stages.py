@@ -8,6 +8,7 @@ loop; nothing else compiles.
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -233,7 +234,7 @@ def _cubin(job: Job) -> None:
 
 def _sass(job: Job) -> None:
     for kernel in job.kernels.values():
-        kernel.texts["sass"] = disassemble(kernel.texts["cubin"], extra=job.options.nvdisasm_options.split())
+        kernel.texts["sass"] = disassemble(kernel.texts["cubin"], extra=shlex.split(job.options.nvdisasm_options))
 
 
 NVIDIA_STAGES = (

@@ -329,15 +329,18 @@ def _word_at(record: ir.Value, position: int) -> ir.Value:
     return build.value("llvm.getelementptr", record.type, (record,), attributes)
 
 
+_SMEM_NAMES = ("shared_mem", "shared_memory", "shared_mem_bytes", "smem_bytes")
 _IGNORED = frozenset(("smem_merge_branch_allocs", "hint_smem_base_uniform", "preferred_smem_carveout"))
 
 
 def _refuse_unknown(others: dict[str, Any]) -> None:
     unknown = others.keys() - _IGNORED
     if unknown:
+        name = sorted(unknown)[0]
+        meant = "shared memory is `smem=`, in bytes; " if name in _SMEM_NAMES else ""
         raise CompileError(
-            f"launch has no option {sorted(unknown)[0]!r}",
+            f"launch has no option {name!r}",
             location=user_location(3),
-            hint="options: grid, block, cluster, smem, stream, cooperative, use_pdl, max_number_threads, "
+            hint=f"{meant}options: grid, block, cluster, smem, stream, cooperative, use_pdl, max_number_threads, "
             "min_blocks_per_mp, launch_completion_event, programmatic_event",
         )

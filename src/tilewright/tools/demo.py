@@ -147,7 +147,7 @@ def stage_cells(executor: Any, stage: str) -> tuple[str, str]:
 def result_table(outcomes: Sequence[Outcome]) -> Table:
     """Error against NumPy in float64 with its bound, and what each kernel costs."""
     table = plain_table("Results: error against NumPy in float64, and what a kernel costs", "kernel")
-    for column in ("error", "allowed", "registers", "shared", "occupancy"):
+    for column in ("error", "allowed", "registers", "spills", "shared", "occupancy"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("limited by", no_wrap=True)
     for outcome in outcomes:
@@ -164,12 +164,13 @@ def plain_table(title: str, first: str) -> Table:
 
 
 def resource_cells(outcome: Outcome) -> tuple[str, ...]:
-    """Registers per thread, shared bytes per block, occupancy and its limit; from the cubin."""
+    """Registers and spilled bytes per thread, shared bytes per block, occupancy and its limit; from the cubin."""
     executor = outcome.executor
     try:
         (kernel,) = executor.kernels.values()
         occupancy = executor.occupancy(block=outcome.case.block)
     except CompileError as error:
-        return ("", "", "", error.message)
-    shared = kernel.info.shared_bytes + executor.smem_bytes()
-    return str(kernel.info.registers), f"{shared} B", f"{100 * occupancy.fraction:.0f} %", occupancy.limit
+        return ("", "", "", "", error.message)
+    info = kernel.info
+    spills, shared = info.spill_store_bytes + info.spill_load_bytes, info.shared_bytes + executor.smem_bytes()
+    return str(info.registers), f"{spills} B", f"{shared} B", f"{100 * occupancy.fraction:.0f} %", occupancy.limit

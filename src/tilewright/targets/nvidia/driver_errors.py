@@ -36,7 +36,7 @@ ERRORS: Final[dict[int, DriverError]] = {
     46: DriverError("CUDA_ERROR_DEVICE_UNAVAILABLE", "another process holds the device exclusively", "use another one"),
     100: DriverError("CUDA_ERROR_NO_DEVICE", "no CUDA device was found", "check nvidia-smi and CUDA_VISIBLE_DEVICES"),
     101: DriverError("CUDA_ERROR_INVALID_DEVICE", "there is no device of that number", "check CUDA_VISIBLE_DEVICES"),
-    200: DriverError("CUDA_ERROR_INVALID_IMAGE", "the cubin is damaged", "clear the cache: tilewright cache --clear"),
+    200: DriverError("CUDA_ERROR_INVALID_IMAGE", "the cubin is damaged or none", "compile it again, without override="),
     201: DriverError("CUDA_ERROR_INVALID_CONTEXT", "this thread has no CUDA context"),
     209: DriverError(
         "CUDA_ERROR_NO_BINARY_FOR_GPU",
