@@ -36,6 +36,11 @@ def refused(fn: Callable[..., Any], *dtypes: Any) -> CompileError:
     return error
 
 
+def assigned(error: CompileError) -> list[object]:
+    """The lines that an error says assign what it is about."""
+    return [text for row, text in error.values.items() if row.startswith("line ")]
+
+
 def test_break_in_a_runtime_loop():
     def f(n):
         for i in range(n):
@@ -146,7 +151,8 @@ def test_type_change_across_a_branch():
 
     error = refused(f, Int32, Float32)
     assert "`x` has different types in the branches of a runtime `if`" in str(error)
-    assert error.values == {"before": "Int32", "then": "Float32", "else": "Int32"}
+    assert assigned(error) == ["x = y"]
+    assert error.values.items() >= {"before": "Int32", "then": "Float32", "else": "Int32"}.items()
 
 
 def test_different_types_of_a_new_name():
@@ -159,6 +165,7 @@ def test_different_types_of_a_new_name():
 
     error = refused(f, Int32, Float32)
     assert error.values["then"] == "Float32" and error.values["else"] == "Int32"
+    assert assigned(error) == ["x = y", "x = n"]
 
 
 def test_unused_type_change_is_allowed():
@@ -181,7 +188,38 @@ def test_type_change_in_a_loop():
 
     error = refused(f, Int32, Float32)
     assert "`x` changes its type in a runtime `for` loop" in str(error)
-    assert error.values == {"before": "Int32", "after a turn": "Float32"}
+    assert error.values.items() >= {"before": "Int32", "after a turn": "Float32"}.items()
+    assert assigned(error) == ["x = x + y"]
+
+
+def test_type_change_names_the_line_that_assigns():
+    def f(n, y):
+        box, last = State(n + 0), n
+        for i in range(n):
+            last = i
+            if i > 2:  # here
+                box.count = y
+            elif i > 1:
+                box.count += 1
+        return box.count + last
+
+    assert assigned(refused(f, Int32, Float32)) == ["box.count = y", "box.count += 1"]
+
+    def g(n, y):
+        x = n
+        while n > 0:  # here
+            n -= 1
+            if n > 2:
+                x = n + 1
+            x: object = x * y
+            for k in range(2):
+                (x, _z) = (x + k, 1)
+        return x
+
+    error = refused(g, Int32, Float32)
+    assert assigned(error) == ["x = n + 1", "x: object = x * y", "(x, _z) = (x + k, 1)"]
+    first = g.__code__.co_firstlineno
+    assert [row for row in error.values if row.startswith("line")] == [f"line {first + n}" for n in (5, 6, 8)]
 
 
 def test_type_change_inside_a_tuple_names_the_item():
@@ -272,7 +310,34 @@ def test_an_object_that_is_assigned_and_changed_in_place():
             state = State(state.count + 1)
         return state.count, alias.count
 
-    assert "`state` gets another object in a runtime `for` loop that also changes" in str(refused(f))
+    error = refused(f)
+    assert "`state` gets another object in a runtime `for` loop that also changes" in str(error)
+    assert assigned(error) == ["state = State(state.count + 1)"]
+    assert "to give it new values assign `state.count = ...`" in error.hint
+
+
+class Plain:
+    def __init__(self, count):
+        self.count = count
+
+    def advance(self, by):
+        self.count += by
+
+
+def test_a_name_that_becomes_an_alias_of_what_the_loop_changes():
+    def f(n):
+        total, recent = Plain(n + 0), Plain(n + 1)
+        for i in range(n):  # here
+            recent = total
+            recent.advance(1)
+        return total.count + recent.count
+
+    error = refused(f)
+    assert "`recent` gets another object in a runtime `for` loop that also changes its object" in str(error)
+    assert assigned(error) == ["recent = total"]
+    assert error.hint == (
+        "in the loop use `total` itself or a new name for it in place of `recent`, or assign `recent.count = ...`"
+    )
 
 
 def test_a_failed_region_leaves_nothing_behind():

@@ -43,8 +43,8 @@ def error(name: str, other: str, kind: str, place: SourceLocation) -> CompileErr
     return CompileError(
         f"{subject} and `{other}` may be one object after a runtime `{kind}`, and one of them changes in place",
         location=place,
-        hint="the change would not show under both names: give each an object of its own, or assign attributes"
-        " instead of the object",
+        hint=f"the change would not show under both names: in the `{kind}` use `{other}` itself or a new name for it,"
+        " give each name an object of its own, or assign attributes instead of the object",
     )
 
 

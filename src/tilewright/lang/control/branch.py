@@ -57,6 +57,7 @@ class Branch:
         place: SourceLocation,
     ) -> None:
         self.condition = condition
+        self.variables = variables
         self.place = place
         self.carried = variables.places(carried)
         self.dead = variables.places(dead)
@@ -140,7 +141,7 @@ class Branch:
     def _two_typed(self, name: str, change: leaves.TypeChange) -> Undefined:
         return Undefined(
             f"`{name}` is used, but the branches of a runtime `if` give it different {_kind(change)}",
-            {"`if`": self.place, "then": change.expected, "else": change.found},
+            {"`if`": self.place, "then": change.expected, "else": change.found, **self.variables.assignments(name)},
             "convert the values to one type in both branches",
         )
 
@@ -149,6 +150,7 @@ class Branch:
         values: dict[str, object] = {"then": change.expected, "else": change.found}
         if before is not MISSING:
             values = {"before": leaves.describe(before), **values}
+        values |= self.variables.assignments(name)
         return CompileError(
             f"{subject} has different {_kind(change)} in the branches of a runtime `if`",
             location=self.place,

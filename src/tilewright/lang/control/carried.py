@@ -241,7 +241,7 @@ class LoopState:
             try:
                 found = item.leave()
             except leaves.Rebound:
-                raise self._two_ways(item.name) from None
+                raise self._two_ways(item) from None
             except leaves.TypeChange as change:
                 structure = item.weakened()
                 if structure is None:
@@ -285,18 +285,24 @@ class LoopState:
     def _type_change(self, item: Carried, change: leaves.TypeChange) -> CompileError:
         if isinstance(item.before, list | dict):
             return container_change(item.name, item.before, self.place, "changes its shape")
+        if watch.kind_of(type(item.before)) == "object" and not change.path:
+            return self._two_ways(item)
         if change.expected == change.found:
             return CompileError(
                 f"`{item.name}{change.path}` changes in a runtime `{self.kind}` loop,"
                 " but it exists at compile time only",
                 location=self.place,
-                values={"before": change.expected},
+                values={"before": change.expected, **self.loop.variables.assignments(item.name)},
                 hint="only numbers, and objects made of them, can change at run time",
             )
         return CompileError(
             f"`{item.name}{change.path}` changes its type in a runtime `{self.kind}` loop",
             location=self.place,
-            values={"before": change.expected, "after a turn": change.found},
+            values={
+                "before": change.expected,
+                "after a turn": change.found,
+                **self.loop.variables.assignments(item.name),
+            },
             hint="give it that type before the loop, convert it back, or use a new name",
         )
 
@@ -314,12 +320,16 @@ class LoopState:
                     ):
                         raise aliases.error(item.name + path, self.watch.objects[key][0], self.kind, self.place)
 
-    def _two_ways(self, name: str) -> CompileError:
+    def _two_ways(self, item: Carried) -> CompileError:
+        """Another object in place of one that changes."""
+        name, now = item.name, item.place.get() if isinstance(item, CarriedPlace) else None
+        other = self.watch.objects[id(now)][0] if id(now) in self.watch.objects else ""
+        rows = self.loop.variables.assignments(name)
         return CompileError(
             f"`{name}` gets another object in a runtime `{self.kind}` loop that also changes its object in place",
             location=self.place,
-            values={"variable": name},
-            hint="either assign the variable or change its object in place, not both",
+            values=rows or {"variable": name},
+            hint=_two_ways_hint(name, other, item.before),
         )
 
     def _unseen_changes(self) -> InPlace:
@@ -348,6 +358,15 @@ class LoopState:
             elif before is MISSING and leaves.holds_runtime(after):
                 slot.set(MISSING)
         return found
+
+
+def _two_ways_hint(name: str, other: str, before: Any) -> str:
+    """What to write instead."""
+    attributes = [key for key in watch.state_of(before) if isinstance(key, str)]
+    members = f"`{name}.{attributes[0]} = ...`" if attributes else "its attributes"
+    if other and other != name:
+        return f"in the loop use `{other}` itself or a new name for it in place of `{name}`, or assign {members}"
+    return f"either assign `{name}` or change its object in place, not both: to give it new values assign {members}"
 
 
 def _rebuilt(structure: leaves.Structure, value: Any) -> Iterator[tuple[str, Any]]:

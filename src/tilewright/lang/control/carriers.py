@@ -8,7 +8,7 @@ from types import CellType
 from typing import Any
 
 from tilewright.lang import leaves
-from tilewright.lang.control import watch
+from tilewright.lang.control import assignments, watch
 from tilewright.lang.locations import REGION_PREFIX
 
 
@@ -83,6 +83,7 @@ class Variables:
         self.cells: dict[str, CellType] = {}
         self.globals: dict[str, Any] = {}
         self.global_names: set[str] = set()
+        self._codes = [body.__code__ for body in bodies if body is not None]
         for body in bodies:
             if body is not None:
                 self.cells.update(zip(body.__code__.co_freevars, body.__closure__ or (), strict=True))
@@ -91,6 +92,10 @@ class Variables:
 
     def places(self, names: Iterable[str]) -> list[Place]:
         return [Variable(name, self.cells[name]) for name in names]
+
+    def assignments(self, name: str) -> dict[str, object]:
+        """The lines that assign it, as rows of a message."""
+        return assignments.lines(self._codes, name)
 
     def roots(self) -> list[tuple[str, Any]]:
         """What the variables of the program hold, by name."""
