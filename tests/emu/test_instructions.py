@@ -197,12 +197,16 @@ def test_set_gives_a_half_for_every_type(to, one):
 
 
 def test_fma_takes_the_fill_value_for_zero():
-    fill, nan = 0x7FFF, 0x7E00
+    """As an H100 does: NaN 0x7ff7 of either sign, in a factor; in the summand it is a NaN as any other."""
+    fill, nan = 0x7FF7, 0x7E00
     a = halves(2, -3, 1, 1, 0, 65504)
     b, c = halves(3, 3, 1, -2, 5, 2), halves(1, -1, 0, 0.5, 1, 0)
-    a[3], b[4], c[5] = fill << 16 | 0x3C00, 0x3C00 << 16 | fill, fill | nan << 16
+    a[3], b[4], c[5] = fill << 16 | 0x3C00, 0x3C00 << 16 | fill | 0x8000, fill | nan << 16
+    a[6], b[7], a[8] = 0x7FFF, 0x7FF6 << 16, c[5]
+    c[8] = 0x7FFF7FFF
     x, y, z = (v.view(np.float16).reshape(32, 2) for v in (a, b, c))
-    filled = np.logical_or.reduce([v.view(np.uint16).reshape(32, 2) == fill for v in (a, b, c)])
+    filled = np.logical_or(*(v.view(np.uint16).reshape(32, 2) & 0x7FFF == fill for v in (a, b)))
+    assert filled.sum() == 3
     for relu in (False, True):
         with np.errstate(all="ignore"):
             wanted = (x.astype(np.float64) * y + z).astype(np.float16)
@@ -210,8 +214,8 @@ def test_fma_takes_the_fill_value_for_zero():
         got = run(f"fma.rn.oob{'.relu' if relu else ''}.f16x2 %r0, %r1, %r2, %r3;", a, b, c)
         np.testing.assert_array_equal(got.view(np.float16).reshape(32, 2), wanted)
     got = run("cvt.u16.u32 %h1, %r1; mov.b16 %h2, 0x3f80; fma.rn.oob.bf16 %h0, %h1, %h2, %h2; cvt.u32.u16 %r0, %h0;",
-              np.resize(np.array([fill, 0x3F80], np.uint32), 32))  # fmt: skip
-    np.testing.assert_array_equal(got, [0, 0x4000] * 16)
+              np.resize(np.array([fill, 0x3F80, 0xFFF7, 0x7FFF], np.uint32), 32))  # fmt: skip
+    np.testing.assert_array_equal(got, [0, 0x4000, 0, 0x7FFF] * 8)
 
 
 SPACES = """

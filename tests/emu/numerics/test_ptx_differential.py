@@ -52,28 +52,21 @@ def emulate(kernel: kernels.Kernel, **options: Any) -> Any:
     return arrays[-1]
 
 
-RECORDED = [kernel for kernel in KERNELS if kernel.name in reference()]
-UNRECORDED = [
-    kernel for kernel in KERNELS if kernel.name not in reference()
-]  # scripts/record_emu_reference.py --missing
+IDS = [kernel.name for kernel in KERNELS]
 
 
-@pytest.mark.parametrize("kernel", RECORDED, ids=[kernel.name for kernel in RECORDED])
+@pytest.mark.parametrize("kernel", KERNELS, ids=IDS)
 def test_agrees_with_the_gpu(kernel: kernels.Kernel) -> None:
     assert not kernels.disagreement(kernel, emulate(kernel), reference()[kernel.name])
 
 
-def test_the_kernels_of_cuda_are_recorded() -> None:
-    assert {kernel.folder for kernel in UNRECORDED} <= {kernels.WRITTEN}
-    assert len(RECORDED) >= 147
-
-
-@pytest.mark.parametrize("kernel", UNRECORDED, ids=[kernel.name for kernel in UNRECORDED])
-def test_kernels_to_be_recorded_run_without_a_finding(kernel: kernels.Kernel) -> None:
-    """And give the same results in any order of warps, so that a GPU's can be compared with them."""
-    first = emulate(kernel)
-    assert first.tobytes() == emulate(kernel, seed=1).tobytes()
-    assert np.count_nonzero(first.view(np.uint8)) > first.nbytes // 8
+def test_every_kernel_is_recorded() -> None:
+    """Of those of CUDA C++ and those written by hand; scripts/record_emu_reference.py --missing records new ones."""
+    assert {kernel.name for kernel in KERNELS} == set(reference()) - {"card"}
+    assert [sum(kernel.folder == folder for kernel in KERNELS) for folder in (kernels.FOLDER, kernels.WRITTEN)] == [
+        147,
+        66,
+    ]
 
 
 @pytest.mark.parametrize("name", ["bit_wide_fields", "video_scalars"])
@@ -94,7 +87,7 @@ def test_only_these_are_left_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", RECORDED, ids=[kernel.name for kernel in RECORDED])
+@pytest.mark.parametrize("kernel", KERNELS, ids=IDS)
 def test_agrees_in_any_order_of_warps(kernel: kernels.Kernel) -> None:
     for seed in (1, 2, 3):
         assert not kernels.disagreement(kernel, emulate(kernel, seed=seed), reference()[kernel.name])

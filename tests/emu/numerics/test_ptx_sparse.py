@@ -10,7 +10,7 @@ import pytest
 
 from tests.emu.numerics import test_ptx_matrix as dense
 from tilewright.base.errors import EmulationError
-from tilewright.targets.emu.numerics import sparse
+from tilewright.targets.emu.numerics import matrix, sparse
 
 CASES = [
     (a, b, acc, k)
@@ -97,3 +97,21 @@ def test_errors_name_what_is_wrong() -> None:
         sparse.mma_sp("m16n8k32", "f16", "f16", "f32", [word] * 4, [word] * 4, [word] * 4, good, 2)
     with pytest.raises(EmulationError, match=r"mma\.sp has no such combination"):
         sparse.mma_sp("m16n8k16", "s8", "s8", "s32", [word] * 2, [word] * 2, [word] * 4, good, 0)
+
+
+@pytest.mark.parametrize("instruction", ["mma.sp", "wgmma"])
+def test_columns_that_are_left_out_have_no_products(instruction: str) -> None:
+    """An infinity, a NaN or a great number of B there changes nothing: not even how the others are aligned."""
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((16, 8)).astype(np.float16), rng.standard_normal((8, 8)).astype(np.float16)
+    columns = np.tile([1, 3, 4, 6], (16, 1))
+    full, taken = sparse.widened(np.take_along_axis(a.astype(np.float64), columns, 1), columns, 8)
+    types, c = ("f16", "f16", "f32", "f32"), np.zeros((16, 8))
+    kept = b.astype(np.float64)[[1, 3, 4, 6]]
+    wanted = matrix.multiply(full[:, [1, 3, 4, 6]], kept, c, types, instruction=instruction)
+    for value in (np.inf, -np.inf, np.nan, 65504.0):
+        other = b.astype(np.float64)
+        other[[0, 2, 5, 7]] = value
+        got = matrix.multiply(full, other, c, types, instruction=instruction, taken=taken)
+        np.testing.assert_array_equal(got, wanted)
+    assert np.isnan(matrix.multiply(full, np.where(np.arange(8)[:, None] == 3, np.nan, b), c, types, taken=taken)).all()

@@ -19,29 +19,54 @@ from tilewright.targets.emu.numerics.formats import FORMATS, Array, some
 FRACTION, FRACTION_FP8 = 25, 13
 ZERO_EXPONENT = -126  # what a zero counts as when the greatest exponent is sought
 FP8 = ("e4m3", "e5m2")
+ABSENT = -(1 << 20)  # the exponent of an element that is not there: never the greatest
 CHUNK = 1 << 16  # products in flight at once
 
 
-def fused(a: Array, b: Array, c: Array, types: tuple[str, str, str], d_type: str, fraction: int = FRACTION) -> Array:
+def fused(
+    a: Array,
+    b: Array,
+    c: Array,
+    types: tuple[str, str, str],
+    d_type: str,
+    fraction: int = FRACTION,
+    taken: Array | None = None,
+) -> Array:
     """a @ b + c in one fused step, as float32 or float16.
 
     `a` is float64 (..., M, K), `b` (..., K, N), `c` (..., M, N); `types` are their element types. With the short
-    fraction of fp8 a float32 result keeps as many fractional bits.
+    fraction of fp8 a float32 result keeps as many fractional bits. `taken`, booleans of the shape of `a`, says which
+    elements of a sparse A there are: the others have no products, not even with an infinity or a NaN of B.
     """
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     a, b, c = (np.broadcast_to(x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:]) for x in (a, b, c))
     total = np.empty(c.shape)
     exponents = [_exponents(x, type) for x, type in zip((a, b, c), types, strict=True)]
+    finite = _finite(a) and _finite(b) and _finite(c)
+    plain = total if finite else _plain(a, b, taken, lead) + c
+    if taken is not None:
+        exponents[0] = np.where(np.broadcast_to(taken, (*lead, *a.shape[-2:])).reshape(a.shape), exponents[0], ABSENT)
+        b = b if finite else np.where(np.isfinite(b), b, 0.0)
     for batch, rows in _parts(a.shape, b.shape[-1]):
         total[batch, rows] = _sum(
             (a[batch, rows], b[batch], c[batch, rows]),
             (exponents[0][batch, rows], exponents[1][batch], exponents[2][batch, rows]),
             fraction,
         )
-    if not (_finite(a) and _finite(b) and _finite(c)):
-        plain = np.matmul(a, b) + c
+    if not finite:
         total = np.where(np.isfinite(plain), total, plain)
     return _rounded(total, d_type, fraction).reshape(*lead, *c.shape[-2:])
+
+
+def _plain(a: Array, b: Array, taken: Array | None, lead: tuple[int, ...]) -> Array:
+    """The products' sum as float64 has it, to tell which results are infinite or NaN."""
+    if taken is None:
+        return np.asarray(np.matmul(a, b))
+    there = np.broadcast_to(taken, (*lead, *a.shape[-2:])).reshape(a.shape)
+    total = np.zeros((*a.shape[:-1], b.shape[-1]))
+    for k in range(a.shape[-1]):
+        total += np.where(there[..., k, None], a[..., k, None] * b[..., None, k, :], 0.0)
+    return total
 
 
 def _parts(shape: tuple[int, ...], columns: int) -> list[tuple[slice, slice]]:

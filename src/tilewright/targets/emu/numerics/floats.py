@@ -39,6 +39,7 @@ TINY32 = np.float32(2.0**-126)
 HALFWAY32 = np.int64(0x10000000)  # the discarded bits of a float64 that lies midway between two float32
 DISCARDED32 = np.int64(0x1FFFFFFF)
 QUIET64 = np.uint64(1 << 51)
+ZERO64 = np.uint64(0)
 ONE = np.ones(())
 
 
@@ -75,16 +76,23 @@ def _in_pieces(function: Callable[..., Array], operands: tuple[Any, ...], size: 
 
 @packed
 def add(
-    a: Array, b: Array, type: str = "f32", rnd: str = "rn", ftz: bool = False, sat: bool = False, relu: bool = False
+    a: Array,
+    b: Array,
+    type: str = "f32",
+    rnd: str = "rn",
+    ftz: bool = False,
+    sat: bool = False,
+    relu: bool = False,
+    quiet: bool = True,
 ) -> Array:
-    """a + b."""
+    """a + b. Without `quiet` an f64 NaN passes as it is, as atomics of global memory do it."""
     if type == "f32" and rnd == "rn":
         if ftz:
             a, b = _flush32(a), _flush32(b)
         return _finish32(a + b, ftz, sat)
     if type == "f64":
         r = a + b if rnd == "rn" else exact.fma(a, ONE, b, rnd)
-        return _nan64(r, b, a)
+        return _nan64(r, b, a, quiet=QUIET64 if quiet else ZERO64)
     return _narrow(lambda x, y: exact.sum_to_odd(x, y, rnd), (a, b), type, rnd, ftz, sat, relu)
 
 
@@ -132,9 +140,9 @@ def fma(
     relu: bool = False,
     oob: bool = False,
 ) -> Array:
-    """a * b + c, rounded once; with `oob` +0 where an operand is the NaN that tensor copies fill with (`OOB_NAN`)."""
+    """a * b + c, rounded once; with `oob` +0 where `a` or `b` is `OOB_NAN`, of either sign (`c` is not looked at)."""
     if oob:
-        filled = np.logical_or.reduce([bits_of(x, type) == OOB_NAN for x in np.broadcast_arrays(a, b, c)])
+        filled = np.logical_or(*((bits_of(x, type) & ~sign_bit(type)) == OOB_NAN for x in np.broadcast_arrays(a, b)))
         return np.where(filled, a.dtype.type(0), fma(a, b, c, type=type, relu=relu))
     if type == "f32" and rnd == "rn":
         if ftz:
@@ -435,14 +443,14 @@ def canonical(r: Array, type: str) -> Array:
     return np.where(lost, NAN32 if type == "f32" else NAN16, r) if some(lost) else r
 
 
-def _nan64(r: Array, *operands: Array) -> Array:
-    """NaN results of f64: the first NaN of `operands`, quieted, else the hardware's own."""
+def _nan64(r: Array, *operands: Array, quiet: np.uint64 = QUIET64) -> Array:
+    """NaN results of f64: the first NaN of `operands` with the bits of `quiet` set, else the hardware's own."""
     lost = r != r
     if not some(lost):
         return r
     bits = np.broadcast_to(NAN64.view(np.uint64), r.shape)
     for x in reversed(operands):
-        bits = np.where(x != x, x.view(np.uint64) | QUIET64, bits)
+        bits = np.where(x != x, x.view(np.uint64) | quiet, bits)
     return np.where(lost, bits.view(np.float64), r)
 
 

@@ -66,9 +66,10 @@ FORMATS = {
     )
 }
 
-OOB_NAN = 0x7FFF
-"""The f16 or bf16 that a tensor copy puts outside its tensor (fill mode NaN) and `fma.oob` takes for zero. The PTX ISA
-does not say its bits: those of the canonical NaN are assumed, not recorded."""
+OOB_NAN = 0x7FF7
+"""The f16 or bf16 that `fma.oob` takes for zero, as a factor of either sign. The PTX ISA does not say its bits: they
+are recorded on an H100 (kernels fma_oob_*). Tensor copies are taken to put the same outside their tensors (fill mode
+NaN), which is not recorded."""
 NAN32: np.float32 = np.uint32(0x7FFFFFFF).view(np.float32)
 NAN16: np.float16 = np.uint16(0x7FFF).view(np.float16)
 NAN64: np.float64 = np.uint64(0xFFF8000000000000).view(np.float64)

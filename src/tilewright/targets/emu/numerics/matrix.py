@@ -1,7 +1,7 @@
 """Matrix products of tensor cores: unpacking of operands, the product itself, `mma.sync` (PTX ISA 9.7.14.5).
 
 Products of f16, bf16, tf32 and fp8 elements are exact; they are summed with C as the tensor cores of an H100 do it
-(`accumulate`). f64 products are a chain of fused multiply-adds in the order of K. Integers are exact.
+(`accumulate`). f64 products are a chain of `fma` in the order of K, NaN payloads included. Integers are exact.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.base.errors import EmulationError
-from tilewright.targets.emu.numerics import accumulate, exact
+from tilewright.targets.emu.numerics import accumulate, floats
 from tilewright.targets.emu.numerics.formats import FORMATS, Array, decode, unknown_mode
 from tilewright.targets.emu.numerics.fragments import (
     Fragment,
@@ -89,11 +89,13 @@ def multiply(
     op: str | None = None,
     rnd: str = "rn",
     instruction: str = "mma",
+    taken: Array | None = None,
 ) -> Array:
     """a @ b + c of float64 matrices, rounded to the type of D as the module says.
 
     `types` are those of A, B, C and D. `op` (xor, and) makes it the count of ones of a binary product, for matrices of
     zeros and ones. `instruction` (mma, m8n8k4 or wgmma) decides how floats are summed.
+    `taken` says which elements of a sparse `a` there are (see `accumulate.fused`).
     """
     a_type, b_type, c_type, d_type = types
     if d_type == "f64":
@@ -103,16 +105,16 @@ def multiply(
     if instruction == "m8n8k4":
         return accumulate.by_chain(a, b, c, d_type)
     if a_type not in accumulate.FP8:
-        return accumulate.fused(a, b, c, (a_type, b_type, c_type), d_type)
+        return accumulate.fused(a, b, c, (a_type, b_type, c_type), d_type, taken=taken)
     if instruction == "mma":
         return accumulate.by_halves(a, b, c, d_type)
-    return accumulate.fused(a, b, c, (a_type, b_type, c_type), d_type, accumulate.FRACTION_FP8)
+    return accumulate.fused(a, b, c, (a_type, b_type, c_type), d_type, accumulate.FRACTION_FP8, taken)
 
 
 def _chain(a: Array, b: Array, c: Array, rnd: str) -> Array:
     total = c
     for k in range(a.shape[-1]):
-        total = exact.fma(a[..., :, k, None], b[..., None, k, :], total, rnd)
+        total = floats.fma(a[..., :, k, None], b[..., None, k, :], total, type="f64", rnd=rnd)
     return total
 
 

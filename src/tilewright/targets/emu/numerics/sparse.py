@@ -4,8 +4,9 @@ A holds half of its K columns, in the fragments that the dense instruction has f
 bits stand for a chunk of four columns (f16, bf16, s8, u8, fp8: two indices of two bits), of two columns (tf32: 0100
 the first, 1110 the second), or of eight (s4, u4: two indices of pairs). Lanes 4g to 4g + 3 give the metadata of rows
 g and g + 8: with 16 bits a row one lane, row g in the low half; with 32 bits two lanes, one for each row (8- and 4-bit
-elements) or one for each half of K with both rows (others); with 64 bits all four, first the low half of K. Recorded on
-an H100 (kernels sparse_*).
+elements) or one for each half of K with both rows (others); with 64 bits all four, first the low half of K. The columns
+that are left out have no products: an infinity or a NaN of B does not reach a sum by them. Recorded on an H100 (kernels
+sparse_*).
 """
 
 from __future__ import annotations
@@ -54,8 +55,7 @@ def mma_sp(
     check(size, a_type, b_type, acc_type)
     columns = columns_of(metadata, a_type, k, selector)
     packed = gather(a, a_type, fragment_a((m, n, k // 2), a_type))
-    full = np.zeros((*packed.shape[:-1], k))
-    np.put_along_axis(full, columns, packed, axis=-1)
+    full, taken = widened(packed, columns, k)
     layout = fragment_c(size, a_type, acc_type)
     product = multiply(
         full,
@@ -64,6 +64,7 @@ def mma_sp(
         (a_type, b_type, acc_type, acc_type),
         satfinite=satfinite,
         instruction="mma.sp",
+        taken=taken,
     )
     return scatter(product, layout)
 
@@ -78,6 +79,15 @@ def check(shape: tuple[int, int, int], a_type: str, b_type: str, acc_type: str) 
         "mma.sp has no such combination of shape and types",
         values={"shape": "m{}n{}k{}".format(*shape), "types": f"{a_type} times {b_type} into {acc_type}"},
     )
+
+
+def widened(packed: Array, columns: Array, k: int) -> tuple[Array, Array]:
+    """A sparse A (..., M, K / 2) as a dense one (..., M, K), and which of its elements there are."""
+    full = np.zeros((*packed.shape[:-1], k))
+    taken = np.zeros(full.shape, bool)
+    np.put_along_axis(full, columns, packed, axis=-1)
+    np.put_along_axis(taken, columns, True, axis=-1)
+    return full, taken
 
 
 def columns_of(metadata: Array, type: str, k: int, selector: int) -> Array:

@@ -12,10 +12,9 @@ from functools import lru_cache
 import numpy as np
 
 from tilewright.base.errors import EmulationError
-from tilewright.targets.emu.numerics import matrix
+from tilewright.targets.emu.numerics import matrix, sparse
 from tilewright.targets.emu.numerics.formats import Array
 from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, fragment_a, parse_shape
-from tilewright.targets.emu.numerics.sparse import columns_of
 
 ROW_BYTES = 32  # what one instruction takes of K, in every type
 SWIZZLE_BYTES = {0: 16, 1: 128, 2: 64, 3: 32}
@@ -173,11 +172,13 @@ def product(
     negate_a: bool = False,
     negate_b: bool = False,
     satfinite: bool = False,
+    taken: Array | None = None,
 ) -> Array:
     """D = A * B + D, or A * B where `scale_d` is false.
 
-    `a` is float64 (..., 64, K), `b` (..., N, K), `d` (..., 64, N); the result has `d_type`'s dtype. Summation is that
-    of `matrix.multiply`; b1 counts the ones of the conjunction. `check` says which combinations there are.
+    `a` is float64 (..., 64, K), `b` (..., N, K), `d` (..., 64, N); the result has `d_type`'s dtype. Summation and
+    `taken` are those of `matrix.multiply`; b1 counts the ones of the conjunction. `check` says which combinations there
+    are.
     """
     keep = np.asarray(scale_d, bool)
     start = np.where(keep[..., None, None], d, 0.0)
@@ -189,18 +190,17 @@ def product(
         satfinite=satfinite,
         op="and" if a_type == "b1" else None,
         instruction="wgmma",
+        taken=taken,
     )
 
 
-def widened(a: Array, metadata: Array, type: str, k: int, selector: int) -> Array:
-    """A sparse A (..., 64, K / 2) as a dense one (..., 64, K); `metadata` is uint32 (..., 4, 32).
+def widened(a: Array, metadata: Array, type: str, k: int, selector: int) -> tuple[Array, Array]:
+    """`sparse.widened` of A (..., 64, K / 2); `metadata` is uint32 (..., 4, 32).
 
     Warp w gives the metadata of rows 16w to 16w + 15 as for `mma.sp` with M = 16 (PTX ISA 9.7.15.6.2).
     """
-    columns = columns_of(metadata, type, k, selector)
-    full = np.zeros((*a.shape[:-1], k))
-    np.put_along_axis(full, columns.reshape(*columns.shape[:-3], 64, k // 2), a, axis=-1)
-    return full
+    columns = sparse.columns_of(metadata, type, k, selector)
+    return sparse.widened(a, columns.reshape(*columns.shape[:-3], 64, k // 2), k)
 
 
 def check(shape: str, a_type: str, b_type: str, d_type: str, sparse: bool = False) -> None:

@@ -1,6 +1,7 @@
 """`wmma`: fragments of whole matrices and their products (PTX ISA 9.7.14.4).
 
-The ISA leaves open where the lanes hold the elements; this is where ptxas 13.0 puts them for sm_90. A product is made
+The ISA leaves open where the lanes hold the elements; this is where ptxas 13.0 puts them for sm_90 (kernels
+wmma_* of the differential suite, recorded on an H100). A product is made
 of those of `mma.sync` (`fragments`): m16n16k16 of two m16n8k16 side by side, m32n8k16 of two one above the other,
 m16n16k8 of tf32 of two steps of m16n8k4 on each side, and m8n32k16 is m32n8k16 of the transposed matrices. The eight
 registers that the ISA gives A and B of f16 hold the needed ones again and again; the product reads the first.

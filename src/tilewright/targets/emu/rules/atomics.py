@@ -1,4 +1,9 @@
-"""`atom` and `red` (PTX ISA 9.7.13), on all threads of a cohort as if one after another in lane order."""
+"""`atom` and `red` (PTX ISA 9.7.13), on all threads of a cohort as if one after another in lane order.
+
+Global memory adds floats in units of its own: subnormal f32 are flushed, operands and results, in vectors too, and an
+f64 NaN passes as it is, the operand's before the memory's (recorded on an H100, kernels atom_nan_* and red_nan_*).
+Shared memory adds by the instructions that other code uses, in a loop of compare-and-swap (an f64 NaN of memory first).
+"""
 
 from __future__ import annotations
 
@@ -45,8 +50,7 @@ def atom(c: BlockCoder, i: Instruction) -> None:
     if space != "shared":
         c.sink(Vec(tuple(values)), "operand of an atomic on global memory")
     third = "{2}" if op == "cas" else "None"
-    flush = space == "global" and kind == "f32"
-    text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants}, {flush})"
+    text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants})"
     c.effect(text, args, [(to, kind)] if not isinstance(to, Sink) else [])
 
 
@@ -66,7 +70,7 @@ def _vector(
     for index, (item, out) in enumerate(zip(value.items, outs, strict=True)):
         at = address(c, Mem(mem.base, mem.offset + index * size), space)
         wants = not isinstance(out, Sink)
-        text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, None, {wants}, False)"
+        text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, None, {wants})"
         c.effect(text, [at, c.use(item, kind)], [(out, kind)] if wants else [])
 
 
@@ -77,42 +81,45 @@ def _wide(c: BlockCoder, to: Operand, at: str, values: list[Operand], space: str
     c.effect(f"atomic128(S, SITE, L, {space!r}, {op!r}, {{0}}, {{1}}, {third})", args, results)
 
 
-def resolve(S: Any, site: int, L: Lanes, space: str, addr: Any, dtype: Any) -> list[tuple[Array, Array, Array | None]]:
-    """(view, indices, positions) of the memory that the threads name."""
+Place = tuple[Array, Array, Array | None, str]
+
+
+def resolve(S: Any, site: int, L: Lanes, space: str, addr: Any, dtype: Any) -> list[Place]:
+    """(view, indices, positions, space) of the memory that the threads name."""
     shift = dtype.itemsize.bit_length() - 1
     if addr.__class__ is not np.ndarray:
         addr = np.full(L.n, addr)
     if space in ("global", "const"):
-        return list(S.g.resolve(site, addr, dtype, shift, 1, True))
+        return [(*found, "global") for found in S.g.resolve(site, addr, dtype, shift, 1, True)]
     if space == "shared":
         view, index = S.sh.resolve(site, L, addr, dtype, shift)
-        return [(view, np.broadcast_to(index, (L.n,)), None)]
+        return [(view, np.broadcast_to(index, (L.n,)), None, space)]
     if space == "local":
-        return [(*S.lo.resolve(site, L, addr, dtype, shift), None)]
-    places: list[tuple[Array, Array, Array | None]] = []
+        return [(*S.lo.resolve(site, L, addr, dtype, shift), None, space)]
+    places: list[Place] = []
     for inner, at in by_space(addr):
         part = addr if at is None else addr[at]
         picked = L if at is None else L.subset(at)
-        for view, index, sub in resolve(S, site, picked, inner, local_address(inner, part), dtype):
+        for view, index, sub, _ in resolve(S, site, picked, inner, local_address(inner, part), dtype):
             where = at if sub is None else sub if at is None else at[sub]
-            places.append((view, index, where))
+            places.append((view, index, where, inner))
     return places
 
 
 @provide
 def atomic(
     S: Any, site: int, L: Lanes, space: str, op: str, kind: str, dtype: Any, addr: Any, b: Any, c: Any,
-    wants: bool, flush: bool,
+    wants: bool,
 ) -> Any:  # fmt: skip
     """The old values. `b` and `c` are the operands (for cas: the value compared with, and the new one)."""
     b = np.broadcast_to(b, (L.n,))
     c = None if c is None else np.broadcast_to(c, (L.n,))
     out = np.empty(L.n, dtype) if wants else None
     S.atomic_done(site, L, space, addr, dtype.itemsize)
-    for view, index, at in resolve(S, site, L, space, addr, dtype):
+    for view, index, at, inside in resolve(S, site, L, space, addr, dtype):
         mine = b if at is None else b[at]
         other = None if c is None else c if at is None else c[at]
-        old = update(view, index, op, kind, mine, other, wants, flush)
+        old = update(view, index, op, kind, mine, other, wants, inside == "global")
         if changes(op, old, mine):
             S.progress()
         if out is not None and old is not None:
@@ -129,12 +136,16 @@ def changes(op: str, old: Array | None, b: Array) -> bool:
     return op != "cas" or (old is not None and bool((old == b).any()))
 
 
-def combine(op: str, kind: str, flush: bool) -> Callable[[Any, Any, Any], Any]:
-    """The new value from the old one and the operands."""
+def combine(op: str, kind: str, in_global: bool) -> Callable[[Any, Any, Any], Any]:
+    """The new value from the old one and the operands, as global memory or other instructions compute it."""
     if op == "add" and kind in PACKED:
         return lambda old, b, c: floats.add(old, b, type=kind)
     if op == "add" and kind == "f32":
-        return lambda old, b, c: floats.add(old, b, type="f32", ftz=flush)
+        return lambda old, b, c: floats.add(old, b, type="f32", ftz=in_global)
+    if op == "add" and kind == "f64" and in_global:
+        return lambda old, b, c: floats.add(old, b, type="f64", quiet=False)
+    if op == "add" and kind == "f64":
+        return lambda old, b, c: floats.add(b, old, type="f64")
     if op in ("min", "max") and (kind[0] == "f" or kind[0:2] == "bf"):
         extreme = floats.min_ if op == "min" else floats.max_
         return lambda old, b, c: extreme(old, b, type=kind)
@@ -158,14 +169,14 @@ _AT = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_an
 
 
 def update(
-    view: Array, index: Array, op: str, kind: str, b: Array, c: Array | None, wants: bool, flush: bool
+    view: Array, index: Array, op: str, kind: str, b: Array, c: Array | None, wants: bool, in_global: bool
 ) -> Array | None:
     """Apply an operation at indices that may repeat; the old values if wanted."""
     integral = view.dtype.kind in "ui" and kind not in PACKED
     if not wants and integral and op in _AT:
         _AT[op].at(view, index, b)
         return None
-    change = combine(op, kind, flush)
+    change = combine(op, kind, in_global)
     order = np.argsort(index, kind="stable")
     places = index[order]
     first = np.empty(len(places), bool)

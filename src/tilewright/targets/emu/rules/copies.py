@@ -232,7 +232,7 @@ def span(S: Any, site: int, one: Lanes, space: str, start: int, count: int, lane
 def reduce_into(out: Array, data: Array, op: str, kind: str) -> None:
     dtype = np.dtype(DTYPE[kind])
     view = out.view(dtype)
-    view[:] = combine(op, kind, False)(view.copy(), np.ascontiguousarray(data).view(dtype), None)
+    view[:] = combine(op, kind, True)(view.copy(), np.ascontiguousarray(data).view(dtype), None)
 
 
 # Stores to other blocks of the cluster.
@@ -275,7 +275,7 @@ def red_async(c: BlockCoder, i: Instruction) -> None:
 def reduce_async(
     S: Any, site: int, L: Lanes, to: Any, value: Any, barrier: Any, op: str, kind: str, dtype: Any, size: int
 ) -> None:
-    atomic(S, site, L, "shared", op, kind, dtype, to, value, None, False, False)
+    atomic(S, site, L, "shared", op, kind, dtype, to, value, None, False)
     index = np.broadcast_to(S.sh.index(site, L, barrier, 3), (L.n,))
     # Whoever waits for these bytes is ordered after the reduction; here, after all that its thread did before, too.
     S.mbarrier_arriving(site, L, index, np.ones(L.n, np.int64), False)

@@ -230,12 +230,15 @@ def group_product(
         left = wgmma.a_from_registers([full(x, L.n).reshape(-1, 128) for x in a], a_type)
     else:
         left = operand(S, site, L, groups, a, 64, k // 2 if sparse else k, a_type, trans[0])
+    taken = None
     if sparse:
-        left = wgmma.widened(left, full(sparse[0], L.n).reshape(-1, 4, 32), a_type, k, sparse[1])
+        left, taken = wgmma.widened(left, full(sparse[0], L.n).reshape(-1, 4, 32), a_type, k, sparse[1])
     keep = full(scale, L.n)[::128]
     old = wgmma.d_from_registers([full(x, L.n).reshape(-1, 128) for x in d], n, d_type)
-    signs = {"negate_a": negate[0], "negate_b": negate[1]}
-    total = wgmma.product(left, right, old, a_type, b_type, d_type, scale_d=keep, satfinite=satfinite, **signs)
+    total = wgmma.product(
+        left, right, old, a_type, b_type, d_type, scale_d=keep, satfinite=satfinite, taken=taken,
+        negate_a=negate[0], negate_b=negate[1],
+    )  # fmt: skip
     return [r.reshape(-1) for r in wgmma.d_to_registers(total, d_type)]
 
 

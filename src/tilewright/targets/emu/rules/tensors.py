@@ -297,5 +297,5 @@ def write_box(S: Any, site: int, made: tensormap.TensorMap, start: list[int], da
     kind = DTYPE_OF.get(made.type, made.type)
     dtype = np.dtype(DTYPE[kind])
     old = np.ascontiguousarray(part.data[part.index]).view(dtype)
-    new = combine(op, kind, False)(old, np.ascontiguousarray(tile).view(dtype), None)
+    new = combine(op, kind, made.type != "f32")(old, np.ascontiguousarray(tile).view(dtype), None)
     part.data[part.index] = np.ascontiguousarray(new).view(np.uint8).reshape(tile.shape)
