@@ -696,3 +696,24 @@ def test_errors_are_of_one_family():
     for kind in (CompileError, PassError, ArgumentError, EmulationError, LaunchError, cutlass.LayoutError):
         assert issubclass(kind, cutlass.TilewrightError)
     assert cutlass.DSLRuntimeError is cutlass.CompilationError is CompileError
+
+
+def test_a_layout_before_the_pointer():
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        cute.make_tensor(cute.make_layout(4), x.iterator)  # here
+
+    refused(
+        lambda: cute.compile(host, *floats()), CompileError, "the pointer first", hint="make_tensor(pointer, layout)"
+    )
+
+
+@pytest.mark.parametrize("decorator", [cute.jit, cute.kernel], ids=["jit", "kernel"])
+def test_a_decorator_says_which_options_it_ignores(decorator):
+    with pytest.warns(UserWarning, match=r"ignores preproces=, which it does not have; it takes preprocess=") as caught:
+
+        @decorator(preproces=False)
+        def function(x: cute.Tensor):
+            pass
+
+    assert [item.filename for item in caught] == [__file__]

@@ -65,6 +65,7 @@ def test_second_spellings():
             arch.shfl_sync(x, 3) - arch.shuffle_sync(x, 3),
         )
         arch.warp_sync()
+        arch.warp_sync_op()
         for k in cutlass.range_constexpr(len(values)):
             out[linear, k] = values[k]
 

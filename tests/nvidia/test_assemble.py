@@ -164,7 +164,21 @@ def test_a_library_is_linked(use_ptxas, tmp_path):
     assert "LinkLibraries" in str(error.value)
 
 
+@TOOLS
+def test_a_library_of_the_toolkit_is_linked_by_its_name(use_ptxas, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plain = assemble(STORE, "sm_90a", use_ptxas=use_ptxas).data
+    linked = assemble(STORE, "sm_90a", use_ptxas=use_ptxas, links=["libcudadevrt.a"]).data
+    assert "store" in read_cubin(linked).kernels and len(linked) > len(plain)
+    (tmp_path / "libcudadevrt.a").write_bytes(b"no library")  # the working directory comes first
+    with pytest.raises(CompileError):
+        assemble(STORE, "sm_90a", use_ptxas=use_ptxas, links=["libcudadevrt.a"])
+
+
 def test_libraries_that_cannot_be_linked(tmp_path):
+    with pytest.raises(CompileError, match=r"cannot read 'libnone\.a'") as error:
+        assemble(STORE, "sm_90a", links=["libnone.a"])
+    assert "in no toolkit or package" in error.value.hint
     with pytest.raises(CompileError, match="cannot read"):
         assemble(STORE, "sm_90a", links=[str(tmp_path / "none.a")])
     with pytest.raises(CompileError, match=r"cannot link 'x\.txt'"):

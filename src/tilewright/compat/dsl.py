@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from tilewright.compat.arch import Arch
 from tilewright.compat.env import EnvironmentVarManager
-from tilewright.compiler.jit import JitFunction, KernelFunction
+from tilewright.compiler.jit import JitFunction, KernelFunction, warn_of_ignored
 from tilewright.compiler.options import Options
 from tilewright.compiler.target import choose_arch, choose_target
 from tilewright.lang import trace
@@ -101,16 +101,18 @@ class BaseDSL:
             return pipeline
         return pipeline.replace("cute-to-nvvm{", f"cute-to-nvvm{{cubin-chip={arch} ", 1)
 
-    def jit(self, function: Any = None, *, preprocess: bool = True, **_: Any) -> Any:
+    def jit(self, function: Any = None, *, preprocess: bool = True, **others: Any) -> Any:
         """Decorator, as `cute.jit`, with this object's pass list."""
+        warn_of_ignored("jit", others)
         if function is None:
             return lambda inner: self.jit(inner, preprocess=preprocess)
         made = _OwnedFunction(function, preprocess)
         made.dsl = self
         return made
 
-    def kernel(self, function: Any = None, *, preprocess: bool = True, **_: Any) -> Any:
+    def kernel(self, function: Any = None, *, preprocess: bool = True, **others: Any) -> Any:
         """Decorator, as `cute.kernel`."""
+        warn_of_ignored("kernel", others)
         if function is None:
             return lambda inner: self.kernel(inner, preprocess=preprocess)
         return KernelFunction(function, preprocess)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any, cast
 
@@ -105,14 +106,22 @@ class KernelFunction(_Decorated):
         return Kernel(self.function, self.traced, self.symbol_name).launcher(args, kwargs)
 
 
-def jit(function: Any = None, *, preprocess: bool = True, preprocessor: bool | None = None, **_: Any) -> Any:
+def jit(function: Any = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any) -> Any:
     """Decorator: compile the function. With `preprocess=False` control flow is not rewritten, only traced."""
+    warn_of_ignored("@cute.jit", others)
     return _decorate(JitFunction, function, preprocess if preprocessor is None else preprocessor)
 
 
-def kernel(function: Any = None, *, preprocess: bool = True, preprocessor: bool | None = None, **_: Any) -> Any:
+def kernel(function: Any = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any) -> Any:
     """Decorator: the function is device code, launched with `kernel(args).launch(grid=..., block=...)`."""
+    warn_of_ignored("@cute.kernel", others)
     return _decorate(KernelFunction, function, preprocess if preprocessor is None else preprocessor)
+
+
+def warn_of_ignored(decorator: str, options: Iterable[str]) -> None:
+    """Say at the user's line which options a decorator ignores; sources for other compilers may have them."""
+    for name in options:
+        warnings.warn(f"{decorator} ignores {name}=, which it does not have; it takes preprocess=", stacklevel=3)
 
 
 def _decorate(cls: type[_Decorated], function: Any, preprocess: bool) -> Any:

@@ -54,6 +54,7 @@ from tilewright.lang.arch import (
     warp_reduction_min,
     warp_reduction_sum,
     warp_sync,
+    warp_sync_op,
 )
 from tilewright.lang.atomics import (
     atomic_add,
@@ -137,5 +138,5 @@ __all__ = [
     "shuffle_sync_bfly", "shuffle_sync_down", "shuffle_sync_op", "shuffle_sync_up", "smid", "store", "sync_threads",
     "sync_warp", "tanh_approx", "thread_idx", "tid_x", "tid_y", "tid_z", "vote_all_sync", "vote_any_sync",
     "vote_ballot_sync", "vote_uni_sync", "warp_id", "warp_idx", "warp_reduction", "warp_reduction_max",
-    "warp_reduction_min", "warp_reduction_sum", "warp_sync",
+    "warp_reduction_min", "warp_reduction_sum", "warp_sync", "warp_sync_op",
 ]  # fmt: skip

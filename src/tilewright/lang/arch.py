@@ -339,7 +339,7 @@ def _floats(a: Any, b: Any) -> tuple[Numeric, Numeric]:
 lane_id = lane_idx
 warp_id = warp_idx
 shfl_sync = shuffle_sync
-warp_sync = sync_warp
+warp_sync = warp_sync_op = sync_warp
 
 
 def tid_x(**_: object) -> Int32:

@@ -272,6 +272,13 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
 
 def make_tensor(iterator: Any, layout: Any, *, loc: object = None, ip: object = None) -> Tensor:
     """A tensor at `iterator` (a Pointer or a coordinate); `layout` may be a bare shape."""
+    if isinstance(iterator, (Layout, ComposedLayout)):
+        raise CompileError(
+            "make_tensor takes the pointer first, then the layout",
+            location=user_location(),
+            values={"first": iterator, "second": layout},
+            hint="write make_tensor(pointer, layout)",
+        )
     if not isinstance(layout, (Layout, ComposedLayout)):
         layout = Layout(layout)
     if isinstance(iterator, Tensor):

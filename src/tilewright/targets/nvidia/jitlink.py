@@ -49,17 +49,22 @@ class Linked:
 def library_input(path: str) -> Input:
     """A file to link, its kind told by its suffix: `.a .o .cubin .fatbin .ptx .ltoir`.
 
+    A name without a folder that is not in the working directory is one of the toolkit's libraries: `libcudadevrt.a`.
+
     Raises:
         CompileError: no such file, or a suffix that nvJitLink cannot take.
     """
     file = Path(path)
+    bare = file.name == path and not file.exists()
+    file = (toolchain.library(path) if bare else None) or file
     kind = _KINDS.get(file.suffix)
     if kind is None:
         raise CompileError(f"cannot link {path!r}", hint=f"a library ends in one of {' '.join(_KINDS)}")
     try:
         return Input(kind, file.read_bytes(), file.name)
     except OSError as error:
-        raise CompileError(f"cannot read {path!r}: {error.strerror}") from error
+        hint = f"{path} is in no toolkit or package either; give its path" if bare else "give the path of the library"
+        raise CompileError(f"cannot read {path!r}: {error.strerror}", hint=hint) from error
 
 
 def load(path: Path) -> Any:

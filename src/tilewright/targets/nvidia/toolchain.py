@@ -72,7 +72,7 @@ def _package_roots() -> Iterator[tuple[Path, Origin]]:
         for root in sorted(base.glob("cu[0-9][0-9]"), reverse=True):
             yield root, "package"
     for base in bases:
-        for component in ("cuda_nvcc", "cuda_nvdisasm", "nvjitlink"):
+        for component in ("cuda_nvcc", "cuda_nvdisasm", "nvjitlink", "cuda_runtime"):
             yield base / component, "package"
 
 
@@ -135,6 +135,17 @@ def find(name: str) -> Tool:
             hint=remedy(name),
         )
     return tool
+
+
+def library(name: str) -> Path | None:
+    """A library by its file name, such as `libcudadevrt.a`, in the folders of the toolkit, then of the packages."""
+    for roots in (_toolkit_root, _package_roots, _path_roots):
+        for root, _ in roots():
+            for folder in _LIBRARY_FOLDERS:
+                path = root / folder / name
+                if path.is_file():
+                    return path
+    return None
 
 
 def remedy(name: str) -> str:
