@@ -244,3 +244,17 @@ def test_nullspace():
     assert str(kernel) == "3:2"
     assert [layout(kernel(i)) for i in range(3)] == [0, 0, 0]
     assert coalesce(nullspace(parse("(2,3,4):(0,0,1)"))) == Layout(6, 1)
+
+
+def test_what_is_common_lies_inside_both():
+    for a, b, most in (
+        ("4:1", "8:1", 4),
+        ("8:1", "4:1", 4),
+        ("6:1", "((5,4),2):((1,20),5)", 5),
+        ("(4,4):(1,4)", "(4,2):(1,4)", 8),
+    ):
+        common = max_common_layout(parse(a), parse(b))
+        assert size(common) == max_common_vector(parse(a), parse(b)) == most
+        for i in range(most):
+            assert common(i) < min(size(parse(a)), size(parse(b)))
+            assert parse(a)(common(i)) == parse(b)(common(i)) == i

@@ -124,7 +124,7 @@ def _inverse_of_swizzled(layout: ComposedLayout, inverse: Layout) -> ComposedLay
 
 
 def max_common_layout(a: Any, b: Any) -> Layout:
-    """The layout `R` of most elements with `a(R(i)) = b(R(i)) = i`, starting at index 0."""
+    """The layout `R` of most elements with `a(R(i)) = b(R(i)) = i` inside both, starting at index 0."""
     inverse = right_inverse(b)
     count = _common(a, inverse)
     return packed(coalesced_modes(composition(inverse, Layout(count)))) if count != 1 else trusted(1, 0)
@@ -140,21 +140,29 @@ def _common(a: Any, inverse: Any) -> int:
     if isinstance(a, ComposedLayout) or isinstance(inverse, ComposedLayout):
         return _common_swizzled(a, inverse)
     count = 1
+    total = size(a)
+    room = total - 1 if type(total) is int else None
     for extent, step in coalesced_modes(inverse):
         if type(extent) is not int or type(step) is not int:
             break
-        run = _contiguous_run(a, extent, step, count)
+        run = _contiguous_run(a, extent, step, count, room)
+        room = None if room is None else room - (run - 1) * step
         count *= run
         if run != extent:
             break
     return count
 
 
-def _contiguous_run(a: Layout, extent: int, step: int, count: int) -> int:
-    """How far `a(i*step) = i*count` holds for the first `extent` numbers, as a divisor of `extent`."""
+def _contiguous_run(a: Layout, extent: int, step: int, count: int, room: int | None) -> int:
+    """How far `a(i*step) = i*count` holds for the first `extent` numbers, as a divisor of `extent`.
+
+    All `i*step` are at most `room`, where that is known.
+    """
     for length in sorted((d for d in range(1, extent + 1) if extent % d == 0), reverse=True):
         if length == 1:
             return 1
+        if room is not None and (length - 1) * step > room:
+            continue
         try:
             part = coalesce(compose(a, trusted(length, step)))
         except LayoutError:
@@ -169,7 +177,7 @@ def _common_swizzled(a: Any, inverse: Any) -> int:
         return 1
     count = 0
     total = size(inverse)
-    while count < total and a(inverse(count)) == count:
+    while count < total and inverse(count) < size(a) and a(inverse(count)) == count:
         count += 1
     while total % max(count, 1):
         count -= 1
