@@ -87,7 +87,7 @@ def same(a: Any, b: Any) -> bool:
     """True when `b` can stand for `a` with no trace in the program: identical, or equal constants."""
     if a is b:
         return True
-    if type(a) is not type(b):
+    if type(a) is not type(b) or getattr(type(a), "__tw_undefined__", False):
         return False
     if isinstance(a, Numeric) and isinstance(b, Numeric):
         return a.value is b.value or (a.is_static == b.is_static and _same_payload(a.value, b.value))

@@ -10,7 +10,7 @@ from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang import leaves
 from tilewright.lang.control import aliases, blocks, watch
-from tilewright.lang.control.carriers import MISSING, Slot, Variables
+from tilewright.lang.control.carriers import MISSING, Slot, Variables, inherited, is_cache
 from tilewright.lang.control.undefined import Undefined, is_undefined
 
 if TYPE_CHECKING:
@@ -171,18 +171,19 @@ class Branch:
     def _join_state(
         self, join: _Join, name: str, owner: Any, before: watch.State, states: Sequence[watch.State]
     ) -> None:
-        if isinstance(owner, list) and any(state.keys() != before.keys() for state in states):
-            raise container_change(name, owner, self.place, "changes its length")
+        kind = watch.kind_of(type(owner))
+        if kind == "whole":
+            raise container_change(name, owner, self.place, "changes")
+        if kind in ("list", "dict") and list(states[0]) != list(states[1]):
+            raise container_change(name, owner, self.place, keys_change(states[0], states[1]))
         for key in dict.fromkeys((*before, *states[0], *states[1])):
             slot = Slot(slot_name(name, owner, key), owner, key)
-            was = before.get(key, MISSING)
-            values = [state.get(key, MISSING) for state in states]
-            if was is MISSING:
+            default = inherited(owner, key)
+            was, *values = (state.get(key, default) for state in (before, *states))
+            if was is MISSING and is_cache(owner, key):
                 _keep_constant(slot, values)
-                continue
-            if all(leaves.same(was, value) for value in values):
-                continue
-            self._meet(join, slot.name, slot.set, was, values)
+            elif not all(leaves.same(was, value) for value in values):
+                self._meet(join, slot.name, slot.set, was, values)
 
     def _finish(self, op: ir.Operation, join: _Join) -> None:
         if any(not isinstance(structure, leaves.Static) for structure in join.structures):
@@ -229,11 +230,11 @@ def slot_name(name: str, owner: Any, key: Any) -> str:
     kind = watch.kind_of(type(owner))
     if kind in ("list", "dict"):
         return f"{name}[{key!r}]"
-    return f"{name}.{key}" if kind == "object" else name
+    return f"{name}.{key}" if kind in ("object", "class", "function") else name
 
 
 def _keep_constant(slot: Slot, values: Sequence[Any]) -> None:
-    """An attribute made inside the branch lives on when it is a constant (a cache), else it is gone."""
+    """A cached attribute made inside the branch lives on when it is a constant, else it is gone."""
     for value in values:
         if value is not MISSING and not leaves.holds_runtime(value):
             slot.set(value)
@@ -248,13 +249,23 @@ def _refuse_container(name: str, before: Any, values: Sequence[Any], place: Sour
         raise container_change(name, before, place, "is bound to another object")
 
 
+def keys_change(a: watch.State, b: watch.State) -> str:
+    """How the items of a container differ where their values do not matter."""
+    return "changes the order of its keys" if a.keys() == b.keys() else "changes its length"
+
+
 def container_change(name: str, value: Any, place: SourceLocation, what: str) -> CompileError:
-    """The error of a Python container that a region of run time changes."""
+    """The error of a Python container, array or iterator that a region of run time changes."""
     kind = type(value).__name__
+    article = "an" if kind[0] in "aeiou" else "a"
+    instead = (
+        "else change it, or take its items, outside the region; numbers of run time go into a tensor in registers"
+        if watch.kind_of(type(value)) == "whole"
+        else "else assign single items, or use a tensor in registers"
+    )
     return CompileError(
         f"the Python {kind} `{name}` {what} inside a runtime region",
         location=place,
-        values={name: f"a {kind}, which exists only while the program is compiled"},
-        hint="if the condition is known at compile time, wrap it in `cutlass.const_expr(...)`;"
-        " else assign single items, or use a tensor in registers",
+        values={name: f"{article} {kind}, which exists only while the program is compiled"},
+        hint=f"if the condition is known at compile time, wrap it in `cutlass.const_expr(...)`; {instead}",
     )

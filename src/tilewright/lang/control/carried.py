@@ -10,8 +10,8 @@ from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang import leaves
 from tilewright.lang.control import aliases, watch
-from tilewright.lang.control.branch import container_change, slot_name
-from tilewright.lang.control.carriers import MISSING, Place, Slot, Variables
+from tilewright.lang.control.branch import container_change, keys_change, slot_name
+from tilewright.lang.control.carriers import MISSING, Place, Slot, Variables, inherited, is_cache
 from tilewright.lang.control.undefined import Undefined, is_undefined
 
 if TYPE_CHECKING:
@@ -127,17 +127,21 @@ def _update(old: Any, new: Any) -> None:
 @dataclass
 class InPlace:
     """What a loop must carry that its text does not show: variables whose objects stay themselves (`held`), attributes
-    and items that calls change (`slots`), and what is known less of after a turn than before (`weaker`, by name)."""
+    and items that calls change (`slots`) or make (`made`: without a value at the start of each turn and after the
+    loop), and what is known less of after a turn than before (`weaker`, by name)."""
 
     held: set[str] = field(default_factory=set)
     slots: dict[tuple[int, Any], Slot] = field(default_factory=dict)
+    made: dict[tuple[int, Any], Slot] = field(default_factory=dict)
     weaker: dict[str, leaves.Structure] = field(default_factory=dict)
 
     def __or__(self, other: InPlace) -> InPlace:
-        return InPlace(self.held | other.held, self.slots | other.slots, self.weaker | other.weaker)
+        return InPlace(
+            self.held | other.held, self.slots | other.slots, self.made | other.made, self.weaker | other.weaker
+        )
 
     def __bool__(self) -> bool:
-        return bool(self.held or self.slots or self.weaker)
+        return bool(self.held or self.slots or self.made or self.weaker)
 
 
 class ChangedInPlace(Exception):
@@ -197,6 +201,7 @@ class LoopState:
         for item in self.carried:
             item.structure = in_place.weaker.get(item.name, item.structure)
         self.slots = {(id(item.owner), item.key) for item in slots}
+        self.made = in_place.made
         self.counts: list[int] = []
 
     def initial(self) -> list[ir.Value]:
@@ -214,6 +219,7 @@ class LoopState:
         for item, count in zip(self.carried, self.counts, strict=True):
             if count:
                 item.enter(remaining)
+        self._unmake()
         self.entered = self.watch.save()
         self.copies = []
         for item in self.carried:
@@ -221,6 +227,10 @@ class LoopState:
             if originals and isinstance(item, CarriedPlace):
                 objects = [*originals, *_mutable(item.place.get())]
                 self.copies += [(item.name, value, watch.state_of(value)) for value in objects]
+
+    def _unmake(self) -> None:
+        for slot in self.made.values():
+            slot.set(self._born(slot))
 
     def rollback(self) -> None:
         """As if the loop had not been traced."""
@@ -272,6 +282,7 @@ class LoopState:
         for place in self.born:
             if place.get() is not MISSING:
                 place.set(self._born(place))
+        self._unmake()
         for item in merged:
             aliases.note(item.name, self.kind, self.place, item.place.get(), (item.before, item.last))
 
@@ -334,30 +345,43 @@ class LoopState:
 
     def _unseen_changes(self) -> InPlace:
         """What the body changed in objects that exist before the loop and are not carried."""
-        found: list[Slot] = []
+        found = InPlace()
         for state in self.states:
-            found += state.static_changes()
+            found.slots.update({_key(slot): slot for slot in state.static_changes()})
         carried = {id(state.value) for state in self.states}
         for key, now in self.watch.save().items():
             if key not in carried and self.watch.differs(key, self.entered[key], now):
-                found += self._changes(key, now)
-        slots = {(id(slot.owner), slot.key): slot for slot in found}
-        return InPlace(slots={key: slot for key, slot in slots.items() if key not in self.slots})
+                found |= self._changes(key, now)
+        return InPlace(
+            slots={key: slot for key, slot in found.slots.items() if key not in self.slots},
+            made={key: slot for key, slot in found.made.items() if key not in self.made},
+        )
 
-    def _changes(self, key: int, state: watch.State) -> list[Slot]:
+    def _changes(self, key: int, state: watch.State) -> InPlace:
         name, owner = self.watch.objects[key]
         entered = self.entered[key]
-        if isinstance(owner, list) and state.keys() != entered.keys():
-            raise container_change(name, owner, self.place, "changes its length")
-        found = []
+        kind = watch.kind_of(type(owner))
+        if kind == "whole":
+            raise container_change(name, owner, self.place, "changes")
+        if kind in ("list", "dict") and list(state) != list(entered):
+            raise container_change(name, owner, self.place, keys_change(state, entered))
+        found = InPlace()
         for inner in dict.fromkeys((*entered, *state)):
-            before, after = entered.get(inner, MISSING), state.get(inner, MISSING)
+            default = inherited(owner, inner)
+            before, after = entered.get(inner, default), state.get(inner, default)
             slot = Slot(slot_name(name, owner, inner), owner, inner)
-            if before is not MISSING and not leaves.same(before, after):
-                found.append(slot)
-            elif before is MISSING and leaves.holds_runtime(after):
+            if before is not MISSING and not is_undefined(before):
+                if not leaves.same(before, after):
+                    found.slots[_key(slot)] = slot
+            elif not is_cache(owner, inner):
+                found.made[_key(slot)] = slot
+            elif leaves.holds_runtime(after):
                 slot.set(MISSING)
         return found
+
+
+def _key(slot: Slot) -> tuple[int, Any]:
+    return id(slot.owner), slot.key
 
 
 def _two_ways_hint(name: str, other: str, before: Any) -> str:

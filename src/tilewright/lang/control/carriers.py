@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import CellType
@@ -61,7 +63,8 @@ class Slot(Place):
     key: Any
 
     def get(self) -> Any:
-        return watch.state_of(self.owner).get(self.key, MISSING)
+        value = watch.state_of(self.owner).get(self.key, MISSING)
+        return inherited(self.owner, self.key) if value is MISSING else value
 
     def set(self, value: Any) -> None:
         state = watch.state_of(self.owner)
@@ -70,6 +73,20 @@ class Slot(Place):
         else:
             state[self.key] = value
         watch.set_state(self.owner, state)
+
+
+def inherited(owner: Any, key: Any) -> Any:
+    """The value that the class gives an attribute which the instance does not have, or MISSING."""
+    if watch.kind_of(type(owner)) != "object" or not isinstance(key, str):
+        return MISSING
+    value = inspect.getattr_static(type(owner), key, MISSING)
+    return MISSING if hasattr(type(value), "__get__") else value
+
+
+def is_cache(owner: Any, key: Any) -> bool:
+    """True for an attribute that `functools.cached_property` makes when it is first read."""
+    found = inspect.getattr_static(type(owner), key, None) if isinstance(key, str) else None
+    return isinstance(found, functools.cached_property)
 
 
 Body = Callable[..., Any]

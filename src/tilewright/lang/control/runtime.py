@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir.context import active
 from tilewright.lang.control import blocks, watch
-from tilewright.lang.control.branch import Branch
+from tilewright.lang.control.branch import Branch, container_change
 from tilewright.lang.control.carried import ChangedInPlace, InPlace, Loop, LoopState
 from tilewright.lang.control.carriers import Variables
 from tilewright.lang.control.logic import (
@@ -166,7 +166,13 @@ class _Probe:
             place.set(value)
         changed = self.watch.changed(self.watch.save())
         self.watch.restore({key: self.watch.before[key] for key in changed})
+        self._refuse_lost_items()
         return condition
+
+    def _refuse_lost_items(self) -> None:
+        """An iterator that the test moved on does not go back."""
+        for key in self.watch.changed(self.watch.save()):
+            raise container_change(*self.watch.objects[key], here(), "changes")
 
 
 def _endless() -> CompileError:

@@ -19,6 +19,7 @@ class Undefined:
     """Stands for a variable that has a value on some paths only; any use raises CompileError."""
 
     __slots__ = ("_hint", "_message", "_values")
+    __tw_undefined__ = True
     __class__ = property(_refuse)  # `isinstance` asks for it when the type says no
 
     def __init__(self, message: str, values: dict[str, object], hint: str) -> None:

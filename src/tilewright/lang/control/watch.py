@@ -3,23 +3,25 @@
 From the variables that a body can see, the walk finds instances, lists, dicts and closures. Comparing their state
 before and after a body tells what the body changed; nothing that it changed is lost without an error.
 A class says `__tw_immutable__ = True` to be left out. Classes of the language itself are left out unless they say
-`__tw_mutable__ = True`.
+`__tw_mutable__ = True`. Functions count with their attributes, classes made inside the program too.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Mapping
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, Protocol
 
+from tilewright.lang.control import snapshots
 from tilewright.lang.leaves import has_protocol, holds_runtime, same
 from tilewright.lang.numeric import Numeric
 
-Kind = Literal["skip", "object", "list", "dict", "tuple", "function", "method"]
+Kind = Literal["skip", "object", "list", "dict", "tuple", "function", "method", "class", "whole"]
 State = dict[Any, Any]
-_DEPTH = 6
-_LIMIT = 4096  # objects; deeper graphs belong to libraries, not to kernels
+_LIMIT = 4096  # objects; greater graphs belong to libraries, not to kernels
+_LENGTH = 1 << 16  # items of a list, dict or tuple that are looked at
 _FOREIGN = ("mlir", "numpy", "torch", "cupy", "jax", "_pytest")
 _PARTS = ("base", "compiler", "hw", "ir", "lang", "layout", "passes", "targets")
 _INTERNAL = tuple(f"tilewright.{part}" for part in _PARTS)
@@ -37,13 +39,17 @@ def kind_of(cls: type) -> Kind:
 
 
 def _classify(cls: type) -> Kind:
+    if snapshots.takes(cls):
+        return "whole"
     if cls.__module__.split(".")[0] in _FOREIGN or getattr(cls, "__tw_immutable__", False):
         return "skip"
     if cls.__module__.startswith(_INTERNAL) and not getattr(cls, "__tw_mutable__", False):
         return "skip"
+    if cls is type:
+        return "class"
     if issubclass(cls, Numeric | type | ModuleType | enum.Enum | str | bytes | BuiltinFunctionType):
         return "skip"
-    for base, kind in ((list, "list"), (dict, "dict"), (tuple, "tuple"), (FunctionType, "function")):
+    for base, kind in ((list, "list"), (deque, "list"), (dict, "dict"), (tuple, "tuple"), (FunctionType, "function")):
         if issubclass(cls, base):
             return kind  # type: ignore[return-value]
     if issubclass(cls, MethodType):
@@ -77,6 +83,10 @@ def state_of(value: Any) -> State:
         return dict(enumerate(value))
     if kind == "dict":
         return dict(value)
+    if kind == "whole":
+        return {"content": snapshots.of(value)}
+    if kind == "class":
+        return _class_state(value)
     state = dict(getattr(value, "__dict__", ()))
     for name in _slots(type(value)):
         try:
@@ -84,6 +94,15 @@ def state_of(value: Any) -> State:
         except AttributeError:
             continue
     return state
+
+
+def _class_state(cls: type) -> State:
+    """The attributes of a class that are plain values."""
+    return {
+        name: value
+        for name, value in vars(cls).items()
+        if not (name.startswith("__") and name.endswith("__")) and not hasattr(type(value), "__get__")
+    }
 
 
 def _cell_state(cell: CellType) -> State:
@@ -103,7 +122,10 @@ def set_state(value: Any, state: State) -> None:
         return
     kind = kind_of(type(value))
     if kind == "list":
-        value[:] = state.values()
+        value.clear()
+        value.extend(state.values())
+    elif kind == "whole":
+        snapshots.put_back(value, state["content"])
     elif kind == "dict":
         value.clear()
         value.update(state)
@@ -113,11 +135,12 @@ def set_state(value: Any, state: State) -> None:
 
 def _set_attributes(value: Any, state: State) -> None:
     now = state_of(value)
+    base = type if isinstance(value, type) else object
     for name in now.keys() - state.keys():
-        object.__delattr__(value, name)
+        base.__delattr__(value, name)
     for name, content in state.items():
         if name not in now or now[name] is not content:
-            object.__setattr__(value, name, content)
+            base.__setattr__(value, name, content)
 
 
 def reachable(roots: Iterable[tuple[str, Any]], ignore: set[int]) -> dict[int, tuple[str, Any]]:
@@ -125,20 +148,27 @@ def reachable(roots: Iterable[tuple[str, Any]], ignore: set[int]) -> dict[int, t
     found: dict[int, tuple[str, Any]] = {}
     seen = set(ignore)
     frontier = list(roots)
-    for _ in range(_DEPTH):
+    while frontier:
         following: list[tuple[str, Any]] = []
         for name, value in frontier:
             kind = "object" if type(value) is CellType else kind_of(type(value))
-            if kind == "skip" or id(value) in seen or (kind in ("list", "dict", "tuple") and len(value) > _LIMIT):
+            if kind == "skip" or id(value) in seen or (kind in ("list", "dict", "tuple") and len(value) > _LENGTH):
                 continue
             seen.add(id(value))
-            if kind in ("object", "list", "dict"):
+            if kind in ("object", "list", "dict", "whole") or _has_attributes(kind, value):
                 found[id(value)] = (name, value)
             following += _children(kind, name, value)
             if len(seen) > _LIMIT:
                 return found
         frontier = following
     return found
+
+
+def _has_attributes(kind: Kind, value: Any) -> bool:
+    """True for functions with attributes, and classes made inside a function."""
+    if kind == "class":
+        return "<locals>" in value.__qualname__ and not value.__module__.startswith(_INTERNAL)
+    return kind == "function" and bool(value.__dict__) and not (value.__module__ or "").startswith("tilewright.")
 
 
 def _children(kind: Kind, name: str, value: Any) -> list[tuple[str, Any]]:
@@ -150,12 +180,18 @@ def _children(kind: Kind, name: str, value: Any) -> list[tuple[str, Any]]:
         names = value.__code__.co_freevars
         return [(name, cell) for name, cell in zip(names, value.__closure__ or (), strict=True)]
     if kind == "tuple":
-        return [(f"{name}[{index}]", item) for index, item in enumerate(value)]
+        return _items(name, dict(enumerate(value)))
     if type(value) is CellType:
         return [(name, content) for content in _cell_state(value).values()]
     if kind in ("list", "dict"):
-        return [(f"{name}[{key!r}]", item) for key, item in state_of(value).items()]
+        return _items(name, state_of(value))
+    if kind in ("whole", "class"):
+        return []
     return [(f"{name}.{attribute}", item) for attribute, item in state_of(value).items()]
+
+
+def _items(name: str, items: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    return [(f"{name}[{key!r}]", item) for key, item in items.items() if kind_of(type(item)) != "skip"]
 
 
 class Roots(Protocol):
@@ -212,7 +248,7 @@ def _same_at(name: Any, a: State, b: State) -> bool:
 
 
 def same_state(a: State, b: State) -> bool:
-    """True when nothing changed from `a` to `b`."""
-    if a.keys() != b.keys():
+    """True when nothing changed from `a` to `b`, the order of their keys neither."""
+    if list(a) != list(b):
         return False
     return all(a[key] is b[key] or same(a[key], b[key]) for key in a)
