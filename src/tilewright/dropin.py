@@ -93,12 +93,24 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         if (error := later.module_not_built(_ours(fullname))) is not None:
             raise error
-        found = None if fullname in _EMPTY else importlib.util.find_spec(_ours(fullname))
+        found = None if fullname in _EMPTY else _spec(_ours(fullname))
         if found is None and fullname not in _EMPTY:
             return None
         folder = found is None or found.submodule_search_locations is not None
         package = folder or any(name.startswith(f"{fullname}.") for name in _ELSEWHERE)
         return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=package)
+
+
+def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    """Where a module of ours is; None where there is none, so that the error names what was imported."""
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:  # the package around it
+        if not str(error.name).startswith("tilewright"):
+            raise
+    except ValueError:  # what stands for a dialect that has no Python module
+        pass
+    return None
 
 
 def _ours(name: str) -> str:

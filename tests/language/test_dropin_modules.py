@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import tilewright
+from tilewright.cutlass_dsl import CutlassDSL
 
 
 def run(source, tmp_path):
@@ -119,3 +120,41 @@ def test_a_stream_named_as_in_the_guide_on_compiling_ahead_of_time(tmp_path):
         print(a[0])
     """
     assert run(source, tmp_path) == "7.0\n"
+
+
+def test_modules_that_are_not_here_are_named_as_they_were_imported(tmp_path):
+    source = """
+        import importlib
+        import numpy as np
+        import cutlass.cute as cute
+
+        def refused(name):
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError as error:
+                print(error)
+
+        @cute.jit
+        def nothing(x: cute.Tensor):
+            pass
+
+        refused("cutlass.base_dsl.not_there")
+        refused("cutlass._mlir.dialects.cute")
+        cute.compile(nothing, np.zeros(4, np.float32), target="emu")
+        refused("cutlass._mlir.dialects.cute")
+    """
+    printed = run(source, tmp_path)
+    assert printed.splitlines() == [
+        "No module named 'cutlass.base_dsl.not_there'",
+        *["No module named 'cutlass._mlir.dialects.cute'"] * 2,
+    ]
+
+
+def test_a_pass_list_with_the_chip_filled_in():
+    dsl = CutlassDSL()
+    for text, wanted in (
+        ("builtin.module(cute-to-nvvm)", "builtin.module(cute-to-nvvm{cubin-chip=sm_80})"),
+        ("builtin.module(a,cute-to-nvvm{opt-level=1})", "builtin.module(a,cute-to-nvvm{cubin-chip=sm_80 opt-level=1})"),
+        ("builtin.module(cute-to-nvvm{cubin-chip=sm_90})", "builtin.module(cute-to-nvvm{cubin-chip=sm_90})"),
+    ):
+        assert dsl.preprocess_pipeline(text, "sm_80") == wanted

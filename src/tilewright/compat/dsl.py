@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -99,7 +100,8 @@ class BaseDSL:
         """The pass list with the chip filled in."""
         if "cubin-chip" in pipeline:
             return pipeline
-        return pipeline.replace("cute-to-nvvm{", f"cute-to-nvvm{{cubin-chip={arch} ", 1)
+        chip = f"cute-to-nvvm{{cubin-chip={arch}"
+        return re.sub(r"cute-to-nvvm(\{)?", lambda found: chip + (" " if found[1] else "}"), pipeline, count=1)
 
     def jit(self, function: Any = None, *, preprocess: bool = True, **others: Any) -> Any:
         """Decorator, as `cute.jit`, with this object's pass list."""
