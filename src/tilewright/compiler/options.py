@@ -170,6 +170,7 @@ class Options:
     host_target: str = ""
 
     def __post_init__(self) -> None:
+        _level(self.opt_level)
         if self.host_target and self.enable_tvm_ffi:
             raise CompileError(
                 "--host-target and --enable-tvm-ffi exclude each other",
