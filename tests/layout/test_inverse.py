@@ -258,3 +258,23 @@ def test_what_is_common_lies_inside_both():
         for i in range(most):
             assert common(i) < min(size(parse(a)), size(parse(b)))
             assert parse(a)(common(i)) == parse(b)(common(i)) == i
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "most"),
+    [
+        ("(8,8):(1,8)", "S<2,1,3> o 64 o (8,8):(1,8)", 1),  # index 0 is not at 0
+        ("(8,8):(1,8)", "S<2,1,3> o 3 o (8,8):(1,8)", 1),
+        ("(6,5):(1,6)", "S<1,1,2> o 0 o (6,5):(1,6)", 6),  # 8 and more are moved; the 30 do not fill blocks of 16
+        ("(4,5):(1,4)", "S<2,1,2> o 0 o (4,5):(1,4)", 5),  # of the 8 that stay, what divides 20
+        ("(6,5):(1,7)", "S<1,1,2> o 0 o (6,5):(1,6)", 6),
+        ("(6,5):(2,7)", "S<1,1,2> o 0 o (6,5):(1,6)", 1),
+    ],
+)
+def test_what_is_common_with_a_swizzle_that_has_no_inverse(a, b, most):
+    left, right = parse(a), parse(b)
+    with pytest.raises(LayoutError):
+        right_inverse(right)
+    common = max_common_layout(left, right)
+    assert size(common) == max_common_vector(left, right) == most
+    assert most == 1 or all(left(common(i)) == right(common(i)) == i for i in range(most))

@@ -125,20 +125,34 @@ def _inverse_of_swizzled(layout: ComposedLayout, inverse: Layout) -> ComposedLay
 
 def max_common_layout(a: Any, b: Any) -> Layout:
     """The layout `R` of most elements with `a(R(i)) = b(R(i)) = i` inside both, starting at index 0."""
-    inverse = right_inverse(b)
-    count = _common(a, inverse)
+    inverse, most = _inverse_to_follow(b)
+    count = _common(a, inverse, most)
     return packed(coalesced_modes(composition(inverse, Layout(count)))) if count != 1 else trusted(1, 0)
 
 
 def max_common_vector(a: Any, b: Any) -> int:
     """The number of elements that are contiguous in both layouts and face each other there, from index 0."""
-    return _common(a, right_inverse(b))
+    inverse, most = _inverse_to_follow(b)
+    return _common(a, inverse, most)
 
 
-def _common(a: Any, inverse: Any) -> int:
-    """The most `i` with `a(inverse(i)) = i` up to it, read off the modes of `inverse`."""
+def _inverse_to_follow(layout: Any) -> tuple[Any, int | None]:
+    """The right inverse, and up to where it holds: a swizzle that has none leaves the indices below it reads alone."""
+    if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Swizzle):
+        return right_inverse(layout), None
+    try:
+        return right_inverse(layout), None
+    except LayoutError:
+        whole = type(layout.offset) is int and layout.offset == 0
+        return right_inverse(layout.outer), layout.inner.source_mask & -layout.inner.source_mask if whole else 1
+
+
+def _common(a: Any, inverse: Any, most: int | None) -> int:
+    """The most `i` with `a(inverse(i)) = i` up to it and at most `most`, read off the modes of `inverse`."""
+    if most is not None:
+        return _common_below(a, inverse, most)
     if isinstance(a, ComposedLayout) or isinstance(inverse, ComposedLayout):
-        return _common_swizzled(a, inverse)
+        return _common_below(a, inverse, size(inverse))
     count = 1
     total = size(a)
     room = total - 1 if type(total) is int else None
@@ -172,13 +186,25 @@ def _contiguous_run(a: Layout, extent: int, step: int, count: int, room: int | N
     return 1
 
 
-def _common_swizzled(a: Any, inverse: Any) -> int:
+def _common_below(a: Any, inverse: Any, most: Any) -> int:
+    """As `_common`, point by point."""
     if not is_static(a) or not is_static(inverse):
         return 1
     count = 0
-    total = size(inverse)
-    while count < total and inverse(count) < size(a) and a(inverse(count)) == count:
+    most = min(size(inverse), most)
+    while count < most and inverse(count) < size(a) and a(inverse(count)) == count:
         count += 1
-    while total % max(count, 1):
+    while count > 1 and not _splits(inverse, count):
         count -= 1
     return max(count, 1)
+
+
+def _splits(inverse: Any, count: int) -> bool:
+    """Whether the first `count` indices of `inverse` make a layout."""
+    if size(inverse) % count:
+        return False
+    try:
+        composition(inverse, Layout(count))
+    except LayoutError:
+        return False
+    return True
