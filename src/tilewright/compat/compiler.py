@@ -87,7 +87,7 @@ def _completed(listed: PassManager, arch: str) -> PassManager:
     if arch and chip and normalize_arch(arch) != normalize_arch(chip):
         raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})
     wanted = arch or chip or settings.get("arch")
-    return pass_lists.completed(listed, choose_arch(wanted, choose_target(None)), Options(**fields))
+    return pass_lists.completed(listed, choose_arch(wanted, choose_target(None)), Options(**fields).checked())
 
 
 def _run_on_module(listed: PassManager, module: Any) -> None:

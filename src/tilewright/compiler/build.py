@@ -67,7 +67,7 @@ def compile_function(
         pipeline = _listed(decorated[0])
     listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline
     chip, fields = pass_lists.asked_of(listed) if listed is not None else ("", {})
-    made = replace(Options.from_settings(), **fields).merged(preset).merged(options)
+    made = replace(Options.from_settings(), **fields).checked().merged(preset).merged(options)
     jit_function, bound_self = decorated
     symbol = trace.symbol(jit_function.symbol_name)
     call = replace(bind_call(jit_function.function, symbol, (*bound_self, *args), kwargs), bound=len(bound_self))

@@ -169,13 +169,15 @@ class Options:
     dump_dir: str = ""
     host_target: str = ""
 
-    def __post_init__(self) -> None:
+    def checked(self) -> Self:
+        """These options, or an error where they cannot be or do not go together."""
         _level(self.opt_level)
         if self.host_target and self.enable_tvm_ffi:
             raise CompileError(
                 "--host-target and --enable-tvm-ffi exclude each other",
                 hint="export with the C form: leave --enable-tvm-ffi out",
             )
+        return self
 
     @classmethod
     def from_settings(cls) -> Self:
@@ -203,9 +205,9 @@ class Options:
         if isinstance(given, CompileOptions):
             return self.merged(given.given)
         if isinstance(given, str):
-            return replace(self, **parse_flags(given))
+            return replace(self, **parse_flags(given)).checked()
         if isinstance(given, CompileOption) or (isinstance(given, type) and issubclass(given, CompileOption)):
-            return (given if isinstance(given, CompileOption) else _of_class(given)).applied(self)
+            return (given if isinstance(given, CompileOption) else _of_class(given)).applied(self).checked()
         if isinstance(given, Iterable):
             result = self
             for item in given:
