@@ -1,5 +1,7 @@
 """Where the tools come from, and what is said when one is missing."""
 
+import subprocess
+
 import pytest
 
 from tilewright.base import settings
@@ -126,3 +128,32 @@ def test_what_torch_was_built_for(text, wanted, tmp_path):
     (tmp_path / "version.py").write_text(text)
     assert doctor.torch_build(tmp_path) == wanted
     assert doctor.torch_build(tmp_path / "none") == ("unknown version", "")
+
+
+@pytest.mark.parametrize(
+    ("listed", "arch", "wanted"),
+    [
+        ("sm_80 sm_90", "sm_90a", True),
+        ("sm_80", "sm_86", True),  # machine code of the same major version
+        ("sm_86", "sm_80", False),
+        ("sm_80", "sm_90a", False),
+        ("sm_80 compute_80", "sm_90a", True),  # PTX
+        ("sm_90 compute_90a", "sm_100a", False),  # PTX for one architecture
+        ("sm_100a", "sm_103a", False),
+        ("sm_75 sm_120", "sm_120", True),
+        ("gfx90a", "sm_90a", False),
+        ("", "sm_90a", False),
+    ],
+)
+def test_whether_torch_runs_on_a_device(listed, arch, wanted):
+    assert doctor.runs_on(listed.split(), arch) is wanted
+
+
+def test_a_torch_that_has_no_code_for_the_device(monkeypatch):
+    done = subprocess.CompletedProcess([], 0, "sm_75 sm_80\n", "")
+    monkeypatch.setattr(toolchain, "run_tool", lambda command, seconds: done)
+    row = doctor._torch_for("2.13.0, built for CUDA 13.0", ["sm_80", "sm_90a"])
+    assert row.ok is False and row.remedy == "install a build of torch for this GPU"
+    assert row.value == "2.13.0, built for CUDA 13.0, without code for sm_90a: it has sm_75 sm_80"
+    assert doctor._torch_for("2.13.0", ["sm_80"]).ok is True
+    assert doctor._torch_for("2.13.0", []).ok is True

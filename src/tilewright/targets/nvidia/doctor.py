@@ -10,7 +10,7 @@ import importlib.util
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -122,12 +122,58 @@ def _torch() -> Row:
         return Row("torch", "not installed (an extra)", None, "pip install tilewright[torch]")
     version, cuda = torch_build(Path(folders[0]))
     if cuda:
-        return Row("torch", f"{version}, built for CUDA {cuda}", True)
+        return _torch_for(f"{version}, built for CUDA {cuda}", _device_archs())
     if driver.available():
         return Row(
             "torch", f"{version}, built without CUDA", False, "install a CUDA build of torch to pass GPU tensors"
         )
     return Row("torch", f"{version}, built without CUDA", None)
+
+
+def _device_archs() -> list[str]:
+    """The architectures of this machine's devices."""
+    try:
+        opened = driver.driver()
+        return sorted({opened.device(ordinal).arch for ordinal in range(opened.device_count())})
+    except TilewrightError:
+        return []
+
+
+_TORCH_SECONDS: Final = 60.0
+_ARCH_LIST: Final = "import torch; print(*torch.cuda.get_arch_list())"
+
+
+def _torch_for(build: str, devices: list[str]) -> Row:
+    """Whether a CUDA build of torch has code for the devices. Torch says so itself, in a process of its own."""
+    if not devices:
+        return Row("torch", build, True)
+    try:
+        listed = toolchain.run_tool([sys.executable, "-c", _ARCH_LIST], _TORCH_SECONDS).stdout.split()
+    except TilewrightError as error:
+        return Row("torch", f"{build}; it does not start: {error.message}", False, "reinstall torch")
+    lacking = [arch for arch in devices if not runs_on(listed, arch)]
+    if not lacking:
+        return Row("torch", build, True)
+    value = f"{build}, without code for {', '.join(lacking)}: it has {' '.join(listed) or 'none'}"
+    return Row("torch", value, False, "install a build of torch for this GPU")
+
+
+def runs_on(listed: Iterable[str], arch: str) -> bool:
+    """Whether code for the architectures `listed` (`sm_90`, `compute_90` is PTX) runs on a device of `arch`.
+
+    Machine code runs on devices of its major version and at least its minor one, PTX on all later ones; both are for
+    one architecture only when they end in a letter.
+    """
+    device = int(re.sub(r"\D", "", arch))
+    for kind, number, letter in (found.groups() for text in listed if (found := _ARCH_NAME.fullmatch(text))):
+        code = int(number)
+        later = code <= device and (kind == "compute" or code // 10 == device // 10)
+        if code == device if letter else later:
+            return True
+    return False
+
+
+_ARCH_NAME: Final = re.compile(r"(sm|compute)_(\d+)([af]?)")
 
 
 def torch_build(folder: Path) -> tuple[str, str]:
