@@ -278,3 +278,23 @@ def test_what_is_common_with_a_swizzle_that_has_no_inverse(a, b, most):
     common = max_common_layout(left, right)
     assert size(common) == max_common_vector(left, right) == most
     assert most == 1 or all(left(common(i)) == right(common(i)) == i for i in range(most))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "most"),
+    [
+        ("S<2,1,3> o 0 o (16,16):(1,16)", "S<2,1,3> o 0 o (16,16):(1,16)", 256),
+        ("(16,16):(1,16)", "S<2,1,3> o 0 o (16,16):(1,16)", 16),
+        ("(16,16):(16,1)", "S<2,1,3> o 0 o (16,16):(16,1)", 16),
+        ("(4,16):(16,1)", "S<1,2,3> o 0 o (4,(4,4)):(16,(1,4))", 32),
+        ("(2,(4,4),2):(64,(1,8),32)", "S<1,1,4> o 0 o (2,(4,4),2):(64,(1,8),32)", 4),
+        ("S<0,1,1> o 0 o (3,2):(2,1)", "(3,2):(2,1)", 6),
+        ("(3,5):(15,1)", "S<0,4,1> o 0 o (3,2):(2,1)", 2),
+    ],
+)
+def test_what_is_common_with_a_swizzle(a, b, most):
+    left, right = parse(a), parse(b)
+    common = max_common_layout(left, right)
+    assert size(common) == max_common_vector(left, right) == most
+    for i in range(most if most > 1 else 0):
+        assert left(common(i)) == right(common(i)) == i

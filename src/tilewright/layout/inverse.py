@@ -123,11 +123,18 @@ def _inverse_of_swizzled(layout: ComposedLayout, inverse: Layout) -> ComposedLay
     return ComposedLayout(inverse, 0, ComposedLayout(swizzle, 0, Layout(count)))
 
 
-def max_common_layout(a: Any, b: Any) -> Layout:
-    """The layout `R` of most elements with `a(R(i)) = b(R(i)) = i` inside both, starting at index 0."""
+def max_common_layout(a: Any, b: Any) -> Any:
+    """The layout `R` of most elements with `a(R(i)) = b(R(i)) = i` inside both, starting at index 0.
+
+    A composed layout where both have a swizzle that moves them.
+    """
     inverse, most = _inverse_to_follow(b)
     count = _common(a, inverse, most)
-    return packed(coalesced_modes(composition(inverse, Layout(count)))) if count != 1 else trusted(1, 0)
+    if count == 1:
+        return trusted(1, 0)
+    if isinstance(inverse, ComposedLayout) and count <= _unmoved(b.inner):
+        inverse = inverse.inner
+    return coalesce(composition(inverse, Layout(count)))
 
 
 def max_common_vector(a: Any, b: Any) -> int:
@@ -144,7 +151,12 @@ def _inverse_to_follow(layout: Any) -> tuple[Any, int | None]:
         return right_inverse(layout), None
     except LayoutError:
         whole = type(layout.offset) is int and layout.offset == 0
-        return right_inverse(layout.outer), layout.inner.source_mask & -layout.inner.source_mask if whole else 1
+        return right_inverse(layout.outer), _unmoved(layout.inner) if whole else 1
+
+
+def _unmoved(swizzle: Swizzle) -> int:
+    """How many indices from 0 on the swizzle leaves alone, as far as the bits that it reads are 0."""
+    return swizzle.source_mask & -swizzle.source_mask if swizzle.bits else 1 << 62
 
 
 def _common(a: Any, inverse: Any, most: int | None) -> int:
