@@ -1,7 +1,7 @@
 """Which variables a construct must hand on: those read afterwards, or by the next turn of a loop.
 
-A backward walk over the statements of one function. It errs on the side of live: names captured by nested functions
-are live everywhere, handlers of `try` may see any value of its body.
+A backward walk over the statements of one function. It errs on the side of live: names that nested functions or kept
+generators read are live everywhere, handlers of `try` may see any value of its body.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.lang.rewrite import names
+from tilewright.lang.rewrite.effects import NONE, Names, effect, in_order
 
 _INTROSPECTION = {"locals", "vars", "eval", "exec", "dir"}
-Names = frozenset[str]
-NONE: Names = frozenset()
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,20 @@ def analyse(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Liveness:
     """Liveness at every construct of `function`, nested functions apart."""
     result = Liveness()
     whole = names.summary_of(function.body)
-    always = whole.captured | whole.nonlocals
+    always = whole.captured | whole.nonlocals | _read_late(function)
     if whole.reads & _INTROSPECTION:
         always |= whole.bound | {arg.arg for arg in names.arguments(function.args)}
     flow = _Flow(always=frozenset(always))
     _block(function.body, flow.always, flow, result)
     return result
+
+
+def _read_late(function: ast.AST) -> set[str]:
+    """What generator expressions read that are not consumed where they are written, as in `sum(x for x in xs)`."""
+    nodes = list(ast.walk(function))
+    consumed = {id(argument) for node in nodes if isinstance(node, ast.Call) for argument in node.args}
+    late = [node for node in nodes if isinstance(node, ast.GeneratorExp) and id(node) not in consumed]
+    return {name for node in late for name in names.summary(node).reads}
 
 
 def _block(statements: Sequence[ast.stmt], live: Names, flow: _Flow, result: Liveness) -> Names:
@@ -56,62 +63,50 @@ def _block(statements: Sequence[ast.stmt], live: Names, flow: _Flow, result: Liv
     return live
 
 
-def _uses(*nodes: ast.AST | None) -> Names:
-    return NONE.union(*(names.summary(node).reads for node in nodes if node is not None))
-
-
 def _statement(node: ast.stmt, live: Names, flow: _Flow, result: Liveness) -> Names:
     match node:
         case ast.If():
             result.after[node] = live
             arms = _block(node.body, live, flow, result) | _block(node.orelse, live, flow, result)
-            return arms | _uses(node.test)
+            return effect(node.test).before(arms)
         case ast.For() | ast.AsyncFor():
             return _for(node, live, flow, result)
         case ast.While():
             return _while(node, live, flow, result)
         case ast.With() | ast.AsyncWith():
             result.after[node] = live
-            inside = _block(node.body, live, flow, result)
-            return inside | _uses(*node.items)
+            return in_order(node.items).before(_block(node.body, live, flow, result))
         case ast.Try() | ast.TryStar():
             return _try(node, live, flow, result)
         case ast.Match():
-            arms = live
-            for case in node.cases:
-                arms |= _block(case.body, live, flow, result) | _uses(case.pattern, case.guard)
-            return arms | _uses(node.subject)
-        case ast.Return():
-            return flow.always | _uses(node.value)
-        case ast.Raise():
-            return flow.always | _uses(node)
+            return _match(node, live, flow, result)
+        case ast.Return() | ast.Raise():
+            return effect(node).before(flow.always)
         case ast.Break():
             return flow.at_break
         case ast.Continue():
             return flow.at_continue
-    return (live - _kills(node)) | _uses(node) | _updated(node)
+    return effect(node).before(live)
 
 
-def _kills(node: ast.stmt) -> Names:
-    """Names that the statement certainly overwrites."""
-    match node:
-        case ast.Assign(targets=targets):
-            return frozenset().union(*(_target(target) for target in targets))
-        case ast.AnnAssign(target=target, value=ast.expr()):
-            return _target(target)
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom():
-            return frozenset(names.summary(node).bound)
-        case ast.Delete(targets=targets):
-            return frozenset().union(*(_target(target) for target in targets))
-    return NONE
+def _match(node: ast.Match, live: Names, flow: _Flow, result: Liveness) -> Names:
+    """A pattern binds when all of it matches, before its guard; what it bound stays where the guard fails."""
+    below = live
+    for case in reversed(node.cases):
+        taken = _block(case.body, live, flow, result)
+        if case.guard is not None:
+            taken = effect(case.guard).before(taken | below)
+        below = effect(case.pattern).before(taken) | (NONE if _always_matches(case.pattern) else below)
+    return effect(node.subject).before(below)
 
 
-def _target(node: ast.expr) -> Names:
-    return frozenset(names.summary(node).bound)
-
-
-def _updated(node: ast.stmt) -> Names:
-    return _target(node.target) if isinstance(node, ast.AugAssign) else NONE
+def _always_matches(pattern: ast.pattern) -> bool:
+    match pattern:
+        case ast.MatchAs(pattern=inner):
+            return inner is None or _always_matches(inner)
+        case ast.MatchOr(patterns=alternatives):
+            return any(map(_always_matches, alternatives))
+    return False
 
 
 def _for(node: ast.For | ast.AsyncFor, live: Names, flow: _Flow, result: Liveness) -> Names:
@@ -119,24 +114,25 @@ def _for(node: ast.For | ast.AsyncFor, live: Names, flow: _Flow, result: Livenes
     head = done
     while True:
         inside = replace(flow, at_break=live, at_continue=head)
-        turn = (_block(node.body, head, inside, result) - _target(node.target)) | _uses(node.target)
+        turn = effect(node.target).before(_block(node.body, head, inside, result))
         if turn <= head:
             break
         head |= turn
     result.after[node] = head | live
-    return head | _uses(node.iter)
+    return effect(node.iter).before(head)
 
 
 def _while(node: ast.While, live: Names, flow: _Flow, result: Liveness) -> Names:
-    done = _block(node.orelse, live, flow, result)
-    head = done | _uses(node.test)
+    """What the test binds goes on to the body, so it is carried too."""
+    tested = _block(node.orelse, live, flow, result)
     while True:
+        head = effect(node.test).before(tested)
         inside = replace(flow, at_break=live, at_continue=head)
         turn = _block(node.body, head, inside, result)
-        if turn <= head:
+        if turn <= tested:
             break
-        head |= turn
-    result.after[node] = head | live
+        tested |= turn
+    result.after[node] = head | tested | live
     return head
 
 
@@ -144,7 +140,8 @@ def _try(node: ast.Try | ast.TryStar, live: Names, flow: _Flow, result: Liveness
     after = _block(node.finalbody, live, flow, result)
     landing = after
     for handler in node.handlers:
-        landing |= _block(handler.body, after, flow, result) | _uses(handler.type)
+        caught = _block(handler.body, after, flow, result) - {handler.name}
+        landing |= effect(handler.type).before(caught)
     guarded = replace(flow, always=flow.always | landing)
     success = _block(node.orelse, after, flow, result)
     return _block(node.body, success | landing, guarded, result) | landing

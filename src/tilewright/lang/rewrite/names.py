@@ -176,11 +176,6 @@ def bound(nodes: Iterable[ast.AST]) -> set[str]:
     return summary_of(nodes).bound
 
 
-def reads(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that these nodes read."""
-    return summary_of(nodes).reads
-
-
 def dotted(node: ast.expr) -> str | None:
     """`a.b.c` for a chain of attributes of a name, else None."""
     if isinstance(node, ast.Name):
