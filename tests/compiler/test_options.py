@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import tilewright.cute as cute
@@ -15,6 +17,7 @@ from tilewright.compiler.options import (
     Options,
     StringCompileOption,
 )
+from tilewright.tools.demo import CASES
 
 
 class Debugging(BooleanCompileOption):
@@ -72,3 +75,37 @@ def test_what_is_no_option(given, word):
 def test_second_spellings():
     made = Options().merged("--enable-ir-printing --enable-device-assertions --gpu-name=sm_80")
     assert made == Options(print_ir=True, enable_assertions=True, gpu_arch="sm_80")
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.title.replace(" ", "_") for case in CASES])
+def test_libnvvm_makes_the_ptx(case):
+    """The emulator runs it too, with the same result."""
+    problem = case.problem(np.random.default_rng(0))
+    options = (cute.GPUArch("sm_100a"), cute.PTXBackend("nvidia-nvvm"))
+    executor = cute.compile[options](case.function, *problem.arguments, target="emu")
+    plain = cute.compile[cute.GPUArch("sm_100a")](case.function, *problem.arguments, target="emu")
+    assert ".target sm_100a" in executor.stages["ptx"] and executor.stages["ptx"] != plain.stages["ptx"]
+    executor(*problem.arguments)
+    assert (np.abs(problem.arguments[-1] - problem.exact) <= problem.allowed).all()
+    assert executor.report().kernels[0].spill_stores == 0
+    lines = [int(line) for line in re.findall(r"\.loc\s+1 (\d+) ", executor.stages["ptx"])]
+    assert all(executor.source_map.of_line(line)["ptx"] for line in lines if line)
+
+
+def test_backends_that_cannot_be():
+    error = refused(
+        lambda: cute.compile(double, *floats(), options="--ptx-backend gcc"), CompileError, "unknown PTX backend 'gcc'"
+    )
+    assert error.hint == "one of llvm, nvidia-nvvm"
+    with pytest.raises(CompileError, match="libNVVM cannot compile for sm_90a"):
+        cute.compile(double, *floats(), options="--ptx-backend=nvidia-nvvm --gpu-arch=sm_90a")
+
+
+def test_libnvvm_takes_a_replaced_text():
+    options = "--ptx-backend=nvidia-nvvm --gpu-arch=sm_100a"
+    text = cute.compile(double, *floats(), options=options).stages["llvm"]
+    x, out = floats()
+    cute.compile(double, x, out, options=options, override={"llvm": text}, target="emu")(x, out)
+    assert (out == 2 * x).all()
+    with pytest.raises(CompileError, match="NVVM Compilation Error"):
+        cute.compile(double, *floats(), options=options, override={"llvm": text.replace("ret void", "ret i32")})

@@ -6,6 +6,7 @@ from tilewright.base.errors import CompileError
 from tilewright.targets.nvidia import libnvvm, toolchain
 from tilewright.targets.nvidia.assemble import assemble
 from tilewright.targets.nvidia.cubin import read_cubin
+from tilewright.targets.nvidia.libnvvm_child import compile_ir_in_child
 from tilewright.targets.nvidia.sass import disassemble, histogram, parse
 
 # As LLVM 22 writes it, with its own data layout and with metadata of its own.
@@ -49,7 +50,7 @@ def test_no_optimisation_keeps_more():
 
 def test_line_numbers_and_metadata_stay():
     text = libnvvm.for_library(MODULE)
-    for number, line in enumerate(MODULE.splitlines()[3:], 4):
+    for number, line in enumerate(MODULE.splitlines()[4:], 5):
         assert text.splitlines()[number - 1] == line
     assert "!nvvmir.version = !{!1}\n!1 = !{i32 2, i32 0, i32 3," in text
     assert libnvvm.for_library(text).count("!nvvmir.version") == 1
@@ -110,3 +111,27 @@ def test_a_library_that_does_not_load(tmp_path, monkeypatch):
     monkeypatch.setattr(toolchain, "find", lambda name: tool)
     with pytest.raises(CompileError, match="cannot load libNVVM"):
         libnvvm.compile_ir(MODULE, "sm_100a")
+
+
+def test_contraction_only_where_asked():
+    module = """
+define ptx_kernel void @k(ptr addrspace(1) %p, float %a, float %b, float %c) {
+  %x = fmul float %a, %b
+  %y = fadd float %x, %c
+  store float %y, ptr addrspace(1) %p, align 4
+  %u = fmul contract float %b, %b
+  %v = fadd contract float %u, %c
+  %q = getelementptr float, ptr addrspace(1) %p, i32 1
+  store float %v, ptr addrspace(1) %q, align 4
+  ret void
+}
+"""
+    words = [line.split()[0] for line in libnvvm.compile_ir(module, "sm_100a").splitlines() if ".rn.f32" in line]
+    assert words == ["mul.rn.f32", "add.rn.f32", "fma.rn.f32"]
+
+
+def test_text_of_the_user_in_a_child():
+    assert compile_ir_in_child(MODULE, "sm_100a") == libnvvm.compile_ir(MODULE, "sm_100a")
+    with pytest.raises(CompileError, match="expected value token") as error:
+        compile_ir_in_child(MODULE.replace("float %x)", "float )"), "sm_100a")
+    assert "NVVM Compilation Error:" in str(error.value) and error.value.nvvm_error

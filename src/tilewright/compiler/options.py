@@ -95,6 +95,12 @@ class HostTarget(StringCompileOption):
             parse_host_target(self.value)
 
 
+class PTXBackend(StringCompileOption):
+    """What makes the PTX: `llvm` (the default), or `nvidia-nvvm`, which is libNVVM, for sm_100 and up."""
+
+    field = "ptx_backend"
+
+
 class LinkLibraries(StringCompileOption):
     """Device libraries to link, separated by commas."""
 
@@ -143,9 +149,11 @@ class DumpDir(StringCompileOption):
     field = "dump_dir"
 
 
+PTX_BACKENDS = ("llvm", "nvidia-nvvm")
+
 OPTION_CLASSES: tuple[type[CompileOption], ...] = (
     OptLevel, GPUArch, PtxasOptions, NvdisasmOptions, LinkLibraries, EnableAssertions, GenerateLineInfo, KeepPTX,
-    KeepCUBIN, KeepSASS, EnableTVMFFI, DumpDir, HostTarget,
+    KeepCUBIN, KeepSASS, EnableTVMFFI, DumpDir, HostTarget, PTXBackend,
 )  # fmt: skip
 
 
@@ -168,10 +176,13 @@ class Options:
     enable_tvm_ffi: bool = False
     dump_dir: str = ""
     host_target: str = ""
+    ptx_backend: str = "llvm"
 
     def checked(self) -> Self:
         """These options, or an error where they cannot be or do not go together."""
         _level(self.opt_level)
+        if self.ptx_backend not in PTX_BACKENDS:
+            raise CompileError(f"unknown PTX backend {self.ptx_backend!r}", hint=f"one of {', '.join(PTX_BACKENDS)}")
         if self.host_target and self.enable_tvm_ffi:
             raise CompileError(
                 "--host-target and --enable-tvm-ffi exclude each other",

@@ -37,6 +37,8 @@ from tilewright.targets.host.cute_to_host import CuteToHost, check_host, leave_a
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
 from tilewright.targets.nvidia.cute_to_nvvm import FEATURES
 from tilewright.targets.nvidia.diagnose import compilation_error
+from tilewright.targets.nvidia.libnvvm import compile_ir
+from tilewright.targets.nvidia.libnvvm_child import compile_ir_in_child
 from tilewright.targets.nvidia.mend_ptx import mend
 from tilewright.targets.nvidia.needs import features_of_llvm
 from tilewright.targets.nvidia.sass import disassemble
@@ -198,6 +200,8 @@ def _ptx(job: Job) -> None:
 
 
 def _emit_ptx(job: Job, kernel: KernelJob) -> str:
+    if job.options.ptx_backend == "nvidia-nvvm":
+        return _emit_ptx_by_libnvvm(job, kernel)
     emit = emit_ptx_in_child if kernel.in_child else emit_ptx
     version = ptx_version(job.arch, kernel.features)
     try:
@@ -211,6 +215,15 @@ def _emit_ptx(job: Job, kernel: KernelJob) -> str:
             _ptx_solutions(kernel, job.arch),
             location=kernel.launched_at,
         ) from error
+
+
+def _emit_ptx_by_libnvvm(job: Job, kernel: KernelJob) -> str:
+    compile_text = compile_ir_in_child if kernel.in_child else compile_ir
+    try:
+        return compile_text(kernel.texts["llvm"], job.arch, opt_level=job.options.opt_level)
+    except CompileError as error:
+        error.location = error.location or kernel.launched_at
+        raise
 
 
 def _ptx_solutions(kernel: KernelJob, arch: str) -> list[str]:

@@ -20,6 +20,7 @@ from tilewright.compiler.options import (
     NvdisasmOptions,
     OptLevel,
     PtxasOptions,
+    PTXBackend,
 )
 from tilewright.compiler.runtime_tensor import from_dlpack
 from tilewright.cute import arch, math, typing
@@ -176,7 +177,8 @@ __all__ = [
     "AddressSpace", "BFloat16", "Boolean", "CompileOptions", "ComposedLayout", "Coord", "CopyAtom", "DumpDir", "E",
     "EnableAssertions", "EnableTVMFFI", "Float", "Float16", "Float32", "Float64", "GPUArch", "GenerateLineInfo",
     "HostTarget", "Int", "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepPTX", "KeepSASS",
-    "Layout", "LinkLibraries", "MmaAtom", "Numeric", "NvdisasmOptions", "OptLevel", "Pointer", "PtxasOptions", "Ratio",
+    "Layout", "LinkLibraries", "MmaAtom", "Numeric", "NvdisasmOptions", "OptLevel", "PTXBackend", "Pointer", "PtxasOptions",
+    "Ratio",
     "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt", "Tensor", "TensorSSA", "TensorView",
     "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32", "Uint64", "Uint8", "XTuple",
     "append", "append_ones", "arch", "assume", "autovec_copy", "basic_copy", "basic_copy_if", "block_idx_x",

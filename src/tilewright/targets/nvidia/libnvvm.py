@@ -28,6 +28,8 @@ DATA_LAYOUT: Final = (
 )
 """NVVM IR Specification, "Data Layout", for 64 bits."""
 
+TRIPLE: Final = "nvptx64-nvidia-cuda"
+
 _BITCODE: Final = b"BC\xc0\xde"
 
 _ADVICE: Final = (
@@ -96,12 +98,12 @@ def _virtual(arch: str) -> str:
 
 
 def for_library(ir_text: str) -> str:
-    """The text as the library wants it, with the same line numbers: its own data layout, and the IR version named.
+    """The text as the library wants it, with the same line numbers: its own data layout, triple and IR version named.
 
     LLVM and the library spell the same layout in two ways, and each refuses the other's.
     """
-    ir_text = re.sub(r"^target datalayout\b.*$", "", ir_text, flags=re.MULTILINE)
-    ir_text = f'target datalayout = "{DATA_LAYOUT}" {ir_text}'
+    ir_text = re.sub(r"^target (datalayout|triple)\b.*$", "", ir_text, flags=re.MULTILINE)
+    ir_text = f'target datalayout = "{DATA_LAYOUT}" target triple = "{TRIPLE}" {ir_text}'
     if re.search(r"^!nvvmir\.version\s*=", ir_text, re.MULTILINE):
         return ir_text
     numbers = (c_int * 4)()
@@ -144,8 +146,8 @@ def compile_ir(ir_text: str, arch: str, *, opt_level: int = 3, libraries: Sequen
 
 def _compile(library: Any, program: c_void_p, text: str, arch: str, opt_level: int, libraries: Sequence[bytes]) -> str:
     modules = [*libraries, *([_libdevice()] if "@__nv_" in text else [])]
-    # The library has no levels between none and all.
-    options = [f"-arch={_virtual(arch)}", f"-opt={0 if opt_level == 0 else 3}"]
+    # The library has no levels between none and all. It would contract every product and sum; ours say where.
+    options = [f"-arch={_virtual(arch)}", f"-opt={0 if opt_level == 0 else 3}", "-fma=0"]
     data = text.encode()
     status = library.nvvmAddModuleToProgram(program, data, len(data), b"kernel.ll")
     for module in modules:
