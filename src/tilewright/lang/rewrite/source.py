@@ -11,7 +11,7 @@ from types import CodeType, FunctionType
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
-from tilewright.lang.rewrite import names, syntax
+from tilewright.lang.rewrite import names, syntax, typed
 from tilewright.lang.rewrite.parse import parse
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -56,7 +56,7 @@ def capture(fn: FunctionType) -> Source:
     """The source of `fn` as it is now; call it when the function is decorated, before the file can change."""
     file = fn.__code__.co_filename
     linecache.checkcache(file)
-    return Source(file, linecache.getlines(file, fn.__globals__))
+    return Source(file, linecache.getlines(file, fn.__globals__) or typed.lines_of(fn.__code__))
 
 
 def find(fn: FunctionType, source: Source) -> ast.FunctionDef:
@@ -69,7 +69,8 @@ def find(fn: FunctionType, source: Source) -> ast.FunctionDef:
         raise CompileError(
             f"the source of `{fn.__name__}` is not available",
             values={"file": source.file},
-            hint="put the function into a file or notebook cell, or compile it with preprocess=False",
+            hint="put the function into a file or notebook cell, keep the text that is given to exec in a variable, or "
+            "compile the function with preprocess=False",
         )
     parsed = _parsed_file(source)
     for definition in _definitions(source, parsed, code):
