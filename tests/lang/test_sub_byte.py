@@ -165,7 +165,7 @@ def test_numbers_are_written_between_others(dtype, on_the_device):
     def host(x: cute.Tensor, y: cute.Tensor):
         elements = cute.recast_tensor(x, dtype)
         for i in range(0, count, 3):
-            elements[i] = y[i]
+            elements[i] = y[i].to(dtype)
             y[i] = elements[i].to(Float32)
 
     @cute.kernel

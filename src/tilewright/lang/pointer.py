@@ -11,6 +11,7 @@ from tilewright.ir import build, mlir, types
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Int32, Int64, Integer, Numeric, as_numeric
+from tilewright.lang.storing import as_element
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -112,7 +113,7 @@ class Pointer:
 
     def store(self, value: Any, *, loc: object = None, ip: object = None) -> None:
         """Write the element here."""
-        number = self.dtype(as_numeric(value)).ir_value()
+        number = as_element(value, self.dtype).ir_value()
         build.cute("store", (), ((number,), (self.as_tensor(),), (), ()), coord=build.string("0"))
 
     def as_tensor(self) -> ir.Value:

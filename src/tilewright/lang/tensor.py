@@ -15,8 +15,9 @@ from tilewright.ir import build, layout_text, types
 from tilewright.lang import leaves
 from tilewright.lang.coordinates import coord_text, may_be_inside
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, as_numeric, is_number
+from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, is_number
 from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.storing import as_element, check_elements
 from tilewright.lang.swizzled import SwizzledPointer
 from tilewright.lang.tensor_ssa import TensorSSA
 from tilewright.layout import (
@@ -161,6 +162,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         if not isinstance(value, TensorSSA):
             self.fill(value)
             return
+        check_elements(value.dtype, self.element_type)
         converted = value.broadcast_to(self.shape) if value.size != count else value
         converted = converted.to(self.element_type)
         build.cute("store_tensor", (), ((converted.value,), (self.value,)))
@@ -239,7 +241,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
                 location=user_location(),
                 values={"tensor": self, "value": leaves.describe(value)},
             )
-        return self.element_type(as_numeric(value)).ir_value()
+        return as_element(value, self.element_type).ir_value()
 
     def _static_size(self, what: str) -> int:
         count = _static_size(self.layout)

@@ -80,7 +80,7 @@ class Generator:
         first = self.number * RESULTS
         whole = [*self.types.integers, "Boolean"]
         for column in range(first, first + RESULTS):
-            self.emit(1, f"ints[t, {column}] = {self.expression(self.random.choice(whole), 1)}")
+            self.emit(1, f"ints[t, {column}] = Int64({self.expression(self.random.choice(whole), 1)})")
             self.emit(1, f"floats[t, {column}] = {self.expression(self.random.choice(self.types.floats), 1)}")
 
     def emit(self, depth: int, text: str) -> None:
@@ -389,7 +389,7 @@ class Generator:
                 self.emit(depth, f"{target} = {value}.reduce(cute.ReductionOp.{op}, {self.expression(type_, 1)}, 0)")
             else:
                 self.emit(depth, f"{target} = {value}[{r.randrange(8)}]")
-        self.emit(depth, f"{name}.store({value})")
+        self.emit(depth, f"{name}.store({value}.to({type_}))")
 
     def if_(self, depth: int, nesting: int) -> None:
         self.emit(depth, f"if {self.condition(2)}:")

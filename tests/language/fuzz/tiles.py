@@ -168,7 +168,7 @@ class Tiles(Generator):
             steps += [f"{value} {r.choice('+-*')} {operand}", f"abs({value})", f"-{value}"]
             steps += [f"{value} {r.choice('+-*')} {self.expression(tile.type, 1)}", f"{r.randint(0, 7)} - {value}"]
         self.emit(depth, f"{value} = {r.choice(steps)}")
-        self.emit(depth, f"{name}.store({value})")
+        self.emit(depth, f"{name}.store({value}.to({tile.type}))")
 
     def slice_(self, depth: int, name: str, tile: Tile) -> None:
         kept = self.random.randrange(len(tile.shape))
@@ -206,7 +206,7 @@ class Tiles(Generator):
             f"{value}[None, {r.randrange(columns)}].reshape(({rows}, 1)).broadcast_to(({rows}, {columns}))",
             f"{value}[{r.randrange(rows)}, None]",
         ])  # fmt: skip
-        self.emit(depth, f"{name}.store({value} {r.choice('+-*&|^')} {part})")
+        self.emit(depth, f"{name}.store(({value} {r.choice('+-*&|^')} {part}).to({tile.type}))")
         return None
 
     def divide(self, depth: int, name: str, tile: Tile) -> None:
