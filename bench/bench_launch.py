@@ -1,4 +1,4 @@
-"""Launching: host time of a call with three torch tensors, beside a bare cuLaunchKernel (needs a GPU)."""
+"""Launching: host time of a call with three torch tensors, beside a bare cuLaunchKernel (needs a GPU); from_dlpack."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 import tilewright.cute as cute
 from bench.kernels import nothing
 from bench.runner import Row
+from tilewright.cute.runtime import from_dlpack
 from tilewright.ir.llvm import emit_object
 from tilewright.targets.host.loader import load_object
 from tilewright.targets.nvidia import driver as cuda
@@ -21,6 +24,7 @@ CALLS = 256  # fewer than the driver queues, so that the host never waits for th
 
 def rows(quick: bool) -> Iterator[Row]:
     """Medians over batches of calls; the device is idle between batches, so the queue never fills."""
+    yield _wrapping(20 if quick else 200)
     if not cuda.available():
         return
     torch = importlib.import_module("torch")
@@ -36,10 +40,19 @@ def rows(quick: bool) -> Iterator[Row]:
     yield Row("bare cuLaunchKernelEx, called from C", with_config, "us", batches)
     ours = _microseconds(_repeat(lambda: compiled(a, b, c)), wait, batches)
     yield Row("compiled function, three torch tensors", ours, "us", batches, target=base + 1.0)
+    wrapped = _repeat(lambda: compiled(from_dlpack(a), from_dlpack(b), from_dlpack(c)))
+    yield Row("the same, each wrapped by from_dlpack at the call", _microseconds(wrapped, wait, batches), "us", batches)
     through_ffi = _microseconds(_repeat(lambda: native(a, b, c)), wait, batches)
     yield Row("the tvm-ffi function itself", through_ffi, "us", batches)
     add = _microseconds(_repeat(lambda: torch.add(a, b, out=c)), wait, batches)
     yield Row("torch.add(out=)", add, "us", batches)
+
+
+def _wrapping(batches: int) -> Row:
+    """What `from_dlpack` costs by itself; it needs no device."""
+    arrays = [np.zeros(1024, np.float32) for _ in range(3)]
+    wrap = _repeat(lambda: [from_dlpack(array) for array in arrays])
+    return Row("from_dlpack of three NumPy arrays", _microseconds(wrap, lambda: None, batches), "us", batches)
 
 
 def _repeat(call: Callable[[], object]) -> Callable[[], None]:

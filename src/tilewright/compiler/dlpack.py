@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import array
 import ctypes
+import functools
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.base.errors import ArgumentError
 from tilewright.targets.host import abi
 
 _SHORT_NAMES = {code: name for name, code in abi.DTYPES.items()}
 _NUMPY_SPELLING = {"bool": "bool", "bfloat16": "bf16"} | {f"float{width}": f"f{width}" for width in (16, 32, 64)}
+
+
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 class _DLTensor(ctypes.Structure):
@@ -35,8 +40,7 @@ class _DLTensor(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
-class HostView:
+class HostView(NamedTuple):
     """A tensor's memory. `data` is the address of the first element; strides count elements; `device` is a DLPack type.
 
     `owner` must live as long as the memory is used.
@@ -74,8 +78,9 @@ class HostView:
 
 def view(source: Any) -> HostView:
     """The memory of a framework's tensor."""
-    if hasattr(source, "__array_interface__"):
-        return _numpy(source)
+    interface = getattr(source, "__array_interface__", None)
+    if interface is not None:
+        return _numpy(source, interface)
     if not hasattr(source, "__dlpack__"):
         raise ArgumentError(
             f"a {type(source).__name__} is no tensor", hint="pass an object that supports DLPack, or a NumPy array"
@@ -83,23 +88,32 @@ def view(source: Any) -> HostView:
     return _dlpack(source)
 
 
-def _numpy(source: Any) -> HostView:
-    name = source.dtype.name
-    dtype = _NUMPY_SPELLING.get(name) or name.replace("uint", "u").replace("int", "i")
-    dtype = dtype.replace("float8_", "f8")
-    if dtype in abi.DTYPES and abi.DTYPES[dtype][1] < 8:
+@functools.lru_cache(maxsize=64)
+def _numpy_type(dtype: Any) -> str:
+    """The language's name of a NumPy dtype."""
+    name = dtype.name
+    short = _NUMPY_SPELLING.get(name) or name.replace("uint", "u").replace("int", "i")
+    short = short.replace("float8_", "f8")
+    if short in abi.DTYPES and abi.DTYPES[short][1] < 8:
         raise ArgumentError(
             f"NumPy keeps each {name} in a byte of its own, the language two in one",
             hint="pack them into uint8 and recast the tensor: cute.recast_tensor(t, dtype)",
         )
-    if dtype not in abi.DTYPES or not source.dtype.isnative:
+    if short not in abi.DTYPES or not dtype.isnative:
         raise ArgumentError(f"NumPy arrays of {name} cannot be passed", hint="convert with .astype")
-    size = source.dtype.itemsize
-    if any(step % size for step, extent in zip(source.strides, source.shape, strict=True) if extent > 1):
+    return short
+
+
+def _numpy(source: Any, interface: Any) -> HostView:
+    dtype, shape, strides = source.dtype, source.shape, source.strides
+    name, size = _numpy_type(dtype), dtype.itemsize
+    stride = tuple([step // size for step in strides])
+    if tuple([step * size for step in stride]) != strides and any(
+        step % size for step, extent in zip(strides, shape, strict=True) if extent > 1
+    ):
         raise ArgumentError("a NumPy array's stride is not a whole number of elements", hint="copy it")
-    data, _ = source.__array_interface__["data"]
-    stride = tuple(step // size for step in source.strides)
-    return HostView(data, abi.CPU, 0, dtype, tuple(source.shape), stride, bool(source.flags.writeable), source)
+    data, read_only = interface["data"]
+    return HostView(data, abi.CPU, 0, name, shape, stride, not read_only, source)
 
 
 def _dlpack(source: Any) -> HostView:
@@ -108,9 +122,7 @@ def _dlpack(source: Any) -> HostView:
     device, device_id = source.__dlpack_device__()
     on_gpu = int(device) in (abi.CUDA, abi.CUDA_MANAGED)
     capsule = source.__dlpack__(stream=-1) if on_gpu else source.__dlpack__()
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    raw = _DLTensor.from_address(pointer(capsule, b"dltensor"))
+    raw = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     dtype = _SHORT_NAMES.get((raw.code, raw.bits))
     if dtype is None or not (raw.lanes == 1 or (raw.lanes == 2 and raw.bits == 4)):
         raise ArgumentError(

@@ -6,6 +6,7 @@ values. `FakeTensor` has no memory: it says what will be passed.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,17 +23,20 @@ from tilewright.layout.symbolic import SymInt
 _INT32_MAX = (1 << 31) - 1
 
 
+_known = functools.lru_cache(maxsize=4096)(Dim)  # an extent or stride that is known
+
+
 class RuntimeTensor:
     """A view of a framework's tensor, zero copy. Shapes and strides count elements."""
 
     def __init__(self, source: Any, *, assumed_align: int | None = None, use_32bit_stride: bool = False) -> None:
         self.view = view(source)
-        self._words = self.view.words()
+        self._words: Any = None
         self._dtype = self.view.dtype
         self._align = assumed_align or max(BY_NAME[self._dtype].width // 8, 1)
         self._stride_width = 32 if use_32bit_stride else 64
-        self._dims = tuple(Dim(extent) for extent in self.shape)
-        self._strides = tuple(Dim(step) for step in self.stride)
+        self._dims = tuple([_known(extent) for extent in self.view.shape])
+        self._strides = tuple([_known(step) for step in self.view.stride])
         self._order: tuple[int, ...] | None = None
 
     @property
@@ -48,8 +52,8 @@ class RuntimeTensor:
                 hint="recast the tensor in the jit function: cute.recast_tensor(t, dtype)",
             )
         self._dtype = dtype.facts.name
-        self.view = replace(self.view, dtype=self._dtype)
-        self._words = self.view.words()
+        self.view = self.view._replace(dtype=self._dtype)
+        self._words = None
 
     @property
     def dtype(self) -> type[Numeric]:
@@ -124,6 +128,8 @@ class RuntimeTensor:
 
     def __tw_dltensor__(self) -> int:
         """The address of a DLTensor that lives as long as this object."""
+        if self._words is None:
+            self._words = self.view.words()
         return int(self._words.buffer_info()[0])
 
     def __dlpack__(self, **options: Any) -> Any:
