@@ -62,6 +62,16 @@ def unflatten(index: Any, shape: tuple[int, int, int]) -> tuple[Any, Any, Any]:
     return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
 
 
+def quotient(x: Any, by: int) -> Any:
+    """x // by of numbers that are not negative: a shift for powers of two, as arrays divide slowly."""
+    return x if by == 1 else x >> (by.bit_length() - 1) if by & (by - 1) == 0 else x // by
+
+
+def remainder(x: Any, by: int) -> Any:
+    """x % by of numbers that are not negative."""
+    return x & (by - 1) if by & (by - 1) == 0 else x % by
+
+
 class Lanes:
     """Some threads of a batch. `ids` is ascending; `blocks` gives the grid's block number of each slot."""
 
@@ -79,12 +89,12 @@ class Lanes:
     @cached_property
     def slot(self) -> Array:
         """The slot of each lane's block."""
-        return self.ids // self.shape.stride
+        return np.asarray(quotient(self.ids, self.shape.stride))
 
     @cached_property
     def thread(self) -> Array:
         """The linear index of each lane in its block."""
-        return self.ids % self.shape.stride
+        return np.asarray(remainder(self.ids, self.shape.stride))
 
     @cached_property
     def block(self) -> Array:
@@ -205,7 +215,10 @@ class Lanes:
     def _axis(index: Any, shape: tuple[int, int, int], axis: int) -> Any:
         if shape[axis] == 1:
             return np.uint32(0)
-        value = unflatten(index, shape)[axis]
+        below = shape[0] if axis == 1 else shape[0] * shape[1] if axis == 2 else 1
+        value = quotient(index, below)
+        if any(size > 1 for size in shape[axis + 1 :]):
+            value = remainder(value, shape[axis])
         return value.astype(np.uint32)
 
     def _cluster(self, head: str, axis: int) -> Any:

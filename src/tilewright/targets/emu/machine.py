@@ -42,7 +42,8 @@ class Machine(Memories):
         self.current: Cohort | None = None
         self._masks: Array | None = None
         ids = np.arange(self.slots * self.shape.stride, dtype=np.int64)
-        ids = ids[ids % self.shape.stride < self.shape.threads]
+        if self.shape.stride > self.shape.threads:
+            ids = ids[ids % self.shape.stride < self.shape.threads]
         self.alive[ids] = True
         self.living = len(ids)
         self.landing = Landing(self, launch.options.seed % 2 == 1)

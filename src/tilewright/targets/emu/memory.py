@@ -117,8 +117,13 @@ class GlobalMemory:
                 return
             except IndexError:
                 pass
+        self.put(self.resolve(site, addr, dtype, shift, lanes, True), value, lanes)
+
+    @staticmethod
+    def put(places: list[tuple[Array, Any, Array | None]], value: Any, lanes: int) -> None:
+        """Write elements (or rows) to what `resolve` has found."""
         rank = 2 if lanes > 1 else 1
-        for view, index, at in self.resolve(site, addr, dtype, shift, lanes, True):
+        for view, index, at in places:
             many = value.__class__ is np.ndarray and value.ndim == rank
             if index.__class__ is not np.ndarray:
                 view[index] = value[-1] if many else value
@@ -288,6 +293,10 @@ def read_only(site: int, addr: Array, at: Array, buffer: Buffer, uniform: bool) 
     return Fault("readonly", "Write to read-only global memory", site, None if uniform else at, values)
 
 
+REMEMBERED = 1 << 13
+"""Accesses to shared memory of at most so many threads are remembered: for more, it would save little."""
+
+
 class SharedMemory:
     """Shared memory of the blocks of a batch: `stride` bytes from one block to the next, `size` of them usable."""
 
@@ -297,6 +306,7 @@ class SharedMemory:
         self.slots = slots
         self.bytes = np.zeros(slots * self.stride, np.uint8)
         self.views: dict[tuple[Any, int], Array] = {}
+        self.last: dict[int, tuple[Any, Lanes, int, Array]] = {}
         self.checks = checks
         self.block_alive: Array | None = None
 
@@ -310,7 +320,13 @@ class SharedMemory:
         return found
 
     def index(self, site: int, L: Lanes, addr: Any, shift: int) -> Any:
-        """Element indices of shared addresses (offsets from the block's start, or cluster addresses)."""
+        """Element indices of shared addresses (offsets from the block's start, or cluster addresses).
+
+        A site that got the same arrays the last time, which never change, gets the same answer.
+        """
+        last = self.last.get(site)
+        if last is not None and last[0] is addr and last[1] is L and last[2] == shift:
+            return last[3]
         top = int(addr.max())
         if top > self.size - (1 << shift):
             return self._far(site, L, addr, shift)
@@ -319,10 +335,11 @@ class SharedMemory:
             if np.count_nonzero(wrong):
                 raise misaligned(site, addr, wrong, shift, "shared")
         if addr.__class__ is np.ndarray:
-            index: Any = (addr >> shift).astype(np.int64)
-        else:
-            index = np.int64(top >> shift)
-        return index + L.offset(self.stride, shift)
+            index: Any = (addr >> shift).astype(np.int64) + L.offset(self.stride, shift)
+            if L.n <= REMEMBERED:
+                self.last[site] = addr, L, shift, index
+            return index
+        return np.int64(top >> shift) + L.offset(self.stride, shift)
 
     def _far(self, site: int, L: Lanes, addr: Any, shift: int) -> Any:
         """Addresses of other blocks of the cluster; others are out of bounds."""

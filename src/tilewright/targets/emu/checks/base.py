@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.checks.clocks import Clocks, Knowledge, Publication
+from tilewright.targets.emu.checks.rows import rows_of
 from tilewright.targets.emu.checks.shadow import Shadow
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA, GPU, WEAK, Access, access_of
 from tilewright.targets.emu.checks.stamps import CLOCK_SHIFT, HINT, MOST_BLOCKS
@@ -29,19 +30,39 @@ class Event:
         self.shadow, self.site, self.L = shadow, site, L
         self.cells, self.each, self.space, self.base = cells, each, space, base
         self.access: Access = machine.access(site)
-        mine = machine.stamps(L, site)
-        self.mine = np.repeat(mine, each) if each > 1 else mine
-        self._known = machine.clocks.known
-        self._slots = machine.slots
+        self._machine = machine
+        self._clocks: Clocks = machine.clocks
         self.alone: bool = space == "shared" and machine.shape.cluster_blocks == 1
         """Whether only threads of the lanes' own block can reach the memory."""
 
     @cached_property
+    def mine(self) -> Array:
+        """The stamps of the lanes, granule by granule."""
+        mine: Array = self._machine.stamps(self.L, self.site)
+        return np.repeat(mine, self.each) if self.each > 1 else mine
+
+    @cached_property
+    def rows(self) -> Array | None:
+        """The rows of the shadow that the granules are (`rows`), None if they are not."""
+        return rows_of(self.cells)
+
+    @cached_property
+    def distinct(self) -> bool:
+        """Whether it is plain that no granule comes twice."""
+        if self.rows is None:
+            return False
+        order = np.sort(self.rows)
+        return not np.count_nonzero(order[1:] == order[:-1])
+
+    @cached_property
     def floor(self) -> Any:
         """The lowest stamps that the last barrier of each lane's block has not ordered."""
-        if self._slots == 1:
-            return np.uint64((int(self._known[0]) + 1) << CLOCK_SHIFT)
-        low = (self._known[self.L.slot] + 1).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
+        if self._clocks.level is not None:
+            return np.uint64(self._clocks.level << CLOCK_SHIFT)
+        known = self._clocks.known
+        if self._clocks.slots == 1:
+            return np.uint64((int(known[0]) + 1) << CLOCK_SHIFT)
+        low = (known[self.L.slot] + 1).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
         return np.repeat(low, self.each) if self.each > 1 else low
 
 
@@ -64,10 +85,12 @@ class Watch(Machine):
                           {"grid": self.shape.grid}, HINT, "limit")  # fmt: skip
         self.clocks = Clocks(self.slots, self.shape.stride, blocks)
         self.shared_shadow = Shadow(len(self.sh.bytes))
+        self.ordered = launch.synchronises
+        self.plain = not self.ordered and self.shape.cluster_blocks == 1
+        """Whether nothing but barriers of whole blocks orders threads, and no block reaches another's shared memory."""
         self.unwritten: Any = FALSE
         self.sites: list[Instruction] = launch.program.sites
         self.attributes: dict[int, Access] = launch.attributes
-        self.ordered = launch.synchronises
         self.phases: dict[int, Array] = {}
         self.ended: dict[int, Array] = {}
         self.waiting: dict[tuple[int, int], Array] = {}

@@ -38,16 +38,55 @@ class Clocks:
         self.stride = stride
         self.blocks = blocks
         lanes = np.arange(slots * stride)
-        self.clock = np.ones(slots * stride, np.int64)
-        self.stamp = identity(blocks[lanes // stride], lanes % stride) + ONE_TICK
+        self._clock = np.ones(slots * stride, np.int64)
+        self._stamp = identity(blocks[lanes // stride], lanes % stride) + ONE_TICK
+        self._known = np.zeros(slots, np.int64)
+        self._late = 0
         self.level: int | None = 1
         """The clock of all threads, while nothing but barriers of all blocks of the batch has moved them."""
-        self.known = np.zeros(slots, np.int64)
         self.met = np.zeros(slots * stride // 32, np.int64)
         self.matrix: dict[int, Array] = {}
         self.foreign: dict[int, Knowledge] = {}
         self.shared_foreign: dict[int, Knowledge] = {}
         self.agents: dict[int, dict[Any, int]] = {}
+
+    # Levels that one number stands for until someone asks.
+
+    @property
+    def clock(self) -> Array:
+        """The clock of each lane."""
+        if self._late:
+            self._catch_up()
+        return self._clock
+
+    @property
+    def stamp(self) -> Array:
+        """The stamp of each lane, without a site."""
+        if self._late:
+            self._catch_up()
+        return self._stamp
+
+    @property
+    def known(self) -> Array:
+        """Up to which clock the threads of each block know all others of it."""
+        if self._late:
+            self._catch_up()
+        return self._known
+
+    def _catch_up(self) -> None:
+        late, self._late = self._late, 0
+        self._known[:] = self._clock[0] + (late - 1)
+        self._clock += late
+        self._stamp += ONE_TICK * np.uint64(late)
+
+    def everyone_met(self) -> bool:
+        """All threads of the batch met, with nothing to tell beyond that; False where `block_barrier` must look."""
+        if self.level is None or self.matrix or self.foreign:
+            return False
+        self.level += 1
+        self._late += 1
+        check_limit(CLOCKS, self.level, MAX_CLOCK)
+        return True
 
     # Rows.
 
@@ -115,12 +154,14 @@ class Clocks:
 
     def block_barrier(self, slots: Array) -> None:
         """All threads of these blocks met."""
+        if len(slots) == self.slots and self.everyone_met():
+            return
         if self.level is not None and len(slots) == self.slots:
             self.known[:] = self.level
             self.level += 1
             check_limit(CLOCKS, self.level, MAX_CLOCK)
-            self.clock += 1
-            self.stamp += ONE_TICK
+            self._clock += 1
+            self._stamp += ONE_TICK
             self._spread(slots)
             return
         table = self.clock.reshape(self.slots, self.stride)

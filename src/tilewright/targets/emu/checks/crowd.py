@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilewright.targets.emu.checks.rows import gather, scatter
 from tilewright.targets.emu.checks.sites import GPU
 from tilewright.targets.emu.checks.stamps import (
     ASYNC_BIT,
@@ -23,14 +24,17 @@ from tilewright.targets.emu.checks.stamps import (
 )
 from tilewright.targets.emu.lanes import Array
 
+SHORT = 1 << 10
+"""Accesses that are marked one by one, even if neighbours touch the same granule."""
 COMPACT = 1 << 20
 """Entries of a log that are kept before it is put in order: the last one of each thread, instruction and granule."""
 NOTHING = np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64)
 
 
 class Crowd:
-    """`marks` is None until there is an access; `hurried`: one by an asynchronous operation; `least`, `sizes`: the
-    least scope and the sizes of the strong ones. Granule numbers are those of the shadow that owns this.
+    """`marks` is None until there is an access; `hurried`: one by an asynchronous operation; `newest`: the level
+    (`Clocks.level`) of the last one; `least`, `sizes`: the least scope and the sizes of the strong ones. Granule
+    numbers are those of the shadow that owns this.
     """
 
     def __init__(self, count: int, granule: int) -> None:
@@ -42,6 +46,7 @@ class Crowd:
         self.entries = 0
         self.limit = COMPACT
         self.hurried = False
+        self.newest = 0
         self.least = GPU
         self.sizes: set[int] = set()
 
@@ -64,22 +69,37 @@ class Crowd:
 
     # Noting.
 
-    def mark(self, cells: Array, mine: Array, floor: Array | np.uint64 | None) -> None:
-        """Mark granules as accessed by stamps of ascending lanes; marks below `floor` (None: no mark) make way."""
+    def mark(
+        self,
+        cells: Array,
+        mine: Array,
+        floor: Array | np.uint64 | None,
+        rows: Array | None = None,
+        distinct: bool = False,
+    ) -> None:
+        """Mark granules as accessed by stamps of ascending lanes; marks below `floor` (None: no mark) make way.
+
+        `rows` is what `rows_of` says of the granules; `distinct`: none comes twice.
+        """
         marks = self.marks
         if marks is None:
             marks = self.marks = np.zeros(self.count, np.uint64)
-        old = marks.take(cells)
-        if floor is None and settled(old, mine):
+        if rows is None and len(cells) >= SHORT:
+            cells, mine, floor = shortened(cells, mine, floor, self.hurried)
+        old = gather(marks, cells, rows)
+        before = np.count_nonzero(old)
+        if before and floor is None and settled(old, mine):
             return
-        marks[cells] = mine
-        noted = last = marks.take(cells)
-        if np.count_nonzero(last != mine):
+        scatter(marks, cells, rows, mine)
+        noted = last = mine if distinct else gather(marks, cells, rows)
+        if not distinct and np.count_nonzero(last != mine):
             # All lanes between the first and the last one at a granule belong to whatever unites these two.
             marks[cells[::-1]] = mine[::-1]
             first = marks.take(cells)
             noted = np.where(first == last, last, several(first, last, self.hurried))
             marks[cells] = noted
+        if not before:
+            return
         others = old != 0 if floor is None else old >= floor
         if self.hurried and floor is not None:
             others |= (old & ASYNC_BIT) != 0
@@ -87,6 +107,12 @@ class Crowd:
             others &= ((old ^ noted) & WHO) != 0
             if np.count_nonzero(others):
                 marks[cells] = np.where(others, several(old, noted, self.hurried), noted)
+
+    def well_known(self, cells: Array, rows: Array | None) -> bool:
+        """Whether threads of several blocks have accessed all of some granules: the marks can say no more."""
+        if self.marks is None:
+            return False
+        return np.count_nonzero(gather(self.marks, cells, rows) & MANY == MANY) == len(cells)
 
     def note(self, cells: Array, stamps: Array, time: int | None = None) -> None:
         """Log accesses one by one; `time` is the number of the first, where it matters which came before which."""
@@ -150,10 +176,28 @@ class Crowd:
         self.limit = max(COMPACT, 2 * self.entries)
 
 
+def shortened(
+    cells: Array, mine: Array, floor: Array | np.uint64 | None, hurried: bool
+) -> tuple[Array, Array, Array | np.uint64 | None]:
+    """Neighbouring lanes at the same granule as one entry, with the mark that unites them, where many are."""
+    other = cells[1:] != cells[:-1]
+    if np.count_nonzero(other) * 4 > len(cells):
+        return cells, mine, floor
+    ends = np.flatnonzero(other)
+    starts = np.concatenate(([0], ends + 1))
+    ends = np.append(ends, len(cells) - 1)
+    first, last = mine[starts], mine[ends]
+    low = floor[starts] if floor.__class__ is np.ndarray else floor
+    return cells[starts], np.where(first == last, last, several(first, last, hurried)), low
+
+
 def settled(old: Array, mine: Array) -> bool:
     """Whether nothing is to be noted: granules are known to be touched by several threads already."""
+    many = old & MANY == MANY
+    if np.count_nonzero(many) == len(old):
+        return True
     site = np.uint64(SITE_MASK)
-    return bool((((old | site) == (mine | EVERY_BITS | site)) | (old & MANY == MANY)).all())
+    return bool((((old | site) == (mine | EVERY_BITS | site)) | many).all())
 
 
 def several(a: Array, b: Array, hurried: bool) -> Array:

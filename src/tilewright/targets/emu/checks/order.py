@@ -20,11 +20,18 @@ class Order(Races):
 
     def barrier_passed(self, cohort: Cohort) -> None:
         self.launch.idle = 0
-        self.whole_barrier(np.arange(self.slots))
+        if not self.clocks.everyone_met():
+            self.clocks.block_barrier(np.arange(self.slots))
+        self.all_met()
 
     def whole_barrier(self, slots: Array) -> None:
         self.clocks.block_barrier(slots)
-        if len(slots) == self.slots and self.shape.cluster_blocks == 1:
+        if len(slots) == self.slots:
+            self.all_met()
+
+    def all_met(self) -> None:
+        """All blocks of the batch have had a barrier of all their threads."""
+        if self.shape.cluster_blocks == 1:
             for crowd in self.shared_shadow.crowds:
                 if crowd.log:
                     crowd.clear_log()

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.targets.emu.checks.base import FALSE, Event
 from tilewright.targets.emu.checks.crowd import Crowd
+from tilewright.targets.emu.checks.rows import gather, scatter
 from tilewright.targets.emu.checks.stamps import MOST_SITES, SEVERAL, WHO, check_limit, is_async, thread_of
 from tilewright.targets.emu.checks.verdicts import Verdicts
 from tilewright.targets.emu.lanes import Array, Lanes
@@ -59,21 +60,29 @@ class Races(Verdicts):
         shadow, cells = event.shadow, event.cells
         words = None
         if shadow.written:
-            words = shadow.writes.take(cells)
-            self.conflicts(event, words, "read", "written", None, None)
+            words = gather(shadow.writes, cells, event.rows)
+            if not self.past(event, shadow.newest):
+                self.conflicts(event, words, "read", "written", None, None)
         if shadow.strong_writers.marks is not None:
             self.against(event, shadow.strong_writers, "read", "written", None)
         if event.access.strong:
             self.join(event, shadow.strong_readers, event.mine)
-        else:
+        elif self.ordered or event.alone or not shadow.readers.well_known(cells, event.rows):
             self.note_read(event, event.mine)
         return words
+
+    def past(self, event: Event, newest: int) -> bool:
+        """Whether a barrier of all lies behind all accesses of a kind, the newest of which was at this level."""
+        level = self.clocks.level
+        return level is not None and newest < level and event.alone and not event.shadow.hurried
 
     def note_read(self, event: Event, mine: Array) -> None:
         """Remember the reader of each granule; for several readers, that there were several."""
         if self.ordered:
             event.shadow.readers.note(event.cells, mine)
-        event.shadow.readers.mark(event.cells, mine, event.floor if event.alone else None)
+        event.shadow.readers.newest = self.clocks.level or 0
+        floor = event.floor if event.alone else None
+        event.shadow.readers.mark(event.cells, mine, floor, event.rows, event.distinct)
 
     def check_read(self, event: Event) -> Array:
         """Check a read by an asynchronous instruction. Returns the stamps of the last weak writes."""
@@ -109,13 +118,14 @@ class Races(Verdicts):
         same = self.check_write(event, data, offset)
         if event.access.strong:
             return
-        shadow.writes[cells] = mine
+        scatter(shadow.writes, cells, event.rows, mine)
         shadow.written = True
+        shadow.newest = self.clocks.level or 0
         # Without other order than barriers of all, marks of reads go by their clocks.
         shadow.replaced(np.delete(cells, np.unique(same)) if len(same) else cells, self.ordered)
-        if event.access.atomic:
+        if event.access.atomic or event.distinct:
             return
-        after = shadow.writes.take(cells)
+        after = gather(shadow.writes, cells, event.rows)
         lost = after != mine
         if np.count_nonzero(lost):
             self.collision(event, after, lost, data)
@@ -125,17 +135,18 @@ class Races(Verdicts):
         shadow = event.shadow
         written = (data, offset) if data is not None else None
         same = NONE
-        if shadow.written:
-            words = shadow.writes.take(event.cells)
+        if shadow.written and not self.past(event, shadow.newest):
+            words = gather(shadow.writes, event.cells, event.rows)
             same = self.conflicts(event, words, "written", "written", written, None)
             if len(same):
                 self.join(event, shadow.silent, words[same], same)
         for crowd in (shadow.strong_writers, shadow.silent):
             if crowd.marks is not None:
                 same = np.concatenate((same, self.against(event, crowd, "written", "written", written)))
-        for crowd in (shadow.readers, shadow.strong_readers):
-            if crowd.marks is not None:
-                self.against(event, crowd, "written", "read", None)
+        if shadow.readers.marks is not None and not self.past(event, shadow.readers.newest):
+            self.against(event, shadow.readers, "written", "read", None)
+        if shadow.strong_readers.marks is not None:
+            self.against(event, shadow.strong_readers, "written", "read", None)
         return same
 
     def unchanged(self, event: Event, data: Any, offset: Array) -> Array:
@@ -205,6 +216,8 @@ class Races(Verdicts):
                 return NONE
             suspect &= ((words ^ event.mine) & WHO) != 0
         else:
+            if not np.count_nonzero(words):
+                return NONE
             suspect = (((words ^ event.mine) & WHO) != 0) & (words != 0)
         return np.flatnonzero(suspect) if np.count_nonzero(suspect) else NONE
 

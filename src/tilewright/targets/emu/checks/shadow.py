@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.targets.emu.checks.crowd import Crowd
+from tilewright.targets.emu.checks.rows import padded
 from tilewright.targets.emu.lanes import Array
 
 
@@ -16,15 +17,17 @@ class Shadow:
 
     `writes` has the last weak write, which all before it precede. `readers` are the weak reads since, `strong_readers`
     and `strong_writers` the strong accesses since; `silent` the weak writes that a write of the same bytes followed
-    without order. `hurried`: there is a stamp of an asynchronous operation.
+    without order. `hurried`: there is a stamp of an asynchronous operation. `newest`: the level (`Clocks.level`) of the
+    last weak write, whatever it is worth where there are no levels any more.
     """
 
     def __init__(self, nbytes: int, granule: int = 2) -> None:
         self.granule = granule
         self.nbytes = nbytes
-        count = (nbytes >> granule) + 2
+        count = padded((nbytes >> granule) + 2)
         self.writes = np.zeros(count, np.uint64)
         self.written = False
+        self.newest = 0
         self.hurried = False
         self.readers = Crowd(count, granule)
         self.strong_readers = Crowd(count, granule)
@@ -54,9 +57,8 @@ class Shadow:
         return np.asarray(nothing)
 
     def granules(self, offset: Array, size: int) -> tuple[Array, int]:
-        """Granule numbers of accesses at byte offsets, and how many there are for each access."""
-        grain = self.granule
-        if grain and (size < 1 << grain or np.count_nonzero(offset & ((1 << grain) - 1))):
+        """Granule numbers of accesses at byte offsets (multiples of their size), and how many each access has."""
+        if size < 1 << self.granule:
             self.refine()
         each = max(size >> self.granule, 1)
         first = offset >> self.granule if self.granule else offset

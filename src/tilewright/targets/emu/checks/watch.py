@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.checks.base import FALSE, unwritten
-from tilewright.targets.emu.checks.products import Products
+from tilewright.targets.emu.checks.repeats import Repeats
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import write
 from tilewright.targets.emu.rules.memory import by_space, local_address
 
 
-class WatchingMachine(Products):
+class WatchingMachine(Repeats):
     """Runs a batch and finds its mistakes."""
 
     # Watched loads and stores.
@@ -35,17 +35,27 @@ class WatchingMachine(Products):
     def g_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
         def run(L: Lanes, addr: Any, value: Any) -> None:
             # Resolve first, so that an access out of bounds is found before anything is noted.
-            self.g.resolve(site, np.atleast_1d(addr), dtype, shift, lanes, True)
+            places = self.g.resolve(site, np.atleast_1d(addr), dtype, shift, lanes, True)
             self.note_global(site, L, addr, 1 << shift, True, (value, dtype, lanes))
-            self.g.store(site, addr, value, dtype, shift, lanes)
+            if addr.__class__ is np.ndarray:
+                self.g.put(places, value, lanes)
+            else:
+                self.g.store(site, addr, value, dtype, shift, lanes)
             if self.ordered and self.access(site).strong:
                 self.through_memory(site, L, "global", addr, False, True)
 
         self.tolerant(run, L, addr, value)
 
     def s_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
+        again = self.repeats.get(site)
+        if again is not None and again.addr is addr and again.lanes is L and self.read_again(again):
+            self.unwritten = FALSE
+            return self.sh.view(dtype, lanes).take(again.index, 0)
+
         def run(L: Lanes, addr: Any) -> Any:
             index = self.sh.index(site, L, addr, shift)
+            if self.plain:
+                self.remember(site, L, addr, index, shift)
             self.unwritten = self.note_shared(site, L, index << shift, 1 << shift, False, None)
             if self.ordered and self.access(site).strong:
                 self.through_memory(site, L, "shared", addr, True, False)
@@ -56,8 +66,15 @@ class WatchingMachine(Products):
         return self.or_zero(self.tolerant(run, L, addr), L, dtype, lanes)
 
     def s_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
+        again = self.repeats.get(site)
+        if again is not None and again.addr is addr and again.lanes is L and self.write_again(again):
+            write(self.sh.view(dtype, lanes), again.index, value, lanes)
+            return
+
         def run(L: Lanes, addr: Any, value: Any) -> None:
             index = self.sh.index(site, L, addr, shift)
+            if self.plain:
+                self.remember(site, L, addr, index, shift)
             self.note_shared(site, L, index << shift, 1 << shift, True, (value, dtype, lanes))
             write(self.sh.view(dtype, lanes), index, value, lanes)
             if self.ordered and self.access(site).strong:
