@@ -10,10 +10,10 @@ from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int8, Numeric, number_type
 from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.lang.swizzled import swizzled
+from tilewright.lang.swizzled import placed, swizzled
 from tilewright.lang.tensor import Tensor, make_tensor
-from tilewright.layout import ComposedLayout, Layout, cosize, is_static, make_layout_like, size
-from tilewright.layout.query import least
+from tilewright.layout import ComposedLayout, Layout, is_static, make_layout_like, size
+from tilewright.layout.query import least, room
 
 RMEM_ALIGN = 32  # what the language prints for register tensors
 
@@ -48,14 +48,13 @@ def _elements(layout: Any) -> int:
             values={"layout": layout},
             hint="pass the size as `cutlass.Constexpr`, or allocate the largest and use a part of it",
         )
-    if isinstance(layout, Layout) and least(layout):
+    if least(layout) < 0:
         raise CompileError(
             "a layout of negative strides begins before its memory",
             location=user_location(),
             values={"layout": layout, "first element": least(layout)},
         )
-    count = cosize(layout) if isinstance(layout, Layout) else size(layout)
-    return int(count)
+    return room(layout) if size(layout) else 0
 
 
 class SmemAllocator:
@@ -103,8 +102,8 @@ class SmemAllocator:
         """A tensor in shared memory. `swizzle` counts bytes, see `lang.swizzled`."""
         if not isinstance(layout, (Layout, ComposedLayout)):
             layout = Layout(layout)
-        outer = layout.outer if isinstance(layout, ComposedLayout) else layout
-        bytes_ = -(-_elements(outer) * number_type(element_type).width // 8)
+        count = _elements(placed(layout, swizzle, number_type(element_type)))
+        bytes_ = -(-count * number_type(element_type).width // 8)
         pointer = self._bytes(bytes_, element_type, byte_alignment)
         return make_tensor(swizzled(pointer, swizzle), layout)
 

@@ -24,10 +24,10 @@ from tilewright.ir import mlir
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Numeric
 from tilewright.lang.pointer import Pointer
-from tilewright.lang.swizzled import swizzled
+from tilewright.lang.swizzled import placed, swizzled
 from tilewright.lang.tensor import Tensor, make_tensor
-from tilewright.layout import ComposedLayout, Layout, cosize, is_static
-from tilewright.layout.query import least
+from tilewright.layout import ComposedLayout, Layout, is_static
+from tilewright.layout.query import least, room
 
 
 @dataclass(frozen=True)
@@ -161,22 +161,22 @@ class MemRange:
         if not isinstance(layout, (Layout, ComposedLayout)):
             layout = Layout(layout)
         pointer = self._pointer if dtype is None else self._pointer.recast(dtype)
-        plain = layout.outer if isinstance(layout, ComposedLayout) else layout
-        if least(plain):
+        where = placed(layout, swizzle, pointer.dtype)
+        if least(where) < 0:
             raise CompileError(
                 "a tensor of negative strides begins before its memory range",
                 location=user_location(),
-                values={"layout": layout, "first element": least(plain)},
+                values={"layout": layout, "first element": least(where)},
             )
-        if is_static(plain) and int(cosize(plain)) * pointer.dtype.width > self.size * self.dtype.width:
+        if is_static(where) and room(where) * pointer.dtype.width > self.size * self.dtype.width:
             raise CompileError(
                 "a tensor reaches past the end of its memory range",
                 location=user_location(),
                 values={
-                    "layout": f"{layout}   {int(cosize(plain))} elements of {pointer.dtype}",
+                    "layout": f"{layout}   {room(where)} elements of {pointer.dtype}",
                     "range": f"{self.size} elements of {self.dtype}",
                 },
-                hint="give the range as many elements as the layout's cosize",
+                hint="give the range as many elements as the layout reaches; a swizzle may move some past its cosize",
             )
         return make_tensor(swizzled(pointer, swizzle), layout)
 

@@ -159,6 +159,13 @@ def in_elements(swizzle: Swizzle, dtype: type[Numeric]) -> Swizzle:
     return Swizzle(swizzle.bits, swizzle.base - step, swizzle.shift)
 
 
+def placed(layout: Layout | ComposedLayout, swizzle: Swizzle | None, dtype: type[Numeric]) -> Layout | ComposedLayout:
+    """Where the elements of `layout` lie when its bytes are under `swizzle`."""
+    if swizzle is None or not swizzle.bits or isinstance(layout, ComposedLayout):
+        return layout
+    return ComposedLayout(in_elements(swizzle, dtype), 0, layout)
+
+
 def swizzled(pointer: Pointer, swizzle: Swizzle | None) -> Pointer:
     """The pointer under a swizzle of bytes; None and a swizzle of no bits take it away."""
     plain = pointer.plain if isinstance(pointer, SwizzledPointer) else pointer

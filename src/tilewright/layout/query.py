@@ -84,8 +84,24 @@ def cosize(value: Any, mode: Mode = None) -> Any:
     return add(last, 1)
 
 
-def least(layout: Layout) -> int:
-    """The least index, as far as static modes of negative stride tell; 0 without them."""
+def room(layout: Any) -> int:
+    """The elements of memory that a static layout needs from index 0 on: `cosize`, exact for a swizzle too."""
+    if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Swizzle):
+        return int(cosize(layout))
+    count = int(cosize(layout.outer)) + int(layout.offset)
+    if layout.inner.keeps(count):
+        return count
+    return 1 + max(map(layout, range(size(layout)))) if size(layout) <= _MOST_POINTS else int(cosize(layout))
+
+
+_MOST_POINTS = 1 << 16
+
+
+def least(layout: Any) -> int:
+    """The least index (of a swizzle: before it), as far as static modes of negative stride tell; 0 without them."""
+    if isinstance(layout, ComposedLayout):
+        below = least(layout.outer)
+        return below + layout.offset if below and type(layout.offset) is int else below
     modes = zip(flat(layout.shape), flat(layout.stride), strict=True)
     return sum((n - 1) * d for n, d in modes if type(n) is type(d) is int and d < 0 < n)
 
