@@ -37,6 +37,9 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "experimental": "is CuTe DSL's experimental part, not built yet",
         "FastDivmodDivisor fast_divmod_create_divisor": _SCHEDULER,
         "make_layout_image_mask": _HOPPER,
+        "allreduce_sum": "is communication between threads, blocks and devices, not built yet: warps have "
+        "cute.arch.warp_reduction_sum",
+        "profile": "times parts of a kernel, not built yet: cute.testing.benchmark times whole ones",
     },
     "tilewright.cute.arch": {
         "cp_async_bulk_commit_group cp_async_bulk_wait_group map_dsmem_ptr setmaxregister_decrease "
