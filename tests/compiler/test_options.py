@@ -109,3 +109,14 @@ def test_libnvvm_takes_a_replaced_text():
     assert (out == 2 * x).all()
     with pytest.raises(CompileError, match="NVVM Compilation Error"):
         cute.compile(double, *floats(), options=options, override={"llvm": text.replace("ret void", "ret i32")})
+
+
+def test_what_ptxas_says_is_shown_and_kept(capfd):
+    for _ in range(2):
+        executor = cute.compile[cute.PtxasOptions("-v"), cute.GPUArch("sm_90")](double, *floats(), target="emu")
+        shown = capfd.readouterr().err
+        assert "Compiling entry function 'double_kernel' for 'sm_90'" in shown and "registers" in shown
+        assert executor.ptxas_log in shown
+    executor.stages["sass"]
+    quiet = cute.compile(double, *floats(), target="emu")
+    assert quiet.stages["cubin"] and capfd.readouterr().err == "" and quiet.ptxas_log == ""

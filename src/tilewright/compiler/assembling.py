@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.compiler.job import Job, KernelJob
@@ -9,15 +11,24 @@ from tilewright.compiler.options import Options
 from tilewright.compiler.ptx_lines import python_line
 from tilewright.targets.nvidia.assemble import Cubin, assemble
 from tilewright.targets.nvidia.diagnose import faulty_line
+from tilewright.targets.nvidia.options import split_options
 
 
 def assemble_kernel(kernel: KernelJob, job: Job, *, lineinfo: bool = False) -> Cubin:
-    """Assemble the PTX of a kernel with the options of its job.
+    """Assemble the PTX of a kernel with the options of its job; with ptxas's `-v` its words go to stderr too.
 
     Raises:
         CompileError: the assembler refuses the text; the error is at the Python line that the PTX line came from.
     """
-    return assemble_text(kernel.texts["ptx"], job.arch, job.options, kernel.launched_at, lineinfo=lineinfo)
+    made = assemble_text(kernel.texts["ptx"], job.arch, job.options, kernel.launched_at, lineinfo=lineinfo)
+    if made.log and shows_log(job.options) and not lineinfo:
+        sys.stderr.write(f"{made.log}\n")
+    return made
+
+
+def shows_log(options: Options) -> bool:
+    """Whether the user wants to read what ptxas says: `PtxasOptions("-v")`."""
+    return not {"-v", "--verbose"}.isdisjoint(split_options(options.ptxas_options))
 
 
 def assemble_text(
@@ -30,7 +41,7 @@ def assemble_text(
             arch,
             opt_level=options.opt_level,
             lineinfo=lineinfo or options.generate_line_info,
-            extra=options.ptxas_options.split(),
+            extra=split_options(options.ptxas_options),
             links=[part for part in options.link_libraries.split(",") if part],
         )
     except CompileError as error:

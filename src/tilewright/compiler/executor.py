@@ -16,6 +16,7 @@ from tilewright.compiler import stages
 from tilewright.compiler.aggregates import check_constant, check_fixed
 from tilewright.compiler.arguments import BoundCall, converted
 from tilewright.compiler.artifact import Artifact, KernelImage, artifact_of
+from tilewright.compiler.assembling import shows_log
 from tilewright.compiler.export import export_c, export_tvm_ffi
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.objects import adapted
@@ -117,7 +118,7 @@ class Executor:
         observers: Sequence[stages.Observer],
     ) -> Executor:
         """Run the stages that are left, in the current context."""
-        stages.run(job, "cubin" if target == "cuda" else "ptx", observers)
+        stages.run(job, "cubin" if target == "cuda" or shows_log(job.options) else "ptx", observers)
         kind = _ffi_executor() if job.options.enable_tvm_ffi else cls
         made: Executor = kind(artifact_of(job), call, target, function, checks, job)
         made._keep_files()
