@@ -34,7 +34,7 @@ class TilewrightError(Exception):
         super().__init__(message)
         self.message = message
         self.location = location
-        self.values = dict(values or {})
+        self.values = {name: _lasting(value) for name, value in (values or {}).items()}
         self.hint = hint
 
     def __str__(self) -> str:
@@ -46,6 +46,15 @@ class TilewrightError(Exception):
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
+
+
+def _lasting(value: object) -> object:
+    """`value`, or its text unless it is plain: a runtime value may be gone when the error is printed, and all of its
+    MLIR context with it."""
+    if isinstance(value, tuple) and type(value) is tuple:
+        return value if all(_lasting(item) is item for item in value) else str(value)
+    plain = isinstance(value, str | int | float | BaseException | type | None)
+    return value if plain or type(value).__module__.startswith("tilewright.base.") else str(value)
 
 
 class LayoutError(TilewrightError, ValueError):
