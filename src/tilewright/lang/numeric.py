@@ -433,11 +433,22 @@ def _payload(value: object, cls: type[Numeric]) -> Any:
         return wrap(value, cls.facts)
     if build_active() and isinstance(value, mlir.ir.Value):
         return value if value.type == cls.mlir_type else _payload(_from_mlir(value), cls)
+    whole = python_int(value)
+    if whole is not None:
+        return wrap(whole, cls.facts)
     raise CompileError(
         f"{cls.__name__}() takes a number, got {type(value).__name__}",
         location=user_location(),
         values={"value": value},
     )
+
+
+def python_int(value: object) -> int | None:
+    """The integer that an integer of NumPy or the like stands for, else None."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
 
 
 def wrap(value: float, facts: DType, source_width: int = 32) -> Any:
