@@ -15,7 +15,7 @@ from tilewright.ir import build, layout_text, types
 from tilewright.lang import leaves
 from tilewright.lang.coordinates import coord_text, may_be_inside
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, is_number
+from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, is_number, python_int
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.storing import as_element, check_elements
 from tilewright.lang.swizzled import SwizzledPointer
@@ -327,6 +327,9 @@ def _index(index: Any) -> Any:
         return index if index.width in (32, 64) else Int64(index)
     if isinstance(index, (Boolean, bool)):
         return Int64(index)
+    whole = python_int(index)
+    if whole is not None:
+        return whole
     raise CompileError(
         f"a tensor is indexed by integers, not by {type(index).__name__}",
         location=user_location(),
