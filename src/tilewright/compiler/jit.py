@@ -201,9 +201,10 @@ def decorated(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
         return function.func, function.args
     if isinstance(function, JitFunction):
         return function, ()
-    if isinstance(function, KernelFunction):
+    kernel = function.func if isinstance(function, functools.partial) else function
+    if isinstance(kernel, KernelFunction):
         raise CompileError(
-            f"{function.function.__name__} is a kernel",
+            f"{kernel.function.__name__} is a kernel",
             location=user_location(),
             hint="kernels are launched from a @cute.jit function; compile that function",
         )

@@ -249,7 +249,12 @@ def _set_bounds(
 def _dims(value: Any, what: str) -> list[Any]:
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     if not 1 <= len(items) <= 3 or not all(map(_is_integer, items)):
-        raise CompileError(f"{what} takes one to three integers", location=user_location(3), values={what: value})
+        raise CompileError(
+            f"{what} takes one to three integers",
+            location=user_location(3),
+            values={what: value},
+            hint=f"{what}=(x, y, z), integers of Python or of the language",
+        )
     items = [int(item.value) if isinstance(item, Numeric) and item.is_static else item for item in items]
     return items + [1] * (3 - len(items))
 

@@ -11,6 +11,7 @@ import builtins
 import difflib
 import dis
 import functools
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -46,7 +47,14 @@ def _of_user(code: CodeType) -> bool:
         known = not file.startswith(_PACKAGE) or file.startswith(_KERNEL_FOLDERS)
         known = known and not file.startswith("<frozen") and not _of_python(file)
         _is_user_file[file] = known
-    return known
+    return known and not _is_generated(code)
+
+
+def _is_generated(code: CodeType) -> bool:
+    """True for methods that `dataclasses` and `namedtuple` write."""
+    if code.co_filename != "<string>":
+        return False
+    return code.co_qualname.startswith("__create_fn__") or code.co_varnames[:1] == ("_cls",)
 
 
 def is_user_code(code: CodeType) -> bool:
@@ -148,6 +156,9 @@ def _as_ours(error: Exception) -> CompileError:
 
 
 _HINTS: dict[type[Exception], str] = {
+    KeyError: "keys are known while tracing: give the dictionary the key before it is read",
+    IndexError: "lists and tuples have the length that they have while tracing: compare the index with `len`",
+    UnboundLocalError: "give the variable a value before this line",
     RecursionError: "calls are inlined, so a recursion must end while the function is compiled",
 }
 
@@ -158,12 +169,26 @@ def _advice(error: Exception) -> str | None:
         return "a tensor is memory: `t.load()` gives its elements as a value, `t[i]` one of them"
     if isinstance(error, TypeError) and "loop of ufunc" in str(error):
         return "NumPy computes while the kernel is compiled; `cute.math` has functions of runtime values"
+    if isinstance(error, TypeError) and _NUMBER.search(str(error)):
+        return _advice_on_number(str(error))
     name = getattr(error, "name", None)
     if not isinstance(error, AttributeError | NameError) or not isinstance(name, str):
         return None
     on_tuple = isinstance(error, AttributeError) and isinstance(error.obj, tuple)
     advice = cuda_names.advice_on_tuple(name) if on_tuple else cuda_names.advice(name)
     return advice or _close_name(error, name)
+
+
+_NUMBER = re.compile(r"\b(U?Int\d+|T?Float\d\w*|BFloat16|Boolean)\b")
+_WANTS_ITEMS = ("subscript", "iterable", "has no len", "item assignment")
+
+
+def _advice_on_number(message: str) -> str:
+    if any(words in message for words in _WANTS_ITEMS):
+        return "it is one number and has no items: index the tensor or tuple that it comes from"
+    if "unsupported operand" in message or "not supported between" in message:
+        return "numbers compute with numbers: convert the other operand"
+    return "`cute.math` has functions of runtime values; `.to(T)` and `T(x)` convert"
 
 
 def _close_name(error: AttributeError | NameError, name: str) -> str | None:

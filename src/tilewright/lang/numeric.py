@@ -106,6 +106,11 @@ class _Width:
         return cls.facts.width
 
 
+def _article(dtype: type) -> str:
+    """`an Int32`, `a Boolean`."""
+    return f"an {dtype}" if str(dtype).startswith("Int") else f"a {dtype}"
+
+
 class Numeric(metaclass=NumericMeta):
     """Base of all numbers. `value` is a Python number or an MLIR value."""
 
@@ -157,7 +162,7 @@ class Numeric(metaclass=NumericMeta):
         """The Python number held; an error on a value known only at run time."""
         if not self.is_static:
             raise CompileError(
-                f"a {type(self)} known only at run time is used where Python needs a number",
+                f"{_article(type(self))} known only at run time is used where Python needs a number",
                 location=user_location(),
                 hint="pass it as Constexpr, or keep it in operations of the language",
             )
@@ -195,7 +200,17 @@ class Numeric(metaclass=NumericMeta):
     __ge__ = _comparison("ge", operator.ge)
     __eq__ = _comparison("eq", operator.eq)
     __ne__ = _comparison("ne", operator.ne)
-    __hash__ = object.__hash__
+
+    def __hash__(self) -> int:
+        """That of the Python number, since they are equal; a number of run time is no key."""
+        if not self.is_static:
+            raise CompileError(
+                f"{_article(type(self))} known only at run time is used as a key",
+                location=user_location(),
+                hint="keys of dictionaries and items of sets are known while tracing; compare it with `==`, or"
+                " index a tensor",
+            )
+        return hash(self.value)
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         return self // other, self % other
@@ -232,9 +247,11 @@ class Numeric(metaclass=NumericMeta):
     def __bool__(self) -> bool:
         if not self.is_static:
             raise CompileError(
-                f"a {type(self)} known only at run time decides a Python branch",
+                f"{_article(type(self))} known only at run time decides a Python branch",
                 location=user_location(),
-                hint="only code of a @cute.jit or @cute.kernel function with preprocess=True may branch on it",
+                hint="in @cute.jit and @cute.kernel functions `if`, `while`, `and`, `or`, `not` and chains may depend"
+                " on it: decorate a helper with @cute.jit; `match`, `sorted`, filters of comprehensions and operands"
+                " with `:=` are Python's",
             )
         return bool(self.value)
 
@@ -699,5 +716,9 @@ def _with_sign(number: float) -> tuple[float, float]:
 def _extreme(name: str, fold: Callable[..., Any], left: object, right: object) -> Numeric:
     result = _operate(name, lambda a, b: b if a != a else a if b != b else fold(a, b, key=_with_sign), left, right)
     if result is NotImplemented:
-        raise CompileError(f"{name} of {type(left).__name__} and {type(right).__name__}", location=user_location())
+        raise CompileError(
+            f"{name} of {type(left).__name__} and {type(right).__name__}",
+            location=user_location(),
+            hint="it takes numbers; of the elements of two values it is `cute.where(a > b, a, b)`",
+        )
     return result

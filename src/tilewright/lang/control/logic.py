@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilewright.base.errors import CompileError
@@ -15,10 +16,11 @@ from tilewright.lang.control import aliases
 from tilewright.lang.control.branch import Branch
 from tilewright.lang.control.carriers import Variables
 from tilewright.lang.control.ranges import range as Range
-from tilewright.lang.leaves import is_dynamic
+from tilewright.lang.leaves import holds_runtime, is_dynamic
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Float, Float32, Float64, Int32, Integer, Numeric, as_numeric, common_type
 
+_CONTAINERS: tuple[type, ...] = (tuple, list, set, frozenset, dict, deque, type({}.keys()), type({}.values()))
 Thunk = Callable[[None], Any]
 Names = tuple[str, ...]
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -122,12 +124,42 @@ def compare(name: str, left: Any, right: Any) -> Any:
 
 
 def contains(value: Any, container: Any) -> Any:
-    """`value in container`; with runtime values, an `or` over the items of a tuple, list or set."""
-    if not isinstance(container, tuple | list | set | frozenset):
-        return value in container
-    if not is_dynamic(value) and not builtins.any(is_dynamic(item) for item in container):
-        return value in container
-    return any_(item == value for item in container)
+    """`value in container`; with runtime values an `or` over the items, of a range a comparison with its bounds."""
+    if isinstance(container, builtins.range) and is_dynamic(value):
+        return _in_range(as_numeric(value), container)
+    if isinstance(container, _CONTAINERS) or not hasattr(type(container), "__contains__"):
+        items = list(container)
+        if holds_runtime(value) or builtins.any(map(holds_runtime, items)):
+            return any_(item is value or equal(item, value) for item in items)
+        return value in (items if isinstance(container, Iterator) else container)
+    return type(container).__contains__(container, value) if is_dynamic(value) else value in container
+
+
+def equal(left: Any, right: Any) -> Any:
+    """`left == right`, of tuples and lists item by item."""
+    if not (isinstance(left, tuple | list) and isinstance(right, tuple | list)):
+        return left == right
+    if isinstance(left, tuple) is not isinstance(right, tuple) or len(left) != len(right):
+        return False
+    return all_(map(equal, left, right))
+
+
+def not_equal(left: Any, right: Any) -> Any:
+    """`left != right`, of tuples and lists item by item."""
+    both = isinstance(left, tuple | list) and isinstance(right, tuple | list)
+    return not_(equal(left, right)) if both else left != right
+
+
+def _in_range(value: Numeric, items: builtins.range) -> Any:
+    if not items:
+        return False
+    within = (
+        (value >= items[0]) & (value <= items[-1]) if items.step > 0 else (value <= items[0]) & (value >= items[-1])
+    )
+    step = abs(items.step)
+    if step == 1 and isinstance(value, Integer):
+        return within
+    return within & (value % step == items.start % step)
 
 
 def contains_not(value: Any, container: Any) -> Any:

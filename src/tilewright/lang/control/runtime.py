@@ -19,8 +19,10 @@ from tilewright.lang.control.logic import (
     chain,
     contains,
     contains_not,
+    equal,
     here,
     not_,
+    not_equal,
     or_,
     static_test,
     ternary,
@@ -35,8 +37,9 @@ from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Numeric
 
 __all__ = [
-    "ConstantConditionWarning", "and_", "break_", "builtin", "chain", "contains", "contains_not", "continue_", "for_",
-    "if_", "is_return", "not_", "or_", "raise_", "range", "return_", "static_test", "ternary", "while_", "with_",
+    "ConstantConditionWarning", "and_", "break_", "builtin", "chain", "contains", "contains_not", "continue_", "equal",
+    "for_", "if_", "is_return", "not_", "not_equal", "or_", "raise_", "range", "return_", "static_test",
+    "ternary", "while_", "with_",
 ]  # fmt: skip
 
 Body = Callable[..., Exit | None]

@@ -97,10 +97,16 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def _single(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
+        if isinstance(node.ops[0], ast.Eq | ast.NotEq) and _is_tuple(node.left, node.comparators[0]):
+            name = "equal" if isinstance(node.ops[0], ast.Eq) else "not_equal"
+            return at(call(name, node.left, node.comparators[0]), node)
         if not isinstance(node.ops[0], ast.In | ast.NotIn):
             return node
         name = "contains" if isinstance(node.ops[0], ast.In) else "contains_not"
-        return at(call(name, node.left, node.comparators[0]), node)
+        items = node.comparators[0]
+        if isinstance(items, ast.Set):  # its items need no hash
+            items = at(ast.Tuple(items.elts, ast.Load()), items)
+        return at(call(name, node.left, items), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function = node.func
@@ -152,3 +158,7 @@ def _must_stay(*operands: ast.expr) -> bool:
     """True when an operand binds names or suspends, and so can't move into a function of its own."""
     found = names.summary_of(operands)
     return found.suspends or found.walrus
+
+
+def _is_tuple(*operands: ast.expr) -> bool:
+    return any(isinstance(operand, ast.Tuple) for operand in operands)
