@@ -57,5 +57,5 @@ def test_an_error_about_runtime_values_is_printed_after_other_compilations():
             errors.append(error.with_traceback(None))
     gc.collect()
     assert len(errors) == 6
-    assert all("128 bits" in str(error) and "?" in str(error) for error in errors)
+    assert all("?" in str(error) for error in errors), str(errors[0])
     assert all(isinstance(value, str | int | tuple) for error in errors for value in error.values.values())
