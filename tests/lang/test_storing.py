@@ -32,7 +32,8 @@ def stored(way, dtype, source, value=3):
 
 
 TAKEN = [
-    (Int16, Int8), (Int64, Int32), (Int8, Boolean), (Int4, Boolean), (Float16, Boolean), (Uint32, Int32), (Int32, Uint32), (Float16, Int32),
+    (Int16, Int8), (Int64, Int32), (Int8, Boolean), (Int4, Boolean), (Float16, Boolean),
+    (Uint32, Int32), (Int32, Uint32), (Float16, Int32),
     (Float32, Int64), (Float32, Float16), (Float32, BFloat16), (Float64, Float32), (Float16, cutlass.Float8E4M3FN),
     (cutlass.TFloat32, Float32),
 ]  # fmt: skip

@@ -60,6 +60,7 @@ class Artifact:
         program: the host program, see `targets.host.bundle`.
         host_llvm: the host function as LLVM IR, which exports are made from.
         kernels: in the order of their numbers in the host program.
+        inlined: lines of inlined helpers, with their callers.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Artifact:
     program: bytes
     host_llvm: str
     kernels: tuple[KernelImage, ...]
+    inlined: tuple[SourceLocation, ...] = ()
 
     def to_bytes(self) -> bytes:
         """The artifact as bytes."""
@@ -102,6 +104,7 @@ def artifact_of(job: Job) -> Artifact:
         program=job.host_program.result(),
         host_llvm=job.host_llvm,
         kernels=tuple(_image(kernel) for kernel in job.kernels.values()),
+        inlined=job.inlined,
     )
 
 

@@ -15,6 +15,7 @@ from tilewright.compiler.artifact import Artifact, KernelImage
 from tilewright.compiler.assembling import assemble_text
 from tilewright.compiler.dlpack import view
 from tilewright.compiler.host_memory import mapping_of
+from tilewright.compiler.inlined import name_calls
 from tilewright.compiler.objects import Addresses
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.targets import emu
@@ -72,6 +73,7 @@ class EmuDevice:
         except TilewrightError as error:
             if error.location is None:
                 error.location = kernel.launched_at
+            name_calls(error, self._artifact.inlined)
             raise
 
     def _emulate(self, kernel: KernelImage, config: LaunchConfig, params: Any) -> None:

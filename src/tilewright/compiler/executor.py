@@ -18,6 +18,7 @@ from tilewright.compiler.arguments import BoundCall, converted
 from tilewright.compiler.artifact import Artifact, KernelImage, artifact_of
 from tilewright.compiler.assembling import shows_log
 from tilewright.compiler.export import export_c, export_tvm_ffi
+from tilewright.compiler.inlined import name_calls
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.objects import adapted
 from tilewright.compiler.report import Report
@@ -271,6 +272,7 @@ class Executor:
             launches = [kernel.launched_at for kernel in self.artifact.kernels]
             at_launch = isinstance(error, LaunchError) and len(launches) == 1
             error.location = launches[0] if at_launch else user_location()
+        name_calls(error, self.artifact.inlined)
         return error
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:

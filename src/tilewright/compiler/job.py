@@ -49,6 +49,7 @@ class Job:
     texts: dict[str, str] = field(default_factory=dict)
     kernels: dict[str, KernelJob] = field(default_factory=dict)
     locations: list[SourceLocation] = field(default_factory=list)  # of the operations in kernels, as traced
+    inlined: tuple[SourceLocation, ...] = ()  # lines of inlined helpers, with their callers
     host_llvm: str = ""
     host_program: Future[bytes] | None = None
     seconds: dict[str, float] = field(default_factory=dict)

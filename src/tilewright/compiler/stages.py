@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError, PassError
 from tilewright.base.location import SourceLocation
 from tilewright.compiler.assembling import assemble_kernel
+from tilewright.compiler.inlined import inlined
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.overrides import check_kernels, replace_cubin, replace_module, replace_text
 from tilewright.compiler.pass_lists import split
@@ -125,7 +126,8 @@ def _cute(job: Job) -> None:
     current().appending = False
     before, _ = split(job.pipeline)
     _verify(job.module, "cute")
-    job.locations = _locations(job.module)
+    job.locations = _locations(_gpu_modules(job.module))
+    job.inlined = inlined(_locations([job.module]))
     before.run(job.module)
     job.pass_runs += before.runs
     job.texts["cute"] = asm(job.module)
@@ -135,9 +137,9 @@ def _cute(job: Job) -> None:
         job.kernels[_symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
 
 
-def _locations(module: ir.Operation) -> list[SourceLocation]:
-    """The different places in the user's source that kernels come from."""
-    found = {op.location for part in _gpu_modules(module) for op in operations(part)}
+def _locations(parts: Iterable[ir.Operation]) -> list[SourceLocation]:
+    """The different places in the user's source that these parts of a module come from."""
+    found = {op.location for part in parts for op in operations(part)}
     places = {place for location in found if (place := source_location(location)) is not None}
     return sorted(places, key=lambda place: (place.file, place.line, place.column))
 

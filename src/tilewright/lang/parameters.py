@@ -127,7 +127,17 @@ def expects(position: int, name: str, annotation: Any, value: Any) -> CompileErr
     sequence = annotation is Tensor and isinstance(value, (list, tuple))
     hint = "make an array of it first, as by `numpy.asarray`" if sequence else "pass an argument of that type"
     return CompileError(
-        f"expects argument #{position + 1} ({name}) to be {annotation!r}, but got {type(value)!r}",
+        f"expects argument #{position + 1} ({name}) to be {_type_name(annotation)}, but got {_type_name(type(value))}",
         location=user_location(3),
         hint=f"{hint}, or drop the annotation",
     )
+
+
+def _type_name(annotation: Any) -> str:
+    """A type as the user writes it: `int`, `Int32`, `cute.Tensor`, `numpy.ndarray`."""
+    if not isinstance(annotation, type):
+        return str(annotation)
+    module, name = annotation.__module__, annotation.__qualname__
+    if module.startswith("tilewright."):
+        return name if issubclass(annotation, Numeric) else f"cute.{name}"
+    return name if module == "builtins" else f"{module}.{name}"

@@ -113,7 +113,9 @@ def _store(value: ir.Value, address: ir.Value) -> None:
 def _launch(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     launch = _Launch.of(op)
     ptr, i32 = types.parse("!llvm.ptr"), types.parse("i32")
-    smem = launch.smem or [build.constant(context.facts["smem"][launch.kernel], i32)]
+    needed = context.facts["smem"][launch.kernel]
+    smem = launch.smem or [build.constant(needed, i32)]
+    _check_smem(op, constant_of(smem[0]), needed, launch.kernel)
     with mlir.ir.InsertionPoint.at_block_begin(memory.entry_block(op)):
         slots = [_slot(argument.type) for argument in launch.arguments]
         array = _slot(ptr, max(len(slots), 1))
@@ -132,6 +134,17 @@ def _launch(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     ]
     _unless_failed(context, lambda: _call("__tw_launch", operands))
     return []
+
+
+def _check_smem(op: ir.Operation, given: int | None, needed: int, kernel: str) -> None:
+    """A launch must give the shared memory that the kernel's allocators hand out."""
+    if given is not None and 0 <= given < needed:
+        raise CompileError(
+            "a launch gives less shared memory than the kernel allocates",
+            location=source_location(op.location),
+            values={"kernel": kernel, "smem=": f"{given} bytes", "allocated": f"{needed} bytes"},
+            hint="leave smem= out: the launch then takes what the allocators of the kernel hand out",
+        )
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,16 @@ import ctypes
 import functools
 import importlib
 import importlib.machinery
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from tilewright.base import errors
 from tilewright.base.errors import ArgumentError, LaunchError, TilewrightError
+from tilewright.base.location import SourceLocation
 from tilewright.targets.host import abi
 
 _lock = threading.RLock()
@@ -206,6 +208,7 @@ class Pending(threading.local):
         return error
 
 
+_PLACE: Final = re.compile(r"(.*) \((.*):(\d+)\)")
 _EXPORTED_KINDS = {"TypeError": ArgumentError, "ValueError": ArgumentError, "RuntimeError": LaunchError}
 
 
@@ -232,10 +235,17 @@ def translate(
     code = values.get("error", "")
     if class_ is LaunchError and describe is not None and code.isdigit():
         values["error"] = f"{code}: {describe(int(code))}"
-    made = class_(message, values=values, hint=hint)
+    message, place = _placed(message)
+    made = class_(message, location=place, values=values, hint=hint)
     if isinstance(made, LaunchError) and code.isdigit():
         made.error_code = int(code)
     return made
+
+
+def _placed(message: str) -> tuple[str, SourceLocation | None]:
+    """A message of an assertion, and the user's line that it names at its end."""
+    found = _PLACE.fullmatch(message)
+    return (found[1], SourceLocation(found[2], int(found[3]))) if found else (message, None)
 
 
 def _parse(text: str) -> tuple[str, dict[str, str], str | None]:
