@@ -170,6 +170,12 @@ class Memories:
     ) -> None:
         """A tensor copy moves a box: a load if it signals an mbarrier, else a store."""
 
+    def tensor_read(self, site: int, one: Lanes, made: TensorMap, start: list[int], signals: list[Any]) -> None:
+        """A tensor load reads a box of global memory, for the mbarriers `signals` (word indices) of its targets."""
+
+    def tensor_written(self, site: int, one: Lanes, made: TensorMap, start: list[int]) -> None:
+        """A tensor store, or reduction, writes a box of global memory."""
+
     def matrix_read(self, site: int, L: Lanes, addresses: Array, size: int) -> None:
         """wgmma reads elements of `size` bytes at byte offsets in the batch's shared memory: a row a warpgroup."""
 

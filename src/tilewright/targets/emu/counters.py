@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.targets.emu.boxes import box_addresses
 from tilewright.targets.emu.checks.watch import WatchingMachine
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.machine import Machine
-from tilewright.targets.emu.numerics.im2col import pixels
 from tilewright.targets.emu.tensormap import TensorMap
 
 SECTOR_SHIFT = 5
@@ -81,31 +81,6 @@ def shared_traffic(L: Lanes, addr: Any, size: int) -> tuple[int, int, int]:
     busy = np.bincount((phase - first) * 32 + (where & 31), minlength=(int(phase[-1]) - first + 1) * 32)
     warps = 1 + int(np.count_nonzero(L.warp[1:] != L.warp[:-1]))
     return warps, int(busy.reshape(-1, 32).max(axis=1).sum()), len(np.unique(phase))
-
-
-def box_addresses(made: TensorMap, start: list[int]) -> Array:
-    """Where the elements of the part of a box that is inside its tensor lie."""
-    if made.im2col:
-        return column_addresses(made, start)
-    addresses = np.array([made.address], np.int64)
-    strides = (made.width, *made.strides)
-    for x, extent, count, step, stride in zip(
-        start, made.extents, made.counts, made.element_strides, strides, strict=False
-    ):
-        places = x + step * np.arange(count, dtype=np.int64)
-        inside = places[(places >= 0) & (places < extent)]
-        addresses = (addresses[:, None] + inside * stride).reshape(-1)
-    return addresses.astype(np.uint64)
-
-
-def column_addresses(made: TensorMap, start: list[int]) -> Array:
-    """Where the elements of the part of an im2col column that is inside its tensor lie."""
-    rank = made.rank
-    places = pixels(start[1:rank], made.lower, made.last, made.element_strides[1:-1], start[rank:], made.box[1])
-    inside = places[((places >= 0) & (places < made.extents[1:])).all(axis=1)]
-    channels = np.arange(max(start[0], 0), min(start[0] + made.box[0], made.extents[0]), dtype=np.int64)
-    rows = made.address + inside @ np.array(made.strides, np.int64)
-    return (rows[:, None] + channels * made.width).reshape(-1).astype(np.uint64)
 
 
 class Counting(Machine):

@@ -119,11 +119,13 @@ class Launch:
             self._seen.add(key)
             (self.races if fault.kind == "race" else self.errors).append(error)
 
-    def agent_clock(self, machine: int, word: int) -> int:
+    def agent_clock(self, machine: int, word: int, ticks: int = 1) -> int:
         """The next clock of the copies that an mbarrier counts."""
         key = (machine, word)
-        self._agents[key] = self._agents.get(key, 0) + 1
-        return self._agents[key]
+        clock = self._agents.get(key, 0) + 1
+        if ticks:
+            self._agents[key] = clock
+        return clock
 
     def shadows_of(self, addr: Array) -> list[tuple[Shadow, int, Array | None]]:
         """(shadow, address where it begins, positions among `addr`) of the buffers that addresses lie in."""

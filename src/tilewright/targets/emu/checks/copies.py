@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tilewright.targets.emu.boxes import box_addresses, box_inside
 from tilewright.targets.emu.checks.base import Event, unwritten
 from tilewright.targets.emu.checks.clocks import joined_rows, together
 from tilewright.targets.emu.checks.order import Order
-from tilewright.targets.emu.checks.stamps import (
-    agent_stamp,
-)
+from tilewright.targets.emu.checks.stamps import agent_stamp
 from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.rules.tensors import chunk_order
 from tilewright.targets.emu.tensormap import TensorMap
 
 
@@ -107,25 +109,28 @@ class Copies(Order):
     def async_wait(self, L: Lanes, count: int, bulk: bool, everything: bool, read: bool) -> None:
         super().async_wait(L, count, bulk, everything, read)
         if bulk:
-            self.know_stores(L, self.landing.bulk_groups[L.ids] - count)
+            reached = self.landing.bulk_groups[L.ids] - count
+            self.know_stores("bulk", L, reached)
+            if not read:
+                self.know_stores("stored", L, reached)
             return
         groups = self.landing.groups[L.ids]
         self.know_groups(L, groups + 1 if everything else np.maximum(groups - count, 0))
 
-    def know_stores(self, L: Lanes, reached: Array) -> None:
-        """Stores in bulk groups have read their source."""
+    def know_stores(self, what: str, L: Lanes, reached: Array) -> None:
+        """Stores in bulk groups have read their source ("bulk"), or are in global memory ("stored")."""
         for lane, clock in zip(L.ids, reached, strict=True):
             slot, thread = divmod(int(lane), self.shape.stride)
-            key = ("bulk", int(lane))
+            key = (what, int(lane))
             if key in self.clocks.agents.get(slot, {}):
                 column = self.clocks.agent(slot, key)
                 matrix = self.clocks.detail(slot)
                 matrix[thread, column] = max(int(matrix[thread, column]), int(clock))
 
-    def bulk_read(self, site: int, one: Lanes, offset: int, count: int, whole: bool = True) -> None:
+    def bulk_read(self, site: int, one: Lanes, offset: int, count: int, needed: Array | None = None) -> None:
         """A store in a bulk group reads shared memory, some time before its thread has waited.
 
-        `whole`: all of it goes to global memory.
+        `needed` marks the bytes that go to global memory; None for all.
         """
         step = 4 if count % 4 == 0 and offset % 4 == 0 else 1
         offsets = np.arange(offset, offset + count, step)
@@ -135,15 +140,19 @@ class Copies(Order):
         event = Event(self, shadow, site, many, cells, each, "shared", 0)
         words = self.check_read(event)
         self.across_proxies(site, many, cells, each, words)
-        if whole and shadow.missing(cells, words).any():
+        missing = shadow.missing(cells, words)
+        if np.count_nonzero(missing if needed is None else missing & granules_of(needed, len(missing))):
             self.report(unwritten("value stored to global memory", site, None))
+        self.note_read(event, np.full(len(cells), self.group_stamp("bulk", site, one)))
+        shadow.hurried = shadow.readers.hurried = True
+
+    def group_stamp(self, what: str, site: int, one: Lanes) -> Array:
+        """The stamp of a thread's stores in its current bulk group, as `know_stores` names them."""
         lane = int(one.ids[0])
         slot = lane // self.shape.stride
-        column = self.clocks.agent(slot, ("bulk", lane))
+        column = self.clocks.agent(slot, (what, lane))
         clock = int(self.landing.bulk_groups[lane]) + 1
-        word = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
-        self.note_read(event, np.full(len(cells), word))
-        shadow.hurried = shadow.readers.hurried = True
+        return agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
 
     def know_groups(self, L: Lanes, reached: Array) -> None:
         for slot in np.unique(L.slot):
@@ -211,9 +220,9 @@ class Copies(Order):
         elif from_space == "shared":
             self.span_access(site, one, self.offset_of(site, one, start), count, False)
         else:
-            self.global_span(site, one, start, count, False)
+            self.copy_read(site, one, *run_of(start, count), [] if signals is None else [int(signals[0])])
         if to_space == "global":
-            self.global_span(site, one, to, count, True)
+            self.copy_written(site, one, *run_of(to, count))
         elif signals is not None:
             self.agent_write(site, one, self.offset_of(site, one, to), count, int(signals[0]))
         else:
@@ -222,11 +231,53 @@ class Copies(Order):
     def offset_of(self, site: int, one: Lanes, address: int) -> int:
         return int(np.atleast_1d(self.sh.index(site, one, np.array([address], np.uint64), 0))[0])
 
-    def global_span(self, site: int, one: Lanes, start: int, count: int, write: bool) -> None:
-        step = 4 if count % 4 == 0 and start % 4 == 0 else 1
-        addresses = np.arange(start, start + count, step, dtype=np.uint64)
-        many = Lanes(one.shape, np.repeat(one.ids, len(addresses)), one.blocks)
-        self.note_global(site, many, addresses, step, write, None)
+    # Global memory.
+
+    def copy_read(self, site: int, one: Lanes, addresses: Array, size: int, signals: list[int]) -> None:
+        """A thread's copy reads global memory, some time before the mbarrier that it tells completes its phase.
+
+        A copy to several blocks reads once, and whichever mbarrier completes says so: that is more than marks can hold,
+        so that later writes are not checked against it.
+        """
+        for event, _ in self.global_events(site, one, addresses, size):
+            self.check_read(event)
+            if len(signals) == 1:
+                slot = self.word_slot(signals[0])
+                column = self.clocks.agent(slot, signals[0])
+                clock = self.launch.agent_clock(id(self), signals[0], 0)
+                word = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
+                self.note_read(event, np.full(len(event.cells), word))
+                event.shadow.hurried = event.shadow.readers.hurried = True
+
+    def copy_written(self, site: int, one: Lanes, addresses: Array, size: int) -> None:
+        """A thread's store in a bulk group writes global memory, some time before it has waited for the group."""
+        for event, offsets in self.global_events(site, one, addresses, size):
+            words = np.full(len(event.cells), self.group_stamp("stored", site, one))
+            event.shadow.hurried = True
+            if event.access.strong:
+                self.join(event, event.shadow.strong_writers, words)
+            self.check_write(event, None, offsets)
+            if not event.access.strong:
+                event.shadow.writes[event.cells] = words
+                event.shadow.written = True
+                event.shadow.replaced(event.cells, self.ordered)
+
+    def global_events(self, site: int, one: Lanes, addresses: Array, size: int) -> Iterator[tuple[Event, Array]]:
+        """A thread's access to many addresses, buffer by buffer, with the offsets in each."""
+        for shadow, base, at in self.launch.shadows_of(addresses) if len(addresses) else ():
+            offsets = ((addresses if at is None else addresses[at]) - np.uint64(base)).view(np.int64)
+            many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
+            cells, each = shadow.granules(offsets, size)
+            yield Event(self, shadow, site, many, cells, each, "global", base), offsets
+
+    def tensor_read(self, site: int, one: Lanes, made: TensorMap, start: list[int], signals: list[int]) -> None:
+        self.copy_read(site, one, *elements_of(made, start), signals)
+
+    def tensor_written(self, site: int, one: Lanes, made: TensorMap, start: list[int]) -> None:
+        access = self.access(site)
+        if access.strong and access.size != made.width:
+            self.attributes[site] = replace(access, size=made.width)  # the instruction does not name the type
+        self.copy_written(site, one, *elements_of(made, start))
 
     def tensor_moved(
         self, site: int, one: Lanes, made: TensorMap, start: list[int], shared: int, count: int, signals: Any
@@ -234,9 +285,28 @@ class Copies(Order):
         offset = self.offset_of(site, one, shared)
         if signals is not None:
             self.agent_write(site, one, offset, count, int(signals[0]))
-        else:
-            inside = all(
-                at >= 0 and at + size <= extent for at, size, extent in zip(start, made.box, made.extents, strict=False)
-            )
-            dense = not made.im2col and not made.interleave and set(made.element_strides) == {1}
-            self.bulk_read(site, one, offset, count, inside and dense)
+            return
+        inside = np.repeat(box_inside(made, start), made.width)
+        needed = np.empty_like(inside)
+        needed.reshape(-1, 16)[chunk_order(shared & 1023, count, made.swizzle)] = inside.reshape(-1, 16)
+        self.bulk_read(site, one, offset, count, needed)
+
+
+def run_of(start: int, count: int) -> tuple[Array, int]:
+    """Addresses that make up a run of bytes, and the bytes of each."""
+    step = 4 if count % 4 == 0 and start % 4 == 0 else 1
+    return np.arange(start, start + count, step, dtype=np.uint64), step
+
+
+def elements_of(made: TensorMap, start: list[int]) -> tuple[Array, int]:
+    """Addresses of a box's elements in the tensor, and the bytes of each: as words, where they make up whole words."""
+    addresses = box_addresses(made, start)
+    if made.width >= 4:
+        return addresses, made.width
+    words = np.unique(addresses & ~np.uint64(3))
+    return (words, 4) if len(words) * 4 == len(addresses) * made.width else (addresses, made.width)
+
+
+def granules_of(needed: Array, count: int) -> Array:
+    """Marks of bytes as marks of `count` granules: those that have a marked byte."""
+    return np.asarray(needed.reshape(count, -1).any(axis=1))

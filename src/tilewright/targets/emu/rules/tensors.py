@@ -122,12 +122,13 @@ def tensor_load(
         made = read_map(S, site, at_lane(where, lane), lane, modes, im2col)
         start = [at_lane(x, lane) for x in coords]
         tile = read_box(S, site, made, start, lane)
-        for rank in targets(mask, lane):
-            base = at_lane(to, lane)
+        base, ranks = at_lane(to, lane), targets(mask, lane)
+        barriers = [barrier_index(S, site, one, at_lane(barrier, lane), rank) for rank in ranks]
+        S.tensor_read(site, one, made, start, [int(told[0]) for told in barriers])
+        for rank, told in zip(ranks, barriers, strict=True):
             destination = base if rank is None else (base & 0xFFFFFF) | (rank + 1) << 24
             out = span(S, site, one, "shared", destination, tile.size, lane, True)
             check_place(destination & 0xFFFFFF, made, site, lane)
-            told = barrier_index(S, site, one, at_lane(barrier, lane), rank)
             S.tensor_moved(site, one, made, start, destination, tile.size, told)
             order = chunk_order(destination & 0xFFFFFF & 1023, tile.size, made.swizzle)
             S.landing.deliver(int(told[0]), _place_tile(S, site, out, tile, order, told))
@@ -161,6 +162,7 @@ def tensor_store(
         data = span(S, site, one, "shared", base, made.nbytes, lane, False)
         S.tensor_moved(site, one, made, start, base, made.nbytes, None)
         box_part(S, site, made, start, lane, True)  # out of bounds is an error of the instruction
+        S.tensor_written(site, one, made, start)
         order = chunk_order(base & 1023, made.nbytes, made.swizzle)
         S.landing.store(int(one.ids[0]), _write_tile(S, site, made, start, data, order, op, lane))
 
