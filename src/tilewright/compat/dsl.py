@@ -26,7 +26,7 @@ from tilewright.compiler.target import choose_arch, choose_target
 from tilewright.lang import trace
 
 
-class _OwnedFunction(JitFunction):
+class _OwnedFunction(JitFunction[..., Any]):
     """A jit function that asks its DSL object for the pass list."""
 
     dsl: BaseDSL

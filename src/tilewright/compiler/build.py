@@ -31,7 +31,7 @@ from tilewright.passes.pipeline import PassManager, Placed, before
 
 def compile_function(
     preset: Sequence[Any],
-    decorated: tuple[JitFunction, tuple[Any, ...]],
+    decorated: tuple[JitFunction[..., Any], tuple[Any, ...]],
     args: tuple[Any, ...],
     *,
     options: Any = None,
@@ -83,7 +83,7 @@ def compile_function(
 
 
 def _job(
-    function: JitFunction,
+    function: JitFunction[..., Any],
     call: BoundCall,
     options: Options,
     arch: str,
@@ -104,7 +104,7 @@ def _job(
     )
 
 
-def _listed(function: JitFunction) -> PassManager | None:
+def _listed(function: JitFunction[..., Any]) -> PassManager | None:
     """The pass list that a function of a DSL object brings; None for the standard one."""
     text = getattr(function, "pipeline", None)
     return None if text is None else PassManager.parse(text)
@@ -131,7 +131,7 @@ def _source(function: FunctionType) -> str:
         return f"# the source of {function.__qualname__} is not available\n"
 
 
-def trace_program(job: Job, function: JitFunction, call: BoundCall) -> Any:
+def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) -> Any:
     """Stage `cute`: run the function on symbolic arguments; gives the module."""
     module = mlir.ir.Module.create(loc=current().unknown)
     module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
@@ -181,7 +181,7 @@ def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments)
 _cache: MemoryCache[Executor] = MemoryCache(limit=256)
 
 
-def run_directly(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
+def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
     """Trace again (globals may have changed), and compile only what was not compiled before."""
     call = bind_call(function.function, trace.symbol(function.symbol_name), args, kwargs)
     options, target = Options.from_settings(), choose_target(None)

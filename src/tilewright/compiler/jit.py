@@ -1,6 +1,9 @@
 """The decorators `@cute.jit`, `@cute.kernel` and `@dsl_user_op`, and `cute.compile`.
 
 Importing them loads no compiler: that comes with the first function compiled.
+
+Decorated functions have the parameters and the result of the function for editors and type checkers. Arguments are
+converted (an array for a `Tensor`, a float for a `Float32`), so a second overload takes any.
 """
 
 from __future__ import annotations
@@ -9,17 +12,25 @@ import functools
 import importlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang import locations, trace
-from tilewright.lang.launch import Kernel
+from tilewright.lang.launch import Kernel, KernelLauncher
 from tilewright.lang.locations import ErrorsLocated, user_location
 from tilewright.lang.rewrite import capture, rewrite
 from tilewright.lang.tracebacks import OnlyUserFrames
+
+if TYPE_CHECKING:
+    from tilewright.compiler.executor import Executor
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R", covariant=True)
+T = TypeVar("T")
 
 
 @functools.cache
@@ -28,7 +39,7 @@ def _compiler() -> Any:
     return importlib.import_module("tilewright.compiler.build")
 
 
-class _Decorated:
+class _Decorated(Generic[P, R]):
     """Base of decorated functions. `traced` is the function to run while tracing; it is rewritten on first use."""
 
     def __init__(self, function: FunctionType, preprocess: bool) -> None:
@@ -59,16 +70,38 @@ class _Decorated:
         parts = [prefix] if prefix else []
         self.symbol_name = "_".join([*parts, self.function.__name__] if keep_mangled_name else parts)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        @overload
+        def __call__(self, *args: Any, **kwargs: Any) -> R: ...
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(
+        self: _Decorated[Concatenate[Any, Q], R], instance: object, owner: Any = None
+    ) -> BoundFunction[Q, R]: ...
+    def __get__(self, instance: object, owner: Any = None) -> Any:
         return self if instance is None else BoundFunction(cast(Any, self), instance)
 
 
-class BoundFunction(functools.partial):  # type: ignore[type-arg]
+class BoundFunction(functools.partial[T], Generic[P, T]):
     """A decorated method of an object."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+        @overload
+        def __call__(self, /, *args: Any, **kwargs: Any) -> T: ...
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
     def set_name_prefix(self, prefix: str, **options: Any) -> None:
         """Begin the symbol with `prefix`."""
-        cast(_Decorated, self.func).set_name_prefix(prefix, **options)
+        cast(_Decorated[..., Any], self.func).set_name_prefix(prefix, **options)
 
 
 def _refuse_generator(function: FunctionType) -> None:
@@ -81,10 +114,14 @@ def _refuse_generator(function: FunctionType) -> None:
         )
 
 
-class JitFunction(_Decorated):
+class JitFunction(_Decorated[P, R]):
     """A function of the language. Called from Python it is compiled and run on the host; called while tracing it is
     inlined."""
 
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if trace.tracing():
             return self.traced(*args, **kwargs)
@@ -93,9 +130,13 @@ class JitFunction(_Decorated):
             return _compiler().run_directly(self, args, kwargs, no_cache)
 
 
-class KernelFunction(_Decorated):
+class KernelFunction(_Decorated[P, KernelLauncher]):
     """A kernel. Called from a jit function it gives a launcher."""
 
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> KernelLauncher: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> KernelLauncher: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not trace.tracing():
             raise CompileError(
@@ -106,12 +147,28 @@ class KernelFunction(_Decorated):
         return Kernel(self.function, self.traced, self.symbol_name).launcher(args, kwargs)
 
 
+@overload
+def jit(
+    function: Callable[P, T], *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any
+) -> JitFunction[P, T]: ...
+@overload
+def jit(
+    function: None = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any
+) -> _JitDecorator: ...
 def jit(function: Any = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any) -> Any:
     """Decorator: compile the function. With `preprocess=False` control flow is not rewritten, only traced."""
     warn_of_ignored("@cute.jit", others)
     return _decorate(JitFunction, function, preprocess if preprocessor is None else preprocessor)
 
 
+@overload
+def kernel(
+    function: Callable[P, Any], *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any
+) -> KernelFunction[P]: ...
+@overload
+def kernel(
+    function: None = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any
+) -> _KernelDecorator: ...
 def kernel(function: Any = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any) -> Any:
     """Decorator: the function is device code, launched with `kernel(args).launch(grid=..., block=...)`."""
     warn_of_ignored("@cute.kernel", others)
@@ -124,7 +181,25 @@ def warn_of_ignored(decorator: str, options: Iterable[str]) -> None:
         warnings.warn(f"{decorator} ignores {name}=, which it does not have; it takes preprocess=", stacklevel=3)
 
 
-def _decorate(cls: type[_Decorated], function: Any, preprocess: bool) -> Any:
+class _JitDecorator(Protocol):
+    """What `jit(preprocess=False)` gives."""
+
+    def __call__(self, function: Callable[P, T], /) -> JitFunction[P, T]: ...
+
+
+class _KernelDecorator(Protocol):
+    """What `kernel(preprocess=False)` gives."""
+
+    def __call__(self, function: Callable[P, Any], /) -> KernelFunction[P]: ...
+
+
+class _UserOpDecorator(Protocol):
+    """What `dsl_user_op()` gives."""
+
+    def __call__(self, function: Callable[P, T], /) -> UserOp[P, T]: ...
+
+
+def _decorate(cls: type[_Decorated[..., Any]], function: Any, preprocess: bool) -> Any:
     if function is None:
         return lambda inner: _decorate(cls, inner, preprocess)
     return cls(_plain(function), preprocess)
@@ -143,6 +218,10 @@ def _plain(function: Any) -> FunctionType:
     return function
 
 
+@overload
+def dsl_user_op(function: Callable[P, T], **_: Any) -> UserOp[P, T]: ...
+@overload
+def dsl_user_op(function: None = None, **_: Any) -> _UserOpDecorator: ...
 def dsl_user_op(function: Any = None, **_: Any) -> Any:
     """Decorator: an operation built from others. Its control flow is rewritten; `loc=` and `ip=` may be given."""
     if function is None:
@@ -150,7 +229,7 @@ def dsl_user_op(function: Any = None, **_: Any) -> Any:
     return UserOp(function)
 
 
-class UserOp(_Decorated):
+class UserOp(_Decorated[P, R]):
     """What `dsl_user_op` makes of a function."""
 
     def __init__(self, function: Any) -> None:
@@ -160,6 +239,10 @@ class UserOp(_Decorated):
         takes_any = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())
         self._drops = () if takes_any else tuple(name for name in ("loc", "ip") if name not in parameters)
 
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for name in self._drops:
             kwargs.pop(name, None)
@@ -182,6 +265,26 @@ class Compile:
         given = options if isinstance(options, tuple) else (options,)
         return Compile((*self._options, *given))
 
+    if TYPE_CHECKING:  # the names that editors offer; `compile_function` says what they mean
+
+        @overload
+        def __call__(
+            self,
+            function: Callable[..., Any],
+            *args: Any,
+            options: Any = None,
+            target: str | None = None,
+            arch: str | None = None,
+            override: Mapping[str, Any] | None = None,
+            passes: Any = (),
+            pipeline: Any = None,
+            checks: Any = True,
+            observers: Sequence[Any] = (),
+            **kwargs: Any,
+        ) -> Executor: ...
+        @overload
+        def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Executor: ...
+
     def __call__(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Compile `function` for these arguments. It always compiles; keep the executor."""
         with OnlyUserFrames(), ErrorsLocated():
@@ -191,7 +294,7 @@ class Compile:
 compile_function = Compile()
 
 
-def decorated(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
+def decorated(function: Any) -> tuple[JitFunction[..., Any], tuple[Any, ...]]:
     """The jit function that `function` is or holds, and the object it is bound to.
 
     Raises:

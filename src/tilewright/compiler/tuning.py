@@ -66,10 +66,10 @@ def _fastest(params: Mapping[str, Sequence[Any]], measure: Callable[[dict[str, A
     return min(times, key=lambda item: item[0])[1]
 
 
-class AutotunedFunction(JitFunction):
+class AutotunedFunction(JitFunction[..., Any]):
     """A jit function that times its configurations at the first call, and again when watched arguments change."""
 
-    def __init__(self, function: JitFunction, params: Mapping[str, Sequence[Any]], watched: Sequence[str],
+    def __init__(self, function: JitFunction[..., Any], params: Mapping[str, Sequence[Any]], watched: Sequence[str],
                  warmup: int, iterations: int) -> None:  # fmt: skip
         super().__init__(function.function, function.preprocess)
         self._params = params
@@ -108,13 +108,13 @@ def autotune_jit(
     update_on_change: Sequence[str] = (),
     warmup_iterations: int = 10,
     iterations: int = 100,
-) -> Callable[[JitFunction], AutotunedFunction]:
+) -> Callable[[JitFunction[..., Any]], AutotunedFunction]:
     """Decorator over `@cute.jit`: try all combinations of `params_dict` at the first call and keep the fastest.
 
     It tries again when the value of an argument named in `update_on_change` is new.
     """
 
-    def decorate(function: JitFunction) -> AutotunedFunction:
+    def decorate(function: JitFunction[..., Any]) -> AutotunedFunction:
         if not isinstance(function, JitFunction):
             raise ArgumentError("autotune_jit decorates a @cute.jit function", hint="put @cute.jit below it")
         return AutotunedFunction(function, params_dict, update_on_change, warmup_iterations, iterations)
