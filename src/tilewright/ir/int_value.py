@@ -80,17 +80,18 @@ class IntValue(DynamicInt):
         return IntValue(_emit("arith.remui", other, self))
 
     def __and__(self, other: IntValue | int) -> IntValue:
-        return IntValue(_emit("arith.andi", self, other))
+        return IntValue(_emit("arith.andi", self, other), max(_power(self), _power(other)))
 
     __rand__ = __and__
 
     def __xor__(self, other: IntValue | int) -> IntValue:
-        return IntValue(_emit("arith.xori", self, other))
+        return IntValue(_emit("arith.xori", self, other), math.gcd(_power(self), _power(other)) or 1)
 
     __rxor__ = __xor__
 
     def __rshift__(self, other: int) -> IntValue:
-        return IntValue(_emit("arith.shrui", self, other))
+        exact = self.divisibility % (1 << other) == 0
+        return IntValue(_emit("arith.shrui", self, other), self.divisibility >> other if exact else 1)
 
     def __lshift__(self, other: int) -> IntValue:
         return IntValue(_emit("arith.shli", self, other), self.divisibility << other)
@@ -116,6 +117,12 @@ def materialize(value: IntValue | int, width: int) -> ir.Value:
 
 def _divisor(value: IntValue | int) -> int:
     return abs(value) if isinstance(value, int) else value.divisibility
+
+
+def _power(value: IntValue | int) -> int:
+    """The greatest power of two that is known to divide it; 0 for 0."""
+    divisor = _divisor(value)
+    return divisor & -divisor
 
 
 def _emit(name: str, left: IntValue | int, right: IntValue | int) -> ir.Value:

@@ -677,6 +677,11 @@ def _divisibility(name: str, left: Numeric, right: Numeric) -> int:
         return max(a // b, 1)
     if name == "shl" and right.is_static:
         return max(a << right.value, 1)
+    if name == "shr" and right.is_static and a % (1 << right.value) == 0:
+        return max(a >> right.value, 1)
+    if name in ("and", "or", "xor"):
+        low, high = sorted((a & -a, b & -b))  # the powers of two in them; 0 for the number 0
+        return high if name == "and" else low or high or 1
     return 1
 
 
