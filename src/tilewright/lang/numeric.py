@@ -112,11 +112,12 @@ def _article(dtype: type) -> str:
 
 
 class Numeric(metaclass=NumericMeta):
-    """Base of all numbers. `value` is a Python number or an MLIR value."""
+    """Base of all numbers. `value` is a Python number or an MLIR value; `literal` all digits of a written one."""
 
     facts: ClassVar[DType]
     width = _Width()
     value: Any
+    literal: float | None = None
 
     def __init__(self, value: object = 0, *, loc: object = None, ip: object = None) -> None:
         if type(self) is Numeric:
@@ -384,21 +385,53 @@ BY_NAME: dict[str, type[Numeric]] = {cls.facts.name: cls for cls in ALL}
 
 
 def as_numeric(value: object) -> Numeric:
-    """A Python number as Boolean, Int32 (Int64 where it needs one) or Float32; a number of the language as it is."""
+    """A Python number as Boolean, Int32 (a wider one where it needs it) or Float32; a number of the language as it is.
+
+    A float remembers the digits that Float32 does not have, for an operation in another type.
+    """
     if isinstance(value, Numeric):
         return value
     if isinstance(value, bool):
         return Boolean(value)
     if isinstance(value, int):
-        return Int32(value) if Int32.min <= value <= Int32.max else Int64(value)
+        return _integer(value)
     if isinstance(value, float):
-        return Float32(value)
+        number = Float32(value)
+        number.literal = float(value)
+        return number
     found = _from_mlir(value)
     if found is None:
         raise CompileError(
             f"expected a number, got {type(value).__name__}", location=user_location(), values={"value": value}
         )
     return found
+
+
+def _integer(value: int) -> Numeric:
+    for dtype in (Int32, Int64, Int128, Uint128):
+        if dtype.min <= value <= dtype.max:
+            return dtype(value)
+    raise CompileError(
+        "an integer of more than 128 bits",
+        location=user_location(),
+        values={"bits": value.bit_length()},
+        hint="write it as a float, or wrap it to the type that it is for: Int64(x), Uint128(x)",
+    )
+
+
+def _held(number: Numeric) -> Any:
+    """The Python number that it holds, all of a literal."""
+    return number.value if number.literal is None else number.literal
+
+
+def _both(left: object, right: object) -> tuple[Numeric, Numeric]:
+    """Two operands as numbers; an integer literal of 64 bits beside a Uint64 is one."""
+    a, b = as_numeric(left), as_numeric(right)
+    if type(a) is Uint64 and isinstance(right, int) and Int64.max < right <= Uint64.max:
+        b = Uint64(right)
+    if type(b) is Uint64 and isinstance(left, int) and Int64.max < left <= Uint64.max:
+        a = Uint64(left)
+    return a, b
 
 
 def is_number(value: object) -> bool:
@@ -445,7 +478,7 @@ def _payload(value: object, cls: type[Numeric]) -> Any:
     if isinstance(value, Numeric):
         if not value.is_static:
             return dtypes.convert(value.value, type(value).facts, cls.facts)
-        return wrap(value.value, cls.facts, type(value).width)
+        return wrap(_held(value), cls.facts, type(value).width)
     if isinstance(value, (bool, int, float)):
         return wrap(value, cls.facts)
     if build_active() and isinstance(value, mlir.ir.Value):
@@ -521,7 +554,7 @@ _INTEGER_ONLY = frozenset(("and", "or", "xor", "shl", "shr"))
 def _operate(name: str, fold: Callable[[Any, Any], Any], left: object, right: object) -> Any:
     if not is_number(left) or not is_number(right):
         return NotImplemented
-    a, b = as_numeric(left), as_numeric(right)
+    a, b = _both(left, right)
     if name in ("and", "or", "xor") and type(a) is Boolean and type(b) is Boolean:
         cls: type[Numeric] = Boolean
     else:
@@ -535,7 +568,7 @@ def _operate(name: str, fold: Callable[[Any, Any], Any], left: object, right: ob
     if name in ("shl", "shr"):
         b = shift_amount(b, cls)
     if a.is_static and b.is_static:
-        folded = _fold(name, fold, cls, a.value, b.value)
+        folded = _fold(name, fold, cls, _held(a), _held(b))
         if name == "mul" and isinstance(folded, Integer):
             folded.divisibility = max(_stated_divisor(left) * _stated_divisor(right), 1)
         return folded
@@ -688,10 +721,10 @@ def _divisibility(name: str, left: Numeric, right: Numeric) -> int:
 def _compare(name: str, fold: Callable[[Any, Any], bool], left: object, right: object) -> Any:
     if not is_number(right):
         return NotImplemented
-    a, b = as_numeric(left), as_numeric(right)
+    a, b = _both(left, right)
     cls = Boolean if type(a) is Boolean and type(b) is Boolean else common_type(type(a), type(b))
     if a.is_static and b.is_static:
-        return Boolean(fold(wrap(a.value, cls.facts), wrap(b.value, cls.facts)))
+        return Boolean(fold(wrap(_held(a), cls.facts), wrap(_held(b), cls.facts)))
     left_value, right_value = cls(a).ir_value(), cls(b).ir_value()
     return Boolean.from_ir(arithmetic.compare(name, cls.facts.arithmetic_kind, left_value, right_value))
 
