@@ -1,6 +1,7 @@
 """Parsing, module variables, the low-level launch, functions, special registers."""
 
 import resource
+import sys
 
 import numpy as np
 import pytest
@@ -171,6 +172,34 @@ def test_large_variables_cost_nothing_until_they_are_touched():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
 
 
+@pytest.mark.parametrize("mapped", [True, False])
+def test_large_variables_are_zeroed_between_runs_without_their_pages(mapped, monkeypatch):
+    """A kernel writes the last word of a variable; the next run reads zero there, and no page but that was used."""
+    if not mapped:
+        monkeypatch.setattr(image, "LARGE", 1 << 62 if sys.platform == "linux" else image.LARGE)
+    size = (1 << 32) - 8 if mapped and sys.platform == "linux" else 1 << 27
+    text = f"""{HEAD}
+.global .align 8 .b8 room[{size}];
+.global .align 4 .u32 count = 5;
+.visible .entry last(.param .u64 out)
+{{ .reg .b32 %r<5>; .reg .b64 %d<3>;
+  ld.param.u64 %d1, [out]; ld.global.u32 %r1, [room+{size - 8}]; ld.global.u32 %r2, [count];
+  st.global.v2.u32 [%d1], {{%r1, %r2}}; mov.u32 %r3, 9; st.global.u32 [room+{size - 8}], %r3;
+  st.global.u32 [count], %r3; ret; }}
+"""
+    program = Program(text)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    where = program.address("room")
+    for _ in range(3):
+        out = np.full(2, 77, np.uint32)
+        params = [out.ctypes.data.to_bytes(8, "little")]
+        launch(program, "last", 1, 1, params, buffers=[(out.ctypes.data, 8, True)], options=Options(checks=False))
+        assert out.tolist() == [0, 5]
+        program.reset()
+    assert program.address("room") == where
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
+
+
 def test_reset_gives_variables_their_first_values():
     program = Program(LARGE.replace("4294967295", "16"))
     out = np.zeros(1, np.uint32)
@@ -185,9 +214,10 @@ def test_reset_gives_variables_their_first_values():
 
 
 def test_a_variable_that_does_not_fit_in_memory(monkeypatch):
-    def fail(size, align):
+    def fail(*given, **more):
         raise MemoryError
 
+    monkeypatch.setattr(image.mmap, "mmap", fail)
     monkeypatch.setattr(image, "aligned_bytes", fail)
     with pytest.raises(EmulationError, match="PTX line 5: no memory for variable room"):
         Program(LARGE)

@@ -143,6 +143,39 @@ def test_threads_reduce_into_one_word():
     assert got.tolist() == [100 + 31 * 16, *[100] * 63]
 
 
+def test_a_red_async_orders_itself_and_nothing_before_it():
+    """Block 0 waits for the bytes: it may read the sum, but not what block 1 wrote to its own tile before."""
+    red = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r12], %r1, [%r10];"
+    text = to_other_block(f"st.shared.b64 [%r4], %d9; add.u32 %r12, %r8, %r3; {red}", 128)
+    arguments = [np.zeros(64, U32), np.zeros(64, U32)]
+    run_ptx(text, "k", 2, 32, arguments, cluster=2)
+    np.testing.assert_array_equal(arguments[1][::2], np.arange(32))
+    peek = "mov.u32 %r9, tile; add.u32 %r9, %r9, %r3; mapa.shared::cluster.u32 %r9, %r9, 1;" \
+        "ld.shared::cluster.b64 %d9, [%r9]; st.global.b64 [%d8], %d9; DONE:"  # fmt: skip
+    peeks = (
+        text.replace("DONE:", peek)
+        .replace("bra DONE;", "bra END;")
+        .replace(
+            "barrier.cluster.arrive; barrier.cluster.wait; ret",
+            "END: barrier.cluster.arrive; barrier.cluster.wait; ret",
+        )
+    )
+    with pytest.raises(EmulationError, match="Race condition in shared memory access") as caught:
+        run_ptx(peeks, "k", 2, 32, arguments, cluster=2)
+    assert "ld.shared::cluster.b64" in str(caught.value)
+    arrive = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r10];"
+    ordered = peeks.replace(red, red + arrive).replace("[bar], 1;", "[bar], 33;")
+    run_ptx(ordered, "k", 2, 32, arguments, cluster=2)
+
+
+def test_a_red_async_that_is_not_waited_for_is_reported():
+    red = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r8], %r1, [%r10];"
+    text = to_other_block(red, 128).replace("WAIT:\n", "WAIT: ld.shared.b64 %d9, [%r6]; st.global.b64 [%d8], %d9;\n")
+    with pytest.raises(EmulationError, match="Race condition in shared memory access") as caught:
+        run_ptx(text, "k", 2, 32, [np.zeros(64, U32), np.zeros(64, U32)], cluster=2)
+    assert "red.async" in str(caught.value)
+
+
 def test_a_reduction_that_is_not_waited_for_is_reported():
     text = to_other_block(f"@%p1 bra DONE; {BULK}.add.u32 [%r8], [%r2], 256, [%r10];", 256)
     old, b = operands("add", "u32", 4)

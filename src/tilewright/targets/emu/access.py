@@ -56,6 +56,9 @@ class Memories:
         """`st.async`."""
         self.sh.store(site, L, to, value, dtype, size.bit_length() - 1)
 
+    def async_reduced(self, site: int, L: Lanes, to: Any, size: int, barrier: Any) -> None:
+        """`red.async` of `size` bytes a thread, which the mbarrier counts."""
+
     def shared_rows(self, site: int, L: Lanes, addr: Array) -> Array:
         """Rows of 16 bytes, for ldmatrix."""
         rows: Array = self.sh.load(site, L, addr, U8, 4, 16)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +35,9 @@ from tilewright.targets.emu.ptx import (
 _LOADED = (builtins, rules)
 FUNCTIONS = 1 << 60
 """Function addresses start here, 16 apart."""
+PIECE = 1 << 16
+LARGE = 1 << 20
+"""Bytes of a variable that are worth a mapping of their own."""
 MAX_PARAMS = 32764
 """Bytes of a kernel's parameters at most, from CUDA 12.1 and sm_70 on (CUDA C++ Programming Guide, `__global__`)."""
 
@@ -43,12 +48,13 @@ class Program:
     def __init__(self, text: str) -> None:
         self.text = text
         self.module: Module = parse(text)
-        self.memory: dict[str, np.ndarray[Any, Any]] = {}
+        self._storage: dict[str, Storage] = {}
         self._images: dict[tuple[str, bool, bool], Image] = {}
         self._names = list(self.module.functions)
         for name, variable in self.module.variables.items():
             if variable.space in ("global", "const") and not variable.extern:
-                self.memory[name] = memory_of(variable)
+                self._storage[name] = Storage(variable)
+        self.memory = {name: storage.bytes for name, storage in self._storage.items()}
         self._touched = False
         self._initialise()
 
@@ -59,8 +65,8 @@ class Program:
     def reset(self) -> None:
         """Give every variable its initial value."""
         if self._touched:  # what no launch had is still zero: large variables cost nothing until they are used
-            for memory in self.memory.values():
-                memory[:] = 0
+            for storage in self._storage.values():
+                storage.clear()
             self._initialise()
         self._touched = False
 
@@ -124,13 +130,34 @@ class Program:
         return self.module.files
 
 
-def memory_of(variable: Variable) -> np.ndarray[Any, Any]:
-    """Zeroed memory for a variable; `EmulationError` if there is not so much."""
-    try:
-        return aligned_bytes(variable.size, variable.align)
-    except MemoryError as error:
-        raise EmulationError(f"PTX line {variable.line}: no memory for variable {variable.name}",
-                             values={"bytes": variable.size}) from error  # fmt: skip
+class Storage:
+    """Zeroed memory of a variable, at an address that stays.
+
+    A large one on Linux is a mapping of its own, whose pages can be given back: they read as zeros again. Elsewhere
+    zeroing it touches no page that no one has written, but looks at all.
+    """
+
+    def __init__(self, variable: Variable) -> None:
+        self._pages: mmap.mmap | None = None
+        try:
+            if variable.size >= LARGE and variable.align <= mmap.PAGESIZE and sys.platform == "linux":
+                self._pages = mmap.mmap(-1, variable.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+                self.bytes: np.ndarray[Any, Any] = np.frombuffer(self._pages, np.uint8)
+            else:
+                self.bytes = aligned_bytes(variable.size, variable.align)
+        except (MemoryError, OSError, OverflowError) as error:
+            raise EmulationError(f"PTX line {variable.line}: no memory for variable {variable.name}",
+                                 values={"bytes": variable.size}) from error  # fmt: skip
+
+    def clear(self) -> None:
+        """Zero the memory."""
+        if self._pages is not None and sys.platform == "linux":
+            self._pages.madvise(mmap.MADV_DONTNEED)
+            return
+        for start in range(0, len(self.bytes), PIECE):
+            part = self.bytes[start : start + PIECE]
+            if part.any():
+                part[:] = 0
 
 
 def aligned_bytes(size: int, align: int) -> np.ndarray[Any, Any]:

@@ -175,6 +175,13 @@ class Copies(Order):
         for lane in range(L.n):
             self.agent_write(site, L.subset(np.array([lane])), int(index[lane]) << shift, size, int(words[lane]), False)
 
+    def async_reduced(self, site: int, L: Lanes, to: Any, size: int, barrier: Any) -> None:
+        shift = size.bit_length() - 1
+        index = np.broadcast_to(self.sh.index(site, L, to, shift), (L.n,))
+        words = np.broadcast_to(self.sh.index(site, L, barrier, 3), (L.n,))
+        for lane in range(L.n):
+            self.agent_write(site, L.subset(np.array([lane])), int(index[lane]) << shift, size, int(words[lane]))
+
     def agent_write(self, site: int, one: Lanes, offset: int, count: int, word: int, checked: bool = True) -> None:
         """A copy counted by an mbarrier writes shared memory: its agent is stamped, and told to the barrier."""
         slot = self.word_slot(word)

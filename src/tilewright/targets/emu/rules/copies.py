@@ -16,7 +16,7 @@ from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import describe
 from tilewright.targets.emu.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
-from tilewright.targets.emu.rules.atomics import atomic, check_operation, combine
+from tilewright.targets.emu.rules.atomics import check_operation, combine, resolve, update
 from tilewright.targets.emu.rules.barriers import complete_bytes, mbarrier_arrive
 from tilewright.targets.emu.rules.memory import address
 from tilewright.targets.emu.runtime import provide
@@ -275,8 +275,10 @@ def red_async(c: BlockCoder, i: Instruction) -> None:
 def reduce_async(
     S: Any, site: int, L: Lanes, to: Any, value: Any, barrier: Any, op: str, kind: str, dtype: Any, size: int
 ) -> None:
-    atomic(S, site, L, "shared", op, kind, dtype, to, value, None, False)
+    """Whoever waits for these bytes is ordered after the reduction, not after what its thread did before."""
+    S.async_reduced(site, L, to, size, barrier)
+    operand = np.broadcast_to(value, (L.n,))
+    for view, places, _, _ in resolve(S, site, L, "shared", to, dtype):
+        update(view, places, op, kind, operand, None, False, False)
     index = np.broadcast_to(S.sh.index(site, L, barrier, 3), (L.n,))
-    # Whoever waits for these bytes is ordered after the reduction; here, after all that its thread did before, too.
-    S.mbarrier_arriving(site, L, index, np.ones(L.n, np.int64), False)
     complete_bytes(S, site, index, np.full(L.n, size))
