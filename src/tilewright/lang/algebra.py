@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
@@ -21,6 +21,32 @@ from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, map_leaves
 from tilewright.layout import ComposedLayout, Fact, Layout
 
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+
+class _Plain(Protocol[P, R_co]):
+    """The parameters of a function of the algebra for editors; `loc` and `ip`, and what it converts, are taken too."""
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> R_co: ...
+
+
+class _OnTensors(Protocol[P, R_co]):
+    """The same for one that gives a tensor where it is given one."""
+
+    @overload
+    def __call__(self, target: Tensor, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
+    @overload
+    def __call__(self, target: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
+    @overload
+    def __call__(self, target: Any, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> R_co: ...
+
 
 def _check(fact: Fact) -> None:
     """Check at run time what the algebra takes for granted; host code always does, device code with assertions."""
@@ -28,11 +54,11 @@ def _check(fact: Fact) -> None:
     assert_(holds, f"a layout function relied on what does not hold: {fact}")
 
 
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+def _checked(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which may leave facts about runtime extents to the program where that checks them."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if not trace.tracing() or not trace.current().checks:
             return function(*args, **kwargs)
         with algebra.runtime_checks(_check):
@@ -41,19 +67,20 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+def _on_tensors(function: Callable[Concatenate[Any, P], R]) -> _OnTensors[P, R]:
     """`function` of a layout that gives a layout, on tensors too."""
 
     @functools.wraps(function)
     def call(target: Any, *args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
         if not isinstance(target, Tensor):
             return function(target, *args, **kwargs)
-        return Tensor(target.iterator, function(target.layout, *args, **kwargs), target._element_type)
+        layout: Any = function(target.layout, *args, **kwargs)
+        return Tensor(target.iterator, layout, target._element_type)
 
-    return call
+    return cast(Any, call)
 
 
-def _of_layout(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_layout(function: Callable[P, R]) -> _Plain[P, R]:
     """`function` of a layout or shape that gives numbers, on tensors too."""
 
     @functools.wraps(function)
@@ -64,17 +91,17 @@ def _of_layout(function: Callable[..., Any]) -> Callable[..., Any]:
             target = target.shape
         return function(target, *args, **kwargs)
 
-    return call
+    return cast(Any, call)
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+def _plain(function: Callable[P, R]) -> _Plain[P, R]:
     """`function` as it is, with the `loc` and `ip` that generated code passes."""
 
     @functools.wraps(function)
     def call(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    return call
+    return cast(Any, call)
 
 
 composition = _on_tensors(_checked(algebra.composition))

@@ -344,37 +344,155 @@ class Boolean(Numeric):
     facts = dtypes.TABLE["bool"]
 
 
-def _number_class(name: str, base: type[Numeric], short: str) -> Any:
-    bits = dtypes.TABLE[short].width
-    doc = f"{'An integer' if base is Integer else 'A float'} of {bits} bits (`{short}`)."
-    return NumericMeta(name, (base,), {"facts": dtypes.TABLE[short], "__doc__": doc, "__module__": __name__})
+class Int4(Integer):
+    """An integer of 4 bits (`i4`)."""
+
+    facts = dtypes.TABLE["i4"]
 
 
-Int4 = _number_class("Int4", Integer, "i4")
-Int8 = _number_class("Int8", Integer, "i8")
-Int16 = _number_class("Int16", Integer, "i16")
-Int32 = _number_class("Int32", Integer, "i32")
-Int64 = _number_class("Int64", Integer, "i64")
-Int128 = _number_class("Int128", Integer, "i128")
-Uint4 = _number_class("Uint4", Integer, "u4")
-Uint8 = _number_class("Uint8", Integer, "u8")
-Uint16 = _number_class("Uint16", Integer, "u16")
-Uint32 = _number_class("Uint32", Integer, "u32")
-Uint64 = _number_class("Uint64", Integer, "u64")
-Uint128 = _number_class("Uint128", Integer, "u128")
-Float16 = _number_class("Float16", Float, "f16")
-BFloat16 = _number_class("BFloat16", Float, "bf16")
-TFloat32 = _number_class("TFloat32", Float, "tf32")
-Float32 = _number_class("Float32", Float, "f32")
-Float64 = _number_class("Float64", Float, "f64")
-Float8E4M3 = _number_class("Float8E4M3", Float, "f8e4m3")
-Float8E5M2 = _number_class("Float8E5M2", Float, "f8e5m2")
-Float8E4M3FN = _number_class("Float8E4M3FN", Float, "f8e4m3fn")
-Float8E4M3B11FNUZ = _number_class("Float8E4M3B11FNUZ", Float, "f8e4m3b11fnuz")
-Float8E8M0FNU = _number_class("Float8E8M0FNU", Float, "f8e8m0fnu")
-Float6E3M2FN = _number_class("Float6E3M2FN", Float, "f6e3m2fn")
-Float6E2M3FN = _number_class("Float6E2M3FN", Float, "f6e2m3fn")
-Float4E2M1FN = _number_class("Float4E2M1FN", Float, "f4e2m1fn")
+class Int8(Integer):
+    """An integer of 8 bits (`i8`)."""
+
+    facts = dtypes.TABLE["i8"]
+
+
+class Int16(Integer):
+    """An integer of 16 bits (`i16`)."""
+
+    facts = dtypes.TABLE["i16"]
+
+
+class Int32(Integer):
+    """An integer of 32 bits (`i32`)."""
+
+    facts = dtypes.TABLE["i32"]
+
+
+class Int64(Integer):
+    """An integer of 64 bits (`i64`)."""
+
+    facts = dtypes.TABLE["i64"]
+
+
+class Int128(Integer):
+    """An integer of 128 bits (`i128`)."""
+
+    facts = dtypes.TABLE["i128"]
+
+
+class Uint4(Integer):
+    """An integer of 4 bits (`u4`)."""
+
+    facts = dtypes.TABLE["u4"]
+
+
+class Uint8(Integer):
+    """An integer of 8 bits (`u8`)."""
+
+    facts = dtypes.TABLE["u8"]
+
+
+class Uint16(Integer):
+    """An integer of 16 bits (`u16`)."""
+
+    facts = dtypes.TABLE["u16"]
+
+
+class Uint32(Integer):
+    """An integer of 32 bits (`u32`)."""
+
+    facts = dtypes.TABLE["u32"]
+
+
+class Uint64(Integer):
+    """An integer of 64 bits (`u64`)."""
+
+    facts = dtypes.TABLE["u64"]
+
+
+class Uint128(Integer):
+    """An integer of 128 bits (`u128`)."""
+
+    facts = dtypes.TABLE["u128"]
+
+
+class Float16(Float):
+    """A float of 16 bits (`f16`)."""
+
+    facts = dtypes.TABLE["f16"]
+
+
+class BFloat16(Float):
+    """A float of 16 bits (`bf16`)."""
+
+    facts = dtypes.TABLE["bf16"]
+
+
+class TFloat32(Float):
+    """A float of 32 bits (`tf32`)."""
+
+    facts = dtypes.TABLE["tf32"]
+
+
+class Float32(Float):
+    """A float of 32 bits (`f32`)."""
+
+    facts = dtypes.TABLE["f32"]
+
+
+class Float64(Float):
+    """A float of 64 bits (`f64`)."""
+
+    facts = dtypes.TABLE["f64"]
+
+
+class Float8E4M3(Float):
+    """A float of 8 bits (`f8e4m3`)."""
+
+    facts = dtypes.TABLE["f8e4m3"]
+
+
+class Float8E5M2(Float):
+    """A float of 8 bits (`f8e5m2`)."""
+
+    facts = dtypes.TABLE["f8e5m2"]
+
+
+class Float8E4M3FN(Float):
+    """A float of 8 bits (`f8e4m3fn`)."""
+
+    facts = dtypes.TABLE["f8e4m3fn"]
+
+
+class Float8E4M3B11FNUZ(Float):
+    """A float of 8 bits (`f8e4m3b11fnuz`)."""
+
+    facts = dtypes.TABLE["f8e4m3b11fnuz"]
+
+
+class Float8E8M0FNU(Float):
+    """A float of 8 bits (`f8e8m0fnu`)."""
+
+    facts = dtypes.TABLE["f8e8m0fnu"]
+
+
+class Float6E3M2FN(Float):
+    """A float of 6 bits (`f6e3m2fn`)."""
+
+    facts = dtypes.TABLE["f6e3m2fn"]
+
+
+class Float6E2M3FN(Float):
+    """A float of 6 bits (`f6e2m3fn`)."""
+
+    facts = dtypes.TABLE["f6e2m3fn"]
+
+
+class Float4E2M1FN(Float):
+    """A float of 4 bits (`f4e2m1fn`)."""
+
+    facts = dtypes.TABLE["f4e2m1fn"]
+
 
 ALL: tuple[type[Numeric], ...] = (
     Boolean, Int4, Int8, Int16, Int32, Int64, Int128, Uint4, Uint8, Uint16, Uint32, Uint64, Uint128,
