@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ import tilewright.cute as cute
 from tests.boundary.support import COMPILER, add, fake_driver, needs_c, run_child, vector
 from tilewright import Float32
 from tilewright.base.errors import CompileError
-from tilewright.cute.export import aot_config, runtime_library
+from tilewright.cute.export import aot_config, runtime_library, wheel_folders
 
 needs_cpp = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
 pytestmark = [needs_c, needs_cpp]
@@ -122,6 +123,37 @@ def test_the_flags_under_cute_dsl_s_name():
     done = run_child(sys.executable, "-c", program)
     assert done.returncode == 0, done.stderr
     assert (Path(done.stdout.strip()) / "CuteDSLRuntime.h").is_file()
+
+
+SCRIPT = """
+set -eu
+wheel=$({python} -c "import cutlass, os; print(os.path.dirname(cutlass.__file__))")/../..
+flavor=$(ls "$wheel" | grep -oP 'cu\\K[0-9]+' | sort -nr | head -1)
+lib="$wheel/cu$flavor/lib"
+g++ -std=c++17 -o use_wheel -I"$wheel/cu$flavor/include" {source} \
+  -L"$lib" -lcute_dsl_runtime "$lib/libcuda_dialect_runtime_static.a" -Wl,-rpath,"$lib"
+{python} -m cutlass.cute.export.aot_config --libs
+{python} -c "import cutlass, cutlass.cute as cute, tilewright.cute; from cutlass import Float32, base_dsl; print(
+    cute is tilewright.cute, cutlass.cute is cute, Float32, hasattr(cutlass, 'nonesuch'), 'Float32' in dir(cutlass))"
+"""
+
+
+def test_scripts_that_look_into_the_wheel(folder, fake, monkeypatch, capsys):
+    built = runtime_library.library_folder(folder / "cache")
+    monkeypatch.setattr(wheel_folders, "library_folder", lambda: built)
+    for _ in range(2):  # again over what is there
+        assert aot_config.main(["--wheel", str(folder / "wheel")]) == 0
+    packages = folder / "wheel" / "python_packages"
+    assert capsys.readouterr().out.splitlines() == [str(packages)] * 2
+    source = Path(__file__).with_name("use_runtime.cpp")
+    script = SCRIPT.format(python=sys.executable, source=source)
+    environment = {**os.environ, "PYTHONPATH": str(packages)}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["-lcute_dsl_runtime", "True True Float32 False True"]
+    assert run_child(folder / "use_wheel", "path", folder / "add.o", "add", driver=fake).returncode == 0
 
 
 def test_without_a_compiler(monkeypatch, tmp_path):

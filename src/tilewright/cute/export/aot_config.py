@@ -4,6 +4,7 @@
     --libdir, --ldflags       where the runtime library is
     --libs                    its `-l` flag; with --with-tvm-ffi that of tvm-ffi's library too
     --target TRIPLE           flags for another processor
+    --wheel FOLDER            lay the folders of CuTe DSL's wheel at FOLDER, and print what to put on PYTHONPATH
 
 Exported objects need no library of their own. The runtime library loads objects by name; it exists for this machine.
 For another one compile the sources in --includedir there.
@@ -14,9 +15,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from tilewright.base.errors import CompileError
 from tilewright.cute.export.runtime_library import INCLUDE, NAME, library_folder
+from tilewright.cute.export.wheel_folders import lay
 from tilewright.ir.llvm import host_target
 
 
@@ -28,8 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for flag in ("--includedir", "--cflags", "--libdir", "--ldflags", "--libs", "--with-tvm-ffi"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--target", default="", metavar="TRIPLE")
+    parser.add_argument("--wheel", type=Path, metavar="FOLDER")
     options = parser.parse_args(arguments)
-    if not any((options.includedir, options.cflags, options.libdir, options.ldflags, options.libs)):
+    wanted = (options.includedir, options.cflags, options.libdir, options.ldflags, options.libs, options.wheel)
+    if not any(wanted):
         parser.error("nothing is asked for")
     try:
         lines = list(_lines(options))
@@ -51,6 +56,9 @@ def _lines(options: argparse.Namespace) -> list[str]:
     if options.libs:
         _require_native(options.target)
         lines.append(" ".join([f"-l{NAME}", *(["-ltvm_ffi"] if options.with_tvm_ffi else [])]))
+    if options.wheel:
+        _require_native(options.target)
+        lines.append(str(lay(options.wheel.resolve()) / "python_packages"))
     return lines
 
 
