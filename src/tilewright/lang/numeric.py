@@ -847,12 +847,12 @@ def _compare(name: str, fold: Callable[[Any, Any], bool], left: object, right: o
     return Boolean.from_ir(arithmetic.compare(name, cls.facts.arithmetic_kind, left_value, right_value))
 
 
-def minimum(*values: Any) -> Numeric:
+def minimum(*values: Any) -> Any:
     """The least of some numbers (or of one iterable of them), in their common type; a NaN gives the others."""
     return functools.reduce(lambda left, right: _extreme("min", min, left, right), _several(values))
 
 
-def maximum(*values: Any) -> Numeric:
+def maximum(*values: Any) -> Any:
     """The greatest of some numbers (or of one iterable of them), in their common type; a NaN gives the others."""
     return functools.reduce(lambda left, right: _extreme("max", max, left, right), _several(values))
 

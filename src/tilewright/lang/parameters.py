@@ -6,7 +6,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from tilewright.base.errors import CompileError
 from tilewright.lang.locations import user_location
@@ -16,8 +16,12 @@ from tilewright.lang.tensor import Tensor
 T = TypeVar("T")
 
 
-class Constexpr(typing.Generic[T]):
-    """Annotation of a compile-time parameter: `Constexpr` or `Constexpr[int]`. Any Python object may be passed."""
+if TYPE_CHECKING:  # for editors, a `Constexpr[int]` is an int, a bare `Constexpr` anything
+    Constexpr: TypeAlias = Annotated[T, "known at compile time"]
+else:
+
+    class Constexpr(typing.Generic[T]):
+        """Annotation of a compile-time parameter: `Constexpr` or `Constexpr[int]`. Any Python object may be passed."""
 
 
 @dataclass(frozen=True)
