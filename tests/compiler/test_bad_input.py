@@ -720,3 +720,9 @@ def test_a_decorator_says_which_options_it_ignores(decorator):
             pass
 
     assert [item.filename for item in caught] == [__file__]
+
+
+def test_an_error_of_a_call_names_the_call_alone():
+    executor = cute.compile(double, *floats())
+    error = refused(lambda: executor(3, floats()[1]), ArgumentError, "is not a tensor")
+    assert "called from" not in error.values

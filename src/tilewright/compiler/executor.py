@@ -272,6 +272,8 @@ class Executor:
             launches = [kernel.launched_at for kernel in self.artifact.kernels]
             at_launch = isinstance(error, LaunchError) and len(launches) == 1
             error.location = launches[0] if at_launch else user_location()
+            if not at_launch:
+                return error  # of the call: who led to it stands in Python's own traceback
         name_calls(error, self.artifact.inlined)
         return error
 

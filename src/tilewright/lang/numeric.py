@@ -250,9 +250,9 @@ class Numeric(metaclass=NumericMeta):
             raise CompileError(
                 f"{_article(type(self))} known only at run time decides a Python branch",
                 location=user_location(),
-                hint="in @cute.jit and @cute.kernel functions `if`, `while`, `and`, `or`, `not` and chains may depend"
-                " on it: decorate a helper with @cute.jit; `match`, `sorted`, filters of comprehensions and operands"
-                " with `:=` are Python's",
+                hint="in @cute.jit and @cute.kernel functions with preprocess=True (the default) `if`, `while`, `and`, "
+                "`or`, `not` and chains may depend on it: decorate a helper with @cute.jit; `match`, `sorted`, filters "
+                "of comprehensions and operands with `:=` are Python's",
             )
         return bool(self.value)
 
