@@ -218,7 +218,11 @@ def test_errors_of_replace(change, message):
 def test_a_map_that_was_replaced_badly_is_refused_by_the_copy():
     tensor, out = np.zeros((4, 8), np.float32), np.zeros((4, 8), np.float32)
     made = bytearray(tensormap.encode("f32", tensor.ctypes.data, (8, 4), (32,), (8, 4)))
-    for at, value, message in ((72, 3, "multiple of 16 bytes along mode 0"), (6, 1, "interleaved layouts")):
+    for at, value, message in (
+        (72, 3, "multiple of 16 bytes along mode 0"),
+        (6, 1, "interleaved layouts"),
+        (6, 2, "32 bytes"),
+    ):
         changed = bytearray(made)
         changed[at] = value
         with pytest.raises(EmulationError, match=message):

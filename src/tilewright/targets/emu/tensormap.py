@@ -30,6 +30,10 @@ SWIZZLES = (16, 32, 64, 128)
 """Bytes of the swizzle span; 16 stands for none."""
 CORNERS = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}
 """By rank, the bound of the corners of an im2col bounding box (PTX ISA 9.1, 5.5.4.1)."""
+INTERLEAVED = (
+    "nothing public says how coordinates and strides name the slices of channels; "
+    "give the slices a mode of their own, in a map without interleave"
+)
 FIELDS = {
     "rank": (5, 1), "interleave_layout": (6, 1), "swizzle_mode": (7, 1), "global_address": (8, 8),
     "global_dim": (16, 4), "global_stride": (40, 8), "box_dim": (72, 2), "element_stride": (82, 1),
@@ -210,11 +214,13 @@ def check(made: TensorMap) -> None:
             -bound <= x < bound for x in (*made.lower, *made.upper)
         ),
         "the bounding box is empty": any(low > high for low, high in zip(made.lower, made.last, strict=False)),
-        "interleaved layouts are not emulated": made.interleave != 0,
     }
     for message, found in wrong.items():
         if found:
             raise ArgumentError(f"tensor map: {message}", values={"map": made})
+    if made.interleave:
+        raise ArgumentError("tensor map: interleaved layouts are not emulated",
+                            values={"interleave": f"{16 * made.interleave} bytes"}, hint=INTERLEAVED)  # fmt: skip
 
 
 def decode(data: bytes) -> TensorMap | None:
