@@ -147,3 +147,36 @@ def test_what_has_no_composition_is_refused(where):  # L3
         where(lambda s: cute.composition(L((4, 6, 8), stride=(2, 3, 5)), L(6, stride=3)), (1,), 6)
     assert "extent 4 (mode 0)" in str(refused.value)
     assert "stride 3" in str(refused.value)
+
+
+def of(m, n):
+    """Known to be multiples of 8, as a program states it."""
+    return cute.assume(m, 8), cute.assume(n, 8)
+
+
+DIVIDES = {  # name: (layout of m and n, both multiples of 8, the tile's size); the whole is cut, across modes
+    "tile of 2": (lambda m, n: ((m, n), (1, m * 3)), 2),
+    "tile of 4": (lambda m, n: ((m, (3, n)), (3 * n, (n, 1))), 4),
+    "tile of 8": (lambda m, n: ((4, (m, 3), n), (m, (1, 4 * m), 12 * m)), 8),
+    "tile over a mode": (lambda m, n: ((4, m, 2, n), (100, 1, 7, 9)), 4),
+}
+
+
+@pytest.mark.parametrize("where", [in_kernel, on_host])
+@pytest.mark.parametrize("name", DIVIDES)
+def test_tiles_of_several_modes_of_known_divisibility(name, where):
+    make, tile = DIVIDES[name]
+    shape, stride = make(8, 16)
+    expect = oracle.values(cute.Layout(shape, stride))  # tile and rest go on in order
+
+    def divided(m, n):
+        shape, stride = make(*of(m, n))
+        return cute.logical_divide(L(shape, stride=stride), tile)
+
+    assert where(divided, (8, 16), len(expect)) == expect
+
+
+@pytest.mark.parametrize("where", [in_kernel, on_host])
+def test_a_fact_that_fails_while_compiling_is_a_refusal(where):
+    with pytest.raises(LayoutError, match="it does not hold that"):
+        where(lambda n: cute.logical_divide(L((3, 8), stride=(1, 3 * n)), 4), (2,), 24)

@@ -21,6 +21,8 @@ Terms = dict[Monomial, int]
 """The coefficient of each monomial; none is 0."""
 
 _MOST_TERMS = 32
+_SHIFTS = ("arith.shrsi", "arith.shrui")
+_DIVISIONS = (*_SHIFTS, "arith.floordivsi", "arith.divui")
 _WIDENINGS = ("arith.extsi", "arith.extui")
 
 
@@ -29,7 +31,7 @@ class Atoms:
 
     def __init__(self) -> None:
         self.values: list[ir.Value] = []
-        self._numbers: dict[ir.Value, int] = {}
+        self._numbers: dict[object, int] = {}
         self._terms: dict[ir.Value, Terms] = {}
 
     def terms(self, value: ir.Value) -> Terms:
@@ -55,16 +57,25 @@ class Atoms:
             return self._limited(value, _product(left, right))
         if name == "arith.shli" and (amount := constant_of(owner.operands[1])) is not None:
             return {atoms: factor << amount for atoms, factor in self.terms(owner.operands[0]).items()}
+        if name in _DIVISIONS and (number := constant_of(owner.operands[1])) is not None:
+            return self._divided(value, 1 << number if name in _SHIFTS else number)
         return self._atom(value)
+
+    def _divided(self, value: ir.Value, divisor: int) -> Terms:
+        inside = self.terms(value.owner.operands[0])
+        if divisor > 0 and all(factor % divisor == 0 for factor in inside.values()):
+            return {atoms: factor // divisor for atoms, factor in inside.items()}
+        return self._atom(value, (divisor, tuple(sorted(inside.items()))))
 
     def _limited(self, value: ir.Value, terms: Terms) -> Terms:
         return terms if len(terms) <= _MOST_TERMS else self._atom(value)
 
-    def _atom(self, value: ir.Value) -> Terms:
-        if value not in self._numbers:
-            self._numbers[value] = len(self.values)
+    def _atom(self, value: ir.Value, key: object = None) -> Terms:
+        """`value` itself; the same atom as another of the same `key`."""
+        number = self._numbers.setdefault(value if key is None else key, len(self.values))
+        if number == len(self.values):
             self.values.append(value)
-        return {(self._numbers[value],): 1}
+        return {(number,): 1}
 
 
 def _sum(left: Terms, right: Terms, sign: int) -> Terms:

@@ -8,10 +8,10 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, ceil_div_leaf, exact_div, is_multiple, mul
 from tilewright.layout.facts import Fact, require
-from tilewright.layout.inttuple import IntTuple, ceil_div, compact_col_major, flat, product
+from tilewright.layout.inttuple import IntTuple, ceil_div, flat, product
 from tilewright.layout.layout import Layout, is_static, require_plain, trusted
 from tilewright.layout.query import cosize, shape_of
-from tilewright.layout.simplify import as_shape, coalesced_modes, filter_, int_modes, is_zero, packed
+from tilewright.layout.simplify import coalesced_modes, filter_, int_modes, is_zero, packed
 
 
 def complement(layout: Any, cotarget: Any = None) -> Layout:
@@ -86,8 +86,21 @@ def _complement(layout: Layout, cotarget: Any) -> Layout:
         reach = mul(extent, step)
     if isinstance(target, tuple) and not _divides_mode_by_mode(target, reach):
         target = product(target)
-    rest = as_shape(ceil_div(target, reach)) if isinstance(target, tuple) else ceil_div_leaf(target, reach)
-    return _joined(gaps, rest, compact_col_major(rest, reach))
+    if isinstance(target, tuple):
+        return _joined(gaps, *_copies(target, reach))
+    return _joined(gaps, ceil_div_leaf(target, reach), reach)
+
+
+def _copies(target: IntTuple, reach: Leaf) -> tuple[IntTuple, IntTuple]:
+    """Extents and strides of what covers `target` in steps of `reach`, which splits it at a mode."""
+    modes: list[tuple[Leaf, Leaf]] = []
+    below: Leaf = 1
+    for extent, part in zip(flat(target), flat(ceil_div(target, reach)), strict=True):
+        if not (type(part) is int and part == 1):
+            modes.append((part, below if modes else reach))
+        below = mul(extent, below)
+    rest = packed(modes or [(1, 0)])
+    return rest.shape, rest.stride
 
 
 def _divides_mode_by_mode(target: IntTuple, reach: Leaf) -> bool:

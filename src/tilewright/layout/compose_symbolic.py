@@ -165,6 +165,12 @@ def _require_room(extent: Leaf, inside: Modes, lhs: Layout, rhs: Layout) -> None
 
 def _nests(extent: Leaf, runs: tuple[tuple[Leaf, Leaf], ...]) -> bool:
     """True if each run is known to end where the next begins to step, and the last ends within `extent`."""
-    ends = [mul(n, d) for n, d in runs]
     steps = [d for _, d in runs[1:]] + [extent]
-    return all(is_multiple(step, end) for end, step in zip(ends, steps, strict=True))
+    return all(_holds(step, n, d) for (n, d), step in zip(runs, steps, strict=True))
+
+
+def _holds(step: Leaf, n: Leaf, d: Leaf) -> bool:
+    """True if `step` is known to be a multiple of `n*d`."""
+    if is_multiple(step, mul(n, d)):
+        return True
+    return is_multiple(step, d) and is_multiple(exact_div(step, d), n)

@@ -68,12 +68,15 @@ def require(fact: Fact, function: str, **values: object) -> None:
     Raises:
         LayoutError: no handler is set; the message states the fact.
     """
-    if _is_written(fact):
+    known = _written(fact)
+    if known:
         return
     handler = _handler.get()
-    if handler is not None:
+    if handler is not None and known is None:
         handler(fact)
         return
+    if known is False:
+        raise LayoutError(f"{function}: it does not hold that {fact}", values=values)
     raise LayoutError(
         f"{function}: it is not known that {fact}",
         values=values,
@@ -81,9 +84,9 @@ def require(fact: Fact, function: str, **values: object) -> None:
     )
 
 
-def _is_written(fact: Fact) -> bool:
-    """True if both sides are numbers of the program, and the fact holds."""
+def _written(fact: Fact) -> bool | None:
+    """Whether the fact holds where both sides are numbers of the program, else None."""
     left, right = (leaf if type(leaf) is int else leaf.written for leaf in (fact.left, fact.right))
     if left is None or right is None:
-        return False
+        return None
     return bool(right != 0 and left % right == 0) if fact.kind == "multiple" else bool(left <= right)
