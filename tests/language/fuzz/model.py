@@ -129,14 +129,14 @@ def promote(a: Type, b: Type) -> Type:
 
 
 def lift(value: Any) -> Num:
-    """A literal as the language takes it."""
+    """A literal as the language takes it: a float is a Float32 with all its digits, for an operation in another type."""
     if isinstance(value, Num):
         return value
     if isinstance(value, bool):
         return BOOLEAN(value)
     if isinstance(value, int):
         return INT32(value) if -(1 << 31) <= value < 1 << 31 else INT64(value)
-    return FLOAT32(value)
+    return Num(FLOAT32, value)
 
 
 def _fmod(a: float, b: float) -> float:
