@@ -63,7 +63,11 @@ def run_ptx(
     image = program.image(kernel, checks is not False)
     formals = image.kernel.params
     if len(args) != len(formals):
-        raise ArgumentError(f"kernel {kernel} takes {len(formals)} parameters, {len(args)} were given")
+        raise ArgumentError(
+            f"kernel {kernel} takes {len(formals)} parameters, {len(args)} were given",
+            values={"parameters": ", ".join(f"{formal.name} ({formal.size} bytes)" for formal in formals) or "none"},
+            hint="an array for an address (8 bytes), a number for the others",
+        )
     buffers: list[Buffer] = []
     params = [
         _encode(arg, formal, index, buffers) for index, (arg, formal) in enumerate(zip(args, formals, strict=True))

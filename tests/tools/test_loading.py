@@ -62,5 +62,7 @@ def test_errors(kernels, name, message):
 def test_error_in_the_file_is_the_users_own(tmp_path):
     file = tmp_path / "broken.py"
     file.write_text("raise RuntimeError('mine')\n")
-    with pytest.raises(RuntimeError, match="mine"):
+    with pytest.raises(ArgumentError, match="RuntimeError: mine") as caught:
         load_function(f"{file}:f")
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert (caught.value.location.file, caught.value.location.line) == (str(file), 1)

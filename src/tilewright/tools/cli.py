@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -30,6 +31,10 @@ COMMANDS = {
     "passes": "List the passes and the pipeline they stand in.",
     "doctor": "Say what is installed, what is missing, and the remedy.",
 }
+
+
+OWN_FOLDERS = tuple(str(Path(file).resolve().parent) for file in (__file__, typer.__file__))
+"""What runs the commands."""
 
 
 class LazyGroup(TyperGroup):
@@ -68,7 +73,16 @@ def main() -> None:
     try:
         app(prog_name="tilewright")
     except TilewrightError as error:
-        if settings.get("debug"):
-            traceback.print_exc()
-        Console(stderr=True).print(Text(f"{type(error).__name__}: {error}"), soft_wrap=True)
-        sys.exit(1)
+        if error.location is not None and error.location.file.startswith(OWN_FOLDERS):
+            error.location = None  # the line of a command says nothing to its user
+        fail(f"{type(error).__name__}: {error}")
+    except OSError as error:  # scripts and modules of the user do not come here: `run` and `load_module` see to them
+        fail(f"{error.filename or 'a file'} cannot be written or read: {error.strerror or error}")
+
+
+def fail(message: str) -> None:
+    """Print an error without its traceback, unless the setting `debug` asks for it; exit status 1."""
+    if settings.get("debug"):
+        traceback.print_exc()
+    Console(stderr=True).print(Text(message), soft_wrap=True)
+    sys.exit(1)

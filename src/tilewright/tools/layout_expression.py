@@ -20,6 +20,7 @@ import tilewright.layout as algebra
 from tilewright.base.errors import LayoutError
 
 CALL = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*\((?P<arguments>.*)\)", re.DOTALL)
+BEGUN_CALL = re.compile(r"[A-Za-z_]\w*\s*\(")
 KEYWORD = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*=(?P<value>.*)", re.DOTALL)
 NONE = ("None", "_")
 OPEN, CLOSE = "(<", ")>"
@@ -50,7 +51,17 @@ def evaluate(text: str) -> Any:
         return None
     if encloses(text):
         return tuple(evaluate(item) for item in split(text[1:-1]))
+    if BEGUN_CALL.match(text):
+        reason = "its brackets do not match" if unbalanced(text) else "something stands behind it"
+        raise LayoutError("not a call of a function: " + reason, values={"text": text},
+                          hint="write function(layout, ...): zipped_divide((8,8):(8,1), (2,4))")  # fmt: skip
     return algebra.parse(text)
+
+
+def unbalanced(text: str) -> bool:
+    """Whether a bracket is not closed, or closed without being open."""
+    depths = [depth for _, depth in nesting(text)]
+    return depths[-1] != 0 or min(depths) < 0
 
 
 def _call(name: str, arguments: str) -> Any:

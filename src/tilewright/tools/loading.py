@@ -6,12 +6,14 @@ import difflib
 import hashlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tilewright.base.errors import ArgumentError
+from tilewright.base.errors import ArgumentError, TilewrightError
+from tilewright.base.location import SourceLocation
 
 
 def load_function(place: str) -> Callable[..., Any]:
@@ -34,6 +36,8 @@ def load_function(place: str) -> Callable[..., Any]:
 
 def load_module(path: Path) -> ModuleType:
     """Import the Python file at `path` under a name of its own; its folder is importable, as for a script."""
+    if path.is_dir():
+        raise ArgumentError(f"{path} is a folder", hint="name a Python file in it")
     if not path.is_file():
         raise ArgumentError(f"there is no file {path}", hint="the path is relative to the working directory")
     path = path.resolve()
@@ -47,10 +51,22 @@ def load_module(path: Path) -> ModuleType:
         sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException as error:
         del sys.modules[name]
-        raise
+        if not isinstance(error, Exception) or isinstance(error, TilewrightError):
+            raise
+        raise ArgumentError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}", location=_line_at_fault(error, path)
+        ) from error
     return module
+
+
+def _line_at_fault(error: Exception, path: Path) -> SourceLocation | None:
+    """The line of a file that does not parse, or the line in `path` that raised `error`."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return SourceLocation(error.filename, error.lineno, max((error.offset or 1) - 1, 0))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return SourceLocation(str(path), frames[-1].lineno or 1) if frames else None
 
 
 def _similar(name: str, owner: object) -> str:

@@ -16,6 +16,8 @@ from tilewright.layout.draw import show
 from tilewright.layout.inttuple import text
 from tilewright.tools.layout_expression import evaluate
 
+LARGEST_COUNT = 1 << 20
+"""Most values that are counted, or drawn."""
 LARGEST_TABLE = 64
 """Most rows or columns that are printed; a picture has no such limit."""
 EXPRESSION_HELP = "(4,8):(8,1), S<3,3,3> o 0 o (8,64):(64,1), or a function: zipped_divide((8,8):(8,1), (2,4))"
@@ -33,7 +35,9 @@ def command(
     value = evaluate(expression)
     if swizzle is not None:
         value = swizzled(value, swizzle)
-    tile = None if tiler is None else integers("--tiler", tiler)
+    tile = None if tiler is None else extents("--tiler", tiler)
+    if bits < 1:
+        raise ArgumentError(f"--bits {bits}: an element has at least one bit", hint="--bits 16 for Float16")
     print(value if is_layout(value) or isinstance(value, Swizzle) else text(value))
     for line in facts(value):
         print(line)
@@ -57,6 +61,14 @@ def integers(option: str, word: str) -> tuple[int, ...]:
         raise ArgumentError(f"{option} {word!r} is not a list of integers", hint="write 3,4,3 or 16,8") from error
 
 
+def extents(option: str, word: str) -> tuple[int, ...]:
+    """Positive integers with commas."""
+    found = integers(option, word)
+    if min(found) < 1:
+        raise ArgumentError(f"{option} {word!r}: extents are positive", hint="write 16,8")
+    return found
+
+
 def swizzled(value: Any, word: str) -> ComposedLayout:
     """`value` with a swizzle written B,M,S around it."""
     numbers = integers("--swizzle", word)
@@ -73,6 +85,9 @@ def facts(value: Any) -> Iterator[str]:
         return
     yield f"rank {algebra.rank(value)}   depth {algebra.depth(value)}   size {algebra.size(value)}"
     if not algebra.is_static(value) or has_coordinates(value):
+        return
+    if algebra.size(value) > LARGEST_COUNT:
+        yield f"cosize {algebra.cosize(value)}   (too large to look at each value)"
         return
     indices = [value(i) for i in range(algebra.size(value))]
     distinct = len(set(indices))
@@ -103,6 +118,9 @@ def print_table(value: Any, tile: tuple[int, ...] | None) -> None:
 
 def picture(value: Any, tile: tuple[int, ...] | None, bits: int) -> str:
     """The drawing that fits the value: a tile, a swizzle with its banks, or a layout."""
+    if is_layout(value) and algebra.is_static(value) and algebra.size(value) > LARGEST_COUNT:
+        raise ArgumentError(f"a picture of {algebra.size(value)} values", values={"at most": LARGEST_COUNT},
+                            hint="draw a tile of it")  # fmt: skip
     if tile is not None:
         return show.tv_layout_svg(value, tile)
     if isinstance(value, Swizzle) or (isinstance(value, ComposedLayout) and isinstance(value.inner, Swizzle)):

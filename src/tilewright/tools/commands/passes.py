@@ -14,6 +14,7 @@ from rich.console import Console
 from tilewright.base.errors import PassError
 from tilewright.compiler.pass_lists import standard_pipeline
 from tilewright.compiler.target import DEFAULT_ARCH
+from tilewright.hw.chips import normalize_arch
 from tilewright.passes import pipeline
 from tilewright.tools.loading import load_module
 
@@ -33,7 +34,7 @@ def command(
     for known in sorted(pipeline.REGISTRY):
         describe(known, console, whole=False)
     console.print("\nMLIR's own passes can stand in a pipeline too, by their names. The pipeline of a compilation:")
-    console.print(str(standard_pipeline(arch)), markup=False, soft_wrap=True)
+    console.print(str(standard_pipeline(normalize_arch(arch))), markup=False, soft_wrap=True)
 
 
 def describe(name: str, console: Console, whole: bool = True) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,9 @@ import typer
 
 import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
 from tilewright.base import settings
-from tilewright.base.errors import ArgumentError
+from tilewright.base.errors import ArgumentError, TilewrightError
+from tilewright.compiler.target import choose_target
+from tilewright.hw.chips import normalize_arch
 
 COMMAND_OPTIONS = {"context_settings": {"allow_extra_args": True, "allow_interspersed_args": False}}
 
@@ -27,8 +30,26 @@ def command(
     """Run a script as `python SCRIPT ARGUMENTS` would, with `import cutlass` resolved to Tilewright."""
     if not script.is_file():
         raise ArgumentError(f"there is no file {script}", hint="the path is relative to the working directory")
+    if target is not None:
+        choose_target(target)
+    if arch is not None:
+        normalize_arch(arch)
     given = {"target": target, "arch": arch}
     sys.argv = [str(script), *ctx.args]
     sys.path.insert(0, str(script.resolve().parent))
     with settings.scope(**{name: value for name, value in given.items() if value is not None}):
-        runpy.run_path(str(script), run_name="__main__")
+        run_script(str(script))
+
+
+def run_script(script: str) -> None:
+    """Run a file as `__main__`; what it raises is shown as Python shows it, without the frames of this command."""
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except TilewrightError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != script:
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace)
+        sys.exit(1)
