@@ -94,6 +94,8 @@ class Watch(Machine):
         self.phases: dict[int, Array] = {}
         self.ended: dict[int, Array] = {}
         self.waiting: dict[tuple[int, int], Array] = {}
+        self.waiting_foreign: dict[tuple[int, int], Knowledge] = {}
+        self.arrived_foreign: dict[int, Knowledge] = {}
         self.arrived = np.zeros(len(self.alive), np.int64)
         self.met_in_cluster: dict[int, Knowledge] = {}
         self.levels = (CTA, CLUSTER, GPU) if launch.narrow else (GPU,)

@@ -188,11 +188,21 @@ class Clocks:
             if known:
                 self.shared_foreign[slot] = together(self.shared_foreign.get(slot, {}), known)
 
+    def foreign_of(self, lanes: Array) -> Knowledge:
+        """What any of these lanes knows of other blocks, beyond what its whole block knows."""
+        known: Knowledge = {}
+        for lane in lanes if self.foreign else ():
+            known = together(known, self.foreign.get(int(lane), {}))
+        return known
+
+    def tell_foreign(self, lanes: Array, known: Knowledge) -> None:
+        """Lanes come to know something of other blocks."""
+        for lane in lanes.tolist() if known else ():
+            self.foreign[lane] = together(self.foreign.get(lane, {}), known)
+
     def _pool_foreign(self, lanes: Array) -> None:
         """What any of these lanes knows of other blocks, all know."""
-        known: Knowledge = {}
-        for lane in lanes:
-            known = together(known, self.foreign.get(int(lane), {}))
+        known = self.foreign_of(lanes)
         if known:
             self.foreign.update(dict.fromkeys(lanes.tolist(), known))
 

@@ -49,6 +49,9 @@ class Copies(Order):
         if slot == self.word_slot(word):
             row = self.clocks.rows(slot, threads).max(axis=0)
             self.bring(word, row)
+            known = self.clocks.foreign_of(slot * self.shape.stride + threads)
+            if known:
+                self.arrived_remote[word] = together(self.arrived_remote.get(word, {}), known)
             return
         for thread in threads:
             lane = slot * self.shape.stride + int(thread)

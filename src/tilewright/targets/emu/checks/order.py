@@ -46,6 +46,9 @@ class Order(Races):
         for slot in np.flatnonzero(done):
             here = present[slot * stride : (slot + 1) * stride]
             extra = self.waiting.pop((number, int(slot)), None)
+            self.clocks.tell_foreign(
+                np.flatnonzero(here) + slot * stride, self.waiting_foreign.pop((number, int(slot)), {})
+            )
             if extra is None and np.array_equal(here, self.alive[slot * stride : (slot + 1) * stride]):
                 whole.append(int(slot))
             else:
@@ -57,8 +60,12 @@ class Order(Races):
         for slot in np.unique(L.slot):
             threads = L.thread[L.slot == slot]
             row = self.clocks.rows(int(slot), threads).max(axis=0)
-            old = self.waiting.get((number, int(slot)))
-            self.waiting[number, int(slot)] = row if old is None else joined_rows(old, row)
+            place = (number, int(slot))
+            old = self.waiting.get(place)
+            self.waiting[place] = row if old is None else joined_rows(old, row)
+            known = self.clocks.foreign_of(L.ids[L.slot == slot])
+            if known:
+                self.waiting_foreign[place] = together(self.waiting_foreign.get(place, {}), known)
         self.clocks.tick(L.ids)
 
     def warp_synced(self, L: Lanes, mask: Any) -> None:
@@ -119,6 +126,11 @@ class Order(Races):
                           -1, None, values, "keep the block alive by a cluster barrier before its end"))  # fmt: skip
 
     def cluster_arriving(self, L: Lanes, relaxed: bool) -> None:
+        for lane in L.ids.tolist() if self.clocks.foreign else ():
+            if not relaxed or self.fenced_at[CLUSTER][lane]:
+                cluster = lane // self.shape.stride // self.shape.cluster_blocks
+                known = together(self.arrived_foreign.get(cluster, {}), self.clocks.foreign.get(lane, {}))
+                self.arrived_foreign[cluster] = known
         if relaxed:
             self.arrived[L.ids] = self.fenced_at[CLUSTER][L.ids]
             for lane in L.ids if self.made_known else ():
@@ -143,7 +155,8 @@ class Order(Races):
         arrived = np.where(self.alive, self.arrived, ended)
         for cluster in clusters:
             slots = np.arange(cluster * size, cluster * size + size)
-            self.met_in_cluster[int(cluster)] = self.clocks.cluster_meeting(slots, arrived)
+            known = self.clocks.cluster_meeting(slots, arrived)
+            self.met_in_cluster[int(cluster)] = together(known, self.arrived_foreign.pop(int(cluster), {}))
 
     def cluster_waited(self, cohort: Cohort) -> None:
         L = cohort.L
