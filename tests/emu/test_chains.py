@@ -1,4 +1,4 @@
-"""What a thread has acquired from another block goes on with the barriers that it arrives at: causality is transitive."""
+"""What a thread has acquired from another block goes on with the barriers that it arrives at (PTX ISA 8.9.5)."""
 
 import numpy as np
 import pytest
