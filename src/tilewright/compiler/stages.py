@@ -127,7 +127,7 @@ def _cute(job: Job) -> None:
     before, _ = split(job.pipeline)
     _verify(job.module, "cute")
     job.locations = _locations(_gpu_modules(job.module))
-    job.inlined = inlined(_locations([job.module]))
+    job.inlined = inlined([*job.locations, *_locations(_host_functions(job.module))])
     before.run(job.module)
     job.pass_runs += before.runs
     job.texts["cute"] = asm(job.module)
@@ -270,7 +270,23 @@ def _verify(module: ir.Operation, stage: str) -> None:
         module.verify()
     except mlir.ir.MLIRError as error:
         text = "; ".join(str(item.message) for item in error.error_diagnostics) or str(error)
+        if any(words in text for words in _LEAKS):
+            raise _leak(text, [item.location for item in error.error_diagnostics]) from error
         raise CompileError(f"stage {stage} is not valid: {text}", nvvm_error=text) from error
+
+
+_LEAKS = ("does not dominate this use", "defined outside the region")  # how MLIR says that a value left its region
+
+
+def _leak(text: str, places: list[ir.Location]) -> CompileError:
+    """A value of run time was kept by an object of Python that no region hands on."""
+    return CompileError(
+        "a value of a runtime branch, loop or function is used outside it",
+        location=source_location(places[0]) if places else None,
+        hint="hand it on by a variable, or by an attribute of an object that the function made; globals, classes and"
+        " modules keep no values of run time",
+        nvvm_error=text,
+    )
 
 
 def asm(op: ir.Operation) -> str:
@@ -288,6 +304,10 @@ def _part(text: str, kernel: str) -> str:
 
 def _gpu_modules(module: ir.Operation) -> list[ir.Operation]:
     return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "gpu.module"]
+
+
+def _host_functions(module: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in module.regions[0].blocks[0] if op.operation.name != "gpu.module"]
 
 
 def _symbol(op: ir.Operation) -> str:
