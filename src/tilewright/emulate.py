@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.targets.emu import Buffer, Debugger, Options, Report, Step, Stop, launch, load
+from tilewright.targets.emu.observe import reports_of
 from tilewright.targets.emu.ptx import Variable
 
-__all__ = ["Debugger", "EmulationError", "Report", "Step", "Stop", "run_ptx", "trace"]
+__all__ = ["Debugger", "EmulationError", "Report", "Step", "Stop", "observe", "run_ptx", "trace"]
 
 
 def run_ptx(
@@ -72,9 +74,41 @@ def run_ptx(
     params = [
         _encode(arg, formal, index, buffers) for index, (arg, formal) in enumerate(zip(args, formals, strict=True))
     ]
+    if debugger is not None:
+        debugger.learn(program)
+        debugger.check()
     chosen = settings.get("seed") if seed is None else seed
     options = Options(checks, chosen, limit, counters=counters, lockstep=lockstep, debugger=debugger, progress=progress)
     return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
+
+
+@contextmanager
+def observe(
+    *,
+    checks: bool | Literal["collect"] | None = None,
+    seed: int | None = None,
+    limit: int | None = None,
+    counters: bool | None = None,
+    lockstep: bool | None = None,
+    debugger: Debugger | None = None,
+    progress: bool | None = None,
+) -> Iterator[list[Report]]:
+    """Look on at compiled functions: what this thread calls inside the block runs on the emulator with these options.
+
+    The value is the list of reports, one for each kernel launched, in order. The options are those of `run_ptx`; those
+    left out stay as they are. Functions of target `cuda` are not seen.
+
+    Raises:
+        ArgumentError: at the end of the block, if the debugger should have stopped at a line of no instruction.
+    """
+    given: dict[str, Any] = {
+        "checks": checks, "seed": seed, "limit": limit, "counters": counters, "lockstep": lockstep,
+        "debugger": debugger, "progress": progress,
+    }  # fmt: skip
+    with reports_of(**{name: value for name, value in given.items() if value is not None}) as reports:
+        yield reports
+    if debugger is not None and reports:
+        debugger.check()
 
 
 def trace(

@@ -19,6 +19,7 @@ from tilewright.compiler.inlined import name_calls
 from tilewright.compiler.objects import Addresses
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.targets import emu
+from tilewright.targets.emu.observe import note_report, watched
 from tilewright.targets.host.function import HostFunction, LaunchConfig
 
 
@@ -90,9 +91,10 @@ class EmuDevice:
             cluster=config.cluster,
             smem=config.smem,
             buffers=self._call.buffers,
-            options=emu.Options(checks=self._checks, seed=settings.get("seed")),
+            options=watched(emu.Options(checks=self._checks, seed=settings.get("seed")), program),
         )
         self._call.reports.append(report)
+        note_report(report)
 
 
 def _assemble(kernel: KernelImage, artifact: Artifact) -> None:

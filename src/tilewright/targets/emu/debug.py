@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.base.errors import ArgumentError
 from tilewright.targets.emu.cohort import Cohort, Pending
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
 from tilewright.targets.emu.ptx import Instruction
+
+if TYPE_CHECKING:
+    from tilewright.targets.emu.image import Program
 
 Place = tuple[int, int, int]
 
@@ -71,6 +75,8 @@ class Stop:
 
     def register(self, name: str) -> Array:
         """The values of a register, one for each of `threads`."""
+        if name not in self.names and name not in self.cohort.code.numbers:
+            raise KeyError(f"there is no register {name} here; there are {', '.join(self.registers())}")
         if name in self.names:
             value = self.values[self.names[name]]
         else:
@@ -89,19 +95,50 @@ class Debugger:
     Args:
         block, thread: trace this thread: linear numbers or (x, y, z).
         break_at: PTX lines, or `file:line` of source lines; `on_break` is called with a `Stop` for each group of
-            threads that comes by.
+            threads that comes by. The end of a path is enough: `kernels.py:12`.
         watch: addresses; each access to one is a step.
         nan: note the first NaN that each instruction makes.
     """
 
     block: int | Place | None = None
     thread: int | Place | None = None
-    break_at: Sequence[int | str] = ()
+    break_at: int | str | Sequence[int | str] = ()
     on_break: Callable[[Stop], None] | None = None
     watch: Sequence[int] = ()
     nan: bool = False
     steps: list[Step] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
+    _lines: set[int | str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.break_at, int | str):
+            self.break_at = (self.break_at,)
+        if self.break_at and self.on_break is None:
+            raise ArgumentError("break_at without on_break", hint="on_break= is called with a Stop at each of them")
+
+    def learn(self, program: Program) -> None:
+        """Note the lines that have instructions."""
+        for function in program.module.functions.values():
+            for item in function.body:
+                self._lines.add(item.line)
+                if item.place is not None:
+                    self._lines.add(f"{item.place.file}:{item.place.line}")
+
+    def check(self) -> None:
+        """Raise ArgumentError if a line to stop at is none of those of the programs launched."""
+        for at in self.breaks:
+            if not any(_is_at(at, line) for line in self._lines):
+                near = _nearest(at, self._lines)
+                raise ArgumentError(
+                    f"no instruction is at line {at}",
+                    values={"lines nearby": ", ".join(map(str, near))} if near else None,
+                    hint="lines that only Python executes have none; a loop or a call may show at its first line",
+                )
+
+    @property
+    def breaks(self) -> Sequence[int | str]:
+        """The lines to stop at."""
+        return (self.break_at,) if isinstance(self.break_at, int | str) else self.break_at
 
     def step(
         self, instruction: Instruction, cohort: Cohort, L: Lanes, names: dict[str, str], written: Sequence[str],
@@ -163,12 +200,29 @@ class Debugger:
             return
 
     def _breaks(self, instruction: Instruction) -> bool:
-        if instruction.line in self.break_at:
-            return True
         place = instruction.place
-        return place is not None and any(
-            isinstance(at, str) and f"{place.file}:{place.line}".endswith(at) for at in self.break_at
-        )
+        source = "" if place is None else f"{place.file}:{place.line}"
+        return any(_is_at(at, instruction.line) or _is_at(at, source) for at in self.breaks)
+
+
+def _is_at(at: int | str, line: int | str) -> bool:
+    """Whether `line` is the one meant: a PTX line, or a path that ends in whole names as `at` does."""
+    if isinstance(at, int) or isinstance(line, int):
+        return at == line
+    return line == at or line.endswith(f"/{at.removeprefix('./')}")
+
+
+def _nearest(at: int | str, lines: set[int | str]) -> list[int]:
+    """The lines with instructions that are nearest, of the same file."""
+    file, _, number = str(at).rpartition(":")
+    if not number.isdigit():
+        return []
+    if isinstance(at, int):
+        known = {line for line in lines if isinstance(line, int)}
+    else:
+        paths = [line.rpartition(":") for line in lines if isinstance(line, str)]
+        known = {int(line) for path, _, line in paths if _is_at(file, path)}
+    return sorted(sorted(known, key=lambda line: abs(line - int(number)))[:4])
 
 
 def flat(place: int | Place, shape: Place) -> int:

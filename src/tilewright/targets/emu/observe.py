@@ -1,11 +1,56 @@
-"""Looking on at every launch of the process: what each found, raised or collected."""
+"""Looking on at launches that others make: what each found, raised or collected; options and reports of a block."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import EmulationError
+
+if TYPE_CHECKING:
+    from tilewright.targets.emu.image import Program
+    from tilewright.targets.emu.launch import Options
+    from tilewright.targets.emu.report import Report
+
+
+class _Blocks(threading.local):
+    """The blocks of `reports_of` that this thread is in, outermost first."""
+
+    def __init__(self) -> None:
+        self.open: list[tuple[dict[str, Any], list[Report]]] = []
+
+
+_blocks = _Blocks()
+
+
+@contextmanager
+def reports_of(**options: Any) -> Iterator[list[Report]]:
+    """Compiled functions that this thread calls inside the block run with these `Options`; their reports, in order."""
+    block: tuple[dict[str, Any], list[Report]] = (options, [])
+    _blocks.open.append(block)
+    try:
+        yield block[1]
+    finally:
+        _blocks.open.remove(block)
+
+
+def watched(options: Options, program: Program) -> Options:
+    """The options of a launch, changed as the blocks around it say."""
+    for changes, _ in _blocks.open:
+        options = replace(options, **changes)
+    if options.debugger is not None:
+        options.debugger.learn(program)
+    return options
+
+
+def note_report(report: Report) -> None:
+    """Add the report of a launch to those of the blocks around it."""
+    for _, reports in _blocks.open:
+        reports.append(report)
+
 
 _lists: list[list[EmulationError]] = []
 
