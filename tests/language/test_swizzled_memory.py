@@ -5,7 +5,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tilewright import Int16, Int32
+from tilewright import Int4, Int16, Int32
 from tilewright.base.errors import CompileError
 
 L, S = cute.make_layout, cute.make_swizzle
@@ -155,3 +155,37 @@ def test_partitions_go_there_and_back(arranged, part):  # S3
     y = np.zeros_like(x)
     there_and_back(cute.runtime.from_dlpack(x), cute.runtime.from_dlpack(y))
     assert (x == y).all()
+
+
+@pytest.mark.parametrize("way", ["elements", "bytes", "recast"])
+def test_elements_of_four_bits_under_a_swizzle(way):
+    """`S<2,3,2>` of bytes is `S<2,4,2>` of elements of 4 bits."""
+
+    @cute.kernel
+    def scatter_kernel(out: cute.Tensor):
+        raw = cutlass.utils.SmemAllocator().allocate_tensor(Int4, L(256), 128)
+        for i in range(256):
+            raw[i] = Int4(0)
+        rows = L((4, 64), stride=(64, 1))
+        if cutlass.const_expr(way == "elements"):
+            view = cute.make_tensor(raw.iterator, cute.make_composed_layout(S(2, 4, 2), 0, rows))
+        elif cutlass.const_expr(way == "bytes"):
+            view = cute.make_tensor(cute.recast_ptr(raw.iterator, S(2, 3, 2)), rows)
+        else:
+            in_bytes = cute.make_composed_layout(S(2, 3, 2), 0, L((4, 32), stride=(32, 1)))
+            view = cute.make_tensor(raw.iterator, cute.recast_layout(4, 8, in_bytes))
+        for i in range(4):
+            for j in range(64):
+                view[i, j] = Int4((i * 64 + j) % 7)
+        for i in range(256):
+            out[i] = Int32(raw[i])
+
+    @cute.jit
+    def scatter(out: cute.Tensor):
+        scatter_kernel(out).launch(grid=1, block=1)
+
+    out, expect = np.zeros(256, np.int32), np.zeros(256, np.int32)
+    for index in range(256):
+        expect[moved(2, 4, 2, index)] = index % 7
+    scatter(out)
+    assert (out == expect).all()

@@ -28,7 +28,8 @@ class SwizzledPointer(Pointer):
     """`base`, moved by `offset` elements under a swizzle of bytes."""
 
     def __init__(self, base: Pointer, swizzle: Swizzle, offset: Any = 0) -> None:
-        step = divisibility(offset) * base.dtype.width // 8
+        bits = divisibility(offset) * base.dtype.width
+        step = 1 if bits % 8 else bits // 8
         super().__init__(base.value, base.dtype, base.memspace, math.gcd(base.alignment, step))
         self.base = base
         self.swizzle = swizzle
@@ -142,14 +143,17 @@ class SwizzledPointer(Pointer):
 
 
 def in_elements(swizzle: Swizzle, dtype: type[Numeric]) -> Swizzle:
-    """A swizzle of bytes as one of elements of `dtype`: the base drops by log2 of the element's bytes.
+    """A swizzle of bytes as one of elements of `dtype`: the base drops by log2 of the element's bytes, or grows by
+    log2 of the elements in a byte.
 
     Raises:
         CompileError: it moves parts of elements.
     """
-    step = max(dtype.width // 8, 1).bit_length() - 1
     if not swizzle.bits:
         return swizzle
+    if dtype.width in (1, 2, 4):
+        return Swizzle(swizzle.bits, swizzle.base + (8 // dtype.width).bit_length() - 1, swizzle.shift)
+    step = max(dtype.width // 8, 1).bit_length() - 1
     if dtype.width % 8 or swizzle.base < step:
         raise CompileError(
             f"a swizzle of bytes {swizzle} tears elements of {dtype} apart",
