@@ -40,6 +40,13 @@ def test_subnormals_are_kept():
         "(float %x)\n  store", "(float %x, float %x, float %x)\n  store"))  # fmt: skip
 
 
+def test_square_roots_are_rounded():
+    ptx = ptx_of(kernel("__nv_sqrtf"))
+    assert "sqrt.rn.f32" in ptx and "sqrt.approx" not in ptx
+    assert "\tsqrt.approx" not in ptx_of(kernel("__nv_hypotf").replace("(float)", "(float, float)").replace(
+        "(float %x)\n  store", "(float %x, float 3.0)\n  store"))  # fmt: skip
+
+
 def test_functions_share_their_tables():
     ptx = ptx_of(kernel("__nv_sin", "__nv_cos", type_="double"))
     assert len(re.findall(r"\.global .* __cudart_sin_cos_coeffs\b", ptx)) == 1

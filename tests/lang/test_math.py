@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.cute.runtime import from_dlpack
 
@@ -103,7 +104,9 @@ def test_integers_and_python_numbers_become_floats():
 def test_approximate_functions_use_approximate_instructions():
     def body(x, out):
         i = cute.arch.thread_idx()[0]
-        out[i] = cute.math.exp2(x[i], fastmath=True) + cute.math.sin(x[i], fastmath=True)
+        values = cute.full(4, x[i], cutlass.Float32)
+        roots = cute.math.sqrt(values, fastmath=True)[3] + cute.math.sqrt(x[i], fastmath=True)
+        out[i] = cute.math.exp2(x[i], fastmath=True) + cute.math.sin(x[i], fastmath=True) + roots
 
     kernel = cute.kernel(body)
 
@@ -114,8 +117,26 @@ def test_approximate_functions_use_approximate_instructions():
     x, out = np.linspace(0, 1, N).astype(np.float32), np.zeros(N, np.float32)
     executor = cute.compile(host, x, out)
     executor(x, out)
-    assert np.allclose(out, np.exp2(x) + np.sin(x), rtol=1e-5)
-    assert "ex2.approx" in executor.stages["ptx"] and "sin.approx" in executor.stages["ptx"]
+    assert np.allclose(out, np.exp2(x) + np.sin(x) + 2 * np.sqrt(x), rtol=1e-5)
+    assert all(name in executor.stages["ptx"] for name in ("ex2.approx", "sin.approx", "sqrt.approx.f32"))
+    assert "sqrt.rn" not in executor.stages["ptx"]
+
+
+def test_square_roots_are_rounded_to_nearest():
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        i = cute.arch.thread_idx()[0]
+        out[i] = cute.math.sqrt(x[i])
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=N)
+
+    x, out = np.linspace(0, 9, N).astype(np.float32), np.zeros(N, np.float32)
+    executor = cute.compile(host, x, out)
+    executor(x, out)
+    assert "sqrt.rn.f32" in executor.stages["ptx"]
+    np.testing.assert_array_equal(out, np.sqrt(x))
 
 
 def test_vectors():

@@ -246,6 +246,13 @@ def test_a_ptxas_that_fails_in_silence(tmp_path):
         assemble(STORE, "sm_90a")
 
 
+def test_a_ptxas_that_crashes(tmp_path):
+    root = fake_ptxas(tmp_path / "cuda", "kill -SEGV $$")
+    with settings.scope(toolkit=str(root)), pytest.raises(CompileError, match="ptxas was ended by SIGSEGV") as caught:
+        assemble(STORE, "sm_90a")
+    assert "Use a newer toolkit" in str(caught.value) and "OptLevel(0)" in str(caught.value)
+
+
 def test_a_ptxas_that_does_not_start(tmp_path):
     root = fake_ptxas(tmp_path / "cuda", "exit 0")
     os.chmod(root / "bin" / "ptxas", 0o644)

@@ -45,6 +45,119 @@ def test_the_value_is_that_of_16_bits(instruction, wanted):
     np.testing.assert_array_equal(result, wanted(VALUES).astype(np.int64))  # NumPy wraps in 16 bits too
 
 
+WORDS = np.array([-(2**31), 1 - 2**31, -65536, -1, 0, 1, 255, 65535, 65536, 2**31 - 1], np.int32)
+
+
+def run(lines, result):
+    """The mended text of a kernel of `lines`: `%r1` is a word, `%rs1` its lower half, `%p1` its sign."""
+    text = f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry apply(.param .u64 source, .param .u64 target) {{
+    .reg .pred %p<3>;
+    .reg .b16 %rs<9>;
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    ld.param.u64 %rd1, [source];
+    ld.param.u64 %rd2, [target];
+    mov.u32 %r8, %tid.x;
+    mad.wide.u32 %rd1, %r8, 4, %rd1;
+    mad.wide.u32 %rd2, %r8, {result.dtype.itemsize}, %rd2;
+    ld.global.b32 %r1, [%rd1];
+    ld.global.b16 %rs1, [%rd1];
+    setp.lt.s32 %p1, %r1, 0;
+    {lines}
+    ret;
+}}
+"""
+    mended = mend(text)
+    assert mended.count("\n") == text.count("\n")
+    run_ptx(mended, "apply", grid=1, block=len(WORDS), args=[WORDS, result])
+    return mended
+
+
+def test_the_absolute_value_of_the_least_number_is_converted_without_a_sign():
+    result = np.zeros(len(WORDS), np.float32)
+    mended = run("abs.s32 \t%r2, %r1;\n cvt.rn.f32.u32 \t%r3, %r2;\n st.global.b32 [%rd2], %r3;", result)
+    assert "abs.s32" not in mended
+    np.testing.assert_array_equal(result, np.abs(WORDS.astype(np.float64)).astype(np.float32))
+
+
+def test_an_absolute_value_that_is_not_converted_is_left_alone():
+    result = np.zeros(len(WORDS), np.int32)
+    assert "abs.s32" in run("abs.s32 \t%r2, %r1;\n st.global.b32 [%rd2], %r2;", result)
+    np.testing.assert_array_equal(result, np.abs(WORDS))
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "cvt.u32.u16 \t%r2, %rs1;",
+        "cvt.u32.u16 \t%r3, %rs1;\n or.b32 \t%r2, %r3, 0;",
+        "cvt.u64.u16 \t%rd3, %rs1;\n cvt.u32.u64 \t%r2, %rd3;",
+        "mov.b16 \t%rs2, 1;\n mul.wide.u16 \t%r3, %rs1, %rs2;\n mov.b32 \t%r2, %r3;",
+    ],
+)
+def test_the_halves_of_a_widened_number_are_taken_by_shifts(way):
+    result = np.zeros((len(WORDS), 2), np.uint16)
+    store = "st.global.b16 [%rd2], %rs3;\n st.global.b16 [%rd2+2], %rs4;"
+    mended = run(f"mad.wide.u32 %rd2, %r8, 2, %rd2;\n {way}\n mov.b32 \t{{%rs3, %rs4}}, %r2;\n {store}", result)
+    assert "mov.b32 \t{" not in mended
+    np.testing.assert_array_equal(result[:, 0], WORDS.astype(np.uint16))
+    assert not result[:, 1].any()
+
+
+def test_the_parts_of_64_bits():
+    result = np.zeros((len(WORDS), 4), np.uint16)
+    take = "mov.b64 \t{%rs3, _, %rs5, %rs6}, %rd3;"
+    store = "st.global.b16 [%rd2], %rs3;\n st.global.b16 [%rd2+4], %rs5;\n st.global.b16 [%rd2+6], %rs6;"
+    mended = run(f"mad.wide.u32 %rd2, %r8, 6, %rd2;\n cvt.u64.u16 \t%rd3, %rs1;\n {take}\n {store}", result)
+    assert "mov.b64 \t{" not in mended
+    np.testing.assert_array_equal(result[:, 0], WORDS.astype(np.uint16))
+    assert not result[:, 1:].any()
+
+
+def test_other_halves_keep_their_form():
+    result = np.zeros(len(WORDS), np.uint16)
+    lines = "cvt.u32.u16 \t%r2, %rs1;\n mov.b32 \t{_, %rs4}, %r1;\n st.global.b16 [%rd2], %rs4;"
+    assert "mov.b32 \t{_, %rs4}, %r1;" in run(lines, result)
+    np.testing.assert_array_equal(result, WORDS.view(np.uint32) >> 16)
+
+
+@pytest.mark.parametrize(("part", "wanted"), [("{%rs3, _}", (-7.0, 3.0)), ("{_, %rs3}", (1.5, -0.5))])
+def test_the_halves_of_a_constant_of_fp8_are_taken_by_shifts(part, wanted):
+    constant = sum(byte << 8 * place for place, byte in enumerate((0xC7, 0x42, 0x3E, 0xB8)))  # e5m2
+    result = np.zeros((len(WORDS), 2), np.float16)
+    unpack = f"mov.b32 \t%r2, {constant - (1 << 32)};\n mov.b32 \t{part}, %r2;\n cvt.rn.f16x2.e5m2x2 \t%r3, %rs3;"
+    mended = run(f"{unpack}\n st.global.b32 [%rd2], %r3;".replace("[%rd2]", "[%rd4]").replace(
+        "mov.b32 \t%r2", "mad.wide.u32 %rd4, %r8, 2, %rd2;\n mov.b32 \t%r2"), result)  # fmt: skip
+    assert "mov.b32 \t{" not in mended
+    assert (result == wanted).all()
+
+
+@pytest.mark.parametrize(
+    ("type_", "convert", "dtype"),
+    [("f64", "cvt.rn.f64.u32 \t%rd3", np.float64), ("f32", "cvt.rn.f32.u32 \t%r3", np.float32),
+     ("f16", "cvt.rn.f16.u32 \t%rs3", np.float16)],
+)  # fmt: skip
+def test_the_zero_of_a_negated_boolean_has_its_sign(type_, convert, dtype):
+    result = np.zeros(len(WORDS), dtype)
+    register = convert.split("\t")[1]
+    lines = f"selp.b32 \t%r2, 1, 0, %p1;\n {convert}, %r2;\n neg.{type_} \t{register}, {register};"
+    mended = run(f"{lines}\n st.global.b{type_[1:]} [%rd2], {register};", result)
+    assert f"neg.{type_}" not in mended
+    np.testing.assert_array_equal(result, np.where(WORDS < 0, -1.0, -0.0))
+    assert np.signbit(result).all()
+
+
+def test_other_negations_stay():
+    result = np.zeros(len(WORDS), np.float32)
+    assert "neg.f32" in run("neg.f32 \t%r2, %r1;\n st.global.b32 [%rd2], %r2;", result)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(result, -WORDS.view(np.float32))
+
+
 def test_other_text_is_left_alone():
     text = program("neg").replace("neg.s16", "neg.s32").replace("%rs2, %rs1", "%r1, %r1")
     assert mend(text) == text

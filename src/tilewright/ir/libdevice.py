@@ -16,6 +16,7 @@ from pathlib import Path
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
 from tilewright.ir.llvm_api import INTERNAL, LINK_ONCE_ODR, Context, LlvmError
+from tilewright.ir.reflect import answer_reflect
 
 _PREFIX = "__nv_"
 _FILE = Path("nvvm", "libdevice", "libdevice.10.bc")
@@ -40,6 +41,7 @@ def link_libdevice(context: Context, module: int) -> None:
     """Give every `__nv_` function that `module` declares its body, private to the module.
 
     Subnormals are kept: `__nvvm_reflect("__CUDA_FTZ")` is 0 unless the module sets its flag `nvvm-reflect-ftz`.
+    Square roots are rounded to nearest, as nvcc has them by default: `__nvvm_reflect("__CUDA_PREC_SQRT")` is 1.
 
     Raises:
         LlvmError: libdevice has no such function.
@@ -68,6 +70,7 @@ def _extract(names: frozenset[str]) -> bytes:
         missing = [name for name, function in context.symbols(module) if _is_declared(context, name, function)]
         if missing:
             raise LlvmError(f"libdevice has no function {', '.join(sorted(missing))}")
+        answer_reflect(module, {"__CUDA_PREC_SQRT": 1})
         return context.take_buffer(context.llvm.LLVMWriteBitcodeToMemoryBuffer(module))
 
 

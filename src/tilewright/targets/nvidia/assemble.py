@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -147,9 +148,15 @@ def _by_ptxas(job: _Job, tool: Tool) -> Cubin:
         done = toolchain.run_tool(command, TIME_LIMIT)
         log = (done.stdout + done.stderr).replace(str(source), "kernel.ptx").strip()
         if done.returncode or not target.exists():
-            raise _refusal(job, name, log or f"ptxas ended with status {done.returncode} without a reason")
+            raise _refusal(job, name, log or _ended(done.returncode))
         data = target.read_bytes()
     return _link_object(job, data, log, name, arch) if job.links else Cubin(data, log, name)
+
+
+def _ended(status: int) -> str:
+    if status < 0:
+        return f"ptxas was ended by {signal.Signals(-status).name}, which is a fault of ptxas itself"
+    return f"ptxas ended with status {status} without a reason"
 
 
 def _link_object(job: _Job, data: bytes, log: str, name: str, arch: str) -> Cubin:

@@ -19,6 +19,7 @@ from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BYTES, kernels
 from tilewright.passes.rules import copying, gemm, memory, values
 from tilewright.targets.nvidia import atomic_rules, narrow, rules, tile_rules
+from tilewright.targets.nvidia.fast_roots import use_fast_roots
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -58,6 +59,7 @@ class CuteToNvvm(Pass):
                 _declare_shared_memory(kernel, arch)
                 _check_cluster(kernel, arch, features)
             lower(kernel, RULES, context)
+            use_fast_roots(kernel)
             kernel.attributes[FEATURES] = build.string(",".join(sorted(features)))
 
 

@@ -118,6 +118,13 @@ def general_solutions(target: Chip) -> list[str]:
 
 _PTX_ADVICE: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
+        r"ptxas was ended by SIG",
+        (
+            "Use a newer toolkit: set CUDA_TOOLKIT_PATH, or unset it to use the installed packages",
+            "Compile with cute.compile[OptLevel(0)](...), which leaves out the part that failed",
+        ),
+    ),
+    (
         r"too much shared data",
         (
             "Reduce shared memory usage: smaller tiles or fewer stages",

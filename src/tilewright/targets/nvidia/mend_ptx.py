@@ -1,21 +1,49 @@
-"""PTX that assemblers before CUDA 13.3 get wrong, written in another way.
+"""PTX that assemblers get wrong, written in another way.
 
 `neg.s16` and `abs.s16` of -32768 must give -32768. ptxas and nvJitLink 13.0 to 13.2 compute them in 32 bits and take
 the result for sign-extended: a use that widens or compares it sees 32768 (their SASS lacks the second `PRMT`). The
 forms here cost what the right code costs. LLVM makes both from subtractions and selects, so nothing earlier helps.
+
+`abs.s32` of the least number is 2**31, read without a sign. 13.0 to 13.3 convert it to f32 as a number with a sign
+(`IABS`, then `I2FP.F32.S32`), which makes it negative.
+
+`neg` of a converted Boolean makes `select(p, -1.0, 0.0)` of `-(p ? 1.0 : 0.0)`, which loses the sign of the zero; the
+sign bit of a converted integer is flipped here instead.
+
+Halves of registers: see `mend_halves`.
 """
 
 from __future__ import annotations
 
 import re
 
+from tilewright.targets.nvidia.mend_halves import mend_halves
+
 _NEG = re.compile(r"\bneg\.s16([ \t]+)(%\w+), (%\w+);")
 _ABS = re.compile(r"\babs\.s16([ \t]+)(%\w+), (%\w+);")
+_ABS32 = re.compile(r"\babs\.s32([ \t]+)(%\w+), (%\w+);")
+_TO_F32 = re.compile(r"\bcvt\.r[nzmp]\.f32\.u(32|64)\b")
+_NEG_FLOAT = re.compile(r"\bneg\.(f64|f32|f16|bf16)([ \t]+)(%\w+), (%\w+);")
+_FROM_INTEGER = re.compile(r"\bcvt\.r[nzmp]\.(?:f64|f32|f16|bf16)\.[us](?:8|16|32|64)[ \t]+(%\w+),")
+_SIGN = {"f64": "xor.b64{}{}, {}, -9223372036854775808;", "f32": "xor.b32{}{}, {}, -2147483648;",
+         "f16": "xor.b16{}{}, {}, -32768;", "bf16": "xor.b16{}{}, {}, -32768;"}  # fmt: skip
 
 
 def mend(ptx: str) -> str:
     """The same program, line by line, without the forms that are assembled wrongly."""
-    if ".s16" not in ptx:
+    if ".s16" in ptx:
+        ptx = _NEG.sub(r"mul.lo.s16\1\2, \3, -1;", ptx)
+        ptx = _ABS.sub(r"{ .reg .b16 %negated; mul.lo.s16\1%negated, \3, -1; max.s16\1\2, \3, %negated; }", ptx)
+    if "abs.s32" in ptx and _TO_F32.search(ptx):
+        ptx = _ABS32.sub(r"{ .reg .b32 %negated; neg.s32\1%negated, \3; max.s32\1\2, \3, %negated; }", ptx)
+    return mend_halves(_negated_integers(ptx))
+
+
+def _negated_integers(ptx: str) -> str:
+    negated = {found[4] for found in _NEG_FLOAT.finditer(ptx)}
+    converted = negated and negated.intersection(_FROM_INTEGER.findall(ptx))
+    if not converted:
         return ptx
-    ptx = _NEG.sub(r"mul.lo.s16\1\2, \3, -1;", ptx)
-    return _ABS.sub(r"{ .reg .b16 %negated; mul.lo.s16\1%negated, \3, -1; max.s16\1\2, \3, %negated; }", ptx)
+    return _NEG_FLOAT.sub(
+        lambda found: _SIGN[found[1]].format(*found.groups()[1:]) if found[4] in converted else found[0], ptx
+    )
