@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -195,7 +196,7 @@ def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs:
                 location=locations.user_location(),
                 hint="write it into a tensor; only values of compile time come back to Python",
             )
-        key = (job.texts["cute"], call.signature, options, target, arch)
+        key = (job.texts["cute"], _places(job), call.signature, options, target, arch)
         executor = None if no_cache else _cache.get(key)
         if executor is None:
             executor = Executor.finish(job, call, target, function.function, True, ())
@@ -203,3 +204,10 @@ def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs:
             _cache.replace(key, executor)
     executor.run_traced(call.passed())
     return job.result
+
+
+def _places(job: Job) -> bytes:
+    """The program with its source lines: the same kernel in another file, or moved in its own, has errors elsewhere."""
+    written = io.BytesIO()
+    job.module.operation.write_bytecode(written)
+    return written.getvalue()
