@@ -84,10 +84,15 @@ def test_the_absolute_value_of_the_least_number_is_converted_without_a_sign():
     np.testing.assert_array_equal(result, np.abs(WORDS.astype(np.float64)).astype(np.float32))
 
 
-def test_an_absolute_value_that_is_not_converted_is_left_alone():
-    result = np.zeros(len(WORDS), np.int32)
-    assert "abs.s32" in run("abs.s32 \t%r2, %r1;\n st.global.b32 [%rd2], %r2;", result)
-    np.testing.assert_array_equal(result, np.abs(WORDS))
+@pytest.mark.parametrize("bits", [32, 64])
+def test_the_absolute_value_of_the_least_number_is_below_zero(bits):
+    result = np.zeros(len(WORDS), np.uint32)
+    shift = "cvt.u64.u32 \t%rd3, %r1;\n shl.b64 \t%rd3, %rd3, 32;" if bits == 64 else ""
+    number, absolute = ("%rd3", "%rd4") if bits == 64 else ("%r1", "%r2")
+    lines = f"{shift}\n abs.s{bits} \t{absolute}, {number};\n setp.lt.s{bits} \t%p2, {absolute}, 0;"
+    mended = run(f"{lines}\n selp.b32 \t%r3, 1, 0, %p2;\n st.global.b32 [%rd2], %r3;", result)
+    assert "abs.s" not in mended
+    np.testing.assert_array_equal(result, WORDS == -(2**31))
 
 
 @pytest.mark.parametrize(

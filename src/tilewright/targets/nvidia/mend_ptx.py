@@ -4,8 +4,8 @@
 the result for sign-extended: a use that widens or compares it sees 32768 (their SASS lacks the second `PRMT`). The
 forms here cost what the right code costs. LLVM makes both from subtractions and selects, so nothing earlier helps.
 
-`abs.s32` of the least number is 2**31, read without a sign. 13.0 to 13.3 convert it to f32 as a number with a sign
-(`IABS`, then `I2FP.F32.S32`), which makes it negative.
+`abs.s32` and `abs.s64` of the least number are that number. 13.0 to 13.3 take them for numbers from 0: `abs(x) < 0` is
+false for all, and `cvt.rn.f32.u32` of 2**31 becomes a conversion with a sign. They make no such guess of `max(x, -x)`.
 
 `neg` of a converted Boolean makes `select(p, -1.0, 0.0)` of `-(p ? 1.0 : 0.0)`, which loses the sign of the zero; the
 sign bit of a converted integer is flipped here instead.
@@ -21,8 +21,7 @@ from tilewright.targets.nvidia.mend_halves import mend_halves
 
 _NEG = re.compile(r"\bneg\.s16([ \t]+)(%\w+), (%\w+);")
 _ABS = re.compile(r"\babs\.s16([ \t]+)(%\w+), (%\w+);")
-_ABS32 = re.compile(r"\babs\.s32([ \t]+)(%\w+), (%\w+);")
-_TO_F32 = re.compile(r"\bcvt\.r[nzmp]\.f32\.u(32|64)\b")
+_WIDE_ABS = re.compile(r"\babs\.s(32|64)([ \t]+)(%\w+), (%\w+);")
 _NEG_FLOAT = re.compile(r"\bneg\.(f64|f32|f16|bf16)([ \t]+)(%\w+), (%\w+);")
 _FROM_INTEGER = re.compile(r"\bcvt\.r[nzmp]\.(?:f64|f32|f16|bf16)\.[us](?:8|16|32|64)[ \t]+(%\w+),")
 _SIGN = {"f64": "xor.b64{}{}, {}, -9223372036854775808;", "f32": "xor.b32{}{}, {}, -2147483648;",
@@ -34,8 +33,7 @@ def mend(ptx: str) -> str:
     if ".s16" in ptx:
         ptx = _NEG.sub(r"mul.lo.s16\1\2, \3, -1;", ptx)
         ptx = _ABS.sub(r"{ .reg .b16 %negated; mul.lo.s16\1%negated, \3, -1; max.s16\1\2, \3, %negated; }", ptx)
-    if "abs.s32" in ptx and _TO_F32.search(ptx):
-        ptx = _ABS32.sub(r"{ .reg .b32 %negated; neg.s32\1%negated, \3; max.s32\1\2, \3, %negated; }", ptx)
+    ptx = _WIDE_ABS.sub(r"{ .reg .b\1 %negated; neg.s\1\2%negated, \4; max.s\1\2\3, \4, %negated; }", ptx)
     return mend_halves(_negated_integers(ptx))
 
 
