@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir, types
-from tilewright.ir.context import current
+from tilewright.ir.context import current, refuse_stale
 from tilewright.ir.dialect import PURE_OPS, SPECS
 
 if TYPE_CHECKING:
@@ -25,14 +25,18 @@ def emit(
     regions: int = 0,
 ) -> ir.Operation:
     """Make operation `name` at the insertion point."""
-    return mlir.ir.Operation.create(
-        name,
-        results=list(results),
-        operands=list(operands),
-        attributes=dict(attributes) if attributes else None,
-        regions=regions,
-        loc=current().locate(),
-    )
+    try:
+        return mlir.ir.Operation.create(
+            name,
+            results=list(results),
+            operands=list(operands),
+            attributes=dict(attributes) if attributes else None,
+            regions=regions,
+            loc=current().locate(),
+        )
+    except TypeError:
+        refuse_stale(operands)
+        raise
 
 
 def value(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ class Session:
         # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.
         self.appending = True
         self.uses = 0
+        self.holders: list[weakref.ref[Any]] = []
         # MLIR looks for a Python module of every dialect at each operation, unless it found one before.
         sys.modules.setdefault("mlir.dialects.cute", ModuleType("mlir.dialects.cute"))
         with self.context:
@@ -54,6 +56,41 @@ class Session:
         if found is None:
             found = self.cache[key] = make()
         return found
+
+
+class Stale:
+    """What an object holds in place of an MLIR value when the compilation that made the value has ended.
+
+    MLIR has freed the value by then, and ends the process where it is used. Any use of this raises CompileError.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        raise CompileError(
+            "a value of run time outlived the compilation that it belongs to",
+            hint="globals, classes and attributes of `self` keep no values of run time from one compilation to the"
+            " next: assign them anew in each, or return the value",
+        )
+
+
+def refuse_stale(operands: Iterable[object]) -> None:
+    """Raise where one of them is a value of a compilation that has ended."""
+    for operand in operands:
+        if isinstance(operand, Stale):
+            operand.__getattr__("owner")
+
+
+def holds_value(holder: Any) -> None:
+    """Note that `holder.value` is an MLIR value of this compilation; it becomes `Stale` when the compilation ends."""
+    if _idle.active:
+        _idle.active[-1].holders.append(weakref.ref(holder))
+
+
+def _let_go(session: Session) -> None:
+    for reference in session.holders:
+        holder = reference()
+        if holder is not None and not isinstance(holder.value, int | float):
+            holder.value = Stale()
+    session.holders.clear()
 
 
 class _Idle(threading.local):
@@ -78,6 +115,7 @@ def compile_context() -> Iterator[Session]:
             yield session
     finally:
         _idle.active.pop()
+        _let_go(session)
         session.locate = lambda: session.unknown
         if session.uses < _REUSE_LIMIT:
             _idle.free.append(session)

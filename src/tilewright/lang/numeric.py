@@ -24,6 +24,7 @@ from tilewright.hw import narrow_floats
 from tilewright.hw.saturation import saturate
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
+from tilewright.ir.context import holds_value
 from tilewright.lang import arithmetic, dtypes, polynomials
 from tilewright.lang.dtypes import DType
 from tilewright.lang.locations import user_location
@@ -123,12 +124,15 @@ class Numeric(metaclass=NumericMeta):
         if type(self) is Numeric:
             raise CompileError("Numeric is the base of the number types", hint="use Int32, Float32, ...")
         self.value = _payload(value, type(self))
+        if not self.is_static:
+            holds_value(self)
 
     @classmethod
     def from_ir(cls, value: ir.Value) -> Self:
         """The number that `value` holds; its MLIR type must be that of the class."""
         made = cls.__new__(cls)
         made.value = value
+        holds_value(made)
         return made
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
+from tilewright.ir.context import holds_value
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Int32, Int64, Integer, Numeric, as_numeric
@@ -38,6 +39,7 @@ class Pointer:
 
     def __init__(self, value: ir.Value, dtype: type[Numeric], memspace: AddressSpace, alignment: int) -> None:
         self.value = value
+        holds_value(self)
         self.dtype = dtype
         self.memspace = memspace
         self.alignment = alignment

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tilewright.base.errors import CompileError
 from tilewright.hw import narrow_floats
 from tilewright.ir import build, types, vectors
+from tilewright.ir.context import holds_value
 from tilewright.lang import arithmetic, dtypes
 from tilewright.lang.coordinates import coord_text, may_be_inside
 from tilewright.lang.locations import user_location
@@ -84,6 +85,7 @@ class TensorSSA:
 
     def __init__(self, value: ir.Value, shape: Any, dtype: type[Numeric]) -> None:
         self.value = value
+        holds_value(self)
         self.shape = shape if isinstance(shape, tuple) else (shape,)
         self.dtype = dtype
 

@@ -155,8 +155,7 @@ class Branch:
             f"{subject} has different {_kind(change)} in the branches of a runtime `if`",
             location=self.place,
             values=values,
-            hint="convert the values to one type, or use a new name;"
-            " a condition of compile time goes into `cutlass.const_expr(...)`",
+            hint=f"{_remedy(change)}; a condition of compile time goes into `cutlass.const_expr(...)`",
         )
 
     def _join_states(self, join: _Join, outcomes: list[_Outcome]) -> None:
@@ -223,6 +222,15 @@ class Branch:
 def _kind(change: leaves.TypeChange) -> str:
     """In what two values differ: things that are no numbers may differ though their types agree."""
     return "values of compile time" if change.expected == change.found else "types"
+
+
+def _remedy(change: leaves.TypeChange) -> str:
+    if change.expected == change.found:
+        return (
+            "only numbers, and objects made of them, can change at run time: assign attributes of one object, or make"
+            " its class a dataclass or a `@cute.native_struct`"
+        )
+    return "convert the values to one type, or use a new name"
 
 
 def slot_name(name: str, owner: Any, key: Any) -> str:

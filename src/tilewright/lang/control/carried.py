@@ -251,7 +251,7 @@ class LoopState:
             try:
                 found = item.leave()
             except leaves.Rebound:
-                raise self._two_ways(item) from None
+                raise self._two_ways(item, rebound=True) from None
             except leaves.TypeChange as change:
                 structure = item.weakened()
                 if structure is None:
@@ -331,16 +331,17 @@ class LoopState:
                     ):
                         raise aliases.error(item.name + path, self.watch.objects[key][0], self.kind, self.place)
 
-    def _two_ways(self, item: Carried) -> CompileError:
-        """Another object in place of one that changes."""
+    def _two_ways(self, item: Carried, rebound: bool = False) -> CompileError:
+        """Another object in place of one that changes, or that is no tuple or dataclass of numbers."""
         name, now = item.name, item.place.get() if isinstance(item, CarriedPlace) else None
         other = self.watch.objects[id(now)][0] if id(now) in self.watch.objects else ""
         rows = self.loop.variables.assignments(name)
+        how = " that also changes its object in place" if rebound or other else ""
         return CompileError(
-            f"`{name}` gets another object in a runtime `{self.kind}` loop that also changes its object in place",
+            f"`{name}` gets another object in a runtime `{self.kind}` loop{how}",
             location=self.place,
             values=rows or {"variable": name},
-            hint=_two_ways_hint(name, other, item.before),
+            hint=_two_ways_hint(name, other, item.before) if how else _plain_class_hint(name, item.before),
         )
 
     def _unseen_changes(self) -> InPlace:
@@ -382,6 +383,12 @@ class LoopState:
 
 def _key(slot: Slot) -> tuple[int, Any]:
     return id(slot.owner), slot.key
+
+
+def _plain_class_hint(name: str, before: Any) -> str:
+    attributes = [key for key in watch.state_of(before) if isinstance(key, str)]
+    members = f"`{name}.{attributes[0]} = ...`" if attributes else "its attributes"
+    return f"assign {members}, or make {type(before).__name__} a dataclass or a `@cute.native_struct`"
 
 
 def _two_ways_hint(name: str, other: str, before: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import CellType
@@ -83,6 +84,12 @@ def inherited(owner: Any, key: Any) -> Any:
     return MISSING if hasattr(type(value), "__get__") else value
 
 
+def _is_of_user(value: Any) -> bool:
+    """True for an instance of a class that is not of Python's own library, whose graphs are large."""
+    module = type(value).__module__.partition(".")[0]
+    return watch.kind_of(type(value)) == "object" and module not in sys.stdlib_module_names - {"__main__"}
+
+
 def is_cache(owner: Any, key: Any) -> bool:
     """True for an attribute that `functools.cached_property` makes when it is first read."""
     found = inspect.getattr_static(type(owner), key, None) if isinstance(key, str) else None
@@ -123,7 +130,7 @@ class Variables:
         found = self._contents(name for name in self.cells if name in self.host)
         for name in self.global_names:
             value = self.globals.get(name)
-            if isinstance(value, list | dict) or (value is not None and leaves.has_protocol(value)):
+            if isinstance(value, list | dict) or leaves.has_protocol(value) or _is_of_user(value):
                 found.append((name, value))
         return found
 

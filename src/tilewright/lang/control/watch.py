@@ -9,6 +9,7 @@ A class says `__tw_immutable__ = True` to be left out. Classes of the language i
 from __future__ import annotations
 
 import enum
+import functools
 from collections import deque
 from collections.abc import Iterable, Mapping
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
@@ -186,7 +187,9 @@ def _children(kind: Kind, name: str, value: Any) -> list[tuple[str, Any]]:
     if kind in ("list", "dict"):
         return _items(name, state_of(value))
     if kind in ("whole", "class"):
-        return []
+        return _items(name, dict(enumerate(value))) if isinstance(value, set) else []
+    if isinstance(value, functools.partial):
+        return [(name, item) for item in (value.func, *value.args, *value.keywords.values(), value.__dict__)]
     return [(f"{name}.{attribute}", item) for attribute, item in state_of(value).items()]
 
 
