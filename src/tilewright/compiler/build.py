@@ -137,7 +137,9 @@ def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) ->
     module = mlir.ir.Module.create(loc=current().unknown)
     module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
     program = trace.Trace(module, job.arch, job.options.enable_assertions, host_memory=on_host(call))
-    with located(locations.current), trace.program(program), current().unknown, mlir.ir.InsertionPoint(module.body):
+    code = function.function.__code__
+    begins = mlir.ir.Location.file(code.co_filename, code.co_firstlineno, 0)
+    with located(lambda: begins), trace.program(program), current().unknown, mlir.ir.InsertionPoint(module.body):
         host = _host_function(call)
         body = host.regions[0].blocks[0]
         with mlir.ir.InsertionPoint(body):
@@ -145,7 +147,7 @@ def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) ->
             if program.assertions:
                 name_host_tensors(host, seen)
             arguments = call_arguments(function.function, seen)
-            with aliases.body():
+            with located(locations.current), aliases.body():
                 job.result = _trace_root(function.traced, arguments)
             _warn_of_unlaunched(program)
             build.emit("func.return")
@@ -171,7 +173,11 @@ def _warn_of_unlaunched(program: trace.Trace) -> None:
     """A kernel that is called and not launched does nothing, which nobody means."""
     for name, place in program.called.values():
         where = f" at {place}" if place is not None else ""
-        warnings.warn(f"kernel {name} is called{where}, but never launched: add .launch(grid=, block=)", stacklevel=2)
+        message = f"kernel {name} is called{where}, but never launched: add .launch(grid=, block=)"
+        if place is None:
+            warnings.warn(message, stacklevel=2)
+        else:
+            warnings.warn_explicit(message, UserWarning, place.file, place.line)
 
 
 def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> Any:
