@@ -100,7 +100,8 @@ class Watch(Machine):
         self.met_in_cluster: dict[int, Knowledge] = {}
         self.levels = (CTA, CLUSTER, GPU) if launch.narrow else (GPU,)
         self.fenced_at = np.zeros((GPU + 1, len(self.alive)), np.int64)
-        self.pending: dict[int, dict[int, Publication]] = {}
+        self.fenced_shared = np.zeros(len(self.alive), np.int64)
+        self.pending: dict[int, dict[Any, Publication]] = {}
         self.made: dict[int, list[int]] = {}
         self.made_known: dict[int, list[int]] = {}
         self.arrived_remote: dict[int, Knowledge] = {}

@@ -27,7 +27,8 @@ from tilewright.targets.emu.lanes import Array
 AGENTS = 64
 CLOCKS = "synchronisations (barriers, fences, releases, arrivals) of a thread"
 Knowledge = dict[int, Array]
-"""What a release publishes: a row of clocks for each block."""
+"""What a release publishes: a row of clocks for each block. A row under `shared_only(block)` counts for accesses to
+shared memory alone: it came by a fence with `.sync_restrict`."""
 
 
 class Clocks:
@@ -266,8 +267,10 @@ class Clocks:
             known[at] = matrix[mine[at], column[at]] >= clock[at]
         return np.asarray(known)
 
-    def knows_foreign(self, lanes: Array, block: Array, thread: Array, clock: Array, hurried: Array) -> Array:
-        """The same for accesses of other blocks."""
+    def knows_foreign(
+        self, lanes: Array, block: Array, thread: Array, clock: Array, hurried: Array, shared: bool
+    ) -> Array:
+        """The same for accesses of other blocks; in shared memory (`shared`) also by what counts only there."""
         known = np.zeros(len(lanes), bool)
         column = np.where(hurried, thread + self.stride, thread)
         slots = lanes // self.stride
@@ -277,12 +280,13 @@ class Clocks:
         for owner, number, table in sources:
             source = table.get(number)
             at = np.flatnonzero(~known & (owner == number)) if source else ()
-            for other in np.unique(block[at]) if len(at) else ():
-                row = source.get(int(other)) if source else None
-                if row is None:
-                    continue
-                here = at[(block[at] == other) & (column[at] < len(row))]
-                known[here] = row[column[here]] >= clock[here]
+            for other in np.unique(block[at]).tolist() if len(at) else ():
+                for key in (other, shared_only(other)) if shared else (other,):
+                    row = source.get(key) if source else None
+                    if row is None:
+                        continue
+                    here = at[(block[at] == other) & (column[at] < len(row))]
+                    known[here] |= row[column[here]] >= clock[here]
         return known
 
     # Other blocks.
@@ -351,6 +355,19 @@ class Publication:
     root: object
     publisher: tuple[int, int]
     groups: dict[tuple[int, int], Knowledge]
+
+
+def shared_only(block: int) -> int:
+    """The key of what is known of a block as far as shared memory is concerned."""
+    return -1 - block
+
+
+def narrowed(known: Knowledge) -> Knowledge:
+    """Knowledge that counts for shared memory alone."""
+    out: Knowledge = {}
+    for block, row in known.items():
+        out = together(out, {shared_only(block) if block >= 0 else block: row})
+    return out
 
 
 def together(a: Knowledge, b: Knowledge) -> Knowledge:

@@ -10,8 +10,9 @@ import numpy as np
 
 from tilewright.targets.emu.boxes import box_addresses, box_inside
 from tilewright.targets.emu.checks.base import Event, unwritten
-from tilewright.targets.emu.checks.clocks import joined_rows, together
+from tilewright.targets.emu.checks.clocks import Knowledge, Publication, joined_rows, narrowed, together
 from tilewright.targets.emu.checks.order import Order
+from tilewright.targets.emu.checks.sites import CLUSTER, CTA
 from tilewright.targets.emu.checks.stamps import agent_stamp
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.rules.tensors import chunk_order
@@ -36,6 +37,8 @@ class Copies(Order):
     def mbarrier_arriving(self, site: int, L: Lanes, index: Array, counts: Array, relaxed: bool) -> None:
         self.note_shared(site, L, index << 3, 8, False, None)
         releasing = counts > 0
+        if relaxed:
+            self.arrive_relaxed(L.ids[releasing], index[releasing])
         if relaxed or not releasing.any():
             return
         for word in np.unique(index[releasing]):
@@ -58,6 +61,17 @@ class Copies(Order):
             known = self.clocks.publish(lane, int(self.clocks.clock[lane]))
             self.arrived_remote[word] = together(self.arrived_remote.get(word, {}), known)
 
+    def arrive_relaxed(self, lanes: Array, words: Array) -> None:
+        """A relaxed arrival carries what a fence before it has released, to a cluster at least."""
+        fenced = (self.fenced_at[CLUSTER][lanes] > 0) | (self.fenced_shared[lanes] > 0)
+        for lane, word in zip(lanes[fenced].tolist(), words[fenced].tolist(), strict=True):
+            known: Knowledge = {}
+            if self.fenced_at[CLUSTER][lane]:
+                known = self.clocks.publish(lane, int(self.fenced_at[CLUSTER][lane]))
+            if self.fenced_shared[lane]:
+                known = together(known, narrowed(self.clocks.publish(lane, int(self.fenced_shared[lane]))))
+            self.arrived_remote[word] = together(self.arrived_remote.get(word, {}), known)
+
     def bring(self, word: int, row: Array) -> None:
         old = self.phases.get(word)
         self.phases[word] = row.copy() if old is None else joined_rows(old, row)
@@ -73,6 +87,7 @@ class Copies(Order):
     def mbarrier_waited(self, site: int, L: Lanes, index: Array, done: Array, relaxed: bool) -> None:
         self.note_shared(site, L, index << 3, 8, False, None)
         if relaxed:
+            self.wait_relaxed(L.ids[done], index[done])
             return
         for word in np.unique(index[done]):
             row = self.ended.get(int(word))
@@ -85,6 +100,16 @@ class Copies(Order):
                 if remote:
                     for thread in threads:
                         self.clocks.acquire(int(slot) * self.shape.stride + int(thread), remote)
+
+    def wait_relaxed(self, lanes: Array, words: Array) -> None:
+        """Who has seen a phase end by a relaxed wait acquires what it carries with a later fence."""
+        for lane, word in zip(lanes.tolist(), words.tolist(), strict=True):
+            known = dict(self.launch.remote.get((id(self), word), {}))
+            slot = lane // self.shape.stride
+            if word in self.ended and slot == self.word_slot(word):
+                known = together(known, {int(self.blocks[slot]): self.ended[word]})
+            groups = {self.group(lane, level): known for level in self.levels if level != CTA}
+            self.pending.setdefault(lane, {})["mbarrier", word] = Publication(object(), (id(self), lane), groups)
 
     # Asynchronous copies.
 

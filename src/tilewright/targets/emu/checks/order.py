@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.clocks import Knowledge, Publication, joined_rows, together
+from tilewright.targets.emu.checks.clocks import Knowledge, Publication, joined_rows, narrowed, together
 from tilewright.targets.emu.checks.races import Races
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA, GPU, WEAK, Access
 from tilewright.targets.emu.checks.stamps import ONE_TICK, block_of, is_async, site_of
@@ -111,7 +111,7 @@ class Order(Races):
         """
         own = self.blocks[lane // self.shape.stride]
         at = np.flatnonzero((block_of(words) != own) & ~is_async(words))
-        at = at[self.unordered(np.full(len(at), lane), words[at], WEAK)]
+        at = at[self.unordered(np.full(len(at), lane), words[at], WEAK, True)]
         if len(at) and times is not None:
             at = at[~self.observed(self.shared_shadow, np.full(len(at), lane), cells[at], times[at])]
         if len(at):
@@ -176,6 +176,13 @@ class Order(Races):
         if kind == "mbarrier_init":
             for lane in L.ids:
                 self.made_known.setdefault(int(lane), []).extend(self.made.pop(int(lane), ()))
+        if kind == "shared acquire":
+            for lane in L.ids:
+                for seen in self.pending.get(int(lane), {}).values():
+                    self.acquire(int(lane), seen, level, True)
+        if kind == "shared release":
+            self.fenced_shared[L.ids] = self.clocks.clock[L.ids]
+            self.clocks.tick(L.ids)
         if kind in ("memory", "acquire"):
             for lane in L.ids:
                 for seen in self.pending.get(int(lane), {}).values():
@@ -190,7 +197,7 @@ class Order(Races):
         """Strong accesses carry what their threads have released to those that acquire."""
         access = self.access(site)
         places = self.launch.published
-        fenced = self.fenced_at[self.levels[0]][L.ids] > 0
+        fenced = (self.fenced_at[self.levels[0]][L.ids] > 0) | (self.fenced_shared[L.ids] > 0)
         releasing = (fenced | access.releases) & writes
         if not releasing.any() and not places:
             return
@@ -220,12 +227,13 @@ class Order(Races):
         if not access.acquires or access.scope < GPU:
             self.pending.setdefault(lane, {})[id(known.root)] = known
 
-    def acquire(self, lane: int, seen: Publication, scope: int) -> None:
-        """A thread comes to know what was released to groups that its own scope includes."""
+    def acquire(self, lane: int, seen: Publication, scope: int, shared: bool = False) -> None:
+        """A thread comes to know what was released to groups that its own scope includes, or of that what counts for
+        shared memory."""
         for level in self.levels:
             known = seen.groups.get(self.group(lane, level)) if level <= scope else None
             if known:
-                self.clocks.acquire(lane, known)
+                self.clocks.acquire(lane, narrowed(known) if shared else known)
 
     def published(self, lane: int, access: Access, before: Publication | None) -> Publication:
         """What a value just written carries; a read-modify-write adds to what the value before it did."""
@@ -240,6 +248,10 @@ class Order(Races):
                 made[clock] = self.clocks.publish(lane, clock)
             group = self.group(lane, level)
             groups[group] = together(groups[group], made[clock]) if group in groups else made[clock]
+        if self.fenced_shared[lane]:
+            known = narrowed(self.clocks.publish(lane, int(self.fenced_shared[lane])))
+            group = self.group(lane, CLUSTER)
+            groups[group] = together(groups.get(group, {}), known)
         if before is not None:
             return Publication(before.root, before.publisher, groups)
         return Publication(object(), (id(self), lane), groups)

@@ -197,7 +197,7 @@ class Races(Verdicts):
         if crowd is not None and crowd.log:
             at, found = self.beside(event, self.doubtful(event, at, words), crowd)
         else:
-            at = at[self.unordered(event.L.ids[at // event.each], words[at], event.access)]
+            at = at[self.unordered(event.L.ids[at // event.each], words[at], event.access, event.space == "shared")]
             found = words[at]
         tolerated = NONE
         if len(at) and data is not None and before == "written":
@@ -229,7 +229,9 @@ class Races(Verdicts):
         single = thread_of(marks[at]) < SEVERAL
         known = np.zeros(len(at), bool)
         one = at[single]
-        known[single] = ~self.unordered(event.L.ids[one // event.each], marks[one], event.access)
+        known[single] = ~self.unordered(
+            event.L.ids[one // event.each], marks[one], event.access, event.space == "shared"
+        )
         return np.asarray(at[~known])
 
     def beside(self, event: Event, at: Array, crowd: Crowd) -> tuple[Array, Array]:
@@ -247,7 +249,7 @@ class Races(Verdicts):
             index = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + first[which]
             other = np.flatnonzero(((stamps[index] ^ event.mine[at[which]]) & WHO) != 0)
             place, index = at[which[other]], index[other]
-            bad = self.unordered(event.L.ids[place // event.each], stamps[index], event.access)
+            bad = self.unordered(event.L.ids[place // event.each], stamps[index], event.access, event.space == "shared")
             place, index = place[bad], index[bad]
             if len(place) and crowd is event.shadow.strong_writers and not event.access.strong:
                 lanes = event.L.ids[place // event.each]

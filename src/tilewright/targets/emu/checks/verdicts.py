@@ -28,8 +28,11 @@ from tilewright.targets.emu.lanes import Array, Lanes, unflatten
 class Verdicts(Watch):
     """Judges pairs of accesses by the clocks."""
 
-    def unordered(self, lanes: Array, words: Array, access: Access) -> Array:
-        """Which of some stamped accesses neither happen before what `lanes` do now nor are harmless beside it."""
+    def unordered(self, lanes: Array, words: Array, access: Access, shared: bool) -> Array:
+        """Which of some stamped accesses neither happen before what `lanes` do now nor are harmless beside it.
+
+        `shared`: they are to shared memory.
+        """
         block, thread, clock, hurried = block_of(words), thread_of(words), clock_of(words), is_async(words)
         several = (thread >= SEVERAL) & ~hurried
         left = ~self.clocks.knows_own(lanes, block, thread, clock, hurried, several)
@@ -38,7 +41,8 @@ class Verdicts(Watch):
             left[at[self.in_scope(lanes[at], block[at], words[at], access)]] = False
         at = np.flatnonzero(left & ~several)
         if len(at):
-            left[at[self.clocks.knows_foreign(lanes[at], block[at], thread[at], clock[at], hurried[at])]] = False
+            known = self.clocks.knows_foreign(lanes[at], block[at], thread[at], clock[at], hurried[at], shared)
+            left[at[known]] = False
         if not self.launch.options.lockstep and np.count_nonzero(left):
             left &= ~self.same_warp(lanes, block, thread, hurried)
         return np.asarray(left)
@@ -77,7 +81,8 @@ class Verdicts(Watch):
             for lane in np.unique(lanes[cells == cell]):
                 here = (cells == cell) & (lanes == lane)
                 own = ((stamps ^ self.clocks.stamp[lane]) & WHO) == 0
-                known = own | ~self.unordered(np.full(len(stamps), lane), stamps, WEAK)
+                shared = shadow is self.shared_shadow
+                known = own | ~self.unordered(np.full(len(stamps), lane), stamps, WEAK, shared)
                 last = int(looked[known].max(initial=-1))
                 chain = int(counts[stores & (counts < last)].max(initial=-1))
                 seen[here] = (times[here] < last) & (times[here] >= chain)

@@ -299,10 +299,12 @@ def fence(c: BlockCoder, i: Instruction) -> None:
 
 
 def fence_kind(i: Instruction) -> str:
-    """What a fence orders: memory (or only as `acquire` or `release`), the asynchronous proxy in shared memory,
-    initialised mbarriers, or nothing that an emulated kernel can tell (aliases, tensor maps, global memory)."""
+    """What a fence orders: memory (or only as `acquire` or `release`, or of these only shared memory), the asynchronous
+    proxy there, initialised mbarriers, or nothing that an emulated kernel can tell (aliases, tensor maps, global
+    memory)."""
     if "proxy" in i.mods:
         return "async" if i.mods[1] in ("async", "async::generic") and "global" not in i.mods else ""
     if "mbarrier_init" in i.mods:
         return "mbarrier_init"
-    return next((m for m in i.mods if m in ("acquire", "release")), "memory")
+    order = next((m for m in i.mods if m in ("acquire", "release")), "memory")
+    return f"shared {order}" if any(m.startswith("sync_restrict") for m in i.mods) else order
