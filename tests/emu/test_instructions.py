@@ -360,3 +360,24 @@ def test_every_pair_of_warps_has_a_barrier_of_its_own(seed, checks):
 def test_threads_of_a_warp_at_different_barriers_wait_for_ever():
     with pytest.raises(EmulationError, match="Deadlock"):
         run("and.b32 %r1, %r19, 3; barrier.cta.sync %r1; mov.u32 %r0, 1;", block=64)
+
+
+def test_atomics_on_global_memory_flush_subnormals_whatever_their_address_is_called():
+    """f32 sums in global memory flush, by a generic address too; those in shared memory do not."""
+    text = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a)
+{
+  .reg .b64 %d<4>; .reg .f32 %f<4>; .shared .align 4 .f32 s;
+  ld.param.u64 %d1, [a]; mov.f32 %f1, 0f00000001;
+  red.global.add.f32 [%d1], %f1; red.add.f32 [%d1+4], %f1;
+  st.shared.f32 [s], %f1; mov.u64 %d2, s; cvta.shared.u64 %d2, %d2; red.add.f32 [%d2], %f1;
+  ld.shared.f32 %f2, [s]; st.global.f32 [%d1+8], %f2;
+  ret;
+}
+"""
+    words = np.array([3, 3, 0], np.uint32)
+    run_ptx(text, "k", 1, 1, [words])
+    assert words.tolist() == [0, 0, 2]
