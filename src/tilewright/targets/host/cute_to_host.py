@@ -9,6 +9,7 @@ at all follows a failed assertion, see `leave_at_failures`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -136,15 +137,21 @@ def _launch(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     return []
 
 
+class SharedMemoryWarning(UserWarning):
+    """A launch gives less shared memory than its kernel allocates."""
+
+
 def _check_smem(op: ir.Operation, given: int | None, needed: int, kernel: str) -> None:
-    """A launch must give the shared memory that the kernel's allocators hand out."""
-    if given is not None and 0 <= given < needed:
-        raise CompileError(
-            "a launch gives less shared memory than the kernel allocates",
-            location=source_location(op.location),
-            values={"kernel": kernel, "smem=": f"{given} bytes", "allocated": f"{needed} bytes"},
-            hint="leave smem= out: the launch then takes what the allocators of the kernel hand out",
-        )
+    """Warn where a launch gives less than the kernel's allocators hand out. CuTe DSL warns too: what is not touched
+    need not be there."""
+    place = source_location(op.location)
+    if given is None or not 0 <= given < needed or place is None:
+        return
+    text = (
+        f"smem={given} is less than the {needed} bytes that {kernel} allocates: what lies beyond is out of bounds;"
+        " leave smem= out to get as much as the allocators hand out"
+    )
+    warnings.warn_explicit(text, SharedMemoryWarning, place.file, place.line)
 
 
 @dataclass(frozen=True)
