@@ -5,12 +5,16 @@ import pytest
 from tests.layout import oracle
 from tilewright.base.errors import LayoutError
 from tilewright.layout import (
+    ComposedLayout,
     Layout,
+    bank_conflicts,
     blocked_product,
     ceil_div,
     coalesce,
+    coalescing,
     complement,
     composition,
+    cosize,
     crd2idx,
     dice,
     elem_less,
@@ -23,6 +27,9 @@ from tilewright.layout import (
     local_tile,
     logical_divide,
     logical_product,
+    make_layout_image_mask,
+    max_common_layout,
+    max_common_vector,
     parse,
     product,
     product_each,
@@ -172,3 +179,46 @@ def test_a_mode_named_none_needs_no_facts():
     assert str(z) == "((1,4),((?,?),2)):((0,100),((1,?),400))"
     p = zipped_product(Layout((4, 2), (1, 4)), (None, Layout(3)))
     assert str(p) == "((4,2),(1,3)):((1,4),(0,1))"
+
+
+@pytest.mark.parametrize("extent", [1 << 34, (1 << 31) - 1, 3 << 40, 1 << 60])
+def test_long_layouts_have_all_in_common(extent):
+    a = Layout(extent)
+    assert max_common_vector(a, a) == extent
+    assert max_common_layout(a, a) == a
+    assert max_common_vector(a, Layout((extent, 3), (1, extent * 2))) == extent
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "most"),
+    [
+        ("48:1", "(4,12):(1,4)", 48),
+        ("(6,8):(1,7)", "48:1", 6),
+        ("(36,2):(1,50)", "72:1", 36),
+        ("(9,9):(1,10)", "81:1", 9),
+    ],
+)
+def test_common_runs_are_divisors(a, b, most):
+    assert max_common_vector(parse(a), parse(b)) == most
+
+
+def test_long_swizzled_layouts():
+    s = parse("S<3,4,3> o 0 o (1048576,4096):(4096,1)")
+    assert max_common_vector(s, s) == 1 << 32
+    r = max_common_layout(s, s)
+    assert all(s(r(i)) == i for i in (0, 1, 4095, 4096, 123456789, (1 << 32) - 1))
+    assert max_common_vector(s.outer, s) == 128  # the swizzle reads bits 7 and up
+    for count in (bank_conflicts, coalescing):
+        with pytest.raises(LayoutError, match="too large to count"):
+            count(s, "f16")
+    with pytest.raises(LayoutError, match="too large to try"):
+        cosize(ComposedLayout(Layout(8), 0, Layout(1 << 40)))
+
+
+def test_masks_have_64_bits():
+    assert make_layout_image_mask(Layout((2, 4), (32, 1)), (1, 3), 0) == (1 << 3) | (1 << 35)
+    for layout in (Layout((2, 4), (64, 1)), Layout((1 << 20, 2)), Layout((2, 2), (-1, 2))):
+        with pytest.raises(LayoutError, match="bits 0 to 63"):
+            make_layout_image_mask(layout, (0, 0), 0)
+    with pytest.raises(LayoutError, match="only at run time"):
+        make_layout_image_mask(Layout((sym_int(name="n"), 2)), (0, 0), 0)

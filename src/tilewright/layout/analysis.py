@@ -118,10 +118,19 @@ def coalescing(tv_layout: Any, dtype: Any, vector: int | None = None) -> Coalesc
     return Coalescing(sectors, ideal, requests, width)
 
 
+_MOST_ELEMENTS = 1 << 20
+
+
 def _offsets(tv_layout: Any) -> list[list[int]]:
     """The offsets of each thread's values."""
     if not is_static(tv_layout):
         raise LayoutError("only static layouts can be analysed", values={"layout": tv_layout})
+    if size(tv_layout) > _MOST_ELEMENTS:
+        raise LayoutError(
+            f"an access of {size(tv_layout)} elements is too large to count",
+            values={"layout": tv_layout, "most": _MOST_ELEMENTS},
+            hint="give the layout of one block's threads and their values",
+        )
     threads = size(tv_layout, 0) if rank(tv_layout) > 1 else size(tv_layout)
     count = size(tv_layout) // max(threads, 1)
     table = [[tv_layout(t + v * threads) for v in range(count)] for t in range(threads)]

@@ -90,6 +90,17 @@ def make_layout_image_mask(layout: Layout, coord: Any, mode: int) -> int:
     if not isinstance(shape, tuple) or not 0 <= mode < len(shape) or len(coord) != len(shape):
         raise LayoutError("the coordinate does not fit", values={"layout": layout, "coord": text(coord), "mode": mode})
     mask = 0
-    for index in range(product(shape[mode])):
-        mask |= 1 << layout((*coord[:mode], index, *coord[mode + 1 :]))
+    extent = product(shape[mode])
+    for index in range(extent if type(extent) is int else 0):
+        bit = layout((*coord[:mode], index, *coord[mode + 1 :]))
+        if type(bit) is not int or not 0 <= bit < _MASK_BITS:
+            raise LayoutError(
+                f"a mask has bits 0 to {_MASK_BITS - 1}, not {bit}", values={"layout": layout, "coord": text(coord)}
+            )
+        mask |= 1 << bit
+    if type(extent) is not int:
+        raise LayoutError("a mask of a mode known only at run time", values={"layout": layout, "mode": mode})
     return mask
+
+
+_MASK_BITS = 64

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import isqrt
 from typing import Any
 
 from tilewright.base.errors import LayoutError
@@ -128,8 +130,7 @@ def max_common_layout(a: Any, b: Any) -> Any:
 
     A composed layout where both have a swizzle that moves them.
     """
-    inverse, most = _inverse_to_follow(b)
-    count = _common(a, inverse, most)
+    inverse, count = _in_common(a, b)
     if count == 1:
         return trusted(1, 0)
     if isinstance(inverse, ComposedLayout) and count <= _unmoved(b.inner):
@@ -139,8 +140,21 @@ def max_common_layout(a: Any, b: Any) -> Any:
 
 def max_common_vector(a: Any, b: Any) -> int:
     """The number of elements that are contiguous in both layouts and face each other there, from index 0."""
+    return _in_common(a, b)[1]
+
+
+def _in_common(a: Any, b: Any) -> tuple[Any, int]:
+    """A right inverse of `b`, and how many elements from its start on are in place in `a` too.
+
+    Under one swizzle, that is how many are in place without it, if it keeps them; else at most 2^16 are compared.
+    """
     inverse, most = _inverse_to_follow(b)
-    return _common(a, inverse, most)
+    alike = isinstance(a, ComposedLayout) and isinstance(inverse, ComposedLayout) and isinstance(a.outer, Layout)
+    if alike and a.inner == b.inner and a.offset == b.offset and isinstance(b.outer, Layout):
+        count = _common(a.outer, right_inverse(b.outer), None)
+        if b.inner.keeps(count):
+            return inverse, count
+    return inverse, _common(a, inverse, most)
 
 
 def _inverse_to_follow(layout: Any) -> tuple[Any, int | None]:
@@ -184,7 +198,7 @@ def _contiguous_run(a: Layout, extent: int, step: int, count: int, room: int | N
 
     All `i*step` are at most `room`, where that is known.
     """
-    for length in sorted((d for d in range(1, extent + 1) if extent % d == 0), reverse=True):
+    for length in _divisors(extent):
         if length == 1:
             return 1
         if room is not None and (length - 1) * step > room:
@@ -198,12 +212,22 @@ def _contiguous_run(a: Layout, extent: int, step: int, count: int, room: int | N
     return 1
 
 
+def _divisors(number: int) -> Iterator[int]:
+    """The divisors from the number itself down; of a number above 2^32 some in the middle may be missing."""
+    small = [d for d in range(1, min(isqrt(number), _MOST_POINTS) + 1) if number % d == 0]
+    yield from (number // d for d in small)
+    yield from (d for d in reversed(small) if d * d < number)
+
+
+_MOST_POINTS = 1 << 16
+
+
 def _common_below(a: Any, inverse: Any, most: Any) -> int:
     """As `_common`, point by point."""
     if not is_static(a) or not is_static(inverse):
         return 1
     count = 0
-    most = min(size(inverse), most)
+    most = min(size(inverse), most, _MOST_POINTS)
     while count < most and inverse(count) < size(a) and a(inverse(count)) == count:
         count += 1
     while count > 1 and not _splits(inverse, count):

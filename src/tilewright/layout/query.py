@@ -94,7 +94,7 @@ def room(layout: Any) -> int:
     return 1 + max(map(layout, range(size(layout)))) if size(layout) <= _MOST_POINTS else int(cosize(layout))
 
 
-_MOST_POINTS = 1 << 16
+_MOST_POINTS = 1 << 20
 
 
 def least(layout: Any) -> int:
@@ -129,6 +129,8 @@ def _composed_cosize(layout: ComposedLayout) -> Leaf:
         return mul(ceil_div_leaf(reach, block), block)
     if not is_static(layout):
         raise LayoutError("cosize: needs static extents here", values={"layout": layout})
+    if size(layout) > _MOST_POINTS:
+        raise LayoutError("cosize: too large to try each index", values={"layout": layout, "most": _MOST_POINTS})
     return 1 + max((layout(index) for index in range(size(layout))), default=-1)
 
 
