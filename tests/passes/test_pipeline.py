@@ -11,6 +11,7 @@ from tests.compiler.support import double, floats
 from tilewright import Pass, PassError, PassManager
 from tilewright.ir import mlir
 from tilewright.ir.context import compile_context
+from tilewright.ir.walk import operations
 from tilewright.passes.pipeline import REGISTRY, make, register
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
 
@@ -101,7 +102,7 @@ def test_a_registered_pass_by_its_name(registered):
     [
         ("count-loads", "not a pipeline"),
         ("builtin.module(count-loads{size=1})", "pass count-loads has no option 'size'"),
-        ("builtin.module(count-loads{scale=x})", "'x' is no integer"),
+        ("builtin.module(count-loads{scale=x})", "'x' is not an integer"),
         ("builtin.module(a(b)", "brackets do not match"),
     ],
 )
@@ -221,6 +222,75 @@ def test_an_exception_in_a_pass(in_walk):
     with pytest.raises(PassError, match="pass fail failed") as caught:
         compiled(Fail())
     assert caught.value.values["reason"] == "ValueError: mine"
+    line = Fail.run.__code__.co_firstlineno + 2
+    assert caught.value.values["raised at"] == f"{__file__}:{line}"
+
+
+@pytest.mark.parametrize("in_walk", [False, True])
+def test_erasing_what_is_used_is_an_error_and_no_end_of_the_process(in_walk):
+    class Erase(Pass):
+        name = "erase-loads"
+
+        def run(self, module):
+            found = []
+
+            def visit(op):
+                if op.name == "cute.load":
+                    op.erase() if in_walk else found.append(op)
+                return mlir.ir.WalkResult.ADVANCE
+
+            module.walk(visit)
+            for op in found:
+                op.erase()
+
+    with pytest.raises(PassError) as caught:
+        compiled(Erase())
+    text = str(caught.value)
+    assert "cute.load is erased while its result is used" in text and "replace_all_uses_with" in text
+
+
+def test_what_is_not_used_is_erased():
+    class Erase(Pass):
+        name = "erase-stores"
+
+        def run(self, module):
+            stores = [op for op in operations(module) if op.name == "cute.store"]
+            for op in stores:
+                op.erase()
+            self.erased = len(stores)
+
+    erasing = Erase()
+    assert "st.global" not in compiled(erasing).stages["ptx"] and erasing.erased == 1
+
+
+def test_passes_as_classes_and_as_text(registered):
+    executor = compiled(CountLoads, "count-loads{scale=3 quiet=true}")
+    assert "count-loads,count-loads{scale=3 quiet=true},cute-to-nvvm" in executor.pipeline
+
+
+@pytest.mark.parametrize("wrong", [3, print, PassManager])
+def test_what_is_no_pass_is_refused(wrong):
+    with pytest.raises(PassError, match="a pass is expected, not"):
+        compiled(wrong)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("scale=many", "option scale of count-loads: 'many' is not an integer"),
+        ("quiet=maybe", "neither true nor false"),
+    ],
+)
+def test_options_of_the_wrong_type_are_named(registered, option, words):
+    with pytest.raises(PassError, match=words):
+        PassManager.parse(f"builtin.module(count-loads{{{option}}})")
+
+
+def test_the_module_after_each_pass():
+    seen = {}
+    compiled(CountLoads(), after_pass=lambda item, module: seen.setdefault(str(item).partition("{")[0], str(module)))
+    assert list(seen)[:4] == ["annotate-loops", "place-shared-memory", "count-loads", "cute-to-nvvm"]
+    assert "cute.load" in seen["count-loads"] and "cute.load" not in seen["cute-to-nvvm"]
 
 
 def test_errors_of_our_own_pass_through():

@@ -27,7 +27,7 @@ from tilewright.lang import leaves, locations, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.launch import name_host_tensors
 from tilewright.lang.parameters import call_arguments
-from tilewright.passes.pipeline import PassManager, Placed, before
+from tilewright.passes.pipeline import Pass, PassManager, Placed, before
 
 
 def compile_function(
@@ -43,6 +43,7 @@ def compile_function(
     pipeline: Any = None,
     checks: Any = True,
     observers: Sequence[stages.Observer] = (),
+    after_pass: Callable[[Pass, Any], None] | None = None,
     **kwargs: Any,
 ) -> Executor:
     """Compile `function` for these arguments. It always compiles; keep the executor.
@@ -55,10 +56,11 @@ def compile_function(
         target: `cuda` or `emu`; by default cuda where a device is.
         arch: the chip; by default the device's, without one `sm_90a`.
         override: texts or files to use for stages `nvvm`, `llvm`, `ptx`, `cubin` instead of what was made.
-        passes: passes to add to stage `cute`, or `before(name, pass)`, `after(name, pass)`.
+        passes: passes to add to stage `cute`: objects, classes or text; `before(name, pass)`, `after(name, pass)`.
         pipeline: the whole pass list, as text or `PassManager`.
         checks: on the emulator: True raises at the first fault, "collect" reports all, False is fast.
         observers: called after each stage with its name and the job.
+        after_pass: called after each pass with the pass and the module: `lambda item, module: print(item, module)`.
         kwargs: arguments by name.
 
     Raises:
@@ -78,6 +80,7 @@ def compile_function(
     job = _job(
         jit_function, call, made, choose_arch(arch or chip or made.gpu_arch, chosen), override or {}, passes, listed
     )
+    job.after_pass = after_pass
     executor = Executor.build(job, call, chosen, jit_function.function, checks, observers)
     hooks.compiled(executor)
     return executor

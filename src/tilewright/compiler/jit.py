@@ -280,6 +280,7 @@ class Compile:
             pipeline: Any = None,
             checks: Any = True,
             observers: Sequence[Any] = (),
+            after_pass: Callable[[Any, Any], None] | None = None,
             **kwargs: Any,
         ) -> Executor: ...
         @overload

@@ -128,7 +128,7 @@ def _cute(job: Job) -> None:
     _verify(job.module, "cute")
     job.locations = _locations(_gpu_modules(job.module))
     job.inlined = inlined([*job.locations, *_locations(_host_functions(job.module))])
-    before.run(job.module)
+    before.run(job.module, after_each=job.after_pass)
     job.pass_runs += before.runs
     job.texts["cute"] = asm(job.module)
     for kernel in job.kernels.values():
@@ -147,7 +147,7 @@ def _locations(parts: Iterable[ir.Operation]) -> list[SourceLocation]:
 def _nvvm(job: Job) -> None:
     before, after = split(job.pipeline)
     _lower_host(job)
-    after.run(job.module, done=[item.name for item in before])
+    after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
     job.texts["nvvm"] = asm(job.module)
     user_text = replace_module(job)

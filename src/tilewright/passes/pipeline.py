@@ -6,9 +6,12 @@ among the passes registered here, then among MLIR's own.
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +19,7 @@ from tilewright.base.errors import PassError, TilewrightError
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current
+from tilewright.ir.erasing import checked_erasing
 from tilewright.ir.source import source_location
 from tilewright.ir.walk import unknown_operation as find_unknown
 
@@ -93,6 +97,8 @@ class UpstreamPass(Pass):
     def __str__(self) -> str:
         return self.text
 
+
+PassLike = Pass | type[Pass] | str
 
 REGISTRY: dict[str, type[Pass]] = {}
 
@@ -186,21 +192,23 @@ class PassManager:
         start = time.perf_counter()
         item.check(module)
         try:
-            item.run(module)
+            with nullcontext() if _is_ours(item) else checked_erasing():
+                item.run(module)
         except mlir.ir.MLIRError as error:
             text = _diagnostics(error)
             raise PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text) from error
         except TilewrightError:
             raise
         except Exception as error:
-            raise PassError(f"pass {item.name} failed", values={"reason": _reason(error)}) from error
+            values = {"reason": _reason(error)} | _raised_at(error)
+            raise PassError(f"pass {item.name} failed", values=values) from error
         item.ensures(module)
         self.runs.append(PassRun(str(item), time.perf_counter() - start))
         if self.verify and not isinstance(item, UpstreamPass):
             self._verify(item, module)
 
     def _verify(self, item: Pass, module: ir.Operation) -> None:
-        if not type(item).__module__.startswith("tilewright."):  # ours make no operation of no dialect
+        if not _is_ours(item):  # ours make no operation of no dialect
             check_known(module, f"pass {item.name}")
         try:
             module.verify()
@@ -212,19 +220,42 @@ class PassManager:
             ) from error
 
 
+def _is_ours(item: Pass) -> bool:
+    return type(item).__module__.startswith("tilewright.")
+
+
 class Placed:
     """A pass and where it goes in the list."""
 
-    def __init__(self, item: Pass, *, before: str | None = None, after: str | None = None) -> None:
-        self.item, self.before, self.after = item, before, after
+    def __init__(self, item: PassLike, *, before: str | None = None, after: str | None = None) -> None:
+        self.item, self.before, self.after = as_pass(item), before, after
 
 
-def before(name: str, item: Pass) -> Placed:
+def as_pass(item: PassLike) -> Pass:
+    """A pass given as an object, as its class, or as text: `limit-loads{most=5}`.
+
+    Raises:
+        PassError: it is none of these.
+    """
+    if isinstance(item, Pass):
+        return item
+    if isinstance(item, type) and issubclass(item, Pass):
+        return item()
+    if isinstance(item, str):
+        return make(*_split_options(item.strip()))
+    raise PassError(
+        f"a pass is expected, not {type(item).__name__}",
+        values={"got": item},
+        hint="write a class with `name` and `run(self, module)` over tilewright.Pass",
+    )
+
+
+def before(name: str, item: PassLike) -> Placed:
     """Run `item` before the pass called `name`."""
     return Placed(item, before=name)
 
 
-def after(name: str, item: Pass) -> Placed:
+def after(name: str, item: PassLike) -> Placed:
     """Run `item` after the pass called `name`."""
     return Placed(item, after=name)
 
@@ -274,8 +305,21 @@ def _reason(error: Exception) -> str:
     if "Exception raised in callback" not in text:
         return text
     lines = text.splitlines()
-    start = max(number for number, line in enumerate(lines) if line.startswith("  "))
-    return "\n".join(lines[start + 1 :]) or text
+    start = max((number for number, line in enumerate(lines) if line.startswith("  File ")), default=0)
+    said = itertools.dropwhile(lambda line: line.startswith("    "), lines[start + 1 :])  # the source of the frame
+    return "\n".join(said) or text
+
+
+def _raised_at(error: Exception) -> dict[str, str]:
+    """The line of the pass that raised, for its author."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename != __file__]
+    inner = _CALLBACK_FRAME.findall(str(error))
+    places += [f"{file}:{line}" for file, line in inner if "tilewright/ir/erasing" not in file]
+    return {"raised at": places[-1]} if places else {}
+
+
+_CALLBACK_FRAME = re.compile(r'^\s*(?:File )?"?([^\s"]+\.py)"?(?:\(|, line )(\d+)', re.MULTILINE)
 
 
 def _diagnostics(error: Exception) -> str:
@@ -290,18 +334,24 @@ def _typed(cls: type[Pass], options: Mapping[str, object]) -> dict[str, object]:
     for key, value in options.items():
         name = key.replace("-", "_")
         default = cls.options.get(known.get(name, ""), None)
-        result[name] = _converted(value, default) if isinstance(value, str) else value
+        result[name] = _converted(f"option {key} of {cls.name}", value, default) if isinstance(value, str) else value
     return result
 
 
-def _converted(text: str, default: object) -> object:
+_BOOLEANS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+
+
+def _converted(what: str, text: str, default: object) -> object:
     if isinstance(default, bool):
-        return text.lower() in ("1", "true", "yes", "on")
-    if isinstance(default, int):
+        if text.lower() not in _BOOLEANS:
+            raise PassError(f"{what}: {text!r} is neither true nor false")
+        return _BOOLEANS[text.lower()]
+    if isinstance(default, int | float):
         try:
-            return int(text)
+            return type(default)(text)
         except ValueError as error:
-            raise PassError(f"{text!r} is no integer") from error
+            kind = "an integer" if isinstance(default, int) else "a number"
+            raise PassError(f"{what}: {text!r} is not {kind}", values={"default": default}) from error
     return text
 
 

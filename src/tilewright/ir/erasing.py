@@ -1,0 +1,56 @@
+"""Erasing operations that are still used: MLIR ends the process over it, so passes of the user get an error instead."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tilewright.base.errors import PassError
+from tilewright.ir import mlir
+from tilewright.ir.source import source_location
+
+
+class _Guard(threading.local):
+    on = False
+
+
+_guard = _Guard()
+
+
+@contextmanager
+def checked_erasing() -> Iterator[None]:
+    """`op.erase()` raises a PassError inside the block, on this thread, where a result of `op` is used."""
+    _install()
+    before, _guard.on = _guard.on, True
+    try:
+        yield
+    finally:
+        _guard.on = before
+
+
+@functools.cache
+def _install() -> None:
+    base = next(cls for cls in mlir.ir.Operation.__mro__ if "erase" in vars(cls))
+    plain = base.erase
+
+    @functools.wraps(plain)
+    def erase(self: Any) -> None:
+        if _guard.on:
+            _refuse_used(self)
+        plain(self)
+
+    base.erase = erase
+
+
+def _refuse_used(op: Any) -> None:
+    for result in op.results:
+        for use in result.uses:
+            raise PassError(
+                f"{op.name} is erased while its result is used",
+                location=source_location(op.location),
+                values={"used by": use.owner.name},
+                hint="give what uses it another value first: op.result.replace_all_uses_with(value)",
+            )
