@@ -14,7 +14,19 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
@@ -145,6 +157,14 @@ class KernelFunction(_Decorated[P, KernelLauncher]):
                 hint="kernels are launched from a @cute.jit function: kernel(args).launch(grid=..., block=...)",
             )
         return Kernel(self.function, self.traced, self.symbol_name).launcher(args, kwargs)
+
+    def __getitem__(self, _: Any) -> NoReturn:
+        """Other languages launch so."""
+        raise CompileError(
+            f"kernel {self.function.__name__} is not launched by [grid, block]",
+            location=user_location(),
+            hint="write kernel(args).launch(grid=..., block=...)",
+        )
 
 
 @overload

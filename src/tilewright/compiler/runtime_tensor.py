@@ -23,6 +23,15 @@ from tilewright.layout.symbolic import SymInt
 _INT32_MAX = (1 << 31) - 1
 
 
+def _alignment(wanted: int | None, dtype: type[Numeric]) -> int:
+    """The alignment in bytes that code may rely on; that of one element where none is given."""
+    if wanted is None:
+        return max(dtype.width // 8, 1)
+    if not isinstance(wanted, int) or wanted < 1 or wanted & (wanted - 1):
+        raise ArgumentError(f"assumed_align is a power of two of bytes, not {wanted}", hint="assumed_align=16")
+    return wanted
+
+
 _known = functools.lru_cache(maxsize=4096)(Dim)  # an extent or stride that is known
 
 
@@ -33,7 +42,7 @@ class RuntimeTensor:
         self.view = view(source)
         self._words: Any = None
         self._dtype = self.view.dtype
-        self._align = assumed_align or max(BY_NAME[self._dtype].width // 8, 1)
+        self._align = _alignment(assumed_align, BY_NAME[self._dtype])
         self._stride_width = 32 if use_32bit_stride else 64
         self._dims = tuple([_known(extent) for extent in self.view.shape])
         self._strides = tuple([_known(step) for step in self.view.stride])
@@ -217,7 +226,7 @@ class FakeTensor:
     ) -> None:
         self.element_type = self.dtype = dtype
         self._dims, self._strides, self._space = tuple(shape), tuple(stride), space
-        self._align = align or max(dtype.width // 8, 1)
+        self._align = _alignment(align, dtype)
 
     def param(self, name: str) -> TensorParam:
         """What a function compiled for this tensor takes."""

@@ -241,6 +241,10 @@ def _operand(name: str, ptr: Any, val: Any, cls: type[Numeric] | None = None) ->
     """`val` as a number: a Python number in the type of the memory, a typed one as it is, if it fits."""
     stored = cls or stored_type(ptr)
     if stored is not None and isinstance(val, (bool, int, float)):
+        if isinstance(val, float) and not stored.is_float and not val.is_integer():
+            raise CompileError(
+                f"{name} of {val} on memory of {stored}", location=user_location(3), hint="write a whole number"
+            )
         return stored(val)
     number = as_numeric(val)
     if stored is None or type(number) is stored:

@@ -253,7 +253,7 @@ def _dims(value: Any, what: str) -> list[Any]:
             f"{what} takes one to three integers",
             location=user_location(3),
             values={what: value},
-            hint=f"{what}=(x, y, z), integers of Python or of the language",
+            hint=f"{what}=(x, y, z), integers of Python or of the language; `//` and cute.ceil_div divide them",
         )
     items = [int(item.value) if isinstance(item, Numeric) and item.is_static else item for item in items]
     return items + [1] * (3 - len(items))

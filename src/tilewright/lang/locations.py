@@ -167,6 +167,10 @@ def _advice(error: Exception) -> str | None:
     """A name that was meant, of Python or of CUDA; how a tensor becomes a value; what replaces NumPy."""
     if isinstance(error, TypeError) and "unsupported operand" in str(error) and "'Tensor'" in str(error):
         return "a tensor is memory: `t.load()` gives its elements as a value, `t[i]` one of them"
+    if isinstance(error, TypeError) and "'Tensor' has no len" in str(error):
+        return "`cute.size(t)` counts the elements of a tensor, `t.shape` has its extents"
+    if isinstance(error, TypeError) and str(error).startswith("copy() missing"):
+        return "cute.copy(atom, source, destination); cute.autovec_copy(source, destination) needs no atom"
     if isinstance(error, TypeError) and "loop of ufunc" in str(error):
         return "NumPy computes while the kernel is compiled; `cute.math` has functions of runtime values"
     if isinstance(error, TypeError) and _NUMBER.search(str(error)):

@@ -8,16 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.base.errors import CompileError
 from tilewright.ir import build
+from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float32, as_numeric, common_type
 from tilewright.lang.tensor_ssa import TensorSSA
 
 _FAST = "#arith.fastmath<fast>"
 
 
+def _attributes(fastmath: Any) -> dict[str, Any] | None:
+    if not isinstance(fastmath, bool | int):
+        raise CompileError(
+            f"fastmath is True or False, not {type(fastmath).__name__}",
+            location=user_location(),
+            hint="the functions take one number (atan2 two), and fastmath=",
+        )
+    return {"fastmath": build.attribute(_FAST)} if fastmath else None
+
+
 def _unary(op: str, doc: str) -> Callable[..., Any]:
     def function(x: Any, fastmath: bool = False, *, loc: object = None, ip: object = None) -> Any:
-        attributes = {"fastmath": build.attribute(_FAST)} if fastmath else None
+        attributes = _attributes(fastmath)
         if isinstance(x, TensorSSA):
             source = x if x.dtype.is_float else x.to(Float32)
             return source.mapped(lambda value: build.value(op, value.type, (value,), attributes))
@@ -33,7 +45,7 @@ def _unary(op: str, doc: str) -> Callable[..., Any]:
 
 def _binary(op: str, doc: str) -> Callable[..., Any]:
     def function(x: Any, y: Any, fastmath: bool = False, *, loc: object = None, ip: object = None) -> Any:
-        attributes = {"fastmath": build.attribute(_FAST)} if fastmath else None
+        attributes = _attributes(fastmath)
         if isinstance(x, TensorSSA):
             other = y if isinstance(y, TensorSSA) else x * 0 + y
             return x.mapped(lambda value: build.value(op, value.type, (value, other.to(x.dtype).value), attributes))

@@ -152,6 +152,12 @@ class Numeric(metaclass=NumericMeta):
     def to(self, dtype: Any, *, loc: object = None, ip: object = None) -> Any:
         """This number as `dtype`: floats round to nearest even, to integers towards zero; integers wrap."""
         if dtype in (int, float, bool):
+            if not self.is_static:
+                raise CompileError(
+                    f"{_article(type(self))} known only at run time becomes no {dtype.__name__} of Python",
+                    location=user_location(),
+                    hint="convert to a type of the language: .to(Int32), .to(Float32), .to(Boolean)",
+                )
             return dtype(self.python())
         return number_type(dtype)(self)
 

@@ -75,7 +75,9 @@ def bind(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str,
         raise CompileError(
             f"{function.__name__}({', '.join(signature.parameters)}): {error}",
             location=user_location(3),
-            hint="give one argument for each parameter that has no default",
+            hint="give one argument for each parameter that has no default"
+            if "missing" in str(error)
+            else f"it takes {', '.join(signature.parameters) or 'none'}",
         ) from error
     bound.apply_defaults()
     return dict(bound.arguments)

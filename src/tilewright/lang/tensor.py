@@ -334,6 +334,9 @@ def _index(index: Any) -> Any:
         f"a tensor is indexed by integers, not by {type(index).__name__}",
         location=user_location(),
         values={"index": index},
+        hint="`None` keeps a mode whole: t[i, None]; `cute.local_tile` takes a part of one"
+        if isinstance(index, slice)
+        else "indices are integers; `None` keeps a mode whole",
     )
 
 
