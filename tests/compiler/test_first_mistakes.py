@@ -71,3 +71,22 @@ def test_an_alignment_is_a_power_of_two(align):
         cute.runtime.from_dlpack(np.zeros(8, np.float32), assumed_align=align)
     with pytest.raises(ArgumentError, match="assumed_align is a power of two"):
         cute.runtime.make_fake_compact_tensor(cute.Float32, (8,), assumed_align=align)
+
+
+@pytest.mark.parametrize("checks", ["all", "on", 3, None])
+def test_checks_are_of_three_kinds(checks):
+    with pytest.raises(CompileError, match="checks is True, False or 'collect'"):
+        cute.compile(divided_grid, np.zeros((4, 8), np.float32), checks=checks)
+
+
+def test_a_chip_may_be_its_number():
+    x = np.zeros((4, 8), np.float32)
+    executor = cute.compile(runs, x, lambda tensor: None, arch=90, target="emu")
+    assert executor.arch == "sm_90"
+
+
+def test_what_is_kept_must_be_known(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_KEEP", "ptx,foo")
+    with pytest.raises(CompileError, match="TILEWRIGHT_KEEP='ptx,foo' is not valid") as caught:
+        cute.compile(runs, np.zeros((4, 8), np.float32), lambda tensor: None)
+    assert "ir, ptx, cubin, sass, all" in caught.value.hint

@@ -20,8 +20,14 @@ def _flag(text: str) -> bool:
     return text.strip().lower() not in ("", "0", "false", "no", "off")
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(part.strip() for part in text.split(",") if part.strip())
+_KEPT = frozenset(("ir", "ir-debug", "ptx", "cubin", "sass", "all"))
+
+
+def _kept(text: str) -> frozenset[str]:
+    names = frozenset(part.strip().lower() for part in text.split(",") if part.strip())
+    if not names <= _KEPT:
+        raise ValueError(text)
+    return names
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ TABLE: dict[str, Setting] = {
                         "print every stage to stderr"),
     "dump_dir": Setting(("TILEWRIGHT_DUMP_DIR", "CUTE_DSL_DUMP_DIR", "CUTLASS_DUMP_DIR"), "", str, False,
                         "where kept artifacts go; default: the working directory"),
-    "keep": Setting(("TILEWRIGHT_KEEP", "CUTE_DSL_KEEP"), frozenset(), _names, False,
+    "keep": Setting(("TILEWRIGHT_KEEP", "CUTE_DSL_KEEP"), frozenset(), _kept, False,
                     "artifacts to keep: ir, ptx, cubin, sass, all"),
     "keep_ptx": Setting(("CUTE_DSL_KEEP_PTX", "CUTLASS_KEEP_PTX"), False, _flag, False, "keep PTX"),
     "keep_cubin": Setting(("CUTE_DSL_KEEP_CUBIN", "CUTLASS_KEEP_CUBIN"), False, _flag, False, "keep cubins"),

@@ -66,6 +66,12 @@ def compile_function(
     Raises:
         CompileError: the function or its arguments are wrong.
     """
+    if not (isinstance(checks, bool) or checks == "collect"):
+        raise CompileError(
+            f"checks is True, False or 'collect', not {checks!r}",
+            location=locations.user_location(),
+            hint="it says what the emulator looks for; options of the compiler go into options=",
+        )
     if pipeline is None:
         pipeline = _listed(decorated[0])
     listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline

@@ -158,7 +158,7 @@ def normalize_arch(text: str) -> str:
     Raises:
         CompileError: the architecture is not supported; the message lists those that are.
     """
-    found = re.fullmatch(r"(?:sm_?|compute_?)?(\d{2,3})([af]?)", text.strip().lower())
+    found = re.fullmatch(r"(?:sm_?|compute_?)?(\d{2,3})([af]?)", str(text).strip().lower())
     if found is not None:
         number, suffix = found.groups()
         arch = f"sm_{_RENAMED.get(number, number)}{suffix}"

@@ -58,6 +58,10 @@ class Options:
     debugger: Debugger | None = None
     progress: bool | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.checks, bool) and self.checks != "collect":
+            raise ArgumentError(f"checks is True, False or 'collect', not {self.checks!r}")
+
 
 class Launch:
     """One launch in progress; shared by its batches."""
