@@ -1,4 +1,4 @@
-"""Which numbers a tensor takes unasked: those that lose nothing but the last bits of an integer in a float."""
+"""Which numbers a tensor takes unasked: those of its kind, which are rounded or wrap, and integers for floats."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tilewright.lang.numeric import Boolean, Numeric, as_numeric
 
 
 def as_element(value: Any, dtype: type[Numeric]) -> Numeric:
-    """The number as an element of `dtype`; one that is known while compiling is rounded to a float.
+    """The number as an element of `dtype`.
 
     Raises:
-        CompileError: its type is no part of `dtype`, or it is known and no number of the integer type.
+        CompileError: it is of a greater kind, or is known while compiling and no number of the integer type.
     """
     number = as_numeric(value)
     if not number.is_static:
@@ -24,10 +24,10 @@ def as_element(value: Any, dtype: type[Numeric]) -> Numeric:
 
 
 def check_elements(source: type[Numeric], dtype: type[Numeric]) -> None:
-    """Refuse numbers of `source` as elements of `dtype` where they would be cut.
+    """Refuse numbers of `source` as elements of `dtype` where these are of a lesser kind.
 
     Raises:
-        CompileError: a float for an integer, a wider number for a narrower one, or another format of that width.
+        CompileError: a float for an integer, or a number for a Boolean.
     """
     if not _takes(dtype, source):
         raise _refused(f"{_an(source)} is stored as {_an(dtype)}", source, dtype)
@@ -36,13 +36,7 @@ def check_elements(source: type[Numeric], dtype: type[Numeric]) -> None:
 def _takes(dtype: type[Numeric], source: type[Numeric]) -> bool:
     if source is dtype or source is Boolean:
         return True
-    if dtype is Boolean:
-        return False
-    if source.is_float != dtype.is_float:
-        return dtype.is_float
-    if source.width != dtype.width:
-        return source.width < dtype.width
-    return not source.is_float or dtype.width >= 32
+    return dtype is not Boolean and (dtype.is_float or not source.is_float)
 
 
 def _refused(message: str, source: type[Numeric], dtype: type[Numeric]) -> CompileError:
