@@ -60,6 +60,11 @@ def run_ptx(
             PTX line, the source line where the text has one, block and thread.
         ArgumentError: the launch does not fit the kernel.
     """
+    if not isinstance(ptx, str):
+        raise ArgumentError(
+            f"the PTX is a text, not {type(ptx).__name__}",
+            hint="compiled.stages['ptx'], or Path('file.ptx').read_text()",
+        )
     program = load(ptx)
     program.reset()
     image = program.image(kernel, checks is not False)

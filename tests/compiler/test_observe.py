@@ -10,7 +10,7 @@ import pytest
 import tilewright.cute as cute
 from tilewright import EmulationError
 from tilewright.base.errors import ArgumentError
-from tilewright.emulate import Debugger, observe
+from tilewright.emulate import Debugger, observe, run_ptx
 
 
 @cute.kernel
@@ -117,3 +117,9 @@ def test_an_unknown_register_is_named_with_those_that_are_there(x):
     with observe(debugger=Debugger(break_at=f"{FILE}:{LINE}", on_break=stop)):
         cute.compile(double, x, target="emu")(x)
     assert "no register %nothere" in said[0] and "%r" in said[0]
+
+
+@pytest.mark.parametrize("wrong", [3, b".version 8.0", None])
+def test_ptx_that_is_no_text_is_refused(wrong):
+    with pytest.raises(ArgumentError, match="the PTX is a text, not"):
+        run_ptx(wrong, "kernel", 1, 1, [])
