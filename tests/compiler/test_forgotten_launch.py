@@ -19,7 +19,8 @@ def test_a_kernel_that_is_never_launched_warns_with_its_line():
     def forgotten(x: cute.Tensor):
         one(x)
 
-    with pytest.warns(UserWarning, match=r"kernel one is called at .*test_forgotten_launch.py:\d+, but never launched") as caught:
+    words = r"kernel one is called at .*test_forgotten_launch.py:\d+, but never launched"
+    with pytest.warns(UserWarning, match=words) as caught:
         cute.compile(forgotten, np.zeros(32, np.int32))
     place = forgotten.function.__code__
     assert (caught[0].filename, caught[0].lineno) == (place.co_filename, place.co_firstlineno + 2)
