@@ -129,7 +129,7 @@ def promote(a: Type, b: Type) -> Type:
 
 
 def lift(value: Any) -> Num:
-    """A literal as the language takes it: a float is a Float32 with all its digits, for an operation in another type."""
+    """A literal as the language takes it: a float is a Float32 with all its digits, for another type."""
     if isinstance(value, Num):
         return value
     if isinstance(value, bool):
