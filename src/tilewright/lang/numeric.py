@@ -13,21 +13,20 @@ import ctypes
 import functools
 import math
 import operator
-import struct
-import sys
 from abc import ABCMeta
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tilewright.base.errors import CompileError
 from tilewright.hw import narrow_floats
-from tilewright.hw.saturation import saturate
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
 from tilewright.ir.context import holds_value
 from tilewright.lang import arithmetic, dtypes, polynomials
 from tilewright.lang.dtypes import DType
+from tilewright.lang.known import bound_of, result_bound, result_divisibility
 from tilewright.lang.locations import user_location
+from tilewright.lang.rounding import float_power, integer_power, wrap
 from tilewright.layout.dynamic import DynamicInt
 
 if TYPE_CHECKING:
@@ -629,53 +628,6 @@ def python_int(value: object) -> int | None:
         return None
 
 
-def wrap(value: float, facts: DType, source_width: int = 32) -> Any:
-    """A Python number as the type holds it: floats rounded to nearest even, integers modulo 2^width; a float (of
-    `source_width` bits) as an integer towards zero and clamped."""
-    if facts.kind == "b":
-        return bool(value)
-    if facts.kind == "f":
-        return _round_float(_nearly(value, facts.name), facts.name)
-    if isinstance(value, float):
-        return saturate(value, source_width=source_width, width=facts.width, signed=facts.kind == "i")
-    bits = int(value) & ((1 << facts.width) - 1)
-    return bits - (1 << facts.width) if facts.kind == "i" and bits >> (facts.width - 1) else bits
-
-
-def _nearly(value: float, name: str) -> float:
-    """A Python number as a float that rounds to a narrower format as it does: what a great integer loses sets a bit."""
-    if isinstance(value, int) and name != "f64" and (low := value.bit_length() - sys.float_info.mant_dig) > 0:
-        value = (value >> low | bool(value & ((1 << low) - 1))) << low
-    try:
-        return float(value)
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def _round_float(value: float, name: str) -> float:
-    if not math.isfinite(value) and not narrow_floats.is_narrow(name):
-        return value
-    if name in ("f32", "f16"):
-        code = "f" if name == "f32" else "e"
-        try:
-            return float(struct.unpack(code, struct.pack(code, value))[0])
-        except OverflowError:
-            return math.copysign(math.inf, value)
-    if name == "bf16":
-        return _round_bfloat16(value)
-    if name == "tf32":
-        return narrow_floats.round_to_tf32(value)
-    return narrow_floats.round_to(value, name) if narrow_floats.is_narrow(name) else value
-
-
-def _round_bfloat16(value: float) -> float:
-    if value == 0:
-        return value
-    exponent = max(math.frexp(value)[1] - 8, -133)  # 8 bits of precision, denormals below 2^-126
-    rounded = math.ldexp(round(math.ldexp(value, -exponent)), exponent)
-    return math.copysign(rounded if abs(rounded) < 2.0**128 else math.inf, value)
-
-
 _INTEGER_ONLY = frozenset(("and", "or", "xor", "shl", "shr"))
 
 
@@ -726,7 +678,7 @@ def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: 
         return cls(-1 if name == "shr" and left < 0 else 0)
     try:
         if name == "pow":
-            return cls(_float_power(left, right) if cls.is_float else _integer_power(left, right, cls.width))
+            return cls(float_power(left, right) if cls.is_float else integer_power(left, right, cls.width))
         if name == "floordiv" and cls.is_float:
             quotient = cls(left / right).value
             return cls(math.floor(quotient) if math.isfinite(quotient) and quotient else quotient)
@@ -748,37 +700,20 @@ def division_by_zero() -> CompileError:
     )
 
 
-def _integer_power(base: int, exponent: int, width: int) -> int:
-    """`base ** exponent` modulo 2^width; a negative exponent leaves only powers of 1 and -1."""
-    if exponent >= 0:
-        return pow(base, exponent, 1 << width)
-    return int(float(base) ** exponent) if abs(base) <= 1 else 0
-
-
-def _float_power(base: float, exponent: float) -> float:
-    """`base ** exponent` as C has it: infinite or NaN where Python raises or gives a complex number."""
-    try:
-        return math.pow(base, exponent)
-    except (OverflowError, ValueError) as error:
-        if isinstance(error, ValueError) and base:
-            return math.nan
-        return math.copysign(math.inf, base) if exponent % 2 == 1 else math.inf
-
-
 def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:
     if cls.is_integer and name in ("floordiv", "mod") and b.is_static and b.value == 0:
         raise division_by_zero()
     if cls.is_integer and (kept := _identity(name, cls, a, b)) is not None:
         return kept
     left, right = _converted(a, cls), _converted(b, cls)
-    low, high = _bound(left), _bound(right)
+    low, high = bound_of(left), bound_of(right)
     kind = cls.facts.arithmetic_kind
     if name in ("floordiv", "mod", "shr") and low is not None and high is not None:
         kind = "u"
     result = cls.from_ir(arithmetic.binary(name, kind, left.ir_value(), right.ir_value()))
     if isinstance(result, Integer):
-        result.divisibility = _divisibility(name, left, right)
-        result.bound = _result_bound(name, low, high, right, cls.max)
+        result.divisibility = result_divisibility(name, left, right)
+        result.bound = result_bound(name, low, high, right, cls.max)
         result.plain = getattr(a, "plain", False) or getattr(b, "plain", False)
     return result
 
@@ -789,7 +724,7 @@ def _converted(number: Numeric, cls: type[Numeric]) -> Numeric:
         return number
     made = cls(number)
     if isinstance(made, Integer) and isinstance(number, Integer) and cls.width > number.width:
-        made.divisibility, made.bound = number.divisibility, _bound(number)
+        made.divisibility, made.bound = number.divisibility, bound_of(number)
     return made
 
 
@@ -801,49 +736,6 @@ def _identity(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric 
     if a.is_static and type(b) is cls and name in ("add", "mul") and a.value == (0 if name == "add" else 1):
         return b
     return None
-
-
-def _bound(number: Numeric) -> int | None:
-    """The greatest value that the number can have, None where it may be negative."""
-    if number.is_static:
-        return int(number.value) if type(number).facts.kind != "f" and number.value >= 0 else None
-    bound: int | None = getattr(number, "bound", None)
-    return type(number).max if bound is None and type(number).facts.kind == "u" else bound
-
-
-def _result_bound(name: str, low: int | None, high: int | None, right: Numeric, limit: int) -> int | None:
-    if low is None or high is None:
-        return None
-    if name == "floordiv" and right.is_static and right.value > 0:
-        return low // int(right.value)
-    results = {
-        "add": low + high, "mul": low * high, "floordiv": low, "shr": low, "mod": min(low, max(high - 1, 0)),
-        "min": min(low, high), "max": max(low, high), "and": min(low, high),
-    }  # fmt: skip
-    bound = results.get(name)
-    return bound if bound is not None and bound <= limit else None
-
-
-def _divisor(number: Numeric) -> int:
-    return abs(int(number.value)) if number.is_static else getattr(number, "divisibility", 1)
-
-
-def _divisibility(name: str, left: Numeric, right: Numeric) -> int:
-    a, b = _divisor(left), _divisor(right)
-    if name in ("add", "sub", "mod", "min", "max"):
-        return math.gcd(a, b) or 1
-    if name == "mul":
-        return max(a * b, 1)
-    if name == "floordiv" and right.is_static and b and a % b == 0:
-        return max(a // b, 1)
-    if name == "shl" and right.is_static:
-        return max(a << right.value, 1)
-    if name == "shr" and right.is_static and a % (1 << right.value) == 0:
-        return max(a >> right.value, 1)
-    if name in ("and", "or", "xor"):
-        low, high = sorted((a & -a, b & -b))  # the powers of two in them; 0 for the number 0
-        return high if name == "and" else low or high or 1
-    return 1
 
 
 def _compare(name: str, fold: Callable[[Any, Any], bool], left: object, right: object) -> Any:
