@@ -217,8 +217,9 @@ def test_division_by_zero_on_the_host():
     executor(out, Int32.min, -1)
     assert out.tolist() == [Int32.min, 0]
     line = host.function.__code__.co_firstlineno + 2
-    with pytest.raises(LaunchError, match=rf"division by zero \({__file__}:{line}\)"):
+    with pytest.raises(LaunchError, match="division by zero") as caught:
         executor(out, 1, 0)
+    assert (caught.value.location.file, caught.value.location.line) == (__file__, line)
     executor(out, 7, -2)
     assert out.tolist() == [-4, -1]
 
