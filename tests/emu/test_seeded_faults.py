@@ -53,5 +53,5 @@ def test_the_correct_kernels_are_right_on_the_gpu():
 
 def test_a_row_of_the_table():
     row = faults.table_row(faults.CASES[2], verdicts("scan"))
-    assert row == ["`scan`", "two buffers", "9", "5", "1", "3", "0", *row[7:9], "5"]
+    assert row == ["`scan`", "two buffers", "9", "6", "1", "2", "0", *row[7:9], "5"]
     assert faults.compared(verdicts("scan")).total() == 9

@@ -147,3 +147,51 @@ def test_the_finding_is_located():
         run_ptx(KERNEL.replace("SPACE", "shared").replace("CODE", f"ld.shared.u32 %r1, [m]; {ADDRESS}"), "k", 1, 32,
                 [np.zeros(64, np.uint32)])  # fmt: skip
     assert caught.value.kind == "uninitialised" and "ld.global.u32" in str(caught.value.values["PTX line"])
+
+
+MOVE = "ld.S.u32 %r1, [m]; add.u32 %r1, %r1, 1; st.S.u32 [m+64], %r1; "
+PICK = "setp.eq.u32 %p2, %r9, 0; @!%p2 bra J; WORK J: bar.sync 0; "
+
+
+@pytest.mark.parametrize("space", ["shared", "local"])
+@pytest.mark.parametrize(("after", "bad"), [
+    ("ld.S.u32 %r1, [m+64]; st.global.u32 [%d1], %r1;", True),
+    ("st.S.u32 [m+64], %r8; ld.S.u32 %r1, [m+64]; st.global.u32 [%d1], %r1;", False),
+    ("st.S.u16 [m+64], %h1; ld.S.u32 %r1, [m+64]; st.global.u32 [%d1], %r1;", True),
+    ("st.S.u16 [m+64], %h1; ld.S.u16 %h2, [m+64]; st.global.u16 [%d1], %h2;", False),
+    ("ld.S.u32 %r1, [m+64]; st.S.u32 [m+128], %r1; ld.S.u32 %r2, [m+128]; st.global.u32 [%d1], %r2;", True),
+    ("ld.S.u32 %r1, [m+68]; st.global.u32 [%d1], %r1;", True),
+    ("st.S.u32 [m+68], %r8; ld.S.u32 %r1, [m+68]; st.global.u32 [%d1], %r1;", False),
+    ("ld.S.u32 %r1, [m+64];", False),
+])  # fmt: skip
+def test_a_value_is_followed_through_memory(space, after, bad):
+    code = PICK.replace("WORK", MOVE + after) if space == "shared" else MOVE + after
+    assert bool(found(code.replace(".S.", f".{space}."), space)) == bad
+
+
+@pytest.mark.parametrize(("read", "bad"), [(0, True), (4, False), (8, True), (12, False)])
+def test_elements_of_a_stored_vector_are_apart(read, bad):
+    move = "ld.shared.u32 %r1, [m]; st.shared.v4.u32 [m+64], {%r1, %r8, %r1, %r0}; "
+    use = f"ld.shared.u32 %r2, [m+{64 + read}]; st.global.u32 [%d1], %r2;"
+    assert bool(found(PICK.replace("WORK", move + use))) == bad
+
+
+def test_other_threads_read_what_was_spoilt_and_what_was_mended():
+    spoil = "setp.eq.u32 %p2, %r9, 3; @!%p2 bra J; ld.shared.u32 %r1, [m]; st.shared.u32 [m+64], %r1; J: bar.sync 0;"
+    mend = "setp.eq.u32 %p3, %r9, 7; @!%p3 bra K; st.shared.u32 [m+64], %r8; K: bar.sync 0;"
+    use = "setp.eq.u32 %p1, %r9, 9; @!%p1 bra L; ld.shared.u32 %r2, [m+64]; st.global.u32 [%d1], %r2; L:"
+    assert len(found(spoil + use)) == 1
+    assert not found(spoil + mend + use)
+
+
+def test_a_loop_over_shared_memory_that_is_spoilt_and_mended():
+    """The same addresses in every turn, which the checks take a short way for."""
+    place = "shl.b32 %r10, %r9, 2; mov.u32 %r11, m; add.u32 %r10, %r10, %r11; mov.u32 %r6, 0;"
+    turn = "LOOP: st.shared.u32 [%r10], %r6; bar.sync 0; ld.shared.u32 %r2, [%r10]; bar.sync 0; add.u32 %r6, %r6, 1; "
+    again = "setp.lt.u32 %p1, %r6, 9; @%p1 bra LOOP; "
+    spoil = "ld.shared.u32 %r1, [%r10+128]; st.shared.u32 [%r10], %r1; bar.sync 0; ld.shared.u32 %r2, [%r10];"
+    assert not found(place + turn + again + "st.global.u32 [%d1], %r8;")
+    messages = found(
+        place + turn + again + spoil + "bar.sync 0; setp.eq.u32 %p2, %r9, 0; @%p2 st.global.u32 [%d1], %r2;"
+    )
+    assert len(messages) == 1

@@ -464,6 +464,11 @@ class LocalMemory:
         if self.checks:
             self.written.reshape(-1, np.dtype(dtype).itemsize * lanes)[index] = 1  # each byte
 
+    def spoil(self, L: Lanes, addr: Any, shift: int) -> None:
+        """What lanes stored there counts as not written."""
+        index = self.index(-1, L, addr, shift) << shift
+        self.written[index[:, None] + np.arange(1 << shift)] = 0
+
     def unwritten(self, L: Lanes, addr: Any, shift: int) -> Array:
         """Which bytes that lanes read were never written: a row a lane."""
         index = self.index(-1, L, addr, shift) << shift

@@ -120,6 +120,8 @@ class Races(Verdicts):
         if event.access.strong:
             return
         scatter(shadow.writes, cells, event.rows, mine)
+        if shadow.spoilt is not None:
+            shadow.spoilt[cells] = 0
         shadow.written = True
         shadow.newest = self.clocks.level or 0
         # Without other order than barriers of all, marks of reads go by their clocks.

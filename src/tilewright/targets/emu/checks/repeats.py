@@ -66,7 +66,7 @@ class Repeats(Products):
     def settled(self, again: Repeat) -> bool:
         """Whether an access may go the short way, as far as earlier writes are concerned."""
         shadow, level = self.shared_shadow, self.clocks.level
-        if not again.whole or level is None or shadow.newest >= level or shadow.hurried:
+        if not again.whole or level is None or shadow.newest >= level or shadow.hurried or shadow.spoilt is not None:
             return False
         _, strong_readers, strong_writers, silent = shadow.crowds
         alone = strong_readers.marks is None and strong_writers.marks is None and silent.marks is None

@@ -18,7 +18,9 @@ class Shadow:
     `writes` has the last weak write, which all before it precede. `readers` are the weak reads since, `strong_readers`
     and `strong_writers` the strong accesses since; `silent` the weak writes that a write of the same bytes followed
     without order. `hurried`: there is a stamp of an asynchronous operation. `newest`: the level (`Clocks.level`) of the
-    last weak write, whatever it is worth where there are no levels any more.
+    last weak write, whatever it is worth where there are no levels any more. `spoilt` has the stamps of weak writes
+    whose value depends on memory never written, None before the first: a granule counts as not written as long as that
+    is its last write.
     """
 
     def __init__(self, nbytes: int, granule: int = 2) -> None:
@@ -29,6 +31,7 @@ class Shadow:
         self.written = False
         self.newest = 0
         self.hurried = False
+        self.spoilt: Array | None = None
         self.readers = Crowd(count, granule)
         self.strong_readers = Crowd(count, granule)
         self.strong_writers = Crowd(count, granule)
@@ -38,6 +41,8 @@ class Shadow:
     def refine(self) -> None:
         """Go down to bytes."""
         self.writes = np.repeat(self.writes, 1 << self.granule)
+        if self.spoilt is not None:
+            self.spoilt = np.repeat(self.spoilt, 1 << self.granule)
         self.granule = 0
         for crowd in self.crowds:
             crowd.refine()
@@ -54,7 +59,15 @@ class Shadow:
         marks = self.strong_writers.marks
         if marks is not None and np.count_nonzero(nothing):
             nothing &= marks.take(cells) == 0
+        if self.spoilt is not None and words is not None:
+            nothing |= (words != 0) & (self.spoilt.take(cells) == words)
         return np.asarray(nothing)
+
+    def spoil(self, cells: Array) -> None:
+        """What was just written there depends on memory never written."""
+        if self.spoilt is None:
+            self.spoilt = np.zeros_like(self.writes)
+        self.spoilt[cells] = self.writes[cells]
 
     def granules(self, offset: Array, size: int) -> tuple[Array, int]:
         """Granule numbers of accesses at byte offsets (multiples of their size), and how many each access has."""

@@ -82,6 +82,23 @@ class WatchingMachine(Repeats):
 
         self.tolerant(run, L, addr, value)
 
+    def spoilt(self, site: int, L: Lanes, space: str, addr: Any, place: int, shift: int, mark: Any) -> None:
+        """What `mark`'s threads just stored `place` bytes behind `addr` depends on memory never written."""
+        bad = np.flatnonzero(np.broadcast_to(mark, (L.n,)))
+        if not len(bad):
+            return
+        lanes, where = L.subset(bad), np.broadcast_to(addr, (L.n,))[bad] + place
+        if space == "local":
+            self.lo.spoil(lanes, where, shift)
+            return
+
+        def run(L: Lanes, where: Any) -> None:
+            index = self.sh.index(site, L, where, shift)
+            cells, _ = self.shared_shadow.granules(index << shift, 1 << shift)
+            self.shared_shadow.spoil(cells)
+
+        self.tolerant(run, lanes, where)
+
     def l_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         value = self.lo.load(site, L, addr, dtype, shift, lanes)
         missing = self.lo.unwritten(L, addr, shift)

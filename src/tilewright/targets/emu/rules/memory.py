@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,16 @@ def st(c: BlockCoder, i: Instruction) -> None:
     if any(m in STRONG for m in i.mods):
         c.effect("S.progress()", [])
     c.effect(f"{call}{{0}}, {stored}, {dtype}, {shift}, {row})", [at, *values])
+    if c.owner.checks and space in ("shared", "local"):
+        _spoil(c, items, space, at, shift - (lanes.bit_length() - 1))
+
+
+def _spoil(c: BlockCoder, items: Sequence[Operand | Sink], space: str, at: str, shift: int) -> None:
+    """Values stored that depend on memory never written: what reads them does too."""
+    for place, item in enumerate(items):
+        mark = "FALSE" if isinstance(item, Sink) else c.taint_of(item)
+        if mark != "FALSE":
+            c.effect(f"S.spoilt(SITE, L, {space!r}, {{0}}, {place << shift}, {shift}, {{1}})", [at, mark])
 
 
 @provide
