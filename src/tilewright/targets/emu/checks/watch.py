@@ -84,6 +84,8 @@ class WatchingMachine(Repeats):
 
     def spoilt(self, site: int, L: Lanes, space: str, addr: Any, place: int, shift: int, mark: Any) -> None:
         """What `mark`'s threads just stored `place` bytes behind `addr` depends on memory never written."""
+        if mark.__class__ is not np.ndarray and not mark:
+            return
         bad = np.flatnonzero(np.broadcast_to(mark, (L.n,)))
         if not len(bad):
             return
