@@ -28,7 +28,10 @@ LINK_ONCE_ODR, INTERNAL = 3, 8
 _HANDLER = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 _OUT = POINTER(c_void_p)
 
-_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+Prototypes = dict[str, tuple[Any, tuple[Any, ...]]]
+"""By name of a C function: its result, and its arguments."""
+
+_PROTOTYPES: Prototypes = {
     "LLVMContextCreate": (c_void_p, ()),
     "LLVMContextDispose": (None, (c_void_p,)),
     "LLVMContextSetDiagnosticHandler": (None, (c_void_p, _HANDLER, c_void_p)),
@@ -95,13 +98,24 @@ def _load() -> ctypes.CDLL:
     if host is None:
         raise CompileError(f"no host code for {platform.machine()} processors", hint="x86-64 and AArch64 are known")
     llvm = libllvm()
-    for name, (result, arguments) in _PROTOTYPES.items():
-        function = getattr(llvm, name)
-        function.restype, function.argtypes = result, arguments
+    _declare(llvm, _PROTOTYPES)
     for backend in ("NVPTX", *dict.fromkeys(_HOST_BACKEND.values())):
         for part in ("TargetInfo", "Target", "TargetMC", "AsmPrinter"):
             getattr(llvm, f"LLVMInitialize{backend}{part}")()
     getattr(llvm, f"LLVMInitialize{host}AsmParser")()
+    return llvm
+
+
+def _declare(llvm: ctypes.CDLL, prototypes: Prototypes) -> None:
+    for name, (result, arguments) in prototypes.items():
+        function = getattr(llvm, name)
+        function.restype, function.argtypes = result, arguments
+
+
+def api_with(prototypes: Prototypes) -> ctypes.CDLL:
+    """libLLVM as `api` gives it, with further functions declared."""
+    llvm = api()
+    _declare(llvm, prototypes)
     return llvm
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from ctypes import c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
-from typing import Any
 
-from tilewright.ir.llvm_api import api
+from tilewright.ir.llvm_api import Prototypes, api_with
 
-_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+_PROTOTYPES: Prototypes = {
     "LLVMGetFirstUse": (c_void_p, (c_void_p,)),
     "LLVMGetNextUse": (c_void_p, (c_void_p,)),
     "LLVMGetUser": (c_void_p, (c_void_p,)),
@@ -31,21 +30,13 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 def answer_reflect(module: int, answers: Mapping[str, int]) -> None:
     """Replace the calls of `__nvvm_reflect(name)` in an LLVM module whose name is in `answers` by the number."""
-    llvm = _library()
+    llvm = api_with(_PROTOTYPES)
     function = llvm.LLVMGetNamedFunction(module, b"__nvvm_reflect")
     for call in _users(llvm, function) if function else ():
         answer = answers.get(_text(llvm, llvm.LLVMGetOperand(call, 0)))
         if answer is not None:
             llvm.LLVMReplaceAllUsesWith(call, llvm.LLVMConstInt(llvm.LLVMTypeOf(call), answer, False))
             llvm.LLVMInstructionEraseFromParent(call)
-
-
-def _library() -> ctypes.CDLL:
-    llvm = api()
-    for name, (result, arguments) in _PROTOTYPES.items():
-        function = getattr(llvm, name)
-        function.restype, function.argtypes = result, arguments
-    return llvm
 
 
 def _users(llvm: ctypes.CDLL, value: int) -> list[int]:

@@ -13,9 +13,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from ctypes import c_double, c_int, c_uint, c_void_p
-from typing import Any
 
-from tilewright.ir.llvm_api import api
+from tilewright.ir.llvm_api import Prototypes, api_with
 
 # Of llvm-c/Core.h: LLVMOpcode, LLVMRealPredicate, LLVMTypeKind, LLVMFastMathFlags.
 _SELECT, _FCMP, _FROM_INTEGER = 46, 43, (35, 36)
@@ -23,7 +22,7 @@ _GREATER, _LESS, _OR_EQUAL = (2, 3, 10, 11), (4, 5, 12, 13), (3, 5, 11, 13)
 _DOUBLE, _VECTOR = 3, 13
 _NO_SIGNED_ZEROS = 8
 
-_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+_PROTOTYPES: Prototypes = {
     "LLVMGetFirstFunction": (c_void_p, (c_void_p,)),
     "LLVMGetNextFunction": (c_void_p, (c_void_p,)),
     "LLVMGetFirstBasicBlock": (c_void_p, (c_void_p,)),
@@ -56,7 +55,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 def keep_signed_zeros(module: int) -> None:
     """Freeze the conditions of such selections in an optimised LLVM module."""
-    llvm = _library()
+    llvm = api_with(_PROTOTYPES)
     builder = llvm.LLVMCreateBuilderInContext(llvm.LLVMGetModuleContext(module))
     for select in list(_selects(llvm, module)):
         if _may_choose_a_zero(llvm, select):
@@ -64,14 +63,6 @@ def keep_signed_zeros(module: int) -> None:
             frozen = llvm.LLVMBuildFreeze(builder, llvm.LLVMGetOperand(select, 0), b"")
             llvm.LLVMSetOperand(select, 0, frozen)
     llvm.LLVMDisposeBuilder(builder)
-
-
-def _library() -> ctypes.CDLL:
-    llvm = api()
-    for name, (result, arguments) in _PROTOTYPES.items():
-        function = getattr(llvm, name)
-        function.restype, function.argtypes = result, arguments
-    return llvm
 
 
 def _selects(llvm: ctypes.CDLL, module: int) -> Iterator[int]:

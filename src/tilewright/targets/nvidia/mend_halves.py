@@ -1,6 +1,6 @@
 """Halves of registers that `mov.b32 {low, high}` takes wrongly, taken by shifts.
 
-ptxas and nvJitLink 13.0 to 13.3
+ptxas 13.0 to 13.3, and nvJitLink 13.5 in the first case,
 
 * swap the halves of a 16-bit number that was widened with zeros (`cvt.u32.u16`, also through `mov`, `or`, `and`,
   64 bits or a `mul.wide.u16` by 1), and the four parts of 64 bits likewise: `high` is the number, `low` is not;

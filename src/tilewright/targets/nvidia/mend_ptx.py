@@ -4,8 +4,9 @@
 the result for sign-extended: a use that widens or compares it sees 32768 (their SASS lacks the second `PRMT`). The
 forms here cost what the right code costs. LLVM makes both from subtractions and selects, so nothing earlier helps.
 
-`abs.s32` and `abs.s64` of the least number are that number. 13.0 to 13.3 take them for numbers from 0: `abs(x) < 0` is
-false for all, and `cvt.rn.f32.u32` of 2**31 becomes a conversion with a sign. They make no such guess of `max(x, -x)`.
+`abs.s32` and `abs.s64` of the least number are that number. ptxas 13.0 to 13.3 takes them for numbers from 0:
+`cvt.rn.f32.u32` of 2**31 becomes a conversion with a sign, and with 13.0 `abs(x) < 0` is false for all. It makes no
+such guess of `max(x, -x)`.
 
 `neg` of a converted Boolean makes `select(p, -1.0, 0.0)` of `-(p ? 1.0 : 0.0)`, which loses the sign of the zero; the
 sign bit of a converted integer is flipped here instead.
