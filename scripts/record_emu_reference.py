@@ -28,7 +28,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.emu import kernels  # noqa: E402
+from tests.emu import kernels, tensor_copies  # noqa: E402
 
 SECONDS = 60.0  # for one kernel, with the start of a process before the first
 SIZE_LIMIT = 4_000_000
@@ -98,13 +98,14 @@ class Driver:
         arrays = [*kernels.operands(kernel), kernels.output(kernel)]
         pointers = [self.upload(array) for array in arrays]
         count = ctypes.c_int32(kernel.threads)
-        values = [*pointers, count]
+        maps = [self.tensor_map(made, pointers[-1 if made.of == "out" else int(made.of)]) for made in kernel.maps]
+        values = [*pointers, count, *maps]
         parameters = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         attribute = LaunchAttribute(CLUSTER_DIMENSION, 0, (ctypes.c_uint32 * 16)(kernel.cluster, 1, 1))
         config = LaunchConfig(
             (kernel.grid, 1, 1), (kernel.block, 1, 1), kernel.smem, None, ctypes.pointer(attribute), kernel.cluster > 1
         )
-        function = self.function(cubin, kernel.name)
+        function = self.function(cubin, kernel.function)
         if kernel.smem > 48 * 1024:
             self.call("cuFuncSetAttribute", function, DYNAMIC_SHARED, kernel.smem)
         self.call("cuLaunchKernelEx", ctypes.byref(config), function, parameters, None)
@@ -116,12 +117,33 @@ class Driver:
             self.call("cuMemFree_v2", pointer)
         return result
 
+    def tensor_map(self, made: tensor_copies.Map, address: ctypes.c_uint64) -> Any:
+        """The 128 bytes that describe a tensor, made by the driver; at a multiple of 64, as it wants them."""
+        room = ctypes.create_string_buffer(192)
+        start = -ctypes.addressof(room) % 64
+        result = (ctypes.c_char * 128).from_buffer(room, start)
+        sizes = (numbers(ctypes.c_uint64, made.extents), numbers(ctypes.c_uint64, made.all_strides or (0,)))
+        steps = numbers(ctypes.c_uint32, made.all_steps)
+        kinds = (made.interleave // 16, tensor_copies.SWIZZLES.index(made.swizzle), 0, int(made.nan))
+        first = (result, tensor_copies.TYPES.index(made.type), made.rank, address, *sizes)
+        if made.lower:
+            corners = (numbers(ctypes.c_int, made.lower), numbers(ctypes.c_int, made.upper))
+            self.call("cuTensorMapEncodeIm2col", *first, *corners, *made.box, steps, *kinds)
+        else:
+            self.call("cuTensorMapEncodeTiled", *first, numbers(ctypes.c_uint32, made.box), steps, *kinds)
+        return result
+
     def upload(self, array: Any) -> ctypes.c_uint64:
         """A copy of an array in device memory."""
         pointer = ctypes.c_uint64()
         self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(array.nbytes))
         self.call("cuMemcpyHtoD_v2", pointer, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
         return pointer
+
+
+def numbers(kind: Any, values: tuple[int, ...]) -> Any:
+    """A C array."""
+    return (kind * len(values))(*values)
 
 
 def worker(pipe: Connection, names: list[str], folder: Path) -> None:

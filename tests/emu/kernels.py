@@ -1,7 +1,8 @@
 """The kernels of tests/emu/data/cuda and written: their manifest, seeded operands, and what counts as agreement.
 
 Those of `cuda` are compiled from CUDA C++ (`scripts/build_emu_kernels.py`), those of `written` are PTX written by hand,
-with a `// kernel: {...}` comment before each in place of a row of the manifest.
+with a `// kernel: {...}` comment before each in place of a row of the manifest. Several such comments are several
+kernels of one entry, each with a `name`; those of tensor copies say which maps they take and what each block copies.
 
 The recording on a GPU and the comparison on the emulator both take everything from here; NumPy is all it needs.
 """
@@ -17,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from tests.emu import tensor_copies
 from tests.emu.numerics import reference as ref
 
 FOLDER = Path(__file__).parent / "data" / "cuda"
 WRITTEN = FOLDER.parent / "written"
 MANIFEST = FOLDER / "manifest.json"
-ROW = re.compile(r"^// kernel: (\{.*\})\n\.visible \.entry (\w+)\(", re.MULTILINE)
+ROWS = re.compile(r"^((?:// kernel: \{.*\}\n)+)\.visible \.entry (\w+)\(", re.MULTILINE)
 Array = np.ndarray[Any, Any]
 DTYPES: dict[str, Any] = {
     "f32": np.float32,
@@ -41,11 +43,16 @@ WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 class Kernel:
     """A row of the manifest.
 
-    `inputs` are strings `TYPE KIND` or `TYPE KIND *WIDTH` (WIDTH elements for each thread); `out` is the type of a
-    result and the number of results of each thread; `compare` is "bits" or bounds `relative`, `absolute`; `initial`
-    says what the output holds before: nothing of note (False), seeded values (True) or "zero". `within` restricts the
-    comparison where ptxas does not follow the PTX ISA: for a result's index, the greatest value of each of the inputs
-    named by index; a result with none of them is not compared.
+    `inputs` are strings `TYPE KIND`, `TYPE KIND *WIDTH` (WIDTH elements for each thread) or `TYPE KIND =COUNT` (COUNT
+    elements); `out` is the type of a result and the number of results of each thread; `compare` is "bits" or bounds
+    `relative`, `absolute`; `initial` says what the output holds before: zeros (False or "zero"), seeded bits (True) or
+    seeded values (`TYPE KIND`). `within` restricts the comparison where ptxas does not follow the PTX ISA: for a
+    result's index, the greatest value of each of the inputs named by index; a result with none of them is not compared.
+
+    For tensor copies and bulk reductions: `maps` follow the other parameters; `at` has the coordinates for each block,
+    im2col offsets behind; `place` is where the box lies in shared memory, for all blocks or each; `room` how many bytes
+    of shared memory a block copies in or out, by default the output's of a block; `op` the reduction; `masks` the
+    blocks of the cluster that each block copies to. An input `s32 at` gives the kernel all of this.
     """
 
     name: str
@@ -60,6 +67,18 @@ class Kernel:
     compare: dict[str, float] = field(default_factory=dict)
     within: dict[str, dict[str, int]] = field(default_factory=dict)
     folder: Path = FOLDER
+    entry: str = ""
+    maps: tuple[tensor_copies.Map, ...] = ()
+    at: tuple[tuple[int, ...], ...] = ()
+    place: int | tuple[int, ...] = 0
+    room: int = 0
+    op: str = ""
+    masks: tuple[int, ...] = ()
+
+    @property
+    def function(self) -> str:
+        """The name of the entry in the PTX."""
+        return self.entry or self.name
 
     @property
     def grid(self) -> int:
@@ -82,10 +101,27 @@ def written() -> list[dict[str, Any]]:
     """The rows of the kernels in `WRITTEN`."""
     rows = []
     for source in sorted(WRITTEN.glob("*.ptx")):
-        for text, name in ROW.findall(source.read_text()):
-            row = json.loads(text)
-            rows.append({"name": name, "file": source.stem, "folder": WRITTEN, "inputs": row.pop("in"), **row})
+        for comments, entry in ROWS.findall(source.read_text()):
+            for text in comments.splitlines():
+                row = json.loads(text.removeprefix("// kernel: "))
+                names = {"name": entry, "file": source.stem, "folder": WRITTEN, "entry": entry}
+                rows.append({**names, "inputs": row.pop("in"), **row, **copies(row)})
     return rows
+
+
+def copies(row: dict[str, Any]) -> dict[str, Any]:
+    """What a row says of tensor copies; a block of 32 threads for each place unless it says otherwise."""
+    if "at" not in row:
+        return {}
+    block = row.get("block", 32)
+    return {
+        "maps": tuple(tensor_copies.map_of(made) for made in row.get("maps", ())),
+        "at": tuple(map(tuple, row["at"])),
+        "masks": tuple(row.get("masks", ())),
+        "place": tuple(place) if isinstance(place := row.get("place", 0), list) else place,
+        "block": block,
+        "threads": block * len(row["at"]),
+    }
 
 
 # ---- operands -------------------------------------------------------------------------------------------------
@@ -97,8 +133,11 @@ def operands(kernel: Kernel) -> list[Array]:
     for position, text in enumerate(kernel.inputs):
         rng = np.random.default_rng(zlib.crc32(f"{kernel.name} {position}".encode()))
         type, kind, *width = text.split()
-        count = kernel.threads * (int(width[0][1:]) if width else 1)
-        if kind == "alike":
+        count = int(width[0][1:]) if width else 1
+        count *= 1 if width and width[0][0] == "=" else kernel.threads
+        if kind == "at":
+            made.append(tensor_copies.table(kernel))
+        elif kind == "alike":
             first = made[0].view(WORDS[made[0].dtype.itemsize])
             other = values(type, "any", count, rng).view(first.dtype)
             made.append(np.where(rng.integers(0, 3, count) == 0, first, other).view(DTYPES[type]))
@@ -118,6 +157,9 @@ def output(kernel: Kernel) -> Array:
             .astype(WORDS[np.dtype(DTYPES[type]).itemsize])
             .view(DTYPES[type])
         )
+    if kernel.initial and kernel.initial != "zero":
+        rng = np.random.default_rng(zlib.crc32(f"{kernel.name} initial".encode()))
+        return values(*str(kernel.initial).split(), count, rng).view(DTYPES[type])
     return np.zeros(count, DTYPES[type])
 
 
@@ -282,6 +324,7 @@ INTEGER_KINDS: dict[str, Any] = {
     "divisor": _divisor,
     "place": _place,
     "nth": lambda dtype, count, rng: rng.integers(-20, 21, count),
+    "index": lambda dtype, count, rng: np.arange(1, count + 1),
     "small": lambda dtype, count, rng: rng.integers(0, 64, count),
     "nibbles": _nibbles((0x4, 0x8, 0x9, 0xC, 0xD, 0xE)),
     "halves": _nibbles((0x4, 0xE)),

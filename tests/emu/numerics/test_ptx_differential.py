@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.emu import kernels
-from tilewright.targets.emu import Options, Program, launch, load
+from tests.emu import kernels, tensor_copies
+from tilewright.targets.emu import Options, Program, launch, load, tensormap
+from tilewright.targets.emu.image import aligned_bytes
 
 KERNELS = kernels.kernels()
 REFERENCE = kernels.FOLDER / "reference.npz"
@@ -33,14 +34,15 @@ def reference() -> dict[str, Any]:
 
 def emulate(kernel: kernels.Kernel, **options: Any) -> Any:
     """The output of a kernel; any finding of the checks is an error."""
-    arrays = [*kernels.operands(kernel), kernels.output(kernel)]
+    arrays = [placed(array) for array in (*kernels.operands(kernel), kernels.output(kernel))]
     parameters = [np.uint64(array.ctypes.data).tobytes() for array in arrays] + [np.int32(kernel.threads).tobytes()]
+    parameters += [map_of(made, arrays) for made in kernel.maps]
     buffers = [(array.ctypes.data, array.nbytes, array is arrays[-1]) for array in arrays]
     loaded = program(kernel.ptx)
     loaded.reset()
     launch(
         loaded,
-        kernel.name,
+        kernel.function,
         kernel.grid,
         kernel.block,
         parameters,
@@ -52,21 +54,48 @@ def emulate(kernel: kernels.Kernel, **options: Any) -> Any:
     return arrays[-1]
 
 
-IDS = [kernel.name for kernel in KERNELS]
+def placed(array: Any) -> Any:
+    """An array as device memory has it: at a multiple of 256."""
+    room = aligned_bytes(array.nbytes, 256).view(array.dtype)
+    room[:] = array
+    return room
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=IDS)
+def map_of(made: tensor_copies.Map, arrays: list[Any]) -> bytes:
+    """A tensor map for the emulator."""
+    address = arrays[-1 if made.of == "out" else int(made.of)].ctypes.data
+    sizes = (made.type, address, made.extents, made.all_strides)
+    options = {"element_strides": made.all_steps, "swizzle": made.swizzle, "fill_nan": made.nan}
+    if made.lower:
+        return tensormap.encode_im2col(*sizes, made.lower, made.upper, *made.box, **options)
+    return tensormap.encode(*sizes, made.box, **options)
+
+
+RECORDED = [kernel for kernel in KERNELS if kernel.name in reference()]
+WAITING = [kernel for kernel in KERNELS if kernel.name not in reference()]
+IDS = [kernel.name for kernel in RECORDED]
+
+
+@pytest.mark.parametrize("kernel", RECORDED, ids=IDS)
 def test_agrees_with_the_gpu(kernel: kernels.Kernel) -> None:
     assert not kernels.disagreement(kernel, emulate(kernel), reference()[kernel.name])
 
 
-def test_every_kernel_is_recorded() -> None:
-    """Of those of CUDA C++ and those written by hand; scripts/record_emu_reference.py --missing records new ones."""
-    assert {kernel.name for kernel in KERNELS} == set(reference()) - {"card"}
-    assert [sum(kernel.folder == folder for kernel in KERNELS) for folder in (kernels.FOLDER, kernels.WRITTEN)] == [
-        147,
-        66,
-    ]
+def test_only_kernels_of_copies_and_sparse_products_wait_for_a_recording() -> None:
+    """scripts/record_emu_reference.py --missing records them."""
+    assert not set(reference()) - {"card"} - {kernel.name for kernel in KERNELS}
+    assert {kernel.file for kernel in WAITING} <= {"tensors", "bulk_reductions", "sparse"}
+    assert len(RECORDED) >= 213
+
+
+@pytest.mark.parametrize("kernel", WAITING, ids=[kernel.name for kernel in WAITING])
+def test_kernels_to_be_recorded_run_without_a_finding(kernel: kernels.Kernel) -> None:
+    """And give the same results however late copies land, so that a GPU's can be compared with them."""
+    if any(made.interleave for made in kernel.maps):
+        pytest.skip("what interleaved maps mean waits for a recording: scripts/record_emu_reference.py --missing")
+    first = emulate(kernel)
+    assert first.tobytes() == emulate(kernel, seed=1).tobytes()
+    assert first.tobytes() != kernels.output(kernel).tobytes()
 
 
 @pytest.mark.parametrize("name", ["bit_wide_fields", "video_scalars"])
@@ -87,7 +116,7 @@ def test_only_these_are_left_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", KERNELS, ids=IDS)
+@pytest.mark.parametrize("kernel", RECORDED, ids=IDS)
 def test_agrees_in_any_order_of_warps(kernel: kernels.Kernel) -> None:
     for seed in (1, 2, 3):
         assert not kernels.disagreement(kernel, emulate(kernel, seed=seed), reference()[kernel.name])

@@ -41,12 +41,12 @@ def box_inside(made: TensorMap, start: list[int]) -> Array:
 def column_pixels(made: TensorMap, start: list[int]) -> Array:
     """The coordinates of an im2col copy's pixels, (pixels, modes but the first)."""
     rank = made.rank
-    return pixels(start[1:rank], made.lower, made.last, made.element_strides[1:-1], start[rank:], made.box[1])
+    return pixels(start[1:rank], made.lower, made.last, made.steps[1:-1], start[rank:], made.box[1])
 
 
 def _places(made: TensorMap, start: list[int]) -> list[Array]:
     """A tile's coordinates along each mode."""
-    modes = zip(start, made.counts, made.element_strides, strict=True)
+    modes = zip(start, made.counts, made.steps, strict=True)
     return [x + step * np.arange(count, dtype=np.int64) for x, count, step in modes]
 
 

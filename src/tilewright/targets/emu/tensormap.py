@@ -84,11 +84,16 @@ class TensorMap:
         return WIDTHS[self.type]
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        """The element strides that copies follow: that of mode 0 is ignored (`cuTensorMapEncodeTiled`)."""
+        return (1, *self.element_strides[1:])
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """Elements that a box yields along each mode; channels and pixels of an im2col copy."""
         if self.im2col:
             return self.box
-        return tuple(-(-b // s) for b, s in zip(self.box, self.element_strides, strict=True))
+        return tuple(-(-b // s) for b, s in zip(self.box, self.steps, strict=True))
 
     @property
     def nbytes(self) -> int:
@@ -117,7 +122,7 @@ def encode(
         extents: of the tensor, 1 to 5 modes, the contiguous one first.
         strides: of modes 1 and up, in bytes, multiples of 16 (one fewer than extents).
         box: elements that a copy spans along each mode, at most 256.
-        element_strides: steps between the elements taken; default 1.
+        element_strides: steps between the elements taken, that of mode 0 ignored; default 1.
         swizzle: 16 (none), 32, 64 or 128 bytes.
         fill_nan: fill what lies outside the tensor with NaN.
 

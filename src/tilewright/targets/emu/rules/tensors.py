@@ -211,9 +211,7 @@ def tile_part(S: Any, site: int, made: tensormap.TensorMap, start: list[int], la
     """A tile's part: a strided view of global memory, and slices of the box."""
     strides = (made.width, *made.strides)
     offset, shape, steps, slices = 0, [], [], []
-    for x, extent, count, step, stride in zip(
-        start, made.extents, made.counts, made.element_strides, strides, strict=True
-    ):
+    for x, extent, count, step, stride in zip(start, made.extents, made.counts, made.steps, strides, strict=True):
         first = -(-max(-x, 0) // step)
         last = min(count, -(-(extent - x) // step)) if extent > x else first
         last = max(last, first)
@@ -236,7 +234,7 @@ def column_part(S: Any, site: int, made: tensormap.TensorMap, start: list[int], 
     if any(not low <= x <= high for x, low, high in zip(base, made.lower, made.last, strict=False)):
         raise Fault("tensormap", "An im2col copy starts outside its bounding box", site, np.array([lane]),
                     {"start": base[:-1], "lower corner": made.lower, "last": made.last})  # fmt: skip
-    places = pixels(base, made.lower, made.last, made.element_strides[1:-1], offsets, made.box[1])
+    places = pixels(base, made.lower, made.last, made.steps[1:-1], offsets, made.box[1])
     inside = np.flatnonzero(((places >= 0) & (places < made.extents[1:])).all(axis=1))
     first, end = max(start[0], 0), min(start[0] + made.box[0], made.extents[0])
     if not len(inside) or first >= end:
