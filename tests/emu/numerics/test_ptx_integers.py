@@ -472,6 +472,8 @@ def test_video_takes_scalars_for_uniform_operands(uniform: tuple[bool, bool, boo
         lambda *x: video.scalar("max", *x, d_type="s32", a_type="s32", b_type="s32", d_part="h1", sat=True),
         lambda *x: video.scalar("add", *x, second="min"),
         lambda *x: video.scalar("shl", *x[:2]),
+        lambda *x: video.mad(*x, a_type="s32", sat=True),
+        lambda *x: video.mad(*x),
         lambda *x: video.simd("avrg", *x, parts=4, d_type="s32", a_type="s32", b_type="s32"),
         lambda *x: video.simd("add", *x, parts=2, accumulate=True),
         lambda *x: video.mad(*x, a_part="b1", shift=7, sat=True),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ class Memories:
 
     unwritten: Any = np.bool_(False)
     """Of the last load, which parts of what each thread read were never written: rows of equal parts, or FALSE."""
+
+    def tolerant(self, run: Callable[..., Any], L: Lanes, addr: Any, *rest: Any) -> Any:
+        """Run an access for threads, which all must be in order."""
+        return run(L, addr, *rest)
 
     def poisoned(self, site: int, L: Lanes, mark: Any, what: str) -> None:
         """A value that depends on memory never written may be used."""
@@ -108,8 +113,15 @@ class Memories:
 
     # Events.
 
-    def atomic_done(self, site: int, L: Lanes, space: str, addr: Any, size: int) -> None:
-        """An atomic operation on `size` bytes a thread."""
+    def atomic_done(self, site: int, L: Lanes, space: str, addr: Any, size: int) -> Array | None:
+        """An atomic operation on `size` bytes a thread; which of them no one had written, None for none."""
+        return None
+
+    def atomic_left(
+        self, site: int, L: Lanes, space: str, addr: Any, size: int, unit: int, missing: Array | None, mark: Any,
+        wrote: Any,
+    ) -> None:  # fmt: skip
+        """An atomic operation on memory never written, or with operands from there."""
 
     def barrier_passed(self, cohort: Cohort) -> None:
         """All threads of the batch passed a barrier of all threads together."""

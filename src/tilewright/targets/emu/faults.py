@@ -8,14 +8,15 @@ import numpy as np
 
 from tilewright.base.errors import EmulationError, FaultKind
 from tilewright.base.location import SourceLocation
+from tilewright.targets.emu.lanes import Lanes
 from tilewright.targets.emu.ptx import Instruction, Place
 
 
 class Fault(Exception):
     """Raised by memory and lane functions; the machine adds place and threads and makes it an `EmulationError`.
 
-    `lanes` are positions in the running cohort (an array of indices, None for all); `kind` is the class of
-    the finding, such as `bounds`.
+    `lanes` are positions (an array of indices, None for all) in `among`, or in the running cohort where that is None;
+    `kind` is the class of the finding, such as `bounds`.
     """
 
     def __init__(
@@ -26,6 +27,7 @@ class Fault(Exception):
         lanes: np.ndarray | None = None,
         values: dict[str, Any] | None = None,
         hint: str | None = None,
+        among: Lanes | None = None,
     ) -> None:
         super().__init__(message)
         self.kind: FaultKind = kind
@@ -34,6 +36,13 @@ class Fault(Exception):
         self.lanes = lanes
         self.values = values or {}
         self.hint = hint
+        self.among = among
+
+    def of(self, lanes: Lanes) -> Fault:
+        """The same fault, of these threads unless it is known already which ones its positions count."""
+        if self.among is None:
+            self.among = lanes
+        return self
 
 
 def source_location(place: Place | None) -> SourceLocation | None:

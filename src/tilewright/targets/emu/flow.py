@@ -19,7 +19,7 @@ def find_taintable(function: Function) -> set[str]:
             continue
         to = {reg.name for reg in registers_in(instruction.ops[0])}
         spaces = {m.split("::")[0] for m in instruction.mods}
-        loads = instruction.op == "ld" or "load" in instruction.mods  # wmma.load
+        loads = instruction.op in ("ld", "atom") or "load" in instruction.mods  # wmma.load
         if instruction.op == "ldmatrix" or (loads and not spaces & {"global", "const", "param"}):
             marked |= to
         if instruction.op in ("st", "red", "ld", "ldu", "atom", "ldmatrix"):

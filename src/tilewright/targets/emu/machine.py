@@ -344,16 +344,17 @@ class Machine(Memories):
         thread = unflatten(int(L.thread[first]), self.shape.block)
         block = unflatten(int(L.block[first]), self.shape.grid)
         values: dict[str, Any] = {"block": block, "thread": thread}
-        if len(at) > 1:
-            values["also"] = f"{len(at) - 1} other threads at the same instruction"
+        count = len(np.unique(L.ids[at]))
+        if count > 1:
+            values["also"] = f"{count - 1} other threads at the same instruction"
         return values
 
     def error(self, fault: Fault, cohort: Cohort, instruction: Any) -> EmulationError:
         """A fault with kernel, place and threads."""
-        lanes = fault.lanes
-        if lanes is not None and len(lanes) and int(lanes[-1]) >= cohort.L.n:
+        lanes, among = fault.lanes, fault.among or cohort.L
+        if lanes is not None and len(lanes) and int(lanes[-1]) >= among.n:
             lanes = None
-        values = {**self.threads(cohort.L, lanes), **fault.values}
+        values = {**self.threads(among, lanes), **fault.values}
         return located(fault.message, instruction, self.launch.kernel, values, fault.hint, fault.kind)
 
     def deadlock(self) -> EmulationError:

@@ -278,13 +278,13 @@ def describe(buffer: Buffer) -> str:
     return f"{name}{buffer.address:#x} to {buffer.end:#x}, {buffer.nbytes} bytes"
 
 
-def misaligned(site: int, addr: Any, wrong: Any, shift: int, space: str) -> Fault:
+def misaligned(site: int, addr: Any, wrong: Any, shift: int, space: str, among: Lanes | None = None) -> Fault:
     """The fault of addresses that are no multiple of the access size."""
     uniform = addr.__class__ is not np.ndarray
     lanes = None if uniform else np.flatnonzero(wrong)
     first = int(addr) if uniform else int(addr[lanes[0]])  # type: ignore[index]
     values = {"address": f"{first:#x}", "needs": f"a multiple of {1 << shift}"}
-    return Fault("misaligned", f"Misaligned access to {space} memory", site, lanes, values)
+    return Fault("misaligned", f"Misaligned access to {space} memory", site, lanes, values, None, among)
 
 
 def read_only(site: int, addr: Array, at: Array, buffer: Buffer, uniform: bool) -> Fault:
@@ -333,7 +333,7 @@ class SharedMemory:
         if self.checks and shift:
             wrong = addr & addr.dtype.type((1 << shift) - 1)
             if np.count_nonzero(wrong):
-                raise misaligned(site, addr, wrong, shift, "shared")
+                raise misaligned(site, addr, wrong, shift, "shared", L)
         if addr.__class__ is np.ndarray:
             index: Any = (addr >> shift).astype(np.int64) + L.offset(self.stride, shift)
             if L.n <= REMEMBERED:
@@ -350,24 +350,25 @@ class SharedMemory:
         bad = (inner > self.size - (1 << shift)) | (rank >= L.shape.cluster_blocks)
         bad |= (full < 0) | (full >= SHARED_WINDOW)
         if bad.any():
-            raise self._out_of_bounds(site, full, bad, shift, uniform)
+            raise self._out_of_bounds(site, L, full, bad, shift, uniform)
         wrong = inner & ((1 << shift) - 1)
         if wrong.any():
-            raise misaligned(site, full, wrong, shift, "shared")
+            raise misaligned(site, full, wrong, shift, "shared", L)
         slot = np.where(rank < 0, L.slot, cluster_slot(L, np.maximum(rank, 0)))
         if self.block_alive is not None and not self.block_alive[slot].all():
             gone = np.flatnonzero(self.block_alive[slot] == 0)
             raise Fault("cluster", "Access to shared memory of a block that has ended", site, gone,
-                        hint="keep the block alive by a cluster barrier before its end")  # fmt: skip
+                        hint="keep the block alive by a cluster barrier before its end", among=L)  # fmt: skip
         return (inner + slot * self.stride) >> shift
 
-    def _out_of_bounds(self, site: int, addr: Array, bad: Array, shift: int, uniform: bool) -> Fault:
+    def _out_of_bounds(self, site: int, L: Lanes, addr: Array, bad: Array, shift: int, uniform: bool) -> Fault:
         lanes = np.flatnonzero(bad)
         values = {"address": f"{int(addr[lanes[0]]):#x}", "bytes": 1 << shift, "shared memory": f"{self.size} bytes"}
         hint = "compare the index with the size; a launch's smem= must cover all that the kernel allocates"
         if self.size == 0:
             hint = "pass smem= for dynamic shared memory"
-        return Fault("bounds", "Out-of-bounds access to shared memory", site, None if uniform else lanes, values, hint)
+        message = "Out-of-bounds access to shared memory"
+        return Fault("bounds", message, site, None if uniform else lanes, values, hint, L)
 
     def load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         index = self.index(site, L, addr, shift)
@@ -430,11 +431,11 @@ class LocalMemory:
             self._grow()
         top = int(addr.max())
         if top > self.size - (1 << shift):
-            raise self._out_of_bounds(site, addr, shift)
+            raise self._out_of_bounds(site, L, addr, shift)
         if shift:
             wrong = addr & addr.dtype.type((1 << shift) - 1)
             if wrong.any():
-                raise misaligned(site, addr, wrong, shift, "local")
+                raise misaligned(site, addr, wrong, shift, "local", L)
         if addr.__class__ is np.ndarray:
             start: Any = addr.astype(np.int64)
         else:
@@ -442,13 +443,13 @@ class LocalMemory:
         index: Array = (L.ids * self.size + start) >> shift
         return index
 
-    def _out_of_bounds(self, site: int, addr: Any, shift: int) -> Fault:
+    def _out_of_bounds(self, site: int, L: Lanes, addr: Any, shift: int) -> Fault:
         full = np.atleast_1d(addr)
         bad = np.flatnonzero(full > full.dtype.type(max(self.size - (1 << shift), 0)))
         values = {"address": f"{int(full[bad[0]]) if len(bad) else int(full.max()):#x}", "bytes": 1 << shift,
                   "local memory": f"{self.size} bytes a thread"}  # fmt: skip
         lanes = bad if addr.__class__ is np.ndarray else None
-        return Fault("bounds", "Out-of-bounds access to local memory", site, lanes, values)
+        return Fault("bounds", "Out-of-bounds access to local memory", site, lanes, values, None, L)
 
     def view(self, dtype: Any, lanes: int) -> Array:
         found = self.bytes.view(dtype)
@@ -464,10 +465,13 @@ class LocalMemory:
         if self.checks:
             self.written.reshape(-1, np.dtype(dtype).itemsize * lanes)[index] = 1  # each byte
 
-    def spoil(self, L: Lanes, addr: Any, shift: int) -> None:
-        """What lanes stored there counts as not written."""
-        index = self.index(-1, L, addr, shift) << shift
-        self.written[index[:, None] + np.arange(1 << shift)] = 0
+    def spoil(self, cells: Array, spoilt: Any = True) -> None:
+        """Whether what is in some bytes counts as not written."""
+        self.written[cells] = np.logical_not(spoilt)
+
+    def blank(self, cells: Array) -> Array:
+        """Which of some bytes were never written."""
+        return np.asarray(self.written[cells] == 0)
 
     def unwritten(self, L: Lanes, addr: Any, shift: int) -> Array:
         """Which bytes that lanes read were never written: a row a lane."""

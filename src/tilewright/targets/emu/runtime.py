@@ -100,11 +100,11 @@ def masked(guard: Any, L: Lanes, call: Callable[..., Any], args: tuple[Any, ...]
         return call(L, *args)
     if len(at) == 0:
         return olds[0] if n == 1 else olds
+    some = L.subset(at)
     try:
-        out = call(L.subset(at), *(pick(a, at) for a in args))
+        out = call(some, *(pick(a, at) for a in args))
     except Fault as fault:
-        fault.lanes = at if fault.lanes is None else at[fault.lanes]
-        raise
+        raise fault.of(some) from None
     if n == 0:
         return None
     if n == 1:

@@ -134,6 +134,7 @@ class Watch(Machine):
         try:
             return run(L, addr, *rest)
         except Fault as fault:
+            fault.of(L)
             if fault.kind not in ("bounds", "misaligned", "readonly"):
                 raise
             self.report(fault)
@@ -155,8 +156,8 @@ class Watch(Machine):
         return out
 
 
-def unwritten(what: str, site: int, lanes: Array | None) -> Fault:
-    """The fault of a value never written that is used as `what`."""
+def unwritten(what: str, site: int, lanes: Array | None, among: Lanes) -> Fault:
+    """The fault of a value never written that is used as `what`, by `lanes` (positions; None for all) of `among`."""
     article = "an" if what[0] in "aeiou" else "a"
     return Fault("uninitialised", f"A value that was never written is used as {article} {what}", site, lanes,
-                 hint="it comes from shared or local memory that no thread has written")  # fmt: skip
+                 hint="it comes from shared or local memory that no thread has written", among=among)  # fmt: skip

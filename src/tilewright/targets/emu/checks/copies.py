@@ -170,7 +170,7 @@ class Copies(Order):
         self.across_proxies(site, many, cells, each, words)
         missing = shadow.missing(cells, words)
         if np.count_nonzero(missing if needed is None else missing & granules_of(needed, len(missing))):
-            self.report(unwritten("value stored to global memory", site, None))
+            self.report(unwritten("value stored to global memory", site, None, one))
         self.note_read(event, np.full(len(cells), self.group_stamp("bulk", site, one)))
         shadow.hurried = shadow.readers.hurried = True
 

@@ -123,7 +123,8 @@ class Order(Races):
         if site < len(self.sites):
             values["other access"] = f"line {self.sites[site].line}: {self.sites[site].text}"
         self.report(Fault("race", "Error: Race condition in shared memory access: the block ends while in use",
-                          -1, None, values, "keep the block alive by a cluster barrier before its end"))  # fmt: skip
+                          -1, None, values, "keep the block alive by a cluster barrier before its end",
+                          Lanes(self.shape, np.array([lane]), self.blocks)))  # fmt: skip
 
     def cluster_arriving(self, L: Lanes, relaxed: bool) -> None:
         for lane in L.ids.tolist() if self.clocks.foreign else ():

@@ -20,6 +20,10 @@ class Products(Copies):
         """The warpgroups of some lanes, by their first lane's number over 128 (blocks are padded to warps)."""
         return [int(x) for x in np.unique(L.ids // 128)]
 
+    def members(self, L: Lanes, group: int) -> Lanes:
+        """The lanes of a warpgroup."""
+        return L.subset(np.flatnonzero(L.ids // 128 == group))
+
     def matrix_read(self, site: int, L: Lanes, addresses: Array, size: int) -> None:
         step = 4 if size < 4 else size
         for row, group in zip(addresses, self.warpgroups(L), strict=True):
@@ -40,7 +44,8 @@ class Products(Copies):
         for group in self.warpgroups(L):
             if group not in self.wgmma.fenced:
                 self.report(Fault("wgmma", "wgmma.mma_async on registers written since the last wgmma.fence", site,
-                                  hint="put wgmma.fence.sync.aligned before the first product"))  # fmt: skip
+                                  hint="put wgmma.fence.sync.aligned before the first product",
+                                  among=self.members(L, group)))  # fmt: skip
             flying = self.wgmma.flying.setdefault(group, {})
             number = self.wgmma.committed.get(group, 0)
             flying.update(dict.fromkeys(numbers, number))
@@ -85,4 +90,5 @@ class Products(Copies):
             flying = self.wgmma.flying.get(group, {})
             if any(number in flying for number in numbers):
                 hint = "commit the group (wgmma.commit_group) and wait for it (wgmma.wait_group)"
-                self.report(Fault("wgmma", "A result of wgmma is used before it was waited for", site, hint=hint))
+                message = "A result of wgmma is used before it was waited for"
+                self.report(Fault("wgmma", message, site, hint=hint, among=self.members(L, group)))

@@ -117,11 +117,10 @@ class Races(Verdicts):
         if event.access.strong:
             self.join(event, shadow.strong_writers, mine)  # first, so that it is checked against itself
         same = self.check_write(event, data, offset)
+        shadow.mend(cells)
         if event.access.strong:
             return
         scatter(shadow.writes, cells, event.rows, mine)
-        if shadow.spoilt is not None:
-            shadow.spoilt[cells] = 0
         shadow.written = True
         shadow.newest = self.clocks.level or 0
         # Without other order than barriers of all, marks of reads go by their clocks.

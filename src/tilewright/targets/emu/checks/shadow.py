@@ -5,6 +5,8 @@ A granule starts as 4 bytes and is refined to 1 when a smaller or odd access com
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tilewright.targets.emu.checks.crowd import Crowd
@@ -18,9 +20,8 @@ class Shadow:
     `writes` has the last weak write, which all before it precede. `readers` are the weak reads since, `strong_readers`
     and `strong_writers` the strong accesses since; `silent` the weak writes that a write of the same bytes followed
     without order. `hurried`: there is a stamp of an asynchronous operation. `newest`: the level (`Clocks.level`) of the
-    last weak write, whatever it is worth where there are no levels any more. `spoilt` has the stamps of weak writes
-    whose value depends on memory never written, None before the first: a granule counts as not written as long as that
-    is its last write.
+    last weak write, whatever it is worth where there are no levels any more. `spoilt` marks the granules whose value
+    depends on memory never written, None before the first: they count as not written.
     """
 
     def __init__(self, nbytes: int, granule: int = 2) -> None:
@@ -59,15 +60,20 @@ class Shadow:
         marks = self.strong_writers.marks
         if marks is not None and np.count_nonzero(nothing):
             nothing &= marks.take(cells) == 0
-        if self.spoilt is not None and words is not None:
-            nothing |= (words != 0) & (self.spoilt.take(cells) == words)
+        if self.spoilt is not None:
+            nothing |= self.spoilt.take(cells)
         return np.asarray(nothing)
 
-    def spoil(self, cells: Array) -> None:
-        """What was just written there depends on memory never written."""
+    def spoil(self, cells: Array, spoilt: Any = True) -> None:
+        """Whether what was just written there depends on memory never written."""
         if self.spoilt is None:
-            self.spoilt = np.zeros_like(self.writes)
-        self.spoilt[cells] = self.writes[cells]
+            self.spoilt = np.zeros(len(self.writes), bool)
+        self.spoilt[cells] = spoilt
+
+    def mend(self, cells: Array) -> None:
+        """Something is written there."""
+        if self.spoilt is not None:
+            self.spoilt[cells] = False
 
     def granules(self, offset: Array, size: int) -> tuple[Array, int]:
         """Granule numbers of accesses at byte offsets (multiples of their size), and how many each access has."""

@@ -129,7 +129,7 @@ class Verdicts(Watch):
             hint = "wait for the asynchronous operation (its group or its mbarrier) before this access"
         else:
             hint = "put a barrier between the two accesses"
-        self.report(Fault("race", message, event.site, first, values, hint))
+        self.report(Fault("race", message, event.site, first, values, hint, event.L))
 
     def name_of(self, word: Any, hurried: bool, before: str) -> str:
         """Who left a stamp, in words."""
@@ -157,4 +157,4 @@ class Verdicts(Watch):
         }
         message = "Error: Race condition in shared memory access across proxies"
         hint = "the writing threads need fence.proxy.async before the barrier"
-        self.report(Fault("race", message, site, bad // each, values, hint))
+        self.report(Fault("race", message, site, bad // each, values, hint, L))

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.base import FALSE, unwritten
-from tilewright.targets.emu.checks.repeats import Repeats
+from tilewright.targets.emu.checks.base import FALSE
+from tilewright.targets.emu.checks.blanks import Blanks
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import write
-from tilewright.targets.emu.rules.memory import by_space, local_address
 
 
-class WatchingMachine(Repeats):
+class WatchingMachine(Blanks):
     """Runs a batch and finds its mistakes."""
 
     # Watched loads and stores.
@@ -82,58 +81,13 @@ class WatchingMachine(Repeats):
 
         self.tolerant(run, L, addr, value)
 
-    def spoilt(self, site: int, L: Lanes, space: str, addr: Any, place: int, shift: int, mark: Any) -> None:
-        """What `mark`'s threads just stored `place` bytes behind `addr` depends on memory never written."""
-        if mark.__class__ is not np.ndarray and not mark:
-            return
-        bad = np.flatnonzero(np.broadcast_to(mark, (L.n,)))
-        if not len(bad):
-            return
-        lanes, where = L.subset(bad), np.broadcast_to(addr, (L.n,))[bad] + place
-        if space == "local":
-            self.lo.spoil(lanes, where, shift)
-            return
-
-        def run(L: Lanes, where: Any) -> None:
-            index = self.sh.index(site, L, where, shift)
-            cells, _ = self.shared_shadow.granules(index << shift, 1 << shift)
-            self.shared_shadow.spoil(cells)
-
-        self.tolerant(run, lanes, where)
-
     def l_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         value = self.lo.load(site, L, addr, dtype, shift, lanes)
         missing = self.lo.unwritten(L, addr, shift)
         self.unwritten = missing if missing.any() else FALSE
         return value
 
-    def poisoned(self, site: int, L: Lanes, mark: Any, what: str) -> None:
-        """A value that depends on memory never written reaches an address, a branch or global memory."""
-        bad = np.flatnonzero(mark) if mark.__class__ is np.ndarray else np.arange(L.n if mark else 0)
-        if not len(bad):
-            return
-        self.report(unwritten(what, site, bad))
-
-    # Other accesses.
-
-    def atomic_done(self, site: int, L: Lanes, space: str, addr: Any, size: int) -> None:
-        if space == "generic":
-            addresses = np.broadcast_to(addr, (L.n,))
-            for inner, at in by_space(addresses):
-                picked = slice(None) if at is None else at
-                part = L if at is None else L.subset(at)
-                self.atomic_done(site, part, inner, local_address(inner, addresses[picked]), size)
-            return
-        shift = size.bit_length() - 1
-        if space == "shared":
-            index = self.sh.index(site, L, addr, shift)
-            self.note_shared(site, L, index << shift, size, True, None)
-        elif space == "global":
-            self.g.resolve(site, np.broadcast_to(addr, (L.n,)), np.dtype(np.uint8), shift, size, True)
-            self.g.cache.pop(site, None)
-            self.note_global(site, L, addr, size, True, None)
-        if self.ordered and space != "local":
-            self.through_memory(site, L, space, addr, True, True)
+    # Rows of matrices.
 
     def shared_rows(self, site: int, L: Lanes, addr: Array) -> Array:
         rows: Array = self.s_load(site, L, addr, np.dtype(np.uint8), 4, 16)

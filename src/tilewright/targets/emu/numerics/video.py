@@ -125,10 +125,10 @@ def mad(
     product = -product if negate_product else product
     addend = typed(c, type).astype(object)
     total = product - addend if negate_c else product + addend
-    total = (total + plus_one) >> shift
+    total = np.asarray((total + plus_one) >> shift, object)  # of scalars it is a number of Python
     low, high = _range(type, 32)
     total = np.clip(total, low, high) if sat else total & 0xFFFFFFFF
-    return typed((total & 0xFFFFFFFF).astype(np.int64), type)
+    return typed(np.asarray(total & 0xFFFFFFFF, np.int64), type)
 
 
 def part(a: Array, type: str, selector: str | None) -> Array:

@@ -44,14 +44,37 @@ def atom(c: BlockCoder, i: Instruction) -> None:
         _wide(c, to, at, values, space, op)
         return
     if lanes > 1:
-        _vector(c, i, to, mem, values[0], space, kind, op)
+        _vector(c, to, mem, values[0], space, kind, op)
         return
+    _scalar(c, to, at, values, space, kind, op, wants)
+
+
+def _scalar(
+    c: BlockCoder, to: Operand, at: str, values: list[Operand], space: str, kind: str, op: str, wants: bool
+) -> None:
+    """One element a thread; results and memory are marked as values never written are (`checks.blanks`)."""
     args = [at, *(c.use(v, kind) for v in values)]
-    if space != "shared":
+    if space == "global":
         c.sink(Vec(tuple(values)), "operand of an atomic on global memory")
     third = "{2}" if op == "cas" else "None"
-    text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants})"
-    c.effect(text, args, [(to, kind)] if not isinstance(to, Sink) else [])
+    mark = operand_mark(c, values, space)
+    args += [mark] if mark != "FALSE" else []
+    last = f"{{{len(args) - 1}}}" if mark != "FALSE" else "FALSE"
+    text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants}, {last})"
+    results = [] if isinstance(to, Sink) else [(to, kind)]
+    (c.load if results and c.owner.checks and space in WATCHED else c.effect)(text, args, results)
+
+
+WATCHED = ("shared", "local", "generic")
+"""The spaces in which memory may be unwritten."""
+
+
+def operand_mark(c: BlockCoder, values: list[Operand], space: str) -> str:
+    """Whether an operand of an atomic depends on memory never written."""
+    if not c.owner.checks or space not in WATCHED:
+        return "FALSE"
+    marks = {c.taint_of(value) for value in values} - {"FALSE"}
+    return c.let(" | ".join(sorted(marks))) if marks else "FALSE"
 
 
 def check_operation(op: str, kind: str) -> None:
@@ -60,25 +83,27 @@ def check_operation(op: str, kind: str) -> None:
         raise EmulationError(f"there is no atomic .{op} of .{kind}", hint="use .b32 or .b64 on the bits")
 
 
-def _vector(
-    c: BlockCoder, i: Instruction, to: Operand, mem: Operand, value: Operand, space: str, kind: str, op: str
-) -> None:
+def _vector(c: BlockCoder, to: Operand, mem: Operand, value: Operand, space: str, kind: str, op: str) -> None:
     """Vector forms are atomic by element only."""
     assert isinstance(mem, Mem) and isinstance(value, Vec)
     size = bits_of(DTYPE[kind]) // 8
     outs = to.items if isinstance(to, Vec) else (Sink(),) * len(value.items)
     for index, (item, out) in enumerate(zip(value.items, outs, strict=True)):
         at = address(c, Mem(mem.base, mem.offset + index * size), space)
-        wants = not isinstance(out, Sink)
-        text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, None, {wants})"
-        c.effect(text, [at, c.use(item, kind)], [(out, kind)] if wants else [])
+        _scalar(c, out, at, [item], space, kind, op, not isinstance(out, Sink))
 
 
 def _wide(c: BlockCoder, to: Operand, at: str, values: list[Operand], space: str, op: str) -> None:
     args = [at, *(c.use(v, "b128") for v in values)]
+    if space == "global":
+        c.sink(Vec(tuple(values)), "operand of an atomic on global memory")
     third = "{2}" if op == "cas" else "None"
+    mark = operand_mark(c, values, space)
+    args += [mark] if mark != "FALSE" else []
+    last = f"{{{len(args) - 1}}}" if mark != "FALSE" else "FALSE"
     results = [(to, "b128")] if isinstance(to, Reg) else []
-    c.effect(f"atomic128(S, SITE, L, {space!r}, {op!r}, {{0}}, {{1}}, {third})", args, results)
+    text = f"atomic128(S, SITE, L, {space!r}, {op!r}, {{0}}, {{1}}, {third}, {last})"
+    (c.load if results and c.owner.checks and space in WATCHED else c.effect)(text, args, results)
 
 
 Place = tuple[Array, Array, Array | None, str]
@@ -109,22 +134,48 @@ def resolve(S: Any, site: int, L: Lanes, space: str, addr: Any, dtype: Any) -> l
 @provide
 def atomic(
     S: Any, site: int, L: Lanes, space: str, op: str, kind: str, dtype: Any, addr: Any, b: Any, c: Any,
-    wants: bool,
+    wants: bool, mark: Any,
 ) -> Any:  # fmt: skip
-    """The old values. `b` and `c` are the operands (for cas: the value compared with, and the new one)."""
+    """The old values. `b` and `c` are the operands (for cas: the value compared with, and the new one), `mark` says
+    whose depend on memory never written."""
+
+    def run(L: Lanes, addr: Any, b: Any, c: Any, mark: Any) -> Any:
+        out = np.empty(L.n, dtype) if wants else None
+        missing = S.atomic_done(site, L, space, addr, dtype.itemsize)
+        for view, index, at, inside in resolve(S, site, L, space, addr, dtype):
+            mine = b if at is None else b[at]
+            other = None if c is None else c if at is None else c[at]
+            old = update(view, index, op, kind, mine, other, wants, inside == "global")
+            if changes(op, old, mine):
+                S.progress()
+            if out is not None and old is not None:
+                out[slice(None) if at is None else at] = old
+        if missing is not None or np.count_nonzero(mark):
+            wrote = replaces(op, out, b)
+            S.atomic_left(site, L, space, addr, dtype.itemsize, unit(op, kind, dtype), missing, mark, wrote)
+        return out
+
     b = np.broadcast_to(b, (L.n,))
     c = None if c is None else np.broadcast_to(c, (L.n,))
-    out = np.empty(L.n, dtype) if wants else None
-    S.atomic_done(site, L, space, addr, dtype.itemsize)
-    for view, index, at, inside in resolve(S, site, L, space, addr, dtype):
-        mine = b if at is None else b[at]
-        other = None if c is None else c if at is None else c[at]
-        old = update(view, index, op, kind, mine, other, wants, inside == "global")
-        if changes(op, old, mine):
-            S.progress()
-        if out is not None and old is not None:
-            out[slice(None) if at is None else at] = old
-    return out
+    found = S.tolerant(run, L, addr, b, c, mark)
+    return np.zeros(L.n, dtype) if found is None and wants else found
+
+
+def replaces(op: str, old: Array | None, b: Any) -> Any:
+    """Whose operand took the place of the old value."""
+    if op != "cas" or old is None:
+        return np.bool_(op == "exch")
+    same = old == b
+    return same.all(axis=1) if same.ndim > 1 else same
+
+
+def unit(op: str, kind: str, dtype: Any) -> int:
+    """The bytes that an operation combines as one with the old value; 0 for those that do not combine."""
+    if op in ("exch", "cas"):
+        return 0
+    if op in ("and", "or", "xor"):
+        return 1
+    return 2 if kind in PACKED else int(dtype.itemsize)
 
 
 def changes(op: str, old: Array | None, b: Array) -> bool:
@@ -240,9 +291,11 @@ def _rounds(
 
 
 @provide
-def atomic128(S: Any, site: int, L: Lanes, space: str, op: str, addr: Any, b: Array, c: Array | None) -> Array:
+def atomic128(
+    S: Any, site: int, L: Lanes, space: str, op: str, addr: Any, b: Array, c: Array | None, mark: Any
+) -> Array:
     """`atom.exch.b128` and `atom.cas.b128`, thread by thread."""
-    S.atomic_done(site, L, space, addr, 16)
+    missing = S.atomic_done(site, L, space, addr, 16)
     out = np.empty((L.n, 2), np.uint64)
     if addr.__class__ is not np.ndarray:
         addr = np.full(L.n, addr)
@@ -254,4 +307,6 @@ def atomic128(S: Any, site: int, L: Lanes, space: str, op: str, addr: Any, b: Ar
         out[lane] = low[0][at : at + 2]
         new = b[lane] if op == "exch" else c[lane] if c is not None and (out[lane] == b[lane]).all() else out[lane]
         low[0][at : at + 2] = new
+    if missing is not None or np.count_nonzero(mark):
+        S.atomic_left(site, L, space, addr, 16, 0, missing, mark, replaces(op, out, b))
     return out

@@ -168,18 +168,18 @@ def st(c: BlockCoder, i: Instruction) -> None:
     items = value.items if isinstance(value, Vec) else (value,)
     values = [c.use(item, kind) if not isinstance(item, Sink) else c.constant(0, dtype) for item in items]
     stored = "{1}" if lanes == 1 else f"rows(({', '.join(f'{{{n + 1}}}' for n in range(lanes))},), L.n, {dtype})"
-    if space in ("global", "generic"):
+    if space == "global":
         c.sink(value, "value stored to global memory")
     if any(m in STRONG for m in i.mods):
         c.effect("S.progress()", [])
     c.effect(f"{call}{{0}}, {stored}, {dtype}, {shift}, {row})", [at, *values])
-    if c.owner.checks and space in ("shared", "local"):
-        _spoil(c, items, space, at, shift - (lanes.bit_length() - 1))
+    if space in ("shared", "local", "generic"):
+        spoil(c, items, space, at, shift - (lanes.bit_length() - 1))
 
 
-def _spoil(c: BlockCoder, items: Sequence[Operand | Sink], space: str, at: str, shift: int) -> None:
-    """Values stored that depend on memory never written: what reads them does too."""
-    for place, item in enumerate(items):
+def spoil(c: BlockCoder, items: Sequence[Operand], space: str, at: str, shift: int) -> None:
+    """Values stored side by side that depend on memory never written: what reads them does too."""
+    for place, item in enumerate(items) if c.owner.checks else ():
         mark = "FALSE" if isinstance(item, Sink) else c.taint_of(item)
         if mark != "FALSE":
             c.effect(f"S.spoilt(SITE, L, {space!r}, {{0}}, {place << shift}, {shift}, {{1}})", [at, mark])
