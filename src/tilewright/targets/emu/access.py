@@ -80,7 +80,8 @@ class Memories:
         flat = addresses.reshape(len(addresses), -1)
         if flat.size and int(flat.max()) + size > self.sh.size:
             self.sh.index(site, heads, flat.max(axis=1).astype(np.uint64), size.bit_length() - 1)
-        self.matrix_read(site, L, flat + base[:, None], size)
+        missing = self.matrix_read(site, L, flat + base[:, None], size)
+        self.unwritten = np.bool_(False) if missing is None else missing
         view = self.sh.view(np.dtype(f"u{size}"), 1)
         words = view[((flat + base[:, None]) >> (size.bit_length() - 1)).reshape(addresses.shape)]
         return np.ascontiguousarray(words)[..., None].view(np.uint8)
@@ -191,8 +192,11 @@ class Memories:
     def tensor_written(self, site: int, one: Lanes, made: TensorMap, start: list[int]) -> None:
         """A tensor store, or reduction, writes a box of global memory."""
 
-    def matrix_read(self, site: int, L: Lanes, addresses: Array, size: int) -> None:
-        """wgmma reads elements of `size` bytes at byte offsets in the batch's shared memory: a row a warpgroup."""
+    def matrix_read(self, site: int, L: Lanes, addresses: Array, size: int) -> Array | None:
+        """wgmma reads elements of `size` bytes at byte offsets in the batch's shared memory: a row a warpgroup.
+
+        Returns which of them no one has written, None for none."""
+        return None
 
     def wgmma_issued(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
         """wgmma writes registers (by number), some time from now on."""

@@ -46,6 +46,9 @@ from tilewright.targets.emu.ptx.ir import WIDTH
 from tilewright.targets.emu.ptx.parser import literal_float
 from tilewright.targets.emu.work import work_of
 
+DECIDED = frozenset({"st", "red", "atom", "cp", "bar", "barrier", "mbarrier", "call", "stmatrix", "wmma", "trap"})
+"""Instructions whose guard is looked at as the condition of a branch."""
+
 Rule = Callable[["BlockCoder", Instruction], None]
 RULES: dict[str, Rule] = {}
 """One rule for each instruction, by the longest leading words of its opcode."""
@@ -258,6 +261,7 @@ class BlockCoder:
         self.instruction: Instruction | None = None
         self.names = 0
         self.guard = ""
+        self.guard_mark = "FALSE"
         self.result = ""
         self.gate_lines: list[str] = []
         self.sources: set[str] = set()
@@ -461,6 +465,8 @@ class BlockCoder:
         companion = taint_register(reg.name)
         if self.guard:
             text = f"sel({self.guard}, {text}, {self.register(companion, 'p')})"
+            if self.guard_mark != "FALSE":
+                text = f"{text} | {self.guard_mark}"
         name = text if text == "FALSE" else self.let(text)
         self.values[companion.name] = {"p": name}
         self.written[self.owner.number(companion)] = companion
@@ -546,6 +552,9 @@ class BlockCoder:
             guarded = instruction.guard is not None and instruction is not self.block.gate
             self.sources, self.taint = set(), ""
             self.guard = self._guard(instruction) if guarded else ""
+            self.guard_mark = self.taint_of(instruction.guard) if guarded and instruction.guard else "FALSE"
+            if instruction.op in DECIDED and instruction.guard is not None:
+                self._sink_guard(instruction.guard)
             if self.owner.accumulators:
                 self._watch_accumulators(instruction)
             self.results, self.address = [], ""
@@ -555,6 +564,12 @@ class BlockCoder:
                 self._step(instruction)
         self._ending()
         self.instruction = None
+
+    def _sink_guard(self, guard: Reg) -> None:
+        """Whether something is done at all must not depend on memory never written, no more than a branch."""
+        held, self.guard = self.guard, ""
+        self.sink(guard, "guard")
+        self.guard = held
 
     def _step(self, instruction: Instruction) -> None:
         """Tell the debugger: which local name holds each register, which registers were written, the address."""
@@ -614,6 +629,7 @@ class BlockCoder:
             self.result = self.register(block.pred, "p")
         elif block.kind == "brx":
             assert block.ending is not None
+            self.sink(block.ending.ops[0], "branch")
             self.result = self.use(block.ending.ops[0], "u32")
             self.call = Call(block.ending, None, (), ())
         elif block.kind == "call":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.targets.emu.ptx import Function, Instruction, Neg, Operand, Pair, Part, Reg, Vec
+from tilewright.targets.emu.ptx import Function, Instruction, Mem, Neg, Operand, Pair, Part, Reg, Sym, Vec
 
 
 def taint_register(name: str) -> Reg:
@@ -20,8 +20,11 @@ def find_taintable(function: Function) -> set[str]:
         to = {reg.name for reg in registers_in(instruction.ops[0])}
         spaces = {m.split("::")[0] for m in instruction.mods}
         loads = instruction.op in ("ld", "atom") or "load" in instruction.mods  # wmma.load
-        if instruction.op == "ldmatrix" or (loads and not spaces & {"global", "const", "param"}):
+        kernel = "param" in spaces and _of_kernel(function, instruction)
+        if instruction.op == "ldmatrix" or (loads and not spaces & {"global", "const"} and not kernel):
             marked |= to
+        if instruction.op == "wgmma" and "mma_async" in instruction.mods:
+            marked |= to  # its operands lie in shared memory
         if instruction.op in ("st", "red", "ld", "ldu", "atom", "ldmatrix"):
             continue
         for operand in instruction.ops[1:]:
@@ -35,6 +38,13 @@ def find_taintable(function: Function) -> set[str]:
                 marked.add(name)
                 work.append(name)
     return marked
+
+
+def _of_kernel(function: Function, instruction: Instruction) -> bool:
+    """Whether a load is of a kernel's own parameter: those have values."""
+    place = instruction.ops[1] if len(instruction.ops) > 1 else None
+    base = place.base if isinstance(place, Mem) else None
+    return function.entry and isinstance(base, Sym) and any(base.name == v.name for v in function.params)
 
 
 PICKING = frozenset({"and", "shl", "shr", "shf", "bfe", "bfi", "prmt", "lop3"})

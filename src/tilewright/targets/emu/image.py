@@ -308,10 +308,7 @@ class Image:
 def copy_local(machine: Any, cohort: Cohort, source: int, target: int, size: int) -> None:
     """Copy bytes within each thread's local memory."""
     machine.lo.reserve(max(source, target) + size)
-    byte = np.dtype(np.uint8)
-    for offset in range(size):
-        value = machine.lo.load(-1, cohort.L, np.uint64(source + offset), byte, 0)
-        machine.lo.store(-1, cohort.L, np.uint64(target + offset), value, byte, 0)
+    machine.lo.copy(cohort.L, source, target, size)
 
 
 def _reached(module: Module, kernel: Function) -> set[str]:

@@ -321,6 +321,7 @@ class Machine(Memories):
         frame = Frame(cohort.code, block.targets[0], saved, cohort.sp, call)
         base = cohort.sp + -(-cohort.code.frame // 16) * 16
         self.lo.reserve(base + code.frame)
+        self.lo.forget(cohort.L, base, code.frame)
         registers = list(code.zeros)
         self.launch.program.pass_arguments(self, cohort, call, code, base, registers)
         cohort.prefix = (*cohort.key, code.number)

@@ -465,6 +465,21 @@ class LocalMemory:
         if self.checks:
             self.written.reshape(-1, np.dtype(dtype).itemsize * lanes)[index] = 1  # each byte
 
+    def copy(self, L: Lanes, source: int, target: int, size: int) -> None:
+        """Copy bytes of each lane, with whether they were written."""
+        if self.size < self.wanted:
+            self._grow()
+        for table in (self.bytes, self.written) if self.checks else (self.bytes,):
+            rows = table.reshape(self.lanes, self.size)
+            rows[L.ids, target : target + size] = rows[L.ids, source : source + size]
+
+    def forget(self, L: Lanes, start: int, size: int) -> None:
+        """Some bytes of each lane count as never written from now on."""
+        if self.size < self.wanted:
+            self._grow()
+        if self.checks and size:
+            self.written.reshape(self.lanes, self.size)[L.ids, start : start + size] = 0
+
     def spoil(self, cells: Array, spoilt: Any = True) -> None:
         """Whether what is in some bytes counts as not written."""
         self.written[cells] = np.logical_not(spoilt)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.boxes import box_addresses, box_inside
-from tilewright.targets.emu.checks.base import Event, unwritten
+from tilewright.targets.emu.checks.base import FALSE, Event, unwritten
 from tilewright.targets.emu.checks.clocks import Knowledge, Publication, joined_rows, narrowed, together
 from tilewright.targets.emu.checks.order import Order
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA
@@ -225,43 +225,61 @@ class Copies(Order):
         offsets = np.arange(offset, offset + count, step)
         cells, each = self.shared_shadow.granules(offsets, step)
         word_ = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
-        self.shared_shadow.hurried = True
+        shadow = self.shared_shadow
+        shadow.hurried = True
         if strong:
+            blank = shadow.missing(cells, shadow.writes.take(cells))  # it combines: what was unwritten stays so
             many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
-            event = Event(self, self.shared_shadow, site, many, cells, each, "shared", 0)
-            self.join(event, self.shared_shadow.strong_writers, np.full(len(cells), word_))
+            event = Event(self, shadow, site, many, cells, each, "shared", 0)
+            self.join(event, shadow.strong_writers, np.full(len(cells), word_))
             self.check_write(event, None, offsets)
+            if np.count_nonzero(blank):
+                shadow.spoil(cells[blank])
             return
-        self.shared_shadow.writes[cells] = word_
-        self.shared_shadow.written = True
+        shadow.writes[cells] = word_
+        shadow.written = True
+        shadow.mend(cells)
 
-    def span_access(self, site: int, one: Lanes, offset: int, count: int, write: bool) -> None:
-        """A thread touches a run of shared memory: check and note it as that thread's access."""
+    def span_access(self, site: int, one: Lanes, offset: int, count: int, write: bool) -> Any:
+        """A thread touches a run of shared memory: check and note it as that thread's access.
+
+        Of a read, returns which parts no one has written (rows of equal parts), or FALSE."""
         step = 4 if count % 4 == 0 and offset % 4 == 0 else 1
         offsets = np.arange(offset, offset + count, step)
         many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
         if not write:
             cells, each = self.shared_shadow.granules(offsets, step)
             self.across_proxies(site, many, cells, each, self.shared_shadow.writes.take(cells))
-        self.note_shared(site, many, offsets, step, write, None)
+        return self.note_shared(site, many, offsets, step, write, None)
 
     def bulk_moved(
         self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signals: Any
     ) -> None:
         if not count:
             return
+        missing: Any = FALSE
         if from_space == "shared" and signals is None:
             self.bulk_read(site, one, self.offset_of(site, one, start), count)
         elif from_space == "shared":
-            self.span_access(site, one, self.offset_of(site, one, start), count, False)
+            missing = self.span_access(site, one, self.offset_of(site, one, start), count, False)
         else:
             self.copy_read(site, one, *run_of(start, count), [] if signals is None else [int(signals[0])])
         if to_space == "global":
             self.copy_written(site, one, *run_of(to, count))
         elif signals is not None:
             self.agent_write(site, one, self.offset_of(site, one, to), count, int(signals[0]))
+            self.pass_on(missing, self.offset_of(site, one, to), count)
         else:
             self.span_access(site, one, self.offset_of(site, one, to), count, True)
+
+    def pass_on(self, missing: Any, to: int, count: int) -> None:
+        """A copy within shared memory: what was not written at its source is not at its target."""
+        if missing.__class__ is not np.ndarray:
+            return
+        shadow = self.shared_shadow
+        gone = np.repeat(missing.reshape(-1), count // missing.size)
+        cells, _ = shadow.granules(np.arange(to, to + count, 1 << shadow.granule), 1 << shadow.granule)
+        shadow.spoil(cells[granules_of(gone, len(cells))])
 
     def offset_of(self, site: int, one: Lanes, address: int) -> int:
         return int(np.atleast_1d(self.sh.index(site, one, np.array([address], np.uint64), 0))[0])

@@ -24,21 +24,29 @@ class Products(Copies):
         """The lanes of a warpgroup."""
         return L.subset(np.flatnonzero(L.ids // 128 == group))
 
-    def matrix_read(self, site: int, L: Lanes, addresses: Array, size: int) -> None:
+    def matrix_read(self, site: int, L: Lanes, addresses: Array, size: int) -> Array | None:
         step = 4 if size < 4 else size
-        for row, group in zip(addresses, self.warpgroups(L), strict=True):
+        found = None
+        for number, (row, group) in enumerate(zip(addresses, self.warpgroups(L), strict=True)):
             one = L.subset(np.array([int(np.searchsorted(L.ids, 128 * group))]))
             offsets = np.unique(row // step * step)
             many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
             cells, each = self.shared_shadow.granules(offsets, step)
             event = Event(self, self.shared_shadow, site, many, cells, each, "shared", 0)
-            self.across_proxies(site, many, cells, each, self.check_read(event))
+            words = self.check_read(event)
+            self.across_proxies(site, many, cells, each, words)
+            missing = self.shared_shadow.missing(cells, words)
+            if np.count_nonzero(missing):
+                found = np.zeros(addresses.shape, bool) if found is None else found
+                gone = offsets[np.logical_or.reduce(missing.reshape(-1, each), 1)]
+                found[number] = np.isin(row // step * step, gone)
             slot = int(one.slot[0])
             column = self.clocks.agent(slot, ("wgmma", group))
             clock = self.wgmma.committed.get(group, 0) + 1
             word = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
             self.note_read(event, np.full(len(cells), word))
             self.shared_shadow.hurried = self.shared_shadow.readers.hurried = True
+        return found
 
     def wgmma_issued(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
         for group in self.warpgroups(L):

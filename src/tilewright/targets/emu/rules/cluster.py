@@ -24,6 +24,8 @@ def mapa(c: BlockCoder, i: Instruction) -> None:
     kind, dtype = i.type, DTYPE[i.type]
     generic = not any(m.startswith("shared") for m in i.mods)
     source = i.ops[1]
+    if generic and kind == "u32":
+        raise c.fail("a generic address has 64 bits", hint="mapa.shared::cluster.u32, or mapa.u64")
     text = c.use(source, kind)
     if generic and isinstance(source, Sym):
         text = c.let(f"{text} + {c.constant(SHARED_WINDOW, dtype)}")

@@ -88,7 +88,20 @@ def rows128(a: Any, b: Any, n: int) -> Array:
 def logic(c: BlockCoder, i: Instruction) -> None:
     sign = SIGNS[i.op]
     a, b = (c.use(op, i.type) for op in i.ops[1:])
+    settle(c, i, a, b)
     c.set(i.ops[0], i.type, f"{a} {sign} {b}")
+
+
+def settle(c: BlockCoder, i: Instruction, a: str, b: str) -> None:
+    """The mark of `and` and `or`: where one operand alone decides the result, the other's mark is void."""
+    first, second = (c.taint_of(op) for op in i.ops[1:3])
+    decided = {"and": "{} == 0", "or": "~{} == 0"}.get(i.op)
+    if decided is None or first == second == "FALSE":
+        return
+    if i.type == "pred":
+        decided = {"and": "~{}", "or": "{}"}[i.op]
+    by_a, by_b = (f"(({decided.format(x)}) & ~{mark})" for x, mark in ((a, first), (b, second)))
+    c.taint = f"({first} & ~{by_b}) | ({second} & ~{by_a})"
 
 
 @rule("not")

@@ -8,12 +8,14 @@ import numpy as np
 
 from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.flow import taint_register
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.numerics import ldmatrix as lane_maps
 from tilewright.targets.emu.numerics import matrix, wgmma
-from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, parse_shape
+from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, fragment_a, fragment_b, fragment_c, parse_shape
 from tilewright.targets.emu.numerics.sparse import mma_sp
-from tilewright.targets.emu.ptx import Imm, Instruction, Operand, Reg, Vec
+from tilewright.targets.emu.ptx import Imm, Instruction, Operand, Reg, Sink, Vec
+from tilewright.targets.emu.rules import marks
 from tilewright.targets.emu.rules.memory import address, state_space
 from tilewright.targets.emu.runtime import full, provide
 
@@ -53,9 +55,12 @@ def stmatrix(c: BlockCoder, i: Instruction) -> None:
     require_b16(c, i)
     values = [c.use(item, "b32") for item in items_of(i.ops[1])]
     names = ", ".join(f"{{{k + 1}}}" for k in range(len(values)))
-    c.effect(
-        f"store_matrices(S, SITE, L, {{0}}, ({names},), {'trans' in i.mods})", [shared_place(c, i.ops[0], i), *values]
-    )
+    at, trans = shared_place(c, i.ops[0], i), "trans" in i.mods
+    c.effect(f"store_matrices(S, SITE, L, {{0}}, ({names},), {trans})", [at, *values])
+    spoils = [c.taint_of(item) for item in items_of(i.ops[1])]
+    if any(mark != "FALSE" for mark in spoils):
+        names = ", ".join(f"{{{k + 1}}}" for k in range(len(spoils)))
+        c.effect(f"spoil_matrices(S, SITE, L, {{0}}, row_marks(L, ({names},), {trans}))", [at, *spoils])
 
 
 def require_b16(c: BlockCoder, i: Instruction) -> None:
@@ -93,8 +98,19 @@ def store_matrices(S: Any, site: int, L: Lanes, addr: Any, values: tuple[Any, ..
     S.store_shared_rows(site, L.subset(named), full(addr, L.n)[named], rows.reshape(-1, 16))
 
 
+@provide
+def spoil_matrices(S: Any, site: int, L: Lanes, addr: Any, marks: Array) -> None:
+    """Bytes of rows just stored (a row of 16 an address) that depend on memory never written."""
+    named = np.flatnonzero(L.lane < len(marks) * 32 // L.n)
+    for place in range(0, 16, 2):
+        S.spoilt(site, L.subset(named), "shared", full(addr, L.n)[named], place, 1, marks[:, place])
+
+
 @rule("movmatrix")
 def movmatrix(c: BlockCoder, i: Instruction) -> None:
+    mark = c.taint_of(i.ops[1])
+    if mark != "FALSE":
+        c.taint = f"transposed_marks(L, {mark})"
     c.effect("transposed_matrix(L, SITE, {0})", [c.use(i.ops[1], "b32")], [(i.ops[0], "b32")])
 
 
@@ -131,7 +147,11 @@ def mma(c: BlockCoder, i: Instruction) -> None:
     given = ", ".join([repr(shape), repr(a_type), repr(b_type), repr(c_type), *groups, *words])
     text = f"{'sparse' if sparse else 'warp'}_product(L, SITE, {given})"
     results = [(item, register_type(d_type)) for item in items_of(i.ops[0])]
-    c.effect(f"{text}[0]" if len(results) == 1 else text, [], results)
+    m, n, k = parse_shape(shape)
+    kinds = ((m, n, k // 2 if sparse else k), a_type), ((m, n, k), b_type)
+    places = [fragment_a(*kinds[0], *layouts[:1]), fragment_b(*kinds[1], *layouts[1:2])]
+    places += [fragment_c((m, n, k), a_type, kind) for kind in (c_type, d_type)]
+    marks.product(c, text, results, [items_of(op) for op in i.ops[1:4]], places)
 
 
 def register_type(kind: str) -> str:
@@ -191,13 +211,17 @@ def wgmma_mma(c: BlockCoder, i: Instruction) -> None:
     results = [(item, "b32") for item in items_of(d)]
     old = f"({', '.join(c.use(item, 'b32') for item in items_of(d))},)"
     words = f"{signs_and_transposes(rest, isinstance(a, Vec))}, satfinite={'satfinite' in i.mods}, sparse={sparse}"
+    items = a.items if isinstance(a, Vec) else ()
+    given = [f"({''.join(f'{c.taint_of(x)}, ' for x in group)})" for group in (items, items_of(d))]
+    watched = f"({', '.join(given)})" if c.owner.checks else "None"
     text = (
         f"group_product(S, SITE, L, {shape!r}, {d_type!r}, {a_type!r}, {b_type!r}, {first}, {c.use(b, 'b64')}, {old}, "
-        f"{scale}, {words})"
+        f"{scale}, {watched}, {words})"
     )
     if c.owner.checks:
         registers = [c.owner.number(item) for item, _ in results if isinstance(item, Reg)]
         c.effect(f"S.wgmma_issued(SITE, L, ({', '.join(map(str, registers))},))", [])
+        results += [(taint_register(item.name) if isinstance(item, Reg) else Sink(), "pred") for item in items_of(d)]
     c.effect(text, [], results)
 
 
@@ -220,16 +244,18 @@ def signs_and_transposes(operands: list[Operand], from_registers: bool) -> str:
 @provide
 def group_product(
     S: Any, site: int, L: Lanes, shape: str, d_type: str, a_type: str, b_type: str, a: Any, b: Any, d: Any, scale: Any,
-    trans: tuple[bool, bool], negate: tuple[bool, bool], satfinite: bool, sparse: tuple[Any, int] | None,
-) -> list[Array]:  # fmt: skip
-    """D of each warpgroup of 128 threads."""
+    watched: tuple[tuple[Any, ...], tuple[Any, ...]] | None, trans: tuple[bool, bool], negate: tuple[bool, bool],
+    satfinite: bool, sparse: tuple[Any, int] | None,
+) -> list[Any]:  # fmt: skip
+    """D of each warpgroup of 128 threads; behind it its marks, where those of A's and D's registers are given."""
     groups = whole(L, site, 128, "warpgroup")
     _, n, k = parse_shape(shape)
-    right = operand(S, site, L, groups, b, n, k, b_type, trans[1])
+    right, columns = operand(S, site, L, groups, b, n, k, b_type, trans[1])
     if isinstance(a, tuple):
         left = wgmma.a_from_registers([full(x, L.n).reshape(-1, 128) for x in a], a_type)
+        rows = marks.group_rows(L, watched[0], a_type) if watched else None
     else:
-        left = operand(S, site, L, groups, a, 64, k // 2 if sparse else k, a_type, trans[0])
+        left, rows = operand(S, site, L, groups, a, 64, k // 2 if sparse else k, a_type, trans[0])
     taken = None
     if sparse:
         left, taken = wgmma.widened(left, full(sparse[0], L.n).reshape(-1, 4, 32), a_type, k, sparse[1])
@@ -239,13 +265,16 @@ def group_product(
         left, right, old, a_type, b_type, d_type, scale_d=keep, satfinite=satfinite, taken=taken,
         negate_a=negate[0], negate_b=negate[1],
     )  # fmt: skip
-    return [r.reshape(-1) for r in wgmma.d_to_registers(total, d_type)]
+    out = [r.reshape(-1) for r in wgmma.d_to_registers(total, d_type)]
+    if watched is None:
+        return out
+    return out + marks.group_marks(rows, columns, [mark & full(scale, L.n) for mark in watched[1]], n, d_type)
 
 
 def operand(
     S: Any, site: int, L: Lanes, groups: int, descriptor: Any, rows: int, k: int, kind: str, transposed: bool
-) -> Array:
-    """A matrix in shared memory as float64 (groups, rows, k)."""
+) -> tuple[Array, Array | None]:
+    """A matrix in shared memory as float64 (groups, rows, k); which rows have something never written, None if none."""
     words = full(descriptor, L.n).reshape(groups, 128)
     if (words != words[:, :1]).any():
         raise Fault("operand", "The threads of a warpgroup give different matrix descriptors", site)
@@ -255,4 +284,7 @@ def operand(
     places = [wgmma.operand_addresses(int(word), rows, columns, bits, transposed) for word in words[:, 0]]
     addresses = np.stack(places)
     octets = S.matrix_bytes(site, L, addresses, size)
-    return wgmma.from_bytes(octets[..., 0] if kind == "b1" else octets, kind)
+    missing = None
+    if S.unwritten.__class__ is np.ndarray:
+        missing = np.asarray(np.logical_or.reduce(S.unwritten.reshape(addresses.shape), 2))
+    return wgmma.from_bytes(octets[..., 0] if kind == "b1" else octets, kind), missing

@@ -98,8 +98,6 @@ def ld(c: BlockCoder, i: Instruction) -> None:
             return
         space = "local" if isinstance(mem.base, Sym) else "generic"
     call = access(c, space, "load")
-    if "param" in i.mods and space == "local":
-        call = "S.lo.load(SITE, L, "
     at = address(c, mem, space)
     dtype, shift, row = element(kind, lanes)
     text = f"{call}{{0}}, {dtype}, {shift}, {row})"

@@ -13,7 +13,7 @@ from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.dtypes import DTYPE
 from tilewright.targets.emu.lanes import LANES, Array, Lanes
 from tilewright.targets.emu.numerics import floats
-from tilewright.targets.emu.ptx import Instruction, Pair
+from tilewright.targets.emu.ptx import Instruction, Operand, Pair
 from tilewright.targets.emu.runtime import full, provide
 
 FULL = np.uint32(0xFFFFFFFF)
@@ -91,7 +91,26 @@ def vote(c: BlockCoder, i: Instruction) -> None:
     mode = next(m for m in i.mods if m in ("all", "any", "uni", "ballot"))
     predicate = c.use(i.ops[1], "pred")
     mask = c.use(i.ops[2], "u32") if "sync" in i.mods else "FULL"
+    mark = c.taint_of(i.ops[1])
+    if mark != "FALSE":
+        c.taint = f"vote_marks(L, {mode!r}, {predicate}, {mask}, {mark})"
     c.set(i.ops[0], "b32" if mode == "ballot" else "pred", f"voted(L, {mode!r}, {predicate}, {mask})")
+
+
+@provide
+def vote_marks(L: Lanes, mode: str, predicate: Any, mask: Any, mark: Any) -> Any:
+    """Whose vote's result depends on marked predicates. Of a ballot, whose bits are often used apart, those lanes whose
+    own bit does."""
+    if not np.count_nonzero(mark):
+        return np.bool_(False)
+    if mode == "ballot":
+        return mark
+    unsure = ballots(L, mark, mask) != 0
+    if mode == "any":
+        return unsure & (ballots(L, predicate & ~mark, mask) == 0)
+    if mode == "all":
+        return unsure & (ballots(L, ~predicate & ~mark, mask) == 0)
+    return unsure & ((ballots(L, predicate & ~mark, mask) == 0) | (ballots(L, ~predicate & ~mark, mask) == 0))
 
 
 @provide
@@ -137,6 +156,7 @@ def match(c: BlockCoder, i: Instruction) -> None:
     mode = next(m for m in i.mods if m in ("any", "all"))
     a, mask = c.use(i.ops[1], i.type), c.use(i.ops[2], "u32")
     pair = c.let(f"matched(L, {mode!r}, {a}, {mask})")
+    mark_all(c, i.ops[1], mask)
     if isinstance(to, Pair):
         c.set(to.first, "b32", f"{pair}[0]")
         c.set(to.second, "pred", f"{pair}[1]")
@@ -163,7 +183,15 @@ def redux(c: BlockCoder, i: Instruction) -> None:
     op = next(m for m in i.mods if m in ("add", "min", "max", "and", "or", "xor"))
     flags = "".join(f", {name}=True" for name, word in (("nan", "NaN"), ("abs_", "abs")) if word in i.mods)
     a, mask = c.use(i.ops[1], kind), c.use(i.ops[2], "u32")
+    mark_all(c, i.ops[1], mask)
     c.set(i.ops[0], kind, f"reduced(L, {op!r}, {kind!r}, {a}, {mask}{flags})")
+
+
+def mark_all(c: BlockCoder, operand: Operand, mask: str) -> None:
+    """The mark of a result that depends on an operand of all lanes of a mask."""
+    mark = c.taint_of(operand)
+    if mark != "FALSE":
+        c.taint = f"shared_mark(L, {mark}, {mask})"
 
 
 _REDUCE = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,

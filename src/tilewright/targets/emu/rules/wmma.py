@@ -13,6 +13,7 @@ from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.numerics import wmma
 from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, parse_shape
 from tilewright.targets.emu.ptx import Instruction, Operand
+from tilewright.targets.emu.rules import marks
 from tilewright.targets.emu.rules.matrix import items_of, register_type, whole
 from tilewright.targets.emu.rules.memory import address, generic_load, generic_store, state_space
 from tilewright.targets.emu.runtime import full, provide
@@ -100,10 +101,16 @@ def wmma_store(c: BlockCoder, i: Instruction) -> None:
     own = movement(c, i, i.ops[1])
     args = [address(c, i.ops[0], own.space), stride_text(c, i, own)]
     values = [c.use(item, kind) for item, kind in own.kinds]
-    if own.space != "shared":
+    if own.space == "global":
         c.sink(i.ops[1], "value stored to global memory")
     names = ", ".join(f"{{{n + 2}}}" for n in range(len(values)))
-    c.effect(f"store_fragment(S, SITE, L, {{0}}, {{1}}, ({names},), {own.given})", [*args, *values])
+    spoils = [c.taint_of(item) if own.space != "global" else "FALSE" for item in own.items]
+    if all(mark == "FALSE" for mark in spoils):
+        c.effect(f"store_fragment(S, SITE, L, {{0}}, {{1}}, ({names},), (), {own.given})", [*args, *values])
+        return
+    spoilt = ", ".join(f"{{{n + 2 + len(values)}}}" for n in range(len(spoils)))
+    text = f"store_fragment(S, SITE, L, {{0}}, {{1}}, ({names},), ({spoilt},), {own.given})"
+    c.effect(text, [*args, *values, *spoils])
 
 
 @rule("wmma.mma")
@@ -122,7 +129,10 @@ def wmma_mma(c: BlockCoder, i: Instruction) -> None:
     for operand, type in zip(i.ops[1:4], (kind, kind, c_type), strict=True):
         groups.append(f"({', '.join(c.use(item, register_type(type)) for item in items_of(operand))},)")
     given = ", ".join([str(shape), repr(kind), repr(d_type), repr(c_type), *groups, *words])
-    c.effect(f"whole_product(L, SITE, {given})", [], [(item, register_type(d_type)) for item in items_of(i.ops[0])])
+    results = [(item, register_type(d_type)) for item in items_of(i.ops[0])]
+    places = [wmma.fragment(*which) for which in (("a", shape, kind), ("b", shape, kind), ("c", shape, c_type),
+                                                  ("c", shape, d_type))]  # fmt: skip
+    marks.product(c, f"whole_product(L, SITE, {given})", results, [items_of(op) for op in i.ops[1:4]], places)
 
 
 @provide
@@ -177,11 +187,13 @@ def _load(S: Any, space: str, site: int, L: Lanes, place: Array, dtype: Any) -> 
 
 @provide
 def store_fragment(
-    S: Any, site: int, L: Lanes, addr: Any, stride: Any, values: tuple[Any, ...], space: str, *what: Any
-) -> None:
+    S: Any, site: int, L: Lanes, addr: Any, stride: Any, values: tuple[Any, ...], spoilt: tuple[Any, ...], space: str,
+    *what: Any,
+) -> None:  # fmt: skip
+    """Registers to memory; `spoilt` (or nothing) says whose depend on memory never written."""
     places, size = places_of(L, site, addr, stride, *what)
     dtype, shift = np.dtype(f"u{size}"), size.bit_length() - 1
-    for register, value in zip(places, values, strict=True):
+    for number, (register, value) in enumerate(zip(places, values, strict=True)):
         words = np.ascontiguousarray(full(value, L.n))[:, None].view(dtype)
         for index, place in enumerate(register):
             part = np.ascontiguousarray(words[:, index])
@@ -189,3 +201,5 @@ def store_fragment(
                 generic_store(S, site, L, place, part, dtype, shift)
             else:
                 (S.s_store if space == "shared" else S.g_store)(site, L, place, part, dtype, shift)
+            if spoilt:
+                S.spoilt(site, L, space, place, 0, shift, spoilt[number])
