@@ -40,6 +40,9 @@ class Memories:
     def wgmma_used(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
         """Registers that wgmma writes are read."""
 
+    def wgmma_changed(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
+        """Registers from which wgmma takes its matrix A are written."""
+
     def wgmma_moved(self, L: Lanes, to: int, source: int) -> None:
         """A register that wgmma writes is copied, or overwritten by a copy."""
 
@@ -198,8 +201,8 @@ class Memories:
         Returns which of them no one has written, None for none."""
         return None
 
-    def wgmma_issued(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
-        """wgmma writes registers (by number), some time from now on."""
+    def wgmma_issued(self, site: int, L: Lanes, numbers: tuple[int, ...], read: tuple[int, ...]) -> None:
+        """wgmma writes registers (by number), some time from now on, and reads others (its matrix A)."""
 
     def wgmma_fence(self, site: int, L: Lanes) -> None:
         """`wgmma.fence`."""

@@ -21,6 +21,7 @@ from tilewright.targets.emu.dtypes import DTYPE, NUMPY, SIGNED, UNSIGNED, bits_o
 from tilewright.targets.emu.faults import located
 from tilewright.targets.emu.flow import (
     find_accumulators,
+    find_fragments,
     find_picked,
     find_taintable,
     membermask,
@@ -94,6 +95,7 @@ class FunctionCoder:
         self.taintable: set[str] = find_taintable(function) if checks else set()
         self.picked: set[str] = find_picked(function) if checks else set()
         self.accumulators: set[str] = find_accumulators(function) if checks else set()
+        self.fragments: set[str] = find_fragments(function) if checks else set()
         self._lay_out()
 
     @property
@@ -612,6 +614,9 @@ class BlockCoder:
         if read:
             numbers = ", ".join(str(self.owner.number(r)) for r in read)
             self.emit(f"S.wgmma_used({self.owner.site(instruction)}, L, ({numbers},))")
+        changed = [str(self.owner.number(r)) for r in registers_in(first) if r.name in self.owner.fragments]
+        if changed and instruction.op not in ("st", "red"):
+            self.emit(f"S.wgmma_changed({self.owner.site(instruction)}, L, ({', '.join(changed)},))")
         if written:
             self.emit("S.wgmma_unfence(L)")
 

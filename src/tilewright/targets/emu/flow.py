@@ -23,6 +23,8 @@ def find_taintable(function: Function) -> set[str]:
         kernel = "param" in spaces and _of_kernel(function, instruction)
         if instruction.op == "ldmatrix" or (loads and not spaces & {"global", "const"} and not kernel):
             marked |= to
+        if instruction.op == "shfl":
+            marked |= to  # a lane that it reads may take no part
         if instruction.op == "wgmma" and "mma_async" in instruction.mods:
             marked |= to  # its operands lie in shared memory
         if instruction.op in ("st", "red", "ld", "ldu", "atom", "ldmatrix"):
@@ -85,6 +87,16 @@ def find_accumulators(function: Function) -> set[str]:
     """Registers that wgmma writes."""
     return {
         reg.name for i in function.body if i.op == "wgmma" and "mma_async" in i.mods for reg in registers_in(i.ops[0])
+    }
+
+
+def find_fragments(function: Function) -> set[str]:
+    """Registers from which wgmma takes its matrix A."""
+    return {
+        reg.name
+        for i in function.body
+        if i.op == "wgmma" and "mma_async" in i.mods and len(i.ops) > 1 and isinstance(i.ops[1], Vec)
+        for reg in registers_in(i.ops[1])
     }
 
 

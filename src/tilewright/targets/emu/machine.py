@@ -39,6 +39,8 @@ class Machine(Memories):
         self.front: tuple[int, tuple[int, ...]] | None = None
         self.alive = np.zeros(self.slots * self.shape.stride, bool)
         self.polls = 0
+        self.resting = False
+        """Whether all cohorts of this batch only wait: it is the turn of other batches."""
         self.current: Cohort | None = None
         self._masks: Array | None = None
         ids = np.arange(self.slots * self.shape.stride, dtype=np.int64)
@@ -142,13 +144,14 @@ class Machine(Memories):
     def run(self, budget: int) -> bool:
         """Run up to about `budget` blocks; True when every thread has exited."""
         self.polls = 0
+        self.resting = False
         while self.living:
             if not self.ready:
                 self._unstick()
             used = self._go(self._next(), budget)
             self.launch.hits.steps += used
             budget -= used
-            if budget <= 0:
+            if budget <= 0 or self.resting:
                 return False
         return True
 
@@ -213,7 +216,8 @@ class Machine(Memories):
                 polls = self.polls
                 if cohort.repeats():
                     self._wait(cohort)
-                    return steps if self._others(cohort) else budget
+                    self.resting = not self._others(cohort)
+                    return steps
                 self.launch.idle = 0
             if steps >= min(STEPS_A_TURN, budget):
                 cohort.turn += 1

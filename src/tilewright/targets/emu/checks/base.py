@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.checks.clocks import Clocks, Knowledge, Publication
+from tilewright.targets.emu.checks.fences import SequentialFences
 from tilewright.targets.emu.checks.rows import rows_of
 from tilewright.targets.emu.checks.shadow import Shadow
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA, GPU, WEAK, Access, access_of
@@ -67,10 +68,12 @@ class Event:
 
 
 class Wgmma:
-    """Matrix products in flight, by warpgroup: registers with their group, groups committed, fences."""
+    """Matrix products in flight, by warpgroup: registers that they write, and read, with their group; groups committed;
+    fences."""
 
     def __init__(self) -> None:
         self.flying: dict[int, dict[int, int]] = {}
+        self.reading: dict[int, dict[int, int]] = {}
         self.committed: dict[int, int] = {}
         self.fenced: set[int] = set()
 
@@ -100,6 +103,7 @@ class Watch(Machine):
         self.met_in_cluster: dict[int, Knowledge] = {}
         self.levels = (CTA, CLUSTER, GPU) if launch.narrow else (GPU,)
         self.fenced_at = np.zeros((GPU + 1, len(self.alive)), np.int64)
+        self.sequential = SequentialFences(self.clocks)
         self.fenced_shared = np.zeros(len(self.alive), np.int64)
         self.pending: dict[int, dict[Any, Publication]] = {}
         self.made: dict[int, list[int]] = {}
@@ -160,4 +164,9 @@ def unwritten(what: str, site: int, lanes: Array | None, among: Lanes) -> Fault:
     """The fault of a value never written that is used as `what`, by `lanes` (positions; None for all) of `among`."""
     article = "an" if what[0] in "aeiou" else "a"
     return Fault("uninitialised", f"A value that was never written is used as {article} {what}", site, lanes,
-                 hint="it comes from shared or local memory that no thread has written", among=among)  # fmt: skip
+                 hint=UNWRITTEN, among=among)  # fmt: skip
+
+
+UNWRITTEN = (
+    "it comes from shared or local memory that no thread has written, or by shfl from a lane that takes no part in it"
+)

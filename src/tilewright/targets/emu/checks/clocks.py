@@ -16,7 +16,7 @@ form another, whose clock counts phases.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -291,13 +291,19 @@ class Clocks:
 
     # Other blocks.
 
-    def publish(self, lane: int, clock: int) -> Knowledge:
-        """All that a thread knows, its own deeds until `clock` included."""
+    def of_block(self, lane: int) -> Array:
+        """What a thread knows of its own block: a row of its own."""
         slot, thread = divmod(lane, self.stride)
-        row = self.detail(slot)[thread].copy()
+        row: Array = self.detail(slot)[thread].copy()
         row[: self.stride] = np.maximum(row[: self.stride], self.known[slot])
         warp = slice(thread // 32 * 32, thread // 32 * 32 + 32)
         row[warp] = np.maximum(row[warp], self.met[lane // 32])
+        return row
+
+    def publish(self, lane: int, clock: int) -> Knowledge:
+        """All that a thread knows, its own deeds until `clock` included."""
+        slot, thread = divmod(lane, self.stride)
+        row = self.of_block(lane)
         row[thread] = clock
         known: Knowledge = {int(self.blocks[slot]): row}
         return together(together(known, self.foreign.get(lane, {})), self.shared_foreign.get(slot, {}))
@@ -350,11 +356,13 @@ class Publication:
     """What the value of a word carries to those that read it, by group: a scope and the block or cluster it is.
 
     `root` is the store that the read-modify-writes behind this value go back to; `publisher` the thread of the store.
+    `fenced` is what other threads did before fences that stand in one order (`fences`).
     """
 
     root: object
     publisher: tuple[int, int]
     groups: dict[tuple[int, int], Knowledge]
+    fenced: Knowledge = field(default_factory=dict)
 
 
 def shared_only(block: int) -> int:

@@ -184,13 +184,15 @@ class Order(Races):
         if kind == "shared release":
             self.fenced_shared[L.ids] = self.clocks.clock[L.ids]
             self.clocks.tick(L.ids)
-        if kind in ("memory", "acquire"):
+        if kind == "sc" and level == GPU:
+            self.sequential.passed(L)
+        if kind in ("memory", "sc", "acquire"):
             for lane in L.ids:
                 for seen in self.pending.get(int(lane), {}).values():
                     self.acquire(int(lane), seen, level)
                 if level == GPU:
                     self.pending.pop(int(lane), None)
-        if kind in ("memory", "release"):
+        if kind in ("memory", "sc", "release"):
             self.fenced_at[: level + 1, L.ids] = self.clocks.clock[L.ids]
             self.clocks.tick(L.ids)
 
@@ -199,7 +201,7 @@ class Order(Races):
         access = self.access(site)
         places = self.launch.published
         fenced = (self.fenced_at[self.levels[0]][L.ids] > 0) | (self.fenced_shared[L.ids] > 0)
-        releasing = (fenced | access.releases) & writes
+        releasing = (fenced | access.releases | self.sequential.slots[L.slot]) & writes
         if not releasing.any() and not places:
             return
         shared = space == "shared"
@@ -225,6 +227,8 @@ class Order(Races):
         """A thread has read a value: it acquires now, or with a later fence."""
         if access.acquires:
             self.acquire(lane, known, access.scope)
+        if access.scope == GPU:
+            self.sequential.saw(lane, known)
         if not access.acquires or access.scope < GPU:
             self.pending.setdefault(lane, {})[id(known.root)] = known
 
@@ -253,6 +257,7 @@ class Order(Races):
             known = narrowed(self.clocks.publish(lane, int(self.fenced_shared[lane])))
             group = self.group(lane, CLUSTER)
             groups[group] = together(groups.get(group, {}), known)
+        fenced = self.sequential.before(lane) if access.scope == GPU else {}
         if before is not None:
-            return Publication(before.root, before.publisher, groups)
-        return Publication(object(), (id(self), lane), groups)
+            return Publication(before.root, before.publisher, groups, together(before.fenced, fenced))
+        return Publication(object(), (id(self), lane), groups, fenced)

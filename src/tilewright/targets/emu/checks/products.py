@@ -48,7 +48,7 @@ class Products(Copies):
             self.shared_shadow.hurried = self.shared_shadow.readers.hurried = True
         return found
 
-    def wgmma_issued(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
+    def wgmma_issued(self, site: int, L: Lanes, numbers: tuple[int, ...], read: tuple[int, ...]) -> None:
         for group in self.warpgroups(L):
             if group not in self.wgmma.fenced:
                 self.report(Fault("wgmma", "wgmma.mma_async on registers written since the last wgmma.fence", site,
@@ -57,6 +57,7 @@ class Products(Copies):
             flying = self.wgmma.flying.setdefault(group, {})
             number = self.wgmma.committed.get(group, 0)
             flying.update(dict.fromkeys(numbers, number))
+            self.wgmma.reading.setdefault(group, {}).update(dict.fromkeys(read, number))
 
     def wgmma_fence(self, site: int, L: Lanes) -> None:
         self.wgmma.fenced.update(self.warpgroups(L))
@@ -72,8 +73,9 @@ class Products(Copies):
     def wgmma_wait(self, site: int, L: Lanes, count: int) -> None:
         for group in self.warpgroups(L):
             done = self.wgmma.committed.get(group, 0) - count
-            flying = self.wgmma.flying.get(group, {})
-            self.wgmma.flying[group] = {register: n for register, n in flying.items() if n >= done}
+            for under_way in (self.wgmma.flying, self.wgmma.reading):
+                kept = {register: n for register, n in under_way.get(group, {}).items() if n >= done}
+                under_way[group] = kept
             slot = 128 * group // self.shape.stride
             column = self.clocks.agent(slot, ("wgmma", group))
             threads = L.thread[L.ids // 128 == group]
@@ -90,6 +92,14 @@ class Products(Copies):
                     flying.pop(to, None)
                 else:
                     flying[to] = number
+
+    def wgmma_changed(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
+        for group in self.warpgroups(L) if any(self.wgmma.reading.values()) else ():
+            reading = self.wgmma.reading.get(group, {})
+            if any(number in reading for number in numbers):
+                message = "A register of wgmma's matrix A is overwritten before wgmma was waited for"
+                hint = "commit the group (wgmma.commit_group) and wait for it (wgmma.wait_group)"
+                self.report(Fault("wgmma", message, site, hint=hint, among=self.members(L, group)))
 
     def wgmma_used(self, site: int, L: Lanes, numbers: tuple[int, ...]) -> None:
         if not any(self.wgmma.flying.values()):

@@ -18,7 +18,9 @@ def barrier(c: BlockCoder, i: Instruction) -> None:
     """The gate has waited; `bar.red` takes its result, `bar.arrive` only counts."""
     if "warp" in i.mods:
         if c.owner.checks:
-            c.emit(f"S.warp_synced(L, {c.use(i.ops[0], 'u32')})")
+            mask = c.use(i.ops[0], "u32")
+            c.effect("check_members(S, SITE, L, {0})", [mask])
+            c.emit(f"S.warp_synced(L, {mask})")
         return
     if "arrive" in i.mods and "cluster" not in i.mods:
         number, count = c.use(i.ops[0], "u32"), c.use(i.ops[1], "u32")

@@ -219,8 +219,11 @@ def wgmma_mma(c: BlockCoder, i: Instruction) -> None:
         f"{scale}, {watched}, {words})"
     )
     if c.owner.checks:
-        registers = [c.owner.number(item) for item, _ in results if isinstance(item, Reg)]
-        c.effect(f"S.wgmma_issued(SITE, L, ({', '.join(map(str, registers))},))", [])
+        written, read = (
+            "".join(f"{c.owner.number(item)}, " for item in group if isinstance(item, Reg))
+            for group in (items_of(d), items)
+        )
+        c.effect(f"S.wgmma_issued(SITE, L, ({written}), ({read}))", [])
         results += [(taint_register(item.name) if isinstance(item, Reg) else Sink(), "pred") for item in items_of(d)]
     c.effect(text, [], results)
 

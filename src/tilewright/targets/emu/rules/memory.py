@@ -308,12 +308,17 @@ def fence(c: BlockCoder, i: Instruction) -> None:
 
 
 def fence_kind(i: Instruction) -> str:
-    """What a fence orders: memory (or only as `acquire` or `release`, or of these only shared memory), the asynchronous
-    proxy there, initialised mbarriers, or nothing that an emulated kernel can tell (aliases, tensor maps, global
-    memory)."""
+    """What a fence orders: memory, in the one order of such fences (`sc`) or not, or only as `acquire` or `release`, or
+    of these only shared memory; the asynchronous proxy there; initialised mbarriers; or nothing that an emulated kernel
+    can tell (aliases, tensor maps, global memory)."""
     if "proxy" in i.mods:
         return "async" if i.mods[1] in ("async", "async::generic") and "global" not in i.mods else ""
     if "mbarrier_init" in i.mods:
         return "mbarrier_init"
-    order = next((m for m in i.mods if m in ("acquire", "release")), "memory")
+    order = next((m for m in i.mods if m in ("acquire", "release")), "sc" if sequential(i) else "memory")
     return f"shared {order}" if any(m.startswith("sync_restrict") for m in i.mods) else order
+
+
+def sequential(i: Instruction) -> bool:
+    """Whether a fence stands in the one order of all such: `fence.sc`, and `membar`, which is its older name."""
+    return i.op == "membar" or "sc" in i.mods

@@ -11,9 +11,11 @@ import numpy as np
 
 from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.dtypes import DTYPE
+from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.flow import membermask
 from tilewright.targets.emu.lanes import LANES, Array, Lanes
 from tilewright.targets.emu.numerics import floats
-from tilewright.targets.emu.ptx import Instruction, Operand, Pair
+from tilewright.targets.emu.ptx import Imm, Instruction, Operand, Pair
 from tilewright.targets.emu.runtime import full, provide
 
 FULL = np.uint32(0xFFFFFFFF)
@@ -25,10 +27,11 @@ def shfl(c: BlockCoder, i: Instruction) -> None:
     to = i.ops[0]
     mode = next(m for m in i.mods if m in ("up", "down", "bfly", "idx"))
     a, b, clamp = (c.use(op, "u32") for op in i.ops[1:4])
+    mask = require_membership(c, i)
     pair = c.let(f"shuffle(L, {mode!r}, {a}, {b}, {clamp})")
     marked = c.taint_of(i.ops[1])
-    if marked != "FALSE":
-        c.taint = f"shuffle(L, {mode!r}, full({marked}, L.n), {b}, {clamp})[0]"
+    if c.owner.checks:
+        c.taint = f"shuffle_marks(L, {mode!r}, {marked}, {b}, {clamp}, {mask})"
     if isinstance(to, Pair):
         c.set(to.first, "b32", f"{pair}[0]")
         c.set(to.second, "pred", f"{pair}[1]")
@@ -78,6 +81,49 @@ def shuffle(L: Lanes, mode: str, a: Any, b: Any, clamp: Any) -> tuple[Any, Any]:
     return table[row, j & 31], np.broadcast_to(inside, (L.n,))
 
 
+@provide
+def shuffle_marks(L: Lanes, mode: str, mark: Any, b: Any, clamp: Any, mask: Any) -> Any:
+    """The marks of a shuffle: those of the lanes read, and of lanes that take no part in it."""
+    if mark.__class__ is np.ndarray:
+        mark = shuffle(L, mode, mark, b, clamp)[0]
+    everyone = L.whole_warps and mask.__class__ is not np.ndarray and mask == FULL
+    if everyone:
+        return mark
+    j, inside = source_lane(mode, L.lane, b, clamp)
+    absent = inside & ((L.present & mask) >> (j & 31).astype(np.uint32) & np.uint32(1) == 0)
+    return mark | absent if np.count_nonzero(absent) else mark
+
+
+def require_membership(c: BlockCoder, i: Instruction) -> str:
+    """The membermask of a warp instruction; with checks each thread must be in its own, and threads agree on it."""
+    operand = membermask(i)
+    mask = "FULL" if operand is None else c.use(operand, "u32")
+    if c.owner.checks and operand is not None and not (isinstance(operand, Imm) and operand.value in (-1, 0xFFFFFFFF)):
+        c.effect("check_members(S, SITE, L, {0})", [mask])
+    return mask
+
+
+@provide
+def check_members(S: Any, site: int, L: Lanes, mask: Any) -> None:
+    """A finding where a thread is not in its own membermask, or a thread in it has another one."""
+    outside = mask >> L.lane & np.uint32(1) == 0
+    hint = "each thread is in its own membermask, and all threads in it give the same one"
+    if np.count_nonzero(outside):
+        S.report(Fault("diverged", "A thread is not in its own membermask", site, np.flatnonzero(outside),
+                       shown(L, mask, outside), hint, L))  # fmt: skip
+    if mask.__class__ is not np.ndarray:
+        return
+    differ = mask & L.present & ~matched(L, "any", mask, FULL)[0] != 0
+    if np.count_nonzero(differ):
+        S.report(Fault("diverged", "Threads of a warp give different membermasks", site, np.flatnonzero(differ),
+                       shown(L, mask, differ), hint, L))  # fmt: skip
+
+
+def shown(L: Lanes, mask: Any, bad: Array) -> dict[str, str]:
+    """The first mask that is wrong."""
+    return {"membermask": f"{int(np.broadcast_to(mask, (L.n,))[np.flatnonzero(bad)[0]]):#010x}"}
+
+
 def ballots(L: Lanes, predicate: Any, mask: Any) -> Array:
     """For each lane, the bits of the lanes of its mask whose predicate holds."""
     table = L.table(full(predicate, L.n))
@@ -90,7 +136,7 @@ def ballots(L: Lanes, predicate: Any, mask: Any) -> Array:
 def vote(c: BlockCoder, i: Instruction) -> None:
     mode = next(m for m in i.mods if m in ("all", "any", "uni", "ballot"))
     predicate = c.use(i.ops[1], "pred")
-    mask = c.use(i.ops[2], "u32") if "sync" in i.mods else "FULL"
+    mask = require_membership(c, i)
     mark = c.taint_of(i.ops[1])
     if mark != "FALSE":
         c.taint = f"vote_marks(L, {mode!r}, {predicate}, {mask}, {mark})"
@@ -134,7 +180,7 @@ def activemask(c: BlockCoder, i: Instruction) -> None:
 @rule("elect")
 def elect(c: BlockCoder, i: Instruction) -> None:
     to = i.ops[0]
-    leader = c.let(f"leaders(L, {c.use(i.ops[1], 'u32')})")
+    leader = c.let(f"leaders(L, {require_membership(c, i)})")
     if isinstance(to, Pair):
         c.set(to.first, "b32", leader)
         c.set(to.second, "pred", f"L.lane == {leader}")
@@ -154,7 +200,7 @@ def leaders(L: Lanes, mask: Any) -> Array:
 def match(c: BlockCoder, i: Instruction) -> None:
     to = i.ops[0]
     mode = next(m for m in i.mods if m in ("any", "all"))
-    a, mask = c.use(i.ops[1], i.type), c.use(i.ops[2], "u32")
+    a, mask = c.use(i.ops[1], i.type), require_membership(c, i)
     pair = c.let(f"matched(L, {mode!r}, {a}, {mask})")
     mark_all(c, i.ops[1], mask)
     if isinstance(to, Pair):
@@ -182,7 +228,7 @@ def redux(c: BlockCoder, i: Instruction) -> None:
     kind = i.type
     op = next(m for m in i.mods if m in ("add", "min", "max", "and", "or", "xor"))
     flags = "".join(f", {name}=True" for name, word in (("nan", "NaN"), ("abs_", "abs")) if word in i.mods)
-    a, mask = c.use(i.ops[1], kind), c.use(i.ops[2], "u32")
+    a, mask = c.use(i.ops[1], kind), require_membership(c, i)
     mark_all(c, i.ops[1], mask)
     c.set(i.ops[0], kind, f"reduced(L, {op!r}, {kind!r}, {a}, {mask}{flags})")
 
