@@ -115,6 +115,23 @@ def test_a_view_with_64_bit_strides_is_measured_right(capfd):
         executor(view, 0, 4)
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_great_strided_tile_is_measured_to_its_end(columns, capfd):
+    @cute.jit
+    def tile(x: cute.Tensor, n: Int32):
+        part = cute.local_tile(x, (9, 9), (n, 0))
+        part.store(cute.full((9, 9), 1.0, Float32))
+
+    base = np.zeros((19, 20), np.float32)
+    view = base[:18, ::columns][:, :9]
+    executor = cute.compile(tile, view, 0, options=CHECKED)
+    executor(view, 1)
+    assert view[9:].all() and base.sum() == 81
+    with pytest.raises(LaunchError, match="access outside the memory of x"):
+        executor(view[1:], 1)
+    assert base.sum() == 81
+
+
 @pytest.mark.parametrize("index", [4, -1, Int32(4), (1, 2), (2, 0), (0, Int32(-1))], ids=str)
 def test_a_known_index_outside_is_an_error_while_compiling(index):
     @cute.jit

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -319,16 +321,20 @@ class Executor:
         """Active warps of the most a multiprocessor holds, with blocks of `block` threads.
 
         `smem` is the dynamic shared memory in bytes; by default what the kernel allocates.
+
+        Raises:
+            CompileError: `block` is not one to three integers, or no such kernel was compiled.
         """
         artifact = self._kernel(kernel)
-        threads = block
-        if isinstance(block, tuple):
-            threads = 1
-            for extent in block:
-                threads *= extent
+        extents = block if isinstance(block, tuple | list) else (block,)
+        if not 1 <= len(extents) <= 3 or not all(hasattr(extent, "__index__") for extent in extents):
+            raise CompileError(
+                "block is one to three integers", values={"block": repr(block)}, hint="occupancy(256), or (16, 16, 1)"
+            )
+        threads = math.prod(map(operator.index, extents))
         info = artifact.info
         dynamic = self._image(kernel).smem_bytes if smem is None else smem
-        return occupancy(self.arch, info.registers, info.shared_bytes + dynamic, int(threads))  # type: ignore[arg-type]
+        return occupancy(self.arch, info.registers, info.shared_bytes + dynamic, threads)
 
     def report(self) -> Report:
         """Registers, spills, memory and occupancy of every kernel; prints as a table."""

@@ -17,7 +17,15 @@ def may_be_inside(coord: Any, shape: Any) -> bool:
     if not isinstance(index, int):
         return True
     extent = size(Layout(shape)) if isinstance(shape, tuple) else shape
-    return index >= 0 and (not isinstance(extent, int) or index < max(extent, 1))
+    return index >= 0 and (not isinstance(extent, int) or index < extent)
+
+
+def is_negative(coord: Any) -> bool:
+    """True when an index, at any depth, is known to be negative."""
+    if isinstance(coord, tuple):
+        return any(is_negative(part) for part in coord)
+    index = coord.value if isinstance(coord, Integer) and coord.is_static else coord
+    return isinstance(index, int) and index < 0
 
 
 def coord_text(coord: Any) -> str:

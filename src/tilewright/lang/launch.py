@@ -7,6 +7,7 @@ module and adds a `cute.launch` to the host function.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,9 +74,9 @@ class KernelLauncher:
 
     def launch(
         self,
-        *,
+        *positional: Any,
         grid: Any = (1, 1, 1),
-        block: Any = (1, 1, 1),
+        block: Any = None,
         cluster: Any = None,
         fallback_cluster: Any = None,
         smem: Any = None,
@@ -91,8 +92,9 @@ class KernelLauncher:
         programmatic_event_trigger_at_block_start: Any = 0,
         **others: Any,
     ) -> None:
-        """Launch on `grid` blocks of `block` threads, in clusters of `cluster` blocks.
+        """Launch on `grid` blocks of `block` threads, in clusters of `cluster` blocks. All are given by name.
 
+        Without `grid` there is one block, without `block` one thread a block, with a warning.
         `smem` is the dynamic shared memory in bytes; None takes what the kernel allocates. `stream` None is the stream
         current at the call. The events are CUDA events without timing, arguments of the jit function:
         `launch_completion_event` is recorded when all blocks have begun, `programmatic_event` when all have called
@@ -100,7 +102,11 @@ class KernelLauncher:
         CUlaunchAttributeID).
         """
         trace.current().called.pop(id(self), None)
+        _refuse_positional(positional)
         _refuse_unknown(others)
+        if block is None:
+            _warn_of_one_thread(self.name)
+            block = (1, 1, 1)
         dims = [
             _dims(grid, "grid"),
             _dims(block, "block"),
@@ -332,6 +338,27 @@ def _word_at(record: ir.Value, position: int) -> ir.Value:
         "elem_type": mlir.ir.TypeAttr.get(types.parse("i64")),
     }
     return build.value("llvm.getelementptr", record.type, (record,), attributes)
+
+
+def _refuse_positional(arguments: tuple[Any, ...]) -> None:
+    if arguments:
+        given = ", ".join(str(item) if is_number(item) else leaves.describe(item) for item in arguments)
+        raise CompileError(
+            "launch takes its options by name",
+            location=user_location(3),
+            values={"given without a name": given},
+            hint="kernel(args).launch(grid=(x, y, z), block=(x, y, z))",
+        )
+
+
+def _warn_of_one_thread(kernel: str) -> None:
+    """A launch without a block size runs one thread a block, which few mean."""
+    message = f"kernel {kernel} is launched without block=, so each block has one thread: say block=1 where it is meant"
+    place = user_location(3)
+    if place is None:
+        warnings.warn(message, stacklevel=3)
+    else:
+        warnings.warn_explicit(message, UserWarning, place.file, place.line)
 
 
 _SMEM_NAMES = ("shared_mem", "shared_memory", "shared_mem_bytes", "smem_bytes")

@@ -7,11 +7,8 @@ them, not a call.
 
 from __future__ import annotations
 
-import builtins
-import difflib
 import dis
 import functools
-import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -22,7 +19,7 @@ from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current as session
-from tilewright.lang import cuda_names
+from tilewright.lang.advice import advice
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -149,66 +146,10 @@ def _as_ours(error: Exception) -> CompileError:
     made = _class_of_both(kind)(
         f"{type(error).__name__}: {error}",
         location=place_of(error) or user_location(),
-        hint=_HINTS.get(type(error)) or _advice(error),
+        hint=advice(error),
     )
     made.__dict__.update(vars(error))
     return made
-
-
-_HINTS: dict[type[Exception], str] = {
-    KeyError: "keys are known while tracing: give the dictionary the key before it is read",
-    IndexError: "lists and tuples have the length that they have while tracing: compare the index with `len`",
-    UnboundLocalError: "give the variable a value before this line",
-    RecursionError: "calls are inlined, so a recursion must end while the function is compiled",
-}
-
-
-def _advice(error: Exception) -> str | None:
-    """A name that was meant, of Python or of CUDA; how a tensor becomes a value; what replaces NumPy."""
-    if isinstance(error, TypeError) and "unsupported operand" in str(error) and "'Tensor'" in str(error):
-        return "a tensor is memory: `t.load()` gives its elements as a value, `t[i]` one of them"
-    if isinstance(error, TypeError) and "'Tensor' has no len" in str(error):
-        return "`cute.size(t)` counts the elements of a tensor, `t.shape` has its extents"
-    if isinstance(error, TypeError) and str(error).startswith("copy() missing"):
-        return "cute.copy(atom, source, destination); cute.autovec_copy(source, destination) needs no atom"
-    if isinstance(error, TypeError) and "loop of ufunc" in str(error):
-        return "NumPy computes while the kernel is compiled; `cute.math` has functions of runtime values"
-    if isinstance(error, TypeError) and _NUMBER.search(str(error)):
-        return _advice_on_number(str(error))
-    name = getattr(error, "name", None)
-    if not isinstance(error, AttributeError | NameError) or not isinstance(name, str):
-        return None
-    on_tuple = isinstance(error, AttributeError) and isinstance(error.obj, tuple)
-    advice = cuda_names.advice_on_tuple(name) if on_tuple else cuda_names.advice(name)
-    return advice or _close_name(error, name)
-
-
-_NUMBER = re.compile(r"\b(U?Int\d+|T?Float\d\w*|BFloat16|Boolean)\b")
-_WANTS_ITEMS = ("subscript", "iterable", "has no len", "item assignment")
-
-
-def _advice_on_number(message: str) -> str:
-    if any(words in message for words in _WANTS_ITEMS):
-        return "it is one number and has no items: index the tensor or tuple that it comes from"
-    if "unsupported operand" in message or "not supported between" in message:
-        return "numbers compute with numbers: convert the other operand"
-    return "`cute.math` has functions of runtime values; `.to(T)` and `T(x)` convert"
-
-
-def _close_name(error: AttributeError | NameError, name: str) -> str | None:
-    known = dir(error.obj) if isinstance(error, AttributeError) else _names_at(error)
-    close = difflib.get_close_matches(name, [item for item in known if not item.startswith("_")], 1)
-    return f"did you mean {close[0]!r}?" if close else None
-
-
-def _names_at(error: Exception) -> list[str]:
-    """The names that the code which raised `error` sees."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return []
-    return [*trace.tb_frame.f_locals, *trace.tb_frame.f_globals, *dir(builtins)]
 
 
 @functools.cache

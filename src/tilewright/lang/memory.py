@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, types
 from tilewright.lang import trace
+from tilewright.lang.counts import MOST_BYTES
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int8, Numeric, number_type
 from tilewright.lang.pointer import AddressSpace, Pointer
@@ -15,15 +16,27 @@ from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.layout import ComposedLayout, Layout, is_static, make_layout_like, size
 from tilewright.layout.query import least, room
 
+_MOST_SHARED = (1 << 31) - 1  # what an allocation can say; how much a chip has is checked when all of it is known
 RMEM_ALIGN = 32  # what the language prints for register tensors
 
 
 def make_rmem_tensor(layout_or_shape: Any, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Tensor:
-    """A tensor in registers, not initialised. Its size must be static."""
+    """A tensor in registers, not initialised. Its size must be static.
+
+    Raises:
+        CompileError: it is known only at run time, or is more than a thread has.
+    """
     layout = layout_or_shape if isinstance(layout_or_shape, (Layout, ComposedLayout)) else Layout(layout_or_shape)
     count = _elements(layout)
     type_ = types.ptr(number_type(dtype).facts.name, "rmem", RMEM_ALIGN)
     bytes_ = max(-(-count * dtype.width // 8), 1)
+    if bytes_ > MOST_BYTES:
+        raise CompileError(
+            f"a register tensor of {bytes_} bytes",
+            location=user_location(),
+            values={"layout": layout, "a thread has at most": f"{MOST_BYTES} bytes"},
+            hint="give each thread its part of the data, or keep it in shared or global memory",
+        )
     value = build.cute("alloc", (type_,), (), bytes=build.i32(bytes_)).results[0]
     return make_tensor(Pointer(value, dtype, AddressSpace.rmem, RMEM_ALIGN), layout)
 
@@ -115,5 +128,9 @@ class SmemAllocator:
         if count < 0:
             raise CompileError(f"{count} bytes of shared memory", location=user_location())
         type_ = types.ptr(dtype.facts.name, "smem", align)
-        value = build.cute("alloc", (type_,), (), bytes=build.i32(count)).results[0]
+        if count > _MOST_SHARED:
+            raise CompileError(
+                f"{count} bytes of shared memory", location=user_location(), hint="a block has some 100 to 227 KiB"
+            )
+        value = build.cute("alloc", (type_,), (), bytes=build.i32(max(count, 1))).results[0]  # an address of its own
         return Pointer(value, dtype, AddressSpace.smem, align)

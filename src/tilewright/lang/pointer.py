@@ -11,7 +11,7 @@ from tilewright.ir import build, mlir, types
 from tilewright.ir.context import holds_value
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int32, Int64, Integer, Numeric, as_numeric
+from tilewright.lang.numeric import Int32, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.storing import as_element
 
 if TYPE_CHECKING:
@@ -80,6 +80,20 @@ class Pointer:
 
     def __sub__(self, offset: Any) -> Pointer:
         return self + -offset
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if is_number(other) or isinstance(other, Pointer):
+            raise CompileError(
+                "a pointer compares with nothing",
+                location=user_location(),
+                values={"pointer": self, "other": other},
+                hint="compare addresses: `p.toint() == q.toint()`",
+            )
+        return NotImplemented
+
+    __hash__ = object.__hash__
 
     def align(self, min_align: int, *, loc: object = None, ip: object = None) -> Pointer:
         """The first address at or after this one that is a multiple of `min_align` bytes."""

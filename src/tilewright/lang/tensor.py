@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text, types
 from tilewright.lang import leaves
-from tilewright.lang.coordinates import coord_text, may_be_inside
+from tilewright.lang.coordinates import coord_text, is_negative, may_be_inside
+from tilewright.lang.counts import check_unrolled
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, is_number, python_int
 from tilewright.lang.pointer import AddressSpace, Pointer
@@ -108,12 +109,28 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         groups = ((number,), (self.value,), _values(leaves32), _values(leaves64))
         build.cute("store", (), groups, coord=build.string(text))
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if is_number(other) or isinstance(other, (Tensor, TensorSSA)):
+            raise CompileError(
+                "a tensor is memory and compares with nothing",
+                location=user_location(),
+                values={"tensor": self, "other": leaves.describe(other)},
+                hint="`t.load() == x` compares element by element, `t[i] == x` one of them",
+            )
+        return NotImplemented
+
+    __hash__ = object.__hash__
+
     def __iter__(self) -> Iterator[Any]:
         """The elements in colexicographic order, while tracing; the size must be known then."""
         return iter([self[index] for index in range(self._static_size("iteration"))])
 
     def slice(self, coord: Any) -> Tensor:
         """The view that keeps the modes marked None and fixes the others."""
+        if is_negative(coord):
+            raise self._outside(coord)
         wide = map_leaves(self.widen, coord)
         if isinstance(self.layout, ComposedLayout) and isinstance(self.layout.outer, Layout):
             outer, offset = slice_and_offset(wide, self.layout.outer)
@@ -252,6 +269,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
                 values={"tensor": self},
                 hint="tile it first, so that each thread moves a static number of elements",
             )
+        check_unrolled(count, what, self)
         return count
 
     def _check_coord(self, coord: Any) -> None:
@@ -264,12 +282,15 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
                 hint="give one index for each mode, or one linear index",
             )
         if not may_be_inside(coord, self.shape):
-            raise CompileError(
-                "an index is outside the tensor",
-                location=user_location(),
-                values={"tensor": self, "index": coord_text(coord)},
-                hint="indices count from 0; negative ones do not count from the end",
-            )
+            raise self._outside(coord)
+
+    def _outside(self, coord: Any) -> CompileError:
+        return CompileError(
+            "an index is outside the tensor",
+            location=user_location(),
+            values={"tensor": self, "index": coord_text(coord)},
+            hint="indices count from 0; negative ones do not count from the end",
+        )
 
 
 def make_tensor(iterator: Any, layout: Any, *, loc: object = None, ip: object = None) -> Tensor:
@@ -334,10 +355,14 @@ def _index(index: Any) -> Any:
         f"a tensor is indexed by integers, not by {type(index).__name__}",
         location=user_location(),
         values={"index": index},
-        hint="`None` keeps a mode whole: t[i, None]; `cute.local_tile` takes a part of one"
-        if isinstance(index, slice)
-        else "indices are integers; `None` keeps a mode whole",
+        hint=_INDEX_HINTS.get(type(index), "indices are integers; `None` keeps a mode whole"),
     )
+
+
+_INDEX_HINTS: dict[type, str] = {
+    slice: "`None` keeps a mode whole: t[i, None]; `cute.local_tile` takes a part of one",
+    str: "a tensor has no fields: t[i, j] is one element; fields have structs, `storage.name`, and dictionaries",
+}
 
 
 def _values(leaves: list[Any]) -> list[ir.Value]:

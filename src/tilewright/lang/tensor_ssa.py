@@ -17,6 +17,7 @@ from tilewright.ir import build, types, vectors
 from tilewright.ir.context import holds_value
 from tilewright.lang import arithmetic, dtypes
 from tilewright.lang.coordinates import coord_text, may_be_inside
+from tilewright.lang.counts import value_shape
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import (
     BY_NAME,
@@ -136,14 +137,21 @@ class TensorSSA:
 
     def bitcast(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
         """The same bits as elements of `dtype`; only the first mode changes when widths differ."""
-        count = self.size * self.dtype.width // number_type(dtype).width
+        count, rest = divmod(self.size * self.dtype.width, number_type(dtype).width)
+        if rest:
+            raise CompileError(
+                f"{self.size} elements of {self.dtype} are no whole number of {dtype}",
+                location=user_location(),
+                values={"shape": self.shape, "bits": f"{self.size * self.dtype.width}, {dtype} has {dtype.width}"},
+                hint="`.to(T)` converts the numbers; `.bitcast(T)` shows their bits as elements of T",
+            )
         value = build.value("vector.bitcast", types.vector(count, dtype.facts.name), (self.value,))
         shape = self.shape if count == self.size else (count,)
         return TensorSSA(value, shape, dtype)
 
     def broadcast_to(self, shape: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
         """Repeated along modes of extent 1 (and new leading modes) to `shape`, as NumPy does."""
-        target = shape if isinstance(shape, tuple) else (shape,)
+        target = value_shape(shape)
         if self.shape == target:
             return self
         source = (1,) * (len(target) - len(self.shape)) + self.shape
@@ -160,12 +168,13 @@ class TensorSSA:
 
     def reshape(self, shape: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
         """The same elements in colexicographic order under another shape of equal size."""
-        result = TensorSSA(self.value, shape, self.dtype)
+        result = TensorSSA(self.value, value_shape(shape), self.dtype)
         if result.size != self.size:
             raise CompileError(
                 "reshape changes the number of elements",
                 location=user_location(),
                 values={"from": self.shape, "to": shape},
+                hint=f"the new extents multiply to {self.size}",
             )
         return result
 
@@ -353,11 +362,14 @@ def _initial(value: Any, dtype: type[Numeric]) -> Numeric:
 
 
 def full(shape: Any, fill_value: Any, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
-    """A TensorSSA of one number."""
-    shape = shape if isinstance(shape, tuple) else (shape,)
-    count = int(layout_size(shape))
+    """A TensorSSA of one number.
+
+    Raises:
+        LayoutError, CompileError: the shape is none of a value, see `counts.value_shape`.
+    """
+    shape = value_shape(shape)
     number = number_type(dtype)(as_numeric(fill_value))
-    type_ = types.vector(count, dtype.facts.name)
+    type_ = types.vector(int(layout_size(shape)), dtype.facts.name)
     if number.is_static:
         return TensorSSA(build.splat(number.value, type_), shape, dtype)
     return TensorSSA(build.value("vector.broadcast", type_, (number.ir_value(),)), shape, dtype)

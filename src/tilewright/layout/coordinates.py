@@ -35,7 +35,9 @@ def crd2idx(coord: Any, shape: IntTuple, stride: IntTuple = None) -> Any:
 
 def _misfit(coord: Any, shape: IntTuple) -> LayoutError:
     return LayoutError(
-        "the coordinate does not fit the shape", values={"coordinate": text(coord), "shape": text(shape)}
+        "the coordinate does not fit the shape",
+        values={"coordinate": text(coord), "shape": text(shape)},
+        hint="give one integer for each mode, or one that counts through the modes, the first fastest",
     )
 
 

@@ -46,12 +46,22 @@ def clean(value: Any, what: str = "shape") -> IntTuple:
 
 
 def clean_coord(coord: Any) -> Any:
-    """A coordinate with lists turned into tuples and integer-likes, such as NumPy's, into ints."""
+    """A coordinate with lists turned into tuples and integer-likes, such as NumPy's, into ints.
+
+    Raises:
+        LayoutError: a leaf is of another kind.
+    """
     if coord is None or isinstance(coord, int | DynamicInt):
         return coord
     if isinstance(coord, tuple | list):
         return tuple([clean_coord(item) for item in coord])
-    return int(coord.__index__()) if hasattr(coord, "__index__") else coord
+    if hasattr(coord, "__index__"):
+        return int(coord.__index__())
+    raise LayoutError(
+        f"a coordinate is made of integers, not {type(coord).__name__}",
+        values={"coordinate": repr(coord)},
+        hint="give one integer for each mode, or one that counts through the modes, the first fastest",
+    )
 
 
 def tuples(value: Any) -> Any:

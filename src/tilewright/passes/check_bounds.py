@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TENSORS = "tilewright.tensors"  # on a function: its tensor arguments, see `argument_text`
 _ELEMENTS = ("cute.load", "cute.store", "cute.atomic")
 _WHOLE = ("cute.load_tensor", "cute.store_tensor", "cute.fill", "cute.copy")
-_MOST_OFFSETS = 64  # of a tensor whose layout is known only at run time
+_MOST_OFFSETS = 64  # of a swizzled tensor whose layout is known only at run time
 
 
 def argument_text(name: str, first: int, layout: str) -> str:
@@ -182,8 +182,14 @@ def _room(layout: Layout | ComposedLayout) -> tuple[Any, Any]:
     """Elements that the layout reaches before its first one, and all that it spans: strides may be negative."""
     if isinstance(layout, ComposedLayout) or (is_static(layout) and size(layout) == 0):
         return 0, cosize(layout)
+    before, after = _reach(layout)
+    return before, add(before, add(after, 1))
+
+
+def _reach(layout: Layout) -> tuple[Any, Any]:
+    """How far the layout's offsets lie before and after its first one, which is there."""
     before: Any = 0
-    after: Any = 1
+    after: Any = 0
     for extent, step in zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True):
         reach = mul(sub(widen(extent), 1), widen(step))
         if isinstance(step, int):
@@ -192,7 +198,7 @@ def _room(layout: Layout | ComposedLayout) -> tuple[Any, Any]:
             operands = materialize(reach, 64), materialize(0, 64)
             negative = IntValue(build.value("arith.minsi", operands[0].type, operands))
         before, after = sub(before, negative), add(after, sub(reach, negative))
-    return before, add(before, after)
+    return before, after
 
 
 def _check_predicated(op: ir.Operation, tensor: ir.Value, pred: ir.Value, arguments: list[_Argument]) -> None:
@@ -211,13 +217,16 @@ def _check_predicated(op: ir.Operation, tensor: ir.Value, pred: ir.Value, argume
 
 
 def _extremes(layout: Layout | ComposedLayout) -> list[Any]:
-    """Offsets between which all offsets of the layout lie; for runtime layouts all of them, up to a limit."""
+    """The least and the greatest offset of the layout; where a swizzle hides them all of them, up to a limit."""
     count = size(layout)
-    if not isinstance(count, int):
+    if not isinstance(count, int) or count == 0:
         return []
     if is_static(layout):
         offsets = [layout(index) for index in range(count)]
         return [min(offsets), max(offsets)]
+    if isinstance(layout, Layout):
+        before, after = _reach(layout)
+        return [sub(0, before), after]
     return [layout(index) for index in range(min(count, _MOST_OFFSETS))]
 
 

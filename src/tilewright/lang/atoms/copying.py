@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text, build
 from tilewright.lang.atoms.copy_atom import CopyAtom
+from tilewright.lang.counts import check_unrolled
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean
 from tilewright.lang.tensor import Tensor
@@ -185,5 +186,7 @@ def _predicate_error(src: Tensor, pred: Tensor, one: int) -> CompileError:
 
 
 def _emit(src: Tensor, dst: Tensor, atom: str, pred: Tensor | None) -> None:
+    if atom.startswith("universal"):  # what other instructions move is bounded by the memory they move it to
+        check_unrolled(int(size(src.layout)), "a copy", src)
     groups = ((src.value,), (dst.value,), (pred.value,) if pred is not None else ())
     build.cute("copy", (), groups, atom=build.string(atom))

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir.context import active
+from tilewright.lang.counts import MOST_TURNS
 from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Numeric
@@ -83,7 +84,15 @@ def range_constexpr(*arguments: Any) -> builtins.range:
     """A range that Python runs through while the program is compiled. Its bounds must be known then."""
     if not arguments or len(arguments) > 3:
         raise CompileError(f"range_constexpr takes 1 to 3 arguments, got {len(arguments)}", location=user_location())
-    return builtins.range(*(operator.index(_static(argument, "range_constexpr")) for argument in arguments))
+    turns = builtins.range(*(operator.index(_static(argument, "range_constexpr")) for argument in arguments))
+    if len(turns) > MOST_TURNS:
+        raise CompileError(
+            f"range_constexpr of {len(turns)} turns, each of which is written out",
+            location=user_location(),
+            values={"at most": MOST_TURNS},
+            hint="`range` and `cutlass.range` are loops of the program",
+        )
+    return turns
 
 
 def const_expr(value: Any) -> Any:

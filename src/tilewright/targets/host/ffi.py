@@ -4,7 +4,8 @@ tvm-ffi carries a call from Python to native code in half a microsecond, but
 * importing it imports torch (over a second) unless torch is hidden, which later torch tensors do not mind;
 * it refuses read-only NumPy arrays and those of ml_dtypes: they travel as our own views;
 * an exception in a ctypes callback is lost: `Pending` keeps it;
-* an error number without an error set ends the process: native code sets one first (`runtime.py`).
+* an error number without an error set ends the process: native code sets one first (`runtime.py`);
+* its own way to set one looks up the names of all functions on the stack: a second, the first time, with LLVM loaded.
 """
 
 from __future__ import annotations
@@ -63,6 +64,34 @@ def tvm_ffi() -> ModuleType:
 def c_function(name: str) -> int:
     """The address of a function of tvm-ffi's C interface."""
     return ctypes.cast(getattr(tvm_ffi().LIB, name), ctypes.c_void_p).value or 0
+
+
+class _Bytes(ctypes.Structure):
+    """`TVMFFIByteArray`."""
+
+    _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t))
+
+
+def _of(text: bytes) -> _Bytes:
+    return _Bytes(text, len(text))
+
+
+def _raise(kind: bytes, message: bytes) -> None:
+    """Set tvm-ffi's error of this thread, without a trace of native frames."""
+    library = tvm_ffi().LIB
+    error = ctypes.c_void_p()
+    parts = [ctypes.byref(_of(text)) for text in (kind, message, b"")]
+    if library.TVMFFIErrorCreate(*parts, ctypes.byref(error)) == 0:
+        library.TVMFFIErrorSetRaised(error)
+        library.TVMFFIObjectDecRef(error)
+
+
+_raise_callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(_raise)
+
+
+def error_setter() -> int:
+    """The address of a C function `(const char* kind, const char* message)` that sets tvm-ffi's error."""
+    return ctypes.cast(_raise_callback, ctypes.c_void_p).value or 0
 
 
 def make_function(address: int, keep_alive: object) -> Callable[..., Any]:
