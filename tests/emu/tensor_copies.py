@@ -72,11 +72,14 @@ class Map:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a box. The step of mode 0 counts for interleaved tensors alone."""
+        """Bytes of a box. An interleaved box has one slice of channels, and its step of mode 0 counts."""
         if self.lower:
-            return prod(self.box) * WIDTHS[self.type]
-        steps = self.all_steps if self.interleave else (1, *self.all_steps[1:])
-        return prod(-(-size // step) for size, step in zip(self.box, steps, strict=True)) * WIDTHS[self.type]
+            pixel = self.interleave or self.box[0] * WIDTHS[self.type]
+            return pixel * self.box[1]
+        counts = [-(-size // step) for size, step in zip(self.box, self.all_steps, strict=True)]
+        if self.interleave:
+            return prod(counts) // counts[-2] * self.interleave
+        return self.box[0] * prod(counts[1:]) * WIDTHS[self.type]
 
 
 def map_of(row: dict[str, Any]) -> Map:

@@ -50,7 +50,7 @@ def walked(tensor, base, lower, upper, steps, offsets, channels, pixels):
                 break
             place[mode] = lower[mode]
         else:
-            place[-1] += 1
+            place[-1] += steps[-1]
     return out
 
 
@@ -73,6 +73,7 @@ def test_the_column_of_each_tap_of_a_filter_is_the_shifted_padded_image(tap):
         ((3, 11, 8), (-2,), (1,), (4, -1, 0), (1,), (1, 2, 1), 8, 16),
         ((2, 4, 5, 12), (-1, 0), (0, -1), (8, 2, 1, 0), (1, 1), (1, 1, 1, 1), 8, 32),
         ((2, 6, 7, 8), (-1, -1), (-1, -1), (0, 1, -1, 1), (2, 0), (1, 2, 2, 1), 4, 24),
+        ((5, 3, 4, 8), (0, -1), (-1, 0), (4, 1, 0, 1), (1, 1), (1, 1, 1, 2), 4, 40),
         ((2, 3, 4, 5, 8), (-1, 0, -1), (0, -1, 0), (4, 3, 1, 0, 0), (1, 1, 1), (1, 1, 2, 1, 1), 4, 64),
         ((1, 3, 4, 4, 8), (0, 0, 0), (0, 0, 0), (-4, 0, 0, 0, 0), (0, 0, 3), (1, 1, 1, 1, 1), 8, 64),
     ],
@@ -118,6 +119,8 @@ def test_errors_of_im2col():
     with pytest.raises(EmulationError, match="starts outside its bounding box") as caught:
         run(column_kernel(3, out.nbytes), made, out, [0, 4, 0, 0], [tensor])
     assert "lower corner" in str(caught.value)
+    with pytest.raises(EmulationError, match="starts at a multiple of 16 bytes"):
+        run(column_kernel(3, out.nbytes), made, out, [2, 0, 0, 0], [tensor])
     with pytest.raises(EmulationError, match="rank 3, tiled, with a tensor map of rank 3, im2col"):
         run(load_kernel(3, out.nbytes), made, out, [0, 0, 0], [tensor])
     with pytest.raises(EmulationError, match="takes 1 im2col offsets, not 2"):
@@ -220,8 +223,8 @@ def test_a_map_that_was_replaced_badly_is_refused_by_the_copy():
     made = bytearray(tensormap.encode("f32", tensor.ctypes.data, (8, 4), (32,), (8, 4)))
     for at, value, message in (
         (72, 3, "multiple of 16 bytes along mode 0"),
-        (6, 1, "interleaved layouts"),
-        (6, 2, "32 bytes"),
+        (6, 1, "an interleaved map has 3 to 5 modes"),
+        (7, 9, "not made for the emulator"),
     ):
         changed = bytearray(made)
         changed[at] = value

@@ -14,8 +14,8 @@ HEAD = """
 """
 
 
-def load_kernel(rank, nbytes):
-    """Loads one box at the coordinates in `at` and copies shared memory out."""
+def load_kernel(rank, nbytes, told=None):
+    """Loads one box of `told` bytes at the coordinates in `at` and copies `nbytes` of shared memory out."""
     coords = ", ".join(f"%r{10 + k}" for k in range(rank))
     reads = "".join(f"ld.global.s32 %r{10 + k}, [%d3+{4 * k}];\n" for k in range(rank))
     return f"""{HEAD}
@@ -29,7 +29,7 @@ def load_kernel(rank, nbytes):
   setp.ne.u32 %p1, %r1, 0; @%p1 bra WAIT;
   mbarrier.init.shared.b64 [bar], 1;
   {reads}
-  mbarrier.arrive.expect_tx.shared.b64 _, [bar], {nbytes};
+  mbarrier.arrive.expect_tx.shared.b64 _, [bar], {told or nbytes};
   mov.b64 %d4, map; mov.u32 %r2, tile; mov.u32 %r3, bar;
   cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
     [%r2], [%d4, {{{coords}}}], [%r3];
@@ -95,22 +95,23 @@ def padded(tensor, start, box):
     [
         ((100,), (64,), (0,)),
         ((100,), (64,), (80,)),
-        ((100,), (64,), (-30,)),
+        ((100,), (64,), (-32,)),
         ((20, 72), (32, 8), (0, 0)),
         ((20, 72), (32, 8), (64, 16)),
-        ((20, 72), (32, 8), (-5, -3)),
+        ((20, 72), (32, 8), (-4, -3)),
         ((20, 72), (32, 8), (500, 2)),
         ((5, 6, 16), (8, 3, 2), (4, 4, 4)),
         ((3, 2, 5, 8), (8, 2, 2, 2), (0, 4, 1, 1)),
-        ((2, 3, 2, 5, 8), (4, 2, 2, 2, 2), (6, 1, 1, 2, 1)),
+        ((2, 3, 2, 5, 6), (4, 2, 2, 2, 2), (4, 1, 1, 2, 1)),
     ],
 )
 def test_boxes_of_every_rank_inside_and_outside(shape, box, start):
-    tensor = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + 1
+    tensor = np.zeros((*shape[:-1], -(-shape[-1] // 4) * 4), np.float32)[..., : shape[-1]]
+    tensor[...] = np.arange(np.prod(shape)).reshape(shape) + 1
     strides = tensor.strides[::-1]
     made = tensormap.encode("f32", tensor.ctypes.data, shape[::-1], strides[1:], box)
     out = np.full(box[::-1], -1, np.float32)
-    run(load_kernel(len(shape), out.nbytes), made, out, start, [tensor])
+    run(load_kernel(len(shape), out.nbytes), made, out, start, [tensor if tensor.base is None else tensor.base])
     np.testing.assert_array_equal(out, padded(tensor, start, box))
 
 
@@ -129,12 +130,75 @@ def test_swizzles_move_chunks_of_16_bytes(span):
     np.testing.assert_array_equal(out.reshape(-1, 8), wanted)
 
 
-def test_outside_is_filled_with_nan_where_asked():
-    tensor = np.ones((4, 8), np.float32)
-    made = tensormap.encode("f32", tensor.ctypes.data, (8, 4), (32,), (8, 4), fill_nan=True)
-    out = np.zeros((4, 8), np.float32)
+@pytest.mark.parametrize(("columns", "span", "rows"), [(48, 64, 6), (16, 32, 9), (64, 128, 12), (112, 128, 5)])
+def test_a_box_narrower_than_its_swizzle_leaves_gaps(columns, span, rows):
+    """Each row of the box starts at a multiple of the span; what is behind it stays as it was."""
+    tensor = np.arange(rows * columns, dtype=np.int64).astype(np.uint8).reshape(rows, columns) | 1
+    made = tensormap.encode("u8", tensor.ctypes.data, (columns, rows), (columns,), (columns, rows), swizzle=span)
+    out = np.full((rows, span), 255, np.uint8)
+    run(load_kernel(2, out.nbytes, tensor.nbytes), made, out, (0, 0), [tensor], checks=False)
+    wanted = np.zeros((rows * span // 16, 16), np.uint8)
+    for row in range(rows):
+        for chunk in range(columns // 16):
+            line = row * span // 128
+            place = row * span // 16 + (chunk ^ (line % (span // 16)))
+            wanted[place] = tensor[row, 16 * chunk : 16 * chunk + 16]
+    np.testing.assert_array_equal(out.reshape(-1, 16), wanted)
+    with pytest.raises(EmulationError, match="never written"):
+        run(load_kernel(2, out.nbytes, tensor.nbytes), made, out, (0, 0), [tensor])
+
+
+def test_a_narrow_box_is_stored_from_rows_with_gaps():
+    tile = np.arange(1024, dtype=np.int64).astype(np.uint8).reshape(16, 64)
+    tensor = np.zeros((6, 48), np.uint8)
+    made = tensormap.encode("u8", tensor.ctypes.data, (48, 6), (48,), (48, 6), swizzle=64)
+    run(store_kernel(STORE), made, tile, (0, 0), [tensor])
+    chunks = tile.reshape(16, 4, 16)
+    for row in range(6):
+        wanted = [chunks[row, chunk ^ (row // 2 % 4)] for chunk in range(3)]
+        np.testing.assert_array_equal(tensor[row], np.concatenate(wanted))
+
+
+@pytest.mark.parametrize(("type", "dtype"), [("f16", np.uint16), ("bf16", np.uint16), ("f32", np.uint32),
+                                             ("tf32", np.uint32), ("f64", np.uint64)])  # fmt: skip
+def test_outside_is_filled_with_nan_where_asked(type, dtype):
+    """Every two bytes are 0x7ff7, in all types."""
+    tensor = np.zeros((4, 8), dtype)
+    made = tensormap.encode(type, tensor.ctypes.data, (8, 4), (tensor.strides[0],), (8, 4), fill_nan=True)
+    out = np.zeros((4, 8), dtype)
     run(load_kernel(2, out.nbytes), made, out, (0, 2), [tensor])
-    assert (out[:2] == 1).all() and np.isnan(out[2:]).all()
+    assert (out[:2] == 0).all() and (out[2:].view(np.uint16) == 0x7FF7).all()
+
+
+def test_loads_of_tf32_round_and_stores_do_not():
+    values = [
+        1.0,
+        -2.5,
+        1 + 2**-11 + 2**-20,
+        1 + 2**-12,
+        3 - 2**-13,
+        2.0**-149,
+        -(2.0**-127),
+        np.inf,
+        -np.inf,
+        2.0**100,
+    ]
+    tensor = np.zeros(32, np.float32)
+    tensor[: len(values)] = values
+    tensor[10:12].view(np.uint32)[:] = 0x7F800001, 0xFFC12345
+    out = np.zeros(32, np.float32)
+    made = tensormap.encode("tf32", tensor.ctypes.data, (32,), (), (32,))
+    run(load_kernel(1, 128), made, out, (0,), [tensor])
+    finite = np.isfinite(tensor)
+    exact = tensor[finite].astype(np.float64)
+    grid = np.maximum(2.0**-136, 2.0 ** (np.frexp(exact)[1] - 11))
+    nearest = np.round(exact / grid) * grid
+    np.testing.assert_array_equal(out[finite], nearest.astype(np.float32))
+    assert out[7] == np.inf and out[8] == -np.inf and (out[10:12].view(np.uint32) == 0x7FFFE000).all()
+    tile, back = np.resize(tensor, 256), np.zeros(256, np.float32)
+    made = tensormap.encode("tf32", back.ctypes.data, (32, 8), (128,), (32, 8))
+    run(store_kernel(STORE), made, tile, (0, 0), [back])
+    np.testing.assert_array_equal(back.view(np.uint32), tile.view(np.uint32))
 
 
 STORE = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
@@ -154,6 +218,33 @@ def test_stores_and_reductions_leave_out_what_lies_outside(op, combine):
     wanted[15:20, 20:40] = combine(tensor[15:20, 20:40], tile[:5, :20])
     run(store_kernel(op), made, tile, (20, 15), [tensor])
     np.testing.assert_array_equal(tensor, wanted)
+
+
+@pytest.mark.parametrize(("type", "kept"), [("f32", True), ("tf32", True), ("f32ftz", False), ("tf32ftz", False)])
+def test_sums_of_subnormal_numbers(type, kept):
+    tensor, tile = np.full((8, 32), 2.0**-140, np.float32), np.full((8, 32), 2.0**-141, np.float32)
+    made = tensormap.encode(type, tensor.ctypes.data, (32, 8), (128,), (32, 8))
+    run(store_kernel(REDUCE.format("add")), made, tile, (0, 0), [tensor])
+    assert (tensor == (np.float32(2.0**-140 + 2.0**-141) if kept else 0)).all()
+
+
+@pytest.mark.parametrize(("op", "type"), [("add", "s64"), ("xor", "s64"), ("inc", "s32"), ("and", "f32")])
+def test_reductions_that_a_gpu_does_not_have(op, type):
+    tensor, tile = np.zeros((8, 32), np.uint64), np.zeros((8, 32), np.uint32)
+    made = tensormap.encode(type, tensor.ctypes.data, (16, 8), (128,), (16, 8))
+    with pytest.raises(EmulationError, match=f"There is no tensor reduction .{op} of {type}") as caught:
+        run(store_kernel(REDUCE.format(op)), made, tile, (0, 0), [tensor])
+    assert f"types of .{op}: u32" in str(caught.value)
+
+
+@pytest.mark.parametrize("x", [1, 2, -1, 1001])
+def test_a_start_within_16_bytes_of_mode_0_is_refused(x):
+    tensor, tile = np.zeros((8, 32), np.float32), np.zeros((8, 32), np.float32)
+    made = tensormap.encode("f32", tensor.ctypes.data, (32, 8), (128,), (32, 8))
+    for text in (load_kernel(2, 1024), store_kernel(STORE), store_kernel(REDUCE.format("add"))):
+        with pytest.raises(EmulationError, match="starts at a multiple of 16 bytes along mode 0") as caught:
+            run(text, made, tile, (x, 0), [tensor])
+        assert f"[{x}, 0]" in str(caught.value)
 
 
 def test_a_store_without_a_proxy_fence_is_a_race():
@@ -243,6 +334,9 @@ def test_encoding_round_trip():
         ({"box": (257, 1)}, "box sizes lie between 1 and 256"),
         ({"box": (3, 1)}, "a multiple of 16 bytes along mode 0"),
         ({"swizzle": 128, "box": (64, 1)}, "the box must fit the swizzle"),
+        ({"type": "s32", "fill_nan": True}, "integers are filled with zeros"),
+        ({"interleave": 16}, "an interleaved map has 3 to 5 modes"),
+        ({"interleave": 8}, "the interleave is 0"),
         ({"type": "f8"}, "no element type 'f8'"),
         ({"strides": ()}, "one stride fewer"),
     ],

@@ -12,36 +12,36 @@ from tilewright.targets.emu.tensormap import TensorMap
 
 
 def box_addresses(made: TensorMap, start: list[int]) -> Array:
-    """The addresses of a box's elements that lie in the tensor, uint64, in no order of note.
+    """The addresses of a box's units (elements, or slices of channels) in the tensor, uint64, in no order of note.
 
     `start` has the box's first coordinates, and behind them the offsets of an im2col copy.
     """
     if made.im2col:
+        channels, channel = _channels(made, start), made.channel_mode
         places = column_pixels(made, start)
-        channels = _channels(made, start)
-        rows = made.address + places[_in_image(made, places)] @ np.array(made.strides, np.int64)
-        return np.asarray(
-            (rows[:, None] + channels[_below(channels, made.extents[0])] * made.width).reshape(-1)
-        ).astype(np.uint64)
+        rows = places[_in_image(made, places)] @ np.array([made.all_strides[m] for m in made.pixel_modes], np.int64)
+        steps = channels[_below(channels, made.extents[channel])] * made.all_strides[channel]
+        return np.asarray((made.address + rows[:, None] + steps).reshape(-1)).astype(np.uint64)
     addresses = np.array([made.address], np.int64)
-    for places, extent, stride in zip(_places(made, start), made.extents, (made.width, *made.strides), strict=True):
+    for places, extent, stride in zip(_places(made, start), made.extents, made.all_strides, strict=True):
         addresses = (addresses[:, None] + places[_below(places, extent)] * stride).reshape(-1)
     return addresses.astype(np.uint64)
 
 
 def box_inside(made: TensorMap, start: list[int]) -> Array:
-    """Which elements of a box lie in the tensor: booleans in the order in which the box is stored, without swizzle."""
+    """Which units of a box lie in the tensor: booleans in the order in which the box is stored, without swizzle."""
     if made.im2col:
-        inside = [_in_image(made, column_pixels(made, start)), _below(_channels(made, start), made.extents[0])]
+        extent = made.extents[made.channel_mode]
+        inside = [_in_image(made, column_pixels(made, start)), _below(_channels(made, start), extent)]
     else:
         inside = [_below(x, extent) for x, extent in zip(_places(made, start), made.extents, strict=True)][::-1]
     return np.asarray(reduce(np.logical_and.outer, inside)).reshape(-1)
 
 
 def column_pixels(made: TensorMap, start: list[int]) -> Array:
-    """The coordinates of an im2col copy's pixels, (pixels, modes but the first)."""
-    rank = made.rank
-    return pixels(start[1:rank], made.lower, made.last, made.steps[1:-1], start[rank:], made.box[1])
+    """The coordinates of an im2col copy's pixels, (pixels, modes but that of channels)."""
+    base, steps = ([values[m] for m in made.pixel_modes] for values in (start, made.steps))
+    return pixels(base, made.lower, made.last, steps, start[made.rank :], made.box[1])
 
 
 def _places(made: TensorMap, start: list[int]) -> list[Array]:
@@ -51,7 +51,7 @@ def _places(made: TensorMap, start: list[int]) -> list[Array]:
 
 
 def _channels(made: TensorMap, start: list[int]) -> Array:
-    return start[0] + np.arange(made.box[0], dtype=np.int64)
+    return start[made.channel_mode] + np.arange(made.counts[0], dtype=np.int64)
 
 
 def _below(places: Array, extent: int) -> Array:
@@ -59,4 +59,4 @@ def _below(places: Array, extent: int) -> Array:
 
 
 def _in_image(made: TensorMap, places: Array) -> Array:
-    return np.asarray(((places >= 0) & (places < made.extents[1:])).all(axis=1))
+    return np.asarray(((places >= 0) & (places < [made.extents[m] for m in made.pixel_modes])).all(axis=1))

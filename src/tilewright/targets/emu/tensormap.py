@@ -10,6 +10,10 @@ builds these instead. Fields follow the arguments of that function and of `cuTen
    88  mode (0 tiled, 1 im2col)     90  lower corner (3 x i16)   96  upper corner (3 x i16)
 
 A map for im2col has its channels per pixel and pixels per column in place of the box.
+
+An interleaved map is one of images whose channels lie in slices of 16 or 32 bytes (with two bytes a channel, NC/8HWC8
+or NC/16HWC16). Measured on an H100: its modes are W, then H and D where the images have them, slices, N. Pixels of W
+are a slice apart, the strides are those of the other modes; a copy takes one slice of channels, whatever the box says.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tilewright.base.errors import ArgumentError
 
@@ -30,10 +35,7 @@ SWIZZLES = (16, 32, 64, 128)
 """Bytes of the swizzle span; 16 stands for none."""
 CORNERS = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}
 """By rank, the bound of the corners of an im2col bounding box (PTX ISA 9.1, 5.5.4.1)."""
-INTERLEAVED = (
-    "nothing public says how coordinates and strides name the slices of channels; "
-    "give the slices a mode of their own, in a map without interleave"
-)
+INTEGERS = ("u8", "u16", "u32", "s32", "u64", "s64")
 FIELDS = {
     "rank": (5, 1), "interleave_layout": (6, 1), "swizzle_mode": (7, 1), "global_address": (8, 8),
     "global_dim": (16, 4), "global_stride": (40, 8), "box_dim": (72, 2), "element_stride": (82, 1),
@@ -50,7 +52,8 @@ class TensorMap:
     in bytes. `swizzle` is 16 (none), 32, 64 or 128 bytes; `fill_nan` fills what lies outside with NaN, not zero.
 
     For im2col, `box` is (channels per pixel, pixels per column), and `lower` and `upper` are the corners of the
-    bounding box in the order of the modes (W, H, D), `upper` counted from the last element."""
+    bounding box in the order of the modes (W, H, D), `upper` counted from the last element. `interleave` is 0, or the
+    bytes of a slice of channels: 16 or 32."""
 
     type: str
     address: int
@@ -74,9 +77,20 @@ class TensorMap:
         return bool(self.lower)
 
     @property
+    def pixel_modes(self) -> tuple[int, ...]:
+        """The modes of an im2col map that are W, H, D and N."""
+        modes = tuple(range(self.rank))
+        return (*modes[:-2], modes[-1]) if self.interleave else modes[1:]
+
+    @property
+    def channel_mode(self) -> int:
+        """The mode of channels, or of slices of channels, of an im2col or interleaved map."""
+        return self.rank - 2 if self.interleave else 0
+
+    @property
     def last(self) -> tuple[int, ...]:
         """The greatest coordinates of an im2col bounding box."""
-        return tuple(n - 1 + u for n, u in zip(self.extents[1:], self.upper, strict=False))
+        return tuple(self.extents[m] - 1 + u for m, u in zip(self.pixel_modes, self.upper, strict=False))
 
     @property
     def width(self) -> int:
@@ -84,24 +98,43 @@ class TensorMap:
         return WIDTHS[self.type]
 
     @property
+    def unit(self) -> int:
+        """Bytes that mode 0 counts: of an element, or of a slice of channels."""
+        return self.interleave or self.width
+
+    @property
+    def all_strides(self) -> tuple[int, ...]:
+        """Strides of all modes, in bytes."""
+        return (self.unit, *self.strides)
+
+    @property
     def steps(self) -> tuple[int, ...]:
-        """The element strides that copies follow: that of mode 0 is ignored (`cuTensorMapEncodeTiled`)."""
-        return (1, *self.element_strides[1:])
+        """The element strides that copies follow: that of mode 0 is ignored, except in an interleaved map."""
+        return self.element_strides if self.interleave else (1, *self.element_strides[1:])
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Elements that a box yields along each mode; channels and pixels of an im2col copy."""
+        """Units that a box yields along each mode; channels (or slices) and pixels of an im2col copy."""
         if self.im2col:
-            return self.box
-        return tuple(-(-b // s) for b, s in zip(self.box, self.steps, strict=True))
+            return (1, self.box[1]) if self.interleave else self.box
+        counts = tuple(-(-b // s) for b, s in zip(self.box, self.steps, strict=True))
+        return (*counts[:-2], 1, counts[-1]) if self.interleave else counts
 
     @property
     def nbytes(self) -> int:
         """Bytes that one copy moves, those outside the tensor included."""
-        total = self.width
-        for count in self.counts:
-            total *= count
-        return total
+        return self.unit * prod(self.counts)
+
+    @property
+    def row(self) -> int:
+        """Bytes of a box that lie together in shared memory, but for the swizzle: those of mode 0, or of channels. An
+        interleaved box is one row."""
+        return self.nbytes if self.interleave else self.counts[0] * self.width
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from one row to the next in shared memory: a row narrower than the swizzle leaves a gap."""
+        return -(-self.row // self.swizzle) * self.swizzle
 
 
 def encode(
@@ -113,6 +146,7 @@ def encode(
     element_strides: Sequence[int] | None = None,
     swizzle: int = 16,
     fill_nan: bool = False,
+    interleave: int = 0,
 ) -> bytes:
     """The 128 bytes of a tensor map.
 
@@ -125,12 +159,15 @@ def encode(
         element_strides: steps between the elements taken, that of mode 0 ignored; default 1.
         swizzle: 16 (none), 32, 64 or 128 bytes.
         fill_nan: fill what lies outside the tensor with NaN.
+        interleave: 0 (none), or the bytes of a slice of channels, 16 or 32. The modes are then W, H and D (where the
+            images have them), slices of channels, N; the step of mode 0 is followed, and a box has one slice.
 
     Raises:
         ArgumentError: the driver would refuse these arguments; the message says which.
     """
     steps = tuple(element_strides) if element_strides is not None else (1,) * len(extents)
-    return pack(TensorMap(type, address, tuple(extents), tuple(strides), tuple(box), steps, swizzle, fill_nan))
+    sizes = (tuple(extents), tuple(strides), tuple(box), steps)
+    return pack(TensorMap(type, address, *sizes, swizzle, fill_nan, interleave=interleave))
 
 
 def encode_im2col(
@@ -145,21 +182,24 @@ def encode_im2col(
     element_strides: Sequence[int] | None = None,
     swizzle: int = 16,
     fill_nan: bool = False,
+    interleave: int = 0,
 ) -> bytes:
     """The 128 bytes of a tensor map for im2col copies.
 
     Args:
         type: element type, one of `TYPES`.
         address: of the first element, a multiple of 16.
-        extents: C, W, then H and D where the images have them, N: 3 to 5 modes.
+        extents: C, W, then H and D where the images have them, N: 3 to 5 modes. Of an interleaved map, W, H and D,
+            slices of channels, N.
         strides: of modes 1 and up, in bytes, multiples of 16.
         lower: the bounding box's first corner, in the order W, H, D.
         upper: its last corner, counted from the last element: 0 is the image's end.
-        channels: channels per pixel, at most 256.
+        channels: channels per pixel, at most 256; an interleaved copy takes one slice.
         pixels: pixels per column, at most 1024.
         element_strides: traversal strides, one for each mode; default 1.
         swizzle: 16 (none), 32, 64 or 128 bytes.
         fill_nan: fill what lies outside the tensor with NaN.
+        interleave: 0 (none), or the bytes of a slice of channels, 16 or 32.
 
     Raises:
         ArgumentError: the driver would refuse these arguments; the message says which.
@@ -169,7 +209,8 @@ def encode_im2col(
         raise ArgumentError("an im2col tensor map has 3 to 5 modes, and corners of two fewer",
                             values={"extents": tuple(extents), "corners": (tuple(lower), tuple(upper))})  # fmt: skip
     box, sizes = (channels, pixels), (tuple(extents), tuple(strides))
-    return pack(TensorMap(type, address, *sizes, box, steps, swizzle, fill_nan, tuple(lower), tuple(upper)))
+    corners = (tuple(lower), tuple(upper))
+    return pack(TensorMap(type, address, *sizes, box, steps, swizzle, fill_nan, *corners, interleave))
 
 
 def pack(made: TensorMap) -> bytes:
@@ -177,7 +218,7 @@ def pack(made: TensorMap) -> bytes:
     check(made)
     data = bytearray(SIZE)
     kind, swizzle = TYPES.index(made.type), SWIZZLES.index(made.swizzle)
-    struct.pack_into("<4sBBBBQ", data, 0, MAGIC, kind, made.rank - 1, made.interleave, swizzle, made.address)
+    struct.pack_into("<4sBBBBQ", data, 0, MAGIC, kind, made.rank - 1, made.interleave // 16, swizzle, made.address)
     for mode in range(made.rank):
         struct.pack_into("<I", data, 16 + 4 * mode, made.extents[mode] - 1)
         struct.pack_into("<B", data, 82 + mode, made.element_strides[mode])
@@ -199,33 +240,53 @@ def check(made: TensorMap) -> None:
     if not 1 <= made.rank <= 5 or len(made.strides) != made.rank - 1 or len(made.box) != wanted:
         raise ArgumentError("a tensor map has 1 to 5 modes, a box of as many and one stride fewer",
                             values={"extents": made.extents, "strides": made.strides, "box": made.box})  # fmt: skip
+    for message, found in {**wrong_sizes(made), **wrong_box(made), **wrong_corners(made)}.items():
+        if found:
+            raise ArgumentError(f"tensor map: {message}", values={"map": made})
+
+
+def wrong_sizes(made: TensorMap) -> dict[str, bool]:
+    """What may be wrong with a map's tensor, and whether it is."""
+    unit = 32 if made.interleave == 32 else 16
+    return {
+        "the interleave is 0 (none), 16 or 32": made.interleave not in (0, 16, 32),
+        "an interleaved map has 3 to 5 modes": made.interleave > 0 and made.rank < 3,
+        f"the address must be a multiple of {unit}": made.address % unit != 0,
+        "extents lie between 1 and 2**32": not all(1 <= e <= 1 << 32 for e in made.extents),
+        f"strides are multiples of {unit} below 2**40": not all(
+            s % unit == 0 and 0 <= s < 1 << 40 for s in made.strides
+        ),
+        "integers are filled with zeros, not with NaN": made.fill_nan and made.type in INTEGERS,
+    }
+
+
+def wrong_box(made: TensorMap) -> dict[str, bool]:
+    """What may be wrong with a map's box, and whether it is."""
+    inner = made.box[0] * made.width
     limits = (256, 1024) if made.im2col else (256,) * made.rank
     sizes = (
         "channels lie between 1 and 256, pixels between 1 and 1024"
         if made.im2col
         else "box sizes lie between 1 and 256"
     )
-    bound = CORNERS.get(made.rank, 0)
-    wrong = {
-        "the address must be a multiple of 16": made.address % 16 != 0,
-        "extents lie between 1 and 2**32": not all(1 <= e <= 1 << 32 for e in made.extents),
-        "strides are multiples of 16 below 2**40": not all(s % 16 == 0 and 0 <= s < 1 << 40 for s in made.strides),
+    return {
         sizes: not all(1 <= b <= limit for b, limit in zip(made.box, limits, strict=True)),
         "element strides lie between 1 and 8": not all(1 <= s <= 8 for s in made.element_strides),
         "the swizzle is 16 (none), 32, 64 or 128": made.swizzle not in SWIZZLES,
-        "the box must have a multiple of 16 bytes along mode 0": made.box[0] * made.width % 16 != 0,
-        "the box must fit the swizzle along mode 0": made.swizzle > 16 and made.box[0] * made.width > made.swizzle,
+        "the box must have a multiple of 16 bytes along mode 0": inner % 16 != 0,
+        "the box must fit the swizzle along mode 0": not made.interleave and 16 < made.swizzle < inner,
+    }
+
+
+def wrong_corners(made: TensorMap) -> dict[str, bool]:
+    """What may be wrong with the bounding box of an im2col map, and whether it is."""
+    bound = CORNERS.get(made.rank, 0)
+    return {
         f"corners lie between {-bound} and {bound - 1}": not all(
             -bound <= x < bound for x in (*made.lower, *made.upper)
         ),
         "the bounding box is empty": any(low > high for low, high in zip(made.lower, made.last, strict=False)),
     }
-    for message, found in wrong.items():
-        if found:
-            raise ArgumentError(f"tensor map: {message}", values={"map": made})
-    if made.interleave:
-        raise ArgumentError("tensor map: interleaved layouts are not emulated",
-                            values={"interleave": f"{16 * made.interleave} bytes"}, hint=INTERLEAVED)  # fmt: skip
 
 
 def decode(data: bytes) -> TensorMap | None:
@@ -242,7 +303,17 @@ def decode(data: bytes) -> TensorMap | None:
     steps = struct.unpack_from(f"<{rank}B", data, 82)
     lower, upper = (struct.unpack_from(f"<{rank - 2}h", data, at) if im2col else () for at in (90, 96))
     return TensorMap(
-        TYPES[kind], address, extents, strides, box, steps, SWIZZLES[swizzle], bool(data[87]), lower, upper, interleave
+        TYPES[kind],
+        address,
+        extents,
+        strides,
+        box,
+        steps,
+        SWIZZLES[swizzle],
+        bool(data[87]),
+        lower,
+        upper,
+        16 * interleave,
     )
 
 

@@ -15,7 +15,7 @@ from tilewright.targets.emu.checks.order import Order
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA
 from tilewright.targets.emu.checks.stamps import agent_stamp
 from tilewright.targets.emu.lanes import Array, Lanes
-from tilewright.targets.emu.rules.tensors import chunk_order
+from tilewright.targets.emu.rules.tensors import chunk_order, room, runs
 from tilewright.targets.emu.tensormap import TensorMap
 
 
@@ -336,13 +336,16 @@ class Copies(Order):
         self, site: int, one: Lanes, made: TensorMap, start: list[int], shared: int, count: int, signals: Any
     ) -> None:
         offset = self.offset_of(site, one, shared)
+        order = chunk_order(made, shared & 1023)
         if signals is not None:
-            self.agent_write(site, one, offset, count, int(signals[0]))
+            for first, size in runs(order):
+                self.agent_write(site, one, offset + first, size, int(signals[0]))
             return
-        inside = np.repeat(box_inside(made, start), made.width)
-        needed = np.empty_like(inside)
-        needed.reshape(-1, 16)[chunk_order(shared & 1023, count, made.swizzle)] = inside.reshape(-1, 16)
-        self.bulk_read(site, one, offset, count, needed)
+        inside = np.repeat(box_inside(made, start), made.unit)
+        needed = np.zeros(room(order), bool)
+        needed.reshape(-1, 16)[order] = inside.reshape(-1, 16)
+        for first, size in runs(order):
+            self.bulk_read(site, one, offset + first, size, needed[first : first + size])
 
 
 def run_of(start: int, count: int) -> tuple[Array, int]:
@@ -354,6 +357,8 @@ def run_of(start: int, count: int) -> tuple[Array, int]:
 def elements_of(made: TensorMap, start: list[int]) -> tuple[Array, int]:
     """Addresses of a box's elements in the tensor, and the bytes of each: as words, where they make up whole words."""
     addresses = box_addresses(made, start)
+    if made.interleave:
+        return (addresses[:, None] + np.arange(0, made.unit, 4, dtype=np.uint64)).reshape(-1), 4
     if made.width >= 4:
         return addresses, made.width
     words = np.unique(addresses & ~np.uint64(3))

@@ -230,9 +230,10 @@ def span(S: Any, site: int, one: Lanes, space: str, start: int, count: int, lane
 
 
 def reduce_into(out: Array, data: Array, op: str, kind: str) -> None:
+    """As atomics on global memory do, but that subnormals of f32 stay (measured on an H100)."""
     dtype = np.dtype(DTYPE[kind])
     view = out.view(dtype)
-    view[:] = combine(op, kind, True)(view.copy(), np.ascontiguousarray(data).view(dtype), None)
+    view[:] = combine(op, kind, kind != "f32")(view.copy(), np.ascontiguousarray(data).view(dtype), None)
 
 
 # Stores to other blocks of the cluster.

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
 from tilewright.targets.emu import tensormap
 from tilewright.targets.emu.coder import BlockCoder, rule
-from tilewright.targets.emu.dtypes import DTYPE
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
-from tilewright.targets.emu.numerics.formats import OOB_NAN
-from tilewright.targets.emu.numerics.im2col import pixels
 from tilewright.targets.emu.numerics.wgmma import swizzled
 from tilewright.targets.emu.ptx import Instruction, Mem, Operand, Vec
-from tilewright.targets.emu.rules.atomics import check_operation, combine
 from tilewright.targets.emu.rules.barriers import complete_bytes
+from tilewright.targets.emu.rules.box_parts import box_part, read_box, write_box
 from tilewright.targets.emu.rules.copies import REDUCTIONS, at_lane, barrier_index, place, span, targets
 from tilewright.targets.emu.rules.memory import address
 from tilewright.targets.emu.runtime import provide
+
+INTEGERS, BITS = ("u32", "s32", "u64", "s64"), ("u32", "s32", "u64")
+REDUCED = {
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f32ftz", "tf32", "tf32ftz", "f64"),
+    **dict.fromkeys(("min", "max"), (*INTEGERS, "f16", "bf16")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), BITS),
+}
+"""Element types of tensor reductions."""
 
 # Tensor copies.
 
@@ -121,16 +127,17 @@ def tensor_load(
         one = L.subset(np.array([lane]))
         made = read_map(S, site, at_lane(where, lane), lane, modes, im2col)
         start = [at_lane(x, lane) for x in coords]
+        check_start(made, start, site, lane)
         tile = read_box(S, site, made, start, lane)
         base, ranks = at_lane(to, lane), targets(mask, lane)
         barriers = [barrier_index(S, site, one, at_lane(barrier, lane), rank) for rank in ranks]
         S.tensor_read(site, one, made, start, [int(told[0]) for told in barriers])
         for rank, told in zip(ranks, barriers, strict=True):
             destination = base if rank is None else (base & 0xFFFFFF) | (rank + 1) << 24
-            out = span(S, site, one, "shared", destination, tile.size, lane, True)
-            check_place(destination & 0xFFFFFF, made, site, lane)
+            check_place(destination & 0xFFFFFF, site, lane)
+            order = chunk_order(made, destination & 1023)
+            out = span(S, site, one, "shared", destination, room(order), lane, True)
             S.tensor_moved(site, one, made, start, destination, tile.size, told)
-            order = chunk_order(destination & 0xFFFFFF & 1023, tile.size, made.swizzle)
             S.landing.deliver(int(told[0]), _place_tile(S, site, out, tile, order, told))
 
 
@@ -156,14 +163,15 @@ def tensor_store(
         if im2col:
             start += [0] * (len(coords) - 2)
         if op:
-            check_operation(op, DTYPE_OF.get(made.type, made.type))
+            check_reduction(op, made, site, lane)
+        check_start(made, start, site, lane)
         base = at_lane(source, lane)
-        check_place(base & 0xFFFFFF, made, site, lane)
-        data = span(S, site, one, "shared", base, made.nbytes, lane, False)
+        check_place(base & 0xFFFFFF, site, lane)
+        order = chunk_order(made, base & 1023)
+        data = span(S, site, one, "shared", base, room(order), lane, False)
         S.tensor_moved(site, one, made, start, base, made.nbytes, None)
         box_part(S, site, made, start, lane, True)  # out of bounds is an error of the instruction
         S.tensor_written(site, one, made, start)
-        order = chunk_order(base & 1023, made.nbytes, made.swizzle)
         S.landing.store(int(one.ids[0]), _write_tile(S, site, made, start, data, order, op, lane))
 
 
@@ -179,123 +187,42 @@ def _write_tile(
     return land
 
 
-def check_place(offset: int, made: tensormap.TensorMap, site: int, lane: int) -> None:
+def check_reduction(op: str, made: tensormap.TensorMap, site: int, lane: int) -> None:
+    """A fault where a GPU has no such reduction: it takes it for an illegal instruction (measured on an H100)."""
+    if made.type not in REDUCED[op]:
+        raise Fault("tensormap", f"There is no tensor reduction .{op} of {made.type}", site, np.array([lane]),
+                    {"map": made}, f"types of .{op}: {' '.join(REDUCED[op])}")  # fmt: skip
+
+
+def check_start(made: tensormap.TensorMap, start: list[int], site: int, lane: int) -> None:
+    """A fault where mode 0 starts within 16 bytes: a GPU takes it for an illegal instruction (measured on an H100)."""
+    if start[0] * made.unit % 16:
+        raise Fault("misaligned", "A tensor copy starts at a multiple of 16 bytes along mode 0", site, np.array([lane]),
+                    {"start": start, "element": f"{made.unit} bytes"})  # fmt: skip
+
+
+def check_place(offset: int, site: int, lane: int) -> None:
     if offset % 128:
         raise Fault("misaligned", "A tensor copy needs a shared address that is a multiple of 128", site,
                     np.array([lane]), {"address": f"{offset:#x}"})  # fmt: skip
 
 
 @lru_cache(maxsize=1024)
-def chunk_order(base: int, nbytes: int, span_: int) -> Array:
-    """Where each 16-byte chunk of a box lies, counted in chunks from the box's start."""
-    address_ = base + 16 * np.arange(nbytes // 16, dtype=np.int64)
-    order: Array = (swizzled(address_, span_) - base) >> 4
+def chunk_order(made: tensormap.TensorMap, base: int) -> Array:
+    """Where each 16-byte chunk of a box lies, counted in chunks from the box's start; `base` is that modulo 1024."""
+    row, place = np.divmod(16 * np.arange(made.nbytes // 16, dtype=np.int64), made.row)
+    order: Array = (swizzled(base + row * made.pitch + place, made.swizzle) - base) >> 4
     return order
 
 
-class Part(NamedTuple):
-    """The part of a box that lies in its tensor: its bytes in global memory (a view, or `data` at `index`), and where
-    that part is in the box; modes outermost first."""
-
-    data: Array
-    index: Any
-    box: Any
+def room(order: Array) -> int:
+    """Bytes of shared memory that a box spans, with the gaps between narrow rows."""
+    return 16 * (int(order.max()) + 1)
 
 
-def box_part(S: Any, site: int, made: tensormap.TensorMap, start: list[int], lane: int, write: bool) -> Part | None:
-    """The part of a box inside the tensor, None if there is none."""
-    return (column_part if made.im2col else tile_part)(S, site, made, start, lane, write)
-
-
-def tile_part(S: Any, site: int, made: tensormap.TensorMap, start: list[int], lane: int, write: bool) -> Part | None:
-    """A tile's part: a strided view of global memory, and slices of the box."""
-    strides = (made.width, *made.strides)
-    offset, shape, steps, slices = 0, [], [], []
-    for x, extent, count, step, stride in zip(start, made.extents, made.counts, made.steps, strides, strict=True):
-        first = -(-max(-x, 0) // step)
-        last = min(count, -(-(extent - x) // step)) if extent > x else first
-        last = max(last, first)
-        offset += (x + first * step) * stride
-        shape.append(last - first)
-        steps.append(step * stride)
-        slices.append(slice(first, last))
-    if 0 in shape:
-        return None
-    last_byte = offset + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) + made.width
-    data = tensor_bytes(S, site, made, offset, last_byte, lane, write)
-    view = np.lib.stride_tricks.as_strided(data, (*shape[::-1], made.width), (*steps[::-1], 1), writeable=write)
-    return Part(view, ..., tuple(slices[::-1]))
-
-
-def column_part(S: Any, site: int, made: tensormap.TensorMap, start: list[int], lane: int, write: bool) -> Part | None:
-    """A column's part: pixels of global memory by index, and the numbers of these pixels in the column."""
-    rank = made.rank
-    base, offsets = start[1:rank], start[rank:]
-    if any(not low <= x <= high for x, low, high in zip(base, made.lower, made.last, strict=False)):
-        raise Fault("tensormap", "An im2col copy starts outside its bounding box", site, np.array([lane]),
-                    {"start": base[:-1], "lower corner": made.lower, "last": made.last})  # fmt: skip
-    places = pixels(base, made.lower, made.last, made.steps[1:-1], offsets, made.box[1])
-    inside = np.flatnonzero(((places >= 0) & (places < made.extents[1:])).all(axis=1))
-    first, end = max(start[0], 0), min(start[0] + made.box[0], made.extents[0])
-    if not len(inside) or first >= end:
-        return None
-    rows = places[inside] @ np.array(made.strides, np.int64) + first * made.width
-    size = (end - first) * made.width
-    low = int(rows.min())
-    data = tensor_bytes(S, site, made, low, int(rows.max()) + size, lane, write)
-    index = (rows - low)[:, None] + np.arange(size)
-    return Part(
-        data, index.reshape(len(rows), end - first, made.width), (inside, slice(first - start[0], end - start[0]))
-    )
-
-
-def tensor_bytes(S: Any, site: int, made: tensormap.TensorMap, first: int, end: int, lane: int, write: bool) -> Array:
-    """Bytes of a tensor by their offsets; a fault where they are no memory of the launch."""
-    data = S.g.at(made.address + first, end - first)
-    if data is None:
-        bad = S.g.out_of_bounds(site, np.array([made.address + first], np.uint64), np.array([True]), end - first, write,
-                                True)  # fmt: skip
-        bad.lanes = np.array([lane])
-        bad.hint = "the tensor map spans more than the buffer"
-        raise bad
-    if write and not S.g.buffer_of(made.address + first).writable:
-        raise Fault("readonly", "Write to read-only global memory", site, np.array([lane]))
-    return np.asarray(data)
-
-
-def read_box(S: Any, site: int, made: tensormap.TensorMap, start: list[int], lane: int) -> Array:
-    """The bytes of a box, in order; what lies outside the tensor is zero (or NaN)."""
-    tile = np.zeros((*made.counts[::-1], made.width), np.uint8)
-    if made.fill_nan:
-        tile[...] = np.frombuffer(nan_fill(made.type), np.uint8)
-    part = box_part(S, site, made, start, lane, False)
-    if part is not None:
-        tile[part.box] = part.data[part.index]
-    return tile.reshape(-1)
-
-
-def nan_fill(kind: str) -> bytes:
-    """The special NaN that fills out-of-bounds elements."""
-    width = tensormap.WIDTHS[kind]
-    patterns = {2: OOB_NAN.to_bytes(2, "little"), 4: b"\xff\xff\xff\x7f", 8: b"\xff" * 7 + b"\x7f"}
-    return patterns.get(width, bytes(width))
-
-
-DTYPE_OF = {"f32ftz": "f32", "tf32": "f32", "tf32ftz": "f32"}
-"""The types in which reductions of these tensors are computed."""
-
-
-def write_box(S: Any, site: int, made: tensormap.TensorMap, start: list[int], data: Array, op: str, lane: int) -> None:
-    """Store a box, or reduce it into the tensor."""
-    part = box_part(S, site, made, start, lane, True)
-    if part is None:
-        return
-    tile = data.reshape(*made.counts[::-1], made.width)[part.box]
-    if not op:
-        part.data[part.index] = tile
-        return
-    kind = DTYPE_OF.get(made.type, made.type)
-    dtype = np.dtype(DTYPE[kind])
-    old = np.ascontiguousarray(part.data[part.index]).view(dtype)
-    new = combine(op, kind, made.type != "f32")(old, np.ascontiguousarray(tile).view(dtype), None)
-    part.data[part.index] = np.ascontiguousarray(new).view(np.uint8).reshape(tile.shape)
+def runs(order: Array) -> list[tuple[int, int]]:
+    """The parts of shared memory that a box fills: the first byte of each, from the box's start, and their number."""
+    chunks = np.sort(order)
+    starts = np.flatnonzero(np.diff(chunks, prepend=-2) != 1)
+    counts = np.diff(starts, append=len(chunks))
+    return [(16 * int(chunks[at]), 16 * int(count)) for at, count in zip(starts, counts, strict=True)]
