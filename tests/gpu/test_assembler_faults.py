@@ -11,6 +11,32 @@ LEAST = -(2**31)
 WORDS = np.array([LEAST, LEAST + 1, -65536, -32768, -129, -1, 0, 1, 127, 255, 32767, 65535, 65536, 2**31 - 1], np.int32)
 
 
+NEGATED = 3 - WORDS.astype(np.int64)
+FLOATS = WORDS.view(np.float32)
+
+
+def as_float(x):
+    """The f32 number of the same bits; some are NaN."""
+    words = cute.make_rmem_tensor(1, Int32)
+    words[0] = x
+    return cute.recast_tensor(words, Float32)[0]
+
+
+@cute.jit
+def least_of_three(x):
+    return min(x, -(x - 3), Int32(-5))
+
+
+@cute.jit
+def greatest_of_three(x):
+    return max(-x, -(x - 3), x)
+
+
+@cute.jit
+def greatest_with_absolute(x):
+    return max(abs(x), Int32(300))
+
+
 @cute.jit
 def each(fn: cutlass.Constexpr, x: cute.Tensor, out: cute.Tensor):
     _each(fn, x, out).launch(grid=(1, 1, 1), block=(cute.size(x), 1, 1))
@@ -46,6 +72,13 @@ def wrapped(values, dtype):
         (lambda x: -Float32(x < 0), np.where(WORDS < 0, -1.0, -0.0).astype(np.float32)),
         (lambda x: -Float64(Boolean(x)), np.where(WORDS != 0, -1.0, -0.0)),
         (lambda x: cute.math.sqrt(Float32(Uint8(x))), np.sqrt(WORDS.astype(np.uint8).astype(np.float32))),
+        (least_of_three, np.minimum(np.minimum(WORDS, wrapped(NEGATED, np.int32)), -5)),
+        (greatest_of_three, np.maximum(np.maximum(-WORDS, wrapped(NEGATED, np.int32)), WORDS)),
+        (greatest_with_absolute, np.maximum(np.abs(WORDS), 300)),
+        (lambda x: Int32(abs(as_float(x)) >= -1.0), (~np.isnan(FLOATS)).astype(np.int32)),
+        (lambda x: Int32(abs(as_float(x)) + 2.0 > 1.0), (~np.isnan(FLOATS)).astype(np.int32)),
+        (lambda x: Int32(-abs(as_float(x)) < 1.0), (~np.isnan(FLOATS)).astype(np.int32)),
+        (lambda x: Int32(cute.math.cos(as_float(x), fastmath=True) >= -2.0), (~np.isnan(FLOATS)).astype(np.int32)),
     ],
 )
 def test_numbers(fn, wanted):
@@ -84,3 +117,15 @@ def test_constants_of_fp8_through_a_branch(dtype):
         return Float32(values[7].to(dtype)) + Float32(values[2].to(dtype))
 
     np.testing.assert_array_equal(computed(fn, np.float32), np.where(WORDS > 100, 20.0, -14.0))
+
+
+def test_one_half_of_a_sum_with_a_constant():
+    @cute.jit
+    def fn(x):
+        halves = cute.make_rmem_tensor(2, cutlass.Int16)
+        halves.fill(x.to(cutlass.Int16))
+        halves.store((halves.load() + 7).to(cutlass.Int16))
+        return Int32(halves[0]) if x < 0 else x
+
+    wanted = np.where(WORDS < 0, (WORDS.astype(np.int16) + np.int16(7)).astype(np.int32), WORDS)
+    np.testing.assert_array_equal(computed(fn, np.int32), wanted)

@@ -163,6 +163,79 @@ def test_other_negations_stay():
         np.testing.assert_array_equal(result, -WORDS.view(np.float32))
 
 
+NEGATED = 3 - WORDS.astype(np.int64)
+
+
+@pytest.mark.parametrize("operation", ["min", "max"])
+@pytest.mark.parametrize("negation", ["neg.s32 \t%r3, %r2;", "sub.s32 \t%r4, 0, %r2;\n mov.b32 \t%r3, %r4;"])
+def test_minima_and_maxima_see_no_negation(operation, negation):
+    result = np.zeros(len(WORDS), np.int32)
+    nested = f"{operation}.s32 \t%r5, %r1, %r3;\n {operation}.s32 \t%r6, %r5, -5;"
+    mended = run(f"add.s32 \t%r2, %r1, -3;\n {negation}\n {nested}\n st.global.b32 [%rd2], %r6;", result)
+    assert "neg.s32" not in mended
+    assert ", 0, %r2" not in mended
+    best = np.minimum if operation == "min" else np.maximum
+    np.testing.assert_array_equal(result, best(best(WORDS, NEGATED.astype(np.int32)), np.int32(-5)))
+
+
+def test_a_negation_that_is_not_compared_stays():
+    result = np.zeros(len(WORDS), np.int32)
+    lines = "neg.s32 \t%r2, %r1;\n max.s32 \t%r3, %r1, 7;\n st.global.b32 [%rd2], %r2;"
+    assert "neg.s32" in run(lines, result)
+    np.testing.assert_array_equal(result, np.negative(WORDS))
+
+
+def test_the_maximum_of_an_absolute_value_sees_no_negation():
+    result = np.zeros(len(WORDS), np.int32)
+    mended = run("abs.s32 \t%r2, %r1;\n max.s32 \t%r3, %r2, 300;\n st.global.b32 [%rd2], %r3;", result)
+    assert "neg.s32" not in mended
+    np.testing.assert_array_equal(result, np.maximum(np.abs(WORDS), 300))
+
+
+FLOATS = WORDS.view(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("bounded", "comparison", "wanted"),
+    [
+        ("abs.f32 \t%r2, %r1;", "ge.f32 \t%p2, %r2, 0fBF800000", ~np.isnan(FLOATS)),
+        ("abs.f32 \t%r2, %r1;", "lt.f32 \t%p2, 0fBF800000, %r2", ~np.isnan(FLOATS)),
+        ("abs.f32 \t%r3, %r1;\n add.f32 \t%r2, %r3, 0f40000000;", "gt.f32 \t%p2, %r2, 0f3F800000", ~np.isnan(FLOATS)),
+        ("cos.approx.f32 \t%r2, %r1;", "ge.f32 \t%p2, %r2, 0fC0000000", ~np.isnan(FLOATS)),
+    ],
+)
+def test_a_comparison_of_a_number_with_bounds_is_false_for_nan(bounded, comparison, wanted):
+    assert np.isnan(FLOATS).any()
+    result = np.zeros(len(WORDS), np.uint32)
+    mended = run(f"{bounded}\n setp.{comparison};\n selp.b32 \t%r5, 1, 0, %p2;\n st.global.b32 [%rd2], %r5;", result)
+    assert f"setp.{comparison}" not in mended
+    np.testing.assert_array_equal(result, wanted)
+
+
+def test_other_comparisons_keep_their_form():
+    result = np.zeros(len(WORDS), np.uint32)
+    lines = "abs.f32 \t%r2, %r1;\n setp.ge.f32 \t%p2, %r1, 0fBF800000;\n selp.b32 \t%r5, 1, 0, %p2;"
+    assert "setp.ge.f32 \t%p2, %r1, 0fBF800000;" in run(f"{lines}\n st.global.b32 [%rd2], %r5;", result)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(result, FLOATS >= -1)
+
+
+@pytest.mark.parametrize("constant", [7, -65533, 0x00010002])
+def test_halves_of_a_sum_with_a_constant_are_added_one_by_one(constant):
+    result = np.zeros(len(WORDS), np.uint32)
+    lines = f"mov.b32 \t%r2, {constant};\n add.s16x2 \t%r3, %r2, %r1;\n st.global.b32 [%rd2], %r3;"
+    assert "16x2" not in run(lines, result)
+    halves = WORDS.view(np.uint16).reshape(-1, 2) + np.array([constant & 0xFFFF, constant >> 16 & 0xFFFF], np.uint16)
+    np.testing.assert_array_equal(result, halves.view(np.uint32)[:, 0])
+
+
+def test_sums_of_other_halves_stay_packed():
+    result = np.zeros(len(WORDS), np.uint32)
+    assert "add.s16x2" in run("add.s16x2 \t%r3, %r1, %r1;\n st.global.b32 [%rd2], %r3;", result)
+    halves = WORDS.view(np.uint16) * np.uint16(2)
+    np.testing.assert_array_equal(result, halves.view(np.uint32))
+
+
 def test_other_text_is_left_alone():
     text = program("neg").replace("neg.s16", "neg.s32").replace("%rs2, %rs1", "%r1, %r1")
     assert mend(text) == text

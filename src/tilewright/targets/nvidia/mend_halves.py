@@ -1,10 +1,11 @@
-"""Halves of registers that `mov.b32 {low, high}` takes wrongly, taken by shifts.
+"""Halves of registers that are taken or added wrongly, taken by shifts and added one by one.
 
 ptxas 13.0 to 13.3, and nvJitLink 13.5 in the first case,
 
 * swap the halves of a 16-bit number that was widened with zeros (`cvt.u32.u16`, also through `mov`, `or`, `and`,
   64 bits or a `mul.wide.u16` by 1), and the four parts of 64 bits likewise: `high` is the number, `low` is not;
-* take the upper half of a constant twice where it is unpacked from fp8 (`F2FP.UNPACK_B` of the constant's `.H1`).
+* take the upper half of a constant twice where it is unpacked from fp8 (`F2FP.UNPACK_B` of the constant's `.H1`);
+* add 0 for a constant in `add.s16x2` where only one half of the sum is used (`VIADD.16x2`; only 13.0).
 
 What a register may hold is followed through moves and integer instructions; others keep the form that costs nothing.
 """
@@ -12,12 +13,12 @@ What a register may hold is followed through moves and integer instructions; oth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+
+from tilewright.targets.nvidia.ptx_flow import definitions, reached, results_of
 
 _UNPACK = re.compile(r"\bmov\.b(32|64)[ \t]+\{([^{}]*)\}, (%\w+);")
 _PARTS = {"32": 2, "64": 4}
-_DEFINITION = re.compile(r"(?:^|\s)([a-z]\w*(?:\.\w+)*)[ \t]+(\{[^{}]*\}|%\w+), ([^;]*);")
-_REGISTER = re.compile(r"%\w+")
+_PACKED_SUM = re.compile(r"\badd\.[su]16x2([ \t]+)(%\w+), (%\w+), (%\w+);")
 _WIDENING = re.compile(r"cvt\.u(?:32|64)\.u16|mul\.wide\.u16")
 _CONSTANT = re.compile(r"mov\.[bu](?:16|32|64)[ \t]+(%\w+), -?\d")
 _FROM_FP8 = re.compile(r"cvt\.rn\.f16x2\.e[45]m[23]x2")
@@ -28,32 +29,24 @@ _KEEPS_WIDENED = re.compile(_COPIES + r"|add\.s|sub\.s|sh[lr]\.|shf\.|bf[ei]\.|(
 
 def mend_halves(ptx: str) -> str:
     """The same program, line by line, with such halves taken by shifts."""
-    widened, from_fp8 = _WIDENING.search(ptx), _FROM_FP8.search(ptx)
-    if not (widened or from_fp8) or not _UNPACK.search(ptx):
+    if not _UNPACK.search(ptx) and not _PACKED_SUM.search(ptx):
         return ptx
-    definitions = _DEFINITION.findall(ptx)
-    suspects: set[str] = set()
-    if widened:
-        seeds = {result for operation, result, _ in definitions if _WIDENING.fullmatch(operation)}
-        suspects |= _reached(seeds, _KEEPS_WIDENED, definitions)
-    if from_fp8:
-        suspects |= _reached(set(_CONSTANT.findall(ptx)), _KEEPS_CONSTANT, definitions)
+    rows = definitions(ptx)
+    constant = reached(set(_CONSTANT.findall(ptx)), _KEEPS_CONSTANT, rows)
+    ptx = _PACKED_SUM.sub(lambda found: _by_halves(found) if constant.intersection(found.groups()) else found[0], ptx)
+    suspects = reached(results_of(_WIDENING, rows), _KEEPS_WIDENED, rows)
+    if _FROM_FP8.search(ptx):
+        suspects |= constant
     return _UNPACK.sub(lambda found: _by_shifts(found) if found[3] in suspects else found[0], ptx)
 
 
-def _reached(seeds: set[str], passed_on: re.Pattern[str], definitions: Iterable[tuple[str, str, str]]) -> set[str]:
-    """Registers that the value of a seed may come to; names count for all kernels of the text."""
-    users: dict[str, set[str]] = {}
-    for operation, results, operands in definitions:
-        if passed_on.match(operation):
-            for operand in _REGISTER.findall(operands):
-                users.setdefault(operand, set()).update(_REGISTER.findall(results))
-    reached, waiting = set(seeds), list(seeds)
-    while waiting:
-        new = users.get(waiting.pop(), set()) - reached
-        reached |= new
-        waiting += new
-    return reached
+def _by_halves(found: re.Match[str]) -> str:
+    gap, target, left, right = found.groups()
+    lines = [
+        f"shr.u32{gap}%left, {left}, 16; shr.u32{gap}%right, {right}, 16; add.s32{gap}%left, %left, %right;",
+        f"add.s32{gap}%right, {left}, {right}; prmt.b32{gap}{target}, %right, %left, 0x5410;",
+    ]
+    return f"{{ .reg .b32 %left, %right; {' '.join(lines)} }}"
 
 
 def _by_shifts(found: re.Match[str]) -> str:
