@@ -19,7 +19,7 @@ int cuDeviceGetName(char *name, int size, int device) { snprintf(name, size, "Fa
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = 1ull << 36; return 0; }
 int cuDeviceGetAttribute(int *value, int id, int device) {
   (void)device;
-  *value = id == 75 ? 9 : id == 76 ? 0 : id == 97 ? 232448 : 1;
+  *value = id == 75 ? 9 : id == 76 ? 0 : id == 97 ? 232448 : id == 16 ? 132 : 1;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) { SAY("retain %d\n", device); *context = (void *)(uintptr_t)(device + 1); return 0; }
@@ -64,13 +64,20 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream) { (
 int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = (void *)0x300000; return 0; }
 int cuStreamSynchronize(void *stream) { (void)stream; return 0; }
 int cuStreamDestroy_v2(void *stream) { (void)stream; return 0; }
+static size_t function_smem = 48 * 1024;
+int cuFuncSetAttribute(void *f, int id, int value) { (void)f, (void)id; function_smem = value; return 0; }
 int cuOccupancyMaxActiveClusters(int *count, void *f, const struct config *c) {
   (void)f;
   SAY("clusters of %u: smem %u\n", c->grid[0], c->smem);
-  *count = 132 / c->grid[0];
+  *count = c->smem > function_smem ? 0 : 132 / c->grid[0];
   return 0;
 }
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *f, int block, size_t smem) { (void)f, (void)block, (void)smem; *count = 1; return 0; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *f, int block, size_t smem) {
+  (void)f, (void)block;
+  SAY("blocks: smem %zu\n", smem);
+  *count = smem <= function_smem;
+  return 0;
+}
 
 // What it cannot do: CUDA_ERROR_NOT_SUPPORTED.
 #define NOT_SUPPORTED(name) int name(void) { return 801; }

@@ -47,7 +47,7 @@ except ValueError as error:
 """
     )
     text = "\n".join(run_python(script, driver=driver))
-    assert "clusters of 1: smem 232448\n" in text and "clusters of 4: smem 232448\n" in text
+    assert "blocks: smem 232448\n" in text and "clusters of 4: smem 232448\n" in text
     assert "132 33\na cluster has a positive number of blocks" in text
 
 

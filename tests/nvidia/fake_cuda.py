@@ -15,6 +15,7 @@ class FakeCuda:
         self.fail = fail
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.static_shared = 0
+        self.function_shared = 48 * 1024
         self.context = 0
         self.clock = 0.0  # milliseconds
         self.recorded: dict[int, tuple[int, float]] = {}
@@ -114,14 +115,18 @@ class FakeCuda:
     def _cuCtxGetDevice(self, out):
         out._obj.value = 0
 
+    def _cuFuncSetAttribute(self, function, attribute, value):
+        self.function_shared = value
+
     def _cuOccupancyMaxActiveBlocksPerMultiprocessor(self, out, function, block, shared):
-        out._obj.value = 3
+        out._obj.value = 3 if shared <= self.function_shared else 0
 
     def _cuOccupancyMaxActiveClusters(self, out, function, config):
         seen: LaunchConfig = config._obj
         self.asked = (tuple(seen.grid), tuple(seen.block), seen.shared_bytes, seen.stream or 0)
         self.asked_cluster = list(seen.attributes[0].value[:3]) if seen.attribute_count else [1, 1, 1]
-        out._obj.value = 132 // seen.grid[0]
+        fits = seen.attribute_count and seen.shared_bytes <= self.function_shared
+        out._obj.value = 132 // seen.grid[0] if fits else 0
 
     def _cuLaunchKernelEx(self, config, kernel, pointers, extra):
         seen: LaunchConfig = config._obj

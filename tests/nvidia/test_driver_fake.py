@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvidia.fake_cuda import FakeCuda
+from tests.nvidia.fake_cuda import HOPPER, FakeCuda
 from tilewright.base.errors import CudaDriverDependencyError, LaunchError
 from tilewright.targets.nvidia import driver as driver_module
 from tilewright.targets.nvidia import driver_api, driver_errors
@@ -200,6 +200,10 @@ def test_clusters_are_asked_for_as_they_would_be_launched():
     fake = FakeCuda()
     assert loaded(fake).active_clusters((2, 1, 1), (64, 1, 1), 200 * 1024, 0x77) == 66
     assert (fake.asked, fake.asked_cluster) == (((2, 1, 1), (64, 1, 1), 200 * 1024, 0x77), [2, 1, 1])
+
+
+def test_clusters_of_one_block_are_blocks():
+    assert loaded(FakeCuda()).active_clusters((1, 1, 1), (64, 1, 1), 200 * 1024) == 3 * HOPPER["multiprocessors"]
 
 
 @pytest.mark.parametrize(

@@ -88,23 +88,32 @@ class Kernel:
 
     def blocks_per_sm(self, block_threads: int, shared_bytes: int = 0) -> int:
         """How many blocks the driver keeps on one multiprocessor of the current device."""
-        driver = self.library.driver
-        function, count = c_void_p(), c_int()
-        driver.call("cuKernelGetFunction", byref(function), self.handle)
+        driver, count = self.library.driver, c_int()
+        function = self._function(shared_bytes)
         driver.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", byref(count), function, block_threads, shared_bytes)
         return count.value
 
     def active_clusters(self, cluster: Dim3, block: Dim3, shared_bytes: int = 0, stream: int = 0) -> int:
         """How many clusters the current device runs at once."""
-        driver = self.library.driver
+        driver, device = self.library.driver, self.library.driver.current_device()
         blocks = cluster[0] * cluster[1] * cluster[2]
-        self.allow(driver.current_device(), shared_bytes=shared_bytes, cluster_blocks=blocks)
+        self.allow(device, shared_bytes=shared_bytes, cluster_blocks=blocks)
+        if blocks == 1:  # the driver answers 0 for a launch without a cluster dimension
+            per_multiprocessor = self.blocks_per_sm(block[0] * block[1] * block[2], shared_bytes)
+            return per_multiprocessor * driver.device(device).attributes["multiprocessors"]
         config = launch_config(cluster, block, cluster, shared_bytes, stream)
-        function, count = c_void_p(), c_int()
-        driver.call("cuKernelGetFunction", byref(function), self.handle)
+        function, count = self._function(shared_bytes), c_int()
         about = {"cluster": cluster, "block": block, "shared": shared_bytes}
         driver.call("cuOccupancyMaxActiveClusters", byref(count), function, byref(config), about=about)
         return count.value
+
+    def _function(self, shared_bytes: int) -> c_void_p:
+        """The kernel as a function of the current context, which has a limit of shared memory of its own."""
+        driver, function = self.library.driver, c_void_p()
+        driver.call("cuKernelGetFunction", byref(function), self.handle)
+        if shared_bytes > _DEFAULT_SHARED:
+            driver.call("cuFuncSetAttribute", function, api.FUNC_MAX_DYNAMIC_SHARED, shared_bytes)
+        return function
 
 
 class Library:

@@ -93,6 +93,7 @@ SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "cuLibraryUnload": (c_void_p,),
     "cuLibraryGetKernel": (_HANDLE, c_void_p, c_char_p),
     "cuKernelGetFunction": (_HANDLE, c_void_p),
+    "cuFuncSetAttribute": (c_void_p, c_int, c_int),
     "cuKernelSetAttribute": (c_int, c_int, c_void_p, c_int),
     "cuKernelGetAttribute": (POINTER(c_int), c_int, c_void_p, c_int),
     "cuLaunchKernelEx": (POINTER(LaunchConfig), c_void_p, _HANDLE, _HANDLE),
