@@ -248,6 +248,7 @@ def test_the_broken_twin_is_reported(twin, what, text):
         with pytest.raises(EmulationError) as caught:
             twin.run(text, seed, lockstep=twin.name in LOCKSTEP)
         error = caught.value
-        assert error.kind in (*twin.kinds, "deadlock"), error
+        # Where the schedule lets a thread read before the other writes, what is found first is that nothing is there.
+        assert error.kind in (*twin.kinds, "deadlock", "uninitialised"), error
         assert error.kind != "race" or "other access" in error.values
         assert error.kind == "deadlock" or "PTX line" in error.values or "other access" in error.values

@@ -73,10 +73,9 @@ SECOND:
 END: ret;
 }}
 """
-    x, y = np.zeros((2, 1), np.int32)
     grid, block = (1, scope_block) if same_block else (2, 32)
     reports = [
-        run_ptx(text, "k", grid, block, [x, y, np.zeros(4, np.int32)], checks="collect", seed=s) for s in (0, 1, 2)
+        run_ptx(text, "k", grid, block, list(np.zeros((3, 4), np.int32)), checks="collect", seed=s) for s in (0, 1, 2)
     ]
     return max(len(report.races) for report in reports)
 

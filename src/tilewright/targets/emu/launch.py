@@ -31,8 +31,10 @@ from tilewright.targets.emu.report import LineTraffic, Report
 
 BATCH_LANES = 16384
 RESIDENT_LANES = 132 * 2048
+WINDOW_LANES = 4 * BATCH_LANES
 SLICE = 20000
 IDLE_TURNS = 100
+MOST_DELAY = 6
 MAX_SHARED = 227 * 1024
 
 
@@ -161,6 +163,13 @@ class Launch:
         deal = self.random.integers(0, 4, len(lanes.warp.max(keepdims=True)) and int(lanes.warp[-1]) + 1)[lanes.warp]
         return [lanes.subset(np.flatnonzero(deal == k)) for k in range(4) if (deal == k).any()]
 
+    def delays(self, count: int) -> list[int]:
+        """After how many turns of those that wait the cohorts of a batch start."""
+        if not self.options.seed or count == 1:
+            return [0] * count
+        late: list[int] = self.random.integers(0, MOST_DELAY + 1, count).tolist()
+        return [turn - min(late) for turn in late]
+
     def exited(self, machine: Machine, cohort: Cohort) -> None:
         self.idle = 0
 
@@ -185,6 +194,7 @@ class Launch:
                 address = -(-int(block.ctypes.data) // 16) * 16
                 self.heap[address] = block
                 self.memory.add(Buffer(address, int(size), True, "device heap"))
+                self._shadows.pop(address, None)
                 addresses[lane] = address
         return addresses
 
@@ -274,11 +284,17 @@ class Launch:
     def _groups(self) -> list[Array]:
         """Blocks by batch: whole clusters, in grid order or as the seed says."""
         order = cluster_order(self.shape)
-        if self.options.seed:
-            order = order[self.random.permutation(len(order))]
         per_cluster = self.shape.cluster_blocks * self.shape.stride
+        if self.options.seed:
+            windows = self._windows(order, max(1, WINDOW_LANES // per_cluster))
+            order = np.concatenate([part[self.random.permutation(len(part))] for part in windows])
         count = max(1, self.options.batch_lanes // per_cluster)
         return [order[k : k + count].reshape(-1) for k in range(0, len(order), count)]
+
+    @staticmethod
+    def _windows(order: Array, count: int) -> list[Array]:
+        """Runs of clusters that start in any order, all before the next: blocks may wait for those of lower number."""
+        return [order[k : k + count] for k in range(0, len(order), count)]
 
     def _line(self, site: int, space: str, traffic: Traffic) -> LineTraffic:
         i = self.program.sites[site]

@@ -53,8 +53,14 @@ class Machine(Memories):
         self.sh.block_alive = self.block_alive
         self.constants = launch.constants
         self.special: dict[str, Any] = {}
-        for lanes in launch.split(Lanes(self.shape, ids, blocks)):
-            self.add(Cohort(lanes, launch.code, list(launch.code.zeros)))
+        cohorts = [
+            Cohort(part, launch.code, list(launch.code.zeros)) for part in launch.split(Lanes(self.shape, ids, blocks))
+        ]
+        delays = launch.delays(len(cohorts))
+        self.late = sorted(zip(delays, range(len(cohorts)), cohorts, strict=True), reverse=True)
+        """The cohorts that have not started, the next one last: the turn in which they do, a number, the cohort."""
+        while self.late and not self.late[-1][0]:
+            self._start()
 
     # What generated code calls.
 
@@ -146,6 +152,8 @@ class Machine(Memories):
         self.polls = 0
         self.resting = False
         while self.living:
+            if self.late and (self.front is None or self.front[0] >= self.late[-1][0]):
+                self._start()
             if not self.ready:
                 self._unstick()
             used = self._go(self._next(), budget)
@@ -154,6 +162,13 @@ class Machine(Memories):
             if budget <= 0 or self.resting:
                 return False
         return True
+
+    def _start(self) -> None:
+        """The next cohort that starts late begins."""
+        turn, _, cohort = self.late.pop()
+        cohort.turn = turn
+        self.launch.idle = 0
+        self.add(cohort)
 
     def _unstick(self) -> None:
         """Nobody can run: look again at those that wait for threads which have exited since."""

@@ -161,7 +161,9 @@ def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicat
     number = int(number)
     if number > 15:
         raise Fault("barrier", f"Barrier {number} does not exist", hint="barriers are numbered 0 to 15")
-    everyone = count is None or (count.__class__ is not np.ndarray and int(count) == L.shape.threads)
+    everyone = count is None
+    if count is not None and count.__class__ is not np.ndarray:  # those that have ended do not arrive
+        everyone = int(count) == L.shape.threads and machine.living == machine.slots * L.shape.threads
     if everyone and L.n == machine.living and predicate is None and barriers.idle(number):
         machine.barrier_passed(cohort)
         return True

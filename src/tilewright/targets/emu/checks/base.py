@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.checks.clocks import Clocks, Knowledge, Publication
-from tilewright.targets.emu.checks.fences import SequentialFences
+from tilewright.targets.emu.checks.fences import ProxyFences, SequentialFences
 from tilewright.targets.emu.checks.rows import rows_of
 from tilewright.targets.emu.checks.shadow import Shadow
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA, GPU, WEAK, Access, access_of
@@ -109,8 +109,7 @@ class Watch(Machine):
         self.made: dict[int, list[int]] = {}
         self.made_known: dict[int, list[int]] = {}
         self.arrived_remote: dict[int, Knowledge] = {}
-        self.proxied = np.zeros(len(self.alive), np.int64)
-        self.proxied_block = np.zeros(self.slots, np.int64)
+        self.proxies = ProxyFences(self.clocks)
         self.wgmma = Wgmma()
 
     def access(self, site: int) -> Access:

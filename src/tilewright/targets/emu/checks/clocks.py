@@ -300,6 +300,17 @@ class Clocks:
         row[warp] = np.maximum(row[warp], self.met[lane // 32])
         return row
 
+    def common(self, slot: int, threads: Array) -> Array:
+        """What each of some threads of a block knows of the others, at least: a clock for each thread."""
+        row = np.full(self.stride, self.known[slot])
+        warps = np.unique(threads // 32)
+        if len(warps) == 1:
+            at = slice(32 * int(warps[0]), 32 * int(warps[0]) + 32)
+            row[at] = np.maximum(row[at], self.met[slot * self.stride // 32 + int(warps[0])])
+        if slot in self.matrix:
+            row = np.maximum(row, self.matrix[slot][threads, : self.stride].min(axis=0))
+        return row
+
     def publish(self, lane: int, clock: int) -> Knowledge:
         """All that a thread knows, its own deeds until `clock` included."""
         slot, thread = divmod(lane, self.stride)
@@ -312,11 +323,12 @@ class Clocks:
         """A thread comes to know what another has published."""
         slot, thread = divmod(lane, self.stride)
         own = int(self.blocks[slot])
-        for block, row in known.items():
-            if block == own:
-                self.learn(slot, np.array([thread]), row)
-            else:
-                self.foreign[lane] = together(self.foreign.get(lane, {}), {block: row})
+        others = known
+        if own in known:
+            self.learn(slot, np.array([thread]), known[own])
+            others = {block: row for block, row in known.items() if block != own}
+        if others:
+            self.foreign[lane] = together(self.foreign[lane], others) if lane in self.foreign else others
 
     def cluster_meeting(self, slots: Array, arrived: Array) -> Knowledge:
         """All threads of these blocks have arrived at their cluster's barrier, at clocks `arrived` by lane.

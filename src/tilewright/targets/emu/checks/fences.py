@@ -1,4 +1,6 @@
-"""The one order of `fence.sc` and `membar` (PTX ISA 8.10.3, 8.9): what such a fence orders across a barrier.
+"""Fences that order more than what their own thread did before.
+
+The one order of `fence.sc` and `membar` (PTX ISA 8.10.3, 8.9): what such a fence orders across a barrier.
 
 A release pattern covers what its own thread did, or knew, before its fence. Where every thread of a block has a
 `fence.sc` before the block's barrier and one thread then signals by a relaxed atomic, that is not enough: the others'
@@ -8,6 +10,9 @@ way round causality would run against what was observed.
 """
 
 from __future__ import annotations
+
+from collections import deque
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +28,7 @@ class SequentialFences:
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
-        self.ends: Array | None = None
-        """The clocks that the last fences of each thread ended, the latest first; None before the first fence."""
+        self.own = History(clocks)
         self.slots = np.zeros(clocks.slots, bool)
         """The blocks in which there has been one."""
         self._seen: dict[int, dict[tuple[int, int], tuple[int, Publication]]] = {}
@@ -33,10 +37,7 @@ class SequentialFences:
         """Threads pass a fence: each comes to know what was fenced before a signal that it knows was seen."""
         for slot in np.unique(L.slot).tolist() if self._seen else ():
             self._learn(L.ids[L.slot == slot], self._seen.get(slot, {}))
-        if self.ends is None:
-            self.ends = np.zeros((KEPT, len(self.clocks.clock)), np.int64)
-        self.ends[1:, L.ids] = self.ends[:-1, L.ids]
-        self.ends[0, L.ids] = self.clocks.clock[L.ids]
+        self.own.add(L)
         self.slots[L.slot] = True
 
     def _learn(self, lanes: Array, seen: dict[tuple[int, int], tuple[int, Publication]]) -> None:
@@ -54,10 +55,63 @@ class SequentialFences:
     def before(self, lane: int) -> Knowledge:
         """What other threads of the block did before fences that a thread knows they have passed."""
         slot = lane // self.clocks.stride
-        if self.ends is None or not self.slots[slot]:
+        if not self.slots[slot]:
             return {}
-        own = self.ends[:, slot * self.clocks.stride : (slot + 1) * self.clocks.stride]
+        own = self.own.of(slice(slot * self.clocks.stride, (slot + 1) * self.clocks.stride))
         known = self.clocks.of_block(lane)[: self.clocks.stride]
         row: Array = np.where(own < known, own, 0).max(axis=0)
         row[lane % self.clocks.stride] = 0
         return {int(self.clocks.blocks[slot]): row} if row.any() else {}
+
+
+class ProxyFences:
+    """Fences between ordinary stores to shared memory and asynchronous reads of it, in the blocks of a batch.
+
+    A read sees a store if such a fence lies between them (PTX ISA 8.9.4, base causality across proxies): after the
+    store, in a thread that knows of it, and before the read, whose thread knows of the fence.
+    """
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self.own = History(clocks)
+        self._events: dict[int, deque[tuple[Array, Array, Array]]] = {}
+
+    def passed(self, L: Lanes) -> None:
+        """Threads pass a fence."""
+        self.own.add(L)
+        for slot in np.unique(L.slot).tolist():
+            here = L.slot == slot
+            threads = L.thread[here]
+            event = threads, self.clocks.clock[L.ids[here]], self.clocks.common(slot, threads)
+            self._events.setdefault(slot, deque(maxlen=2 * KEPT)).append(event)
+
+    def covers(self, lane: int, threads: Array, clocks: Array) -> Array:
+        """Whether a fence lies between stores of threads of a lane's block, at some clocks, and what it does now."""
+        slot, thread = divmod(lane, self.clocks.stride)
+        known = self.clocks.of_block(lane)[: self.clocks.stride]
+        known[thread] = self.clocks.clock[lane]
+        ends = self.own.of(slot * self.clocks.stride + threads)
+        fine = np.asarray(np.logical_or.reduce((ends >= clocks) & (ends <= known[threads]), 0))
+        for members, passed, row in self._events.get(slot, ()):
+            if (known[members] >= passed).any():
+                fine |= clocks <= row[threads]
+        return fine
+
+
+class History:
+    """The clocks that the last fences of each thread of a batch ended, the latest first."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self.ends: Array | None = None
+
+    def add(self, L: Lanes) -> None:
+        """Threads pass a fence."""
+        if self.ends is None:
+            self.ends = np.zeros((KEPT, len(self.clocks.clock)), np.int64)
+        self.ends[1:, L.ids] = self.ends[:-1, L.ids]
+        self.ends[0, L.ids] = self.clocks.clock[L.ids]
+
+    def of(self, lanes: Any) -> Array:
+        """Those of some lanes: a column a lane."""
+        return np.zeros((1, 1), np.int64) if self.ends is None else np.asarray(self.ends[:, lanes])

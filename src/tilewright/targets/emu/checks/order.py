@@ -13,6 +13,7 @@ from tilewright.targets.emu.checks.stamps import ONE_TICK, block_of, is_async, s
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.ptx import Instruction
 
 
 class Order(Races):
@@ -41,6 +42,7 @@ class Order(Races):
         present = np.zeros(len(self.alive), bool)
         for cohort in cohorts:
             present[cohort.L.ids] = True
+        self.check_alignment(done, cohorts)
         stride = self.shape.stride
         whole: list[int] = []
         for slot in np.flatnonzero(done):
@@ -55,6 +57,28 @@ class Order(Races):
                 self.clocks.group_barrier(int(slot), np.flatnonzero(here), extra)
         if whole:
             self.whole_barrier(np.array(whole))
+
+    def check_alignment(self, done: Array, cohorts: list[Cohort]) -> None:
+        """The threads of a warp execute one and the same `bar.sync`: the aligned form does not put up with less."""
+        places: dict[int, Instruction] = {}
+        for cohort in cohorts if len(cohorts) > 1 else ():
+            mine = cohort.code.blocks[cohort.pc].gate_site
+            assert mine is not None
+            for warp in np.unique(cohort.L.warp[done[cohort.L.slot]]).tolist():
+                other = places.setdefault(warp, mine)
+                if other is not mine and (is_aligned(mine) or is_aligned(other)):
+                    self.misaligned(mine, other, cohort.L.subset(np.flatnonzero(cohort.L.warp == warp)))
+                    return
+
+    def misaligned(self, mine: Instruction, other: Instruction, L: Lanes) -> None:
+        """The finding of threads of one warp that meet at different barrier instructions."""
+        values = {
+            "instruction": f"line {mine.line}: {mine.text}",
+            "other instruction": f"line {other.line}: {other.text}",
+        }
+        hint = "all threads of a warp execute the same bar.sync; barrier.sync without .aligned may differ"
+        message = "The threads of a warp wait at different barrier instructions"
+        self.report(Fault("barrier", message, -1, None, values, hint, L))
 
     def barrier_arrived(self, L: Lanes, number: int) -> None:
         for slot in np.unique(L.slot):
@@ -171,8 +195,7 @@ class Order(Races):
     def fenced(self, L: Lanes, scope: str, kind: str) -> None:
         level = {"cta": CTA, "cluster": CLUSTER}.get(scope, GPU)
         if kind == "async":
-            self.proxied[L.ids] = self.clocks.clock[L.ids]
-            np.maximum.at(self.proxied_block, L.slot, self.clocks.known[L.slot])
+            self.proxies.passed(L)
             self.clocks.tick(L.ids)
         if kind == "mbarrier_init":
             for lane in L.ids:
@@ -206,12 +229,12 @@ class Order(Races):
             return
         shared = space == "shared"
         addresses = np.broadcast_to(self.sh.index(site, L, addr, 0) if shared else addr, (L.n,))
-        for lane in range(L.n):
-            key: Any = (id(self), int(addresses[lane])) if shared else int(addresses[lane])
-            known, thread = places.get(key), int(L.ids[lane])
+        for address, thread, gives in zip(addresses.tolist(), L.ids.tolist(), releasing.tolist(), strict=True):
+            key: Any = (id(self), address) if shared else address
+            known = places.get(key)
             if reads and known:
                 self.saw(thread, known, access)
-            if releasing[lane]:
+            if gives:
                 places[key] = self.published(thread, access, known if access.atomic else None)
             elif writes and known and not access.atomic and known.publisher != (id(self), thread):
                 del places[key]  # another thread's store ends the release pattern
@@ -261,3 +284,8 @@ class Order(Races):
         if before is not None:
             return Publication(before.root, before.publisher, groups, together(before.fenced, fenced))
         return Publication(object(), (id(self), lane), groups, fenced)
+
+
+def is_aligned(instruction: Instruction) -> bool:
+    """Whether a barrier is one that whole warps execute together (PTX ISA 9.7.13.1)."""
+    return instruction.op == "bar" or "aligned" in instruction.mods

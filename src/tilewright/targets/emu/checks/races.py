@@ -66,11 +66,23 @@ class Races(Verdicts):
                 self.conflicts(event, words, "read", "written", None, None)
         if shadow.strong_writers.marks is not None:
             self.against(event, shadow.strong_writers, "read", "written", None)
+        if event.access.constant:
+            self.stale(event, words)
         if event.access.strong:
             self.join(event, shadow.strong_readers, event.mine)
         elif self.ordered or event.alone or not shadow.readers.well_known(cells, event.rows):
             self.note_read(event, event.mine)
         return words
+
+    def stale(self, event: Event, words: Array | None) -> None:
+        """What the kernel has written before may not be seen through the read-only cache."""
+        marks = event.shadow.strong_writers.marks
+        found = np.zeros(len(event.cells), np.uint64) if words is None else words
+        if marks is not None:
+            found = np.where(found != 0, found, marks.take(event.cells))
+        bad = np.flatnonzero(found)
+        if len(bad):
+            self.race(event, int(bad[0]), found[bad[0]], "read by .nc", "written", np.unique(bad // event.each))
 
     def past(self, event: Event, newest: int) -> bool:
         """Whether a barrier of all lies behind all accesses of a kind, the newest of which was at this level."""

@@ -23,6 +23,8 @@ class Access:
     releases: bool = False
     atomic: bool = False
     size: int = 0
+    constant: bool = False
+    """By a cache that knows nothing of what this kernel writes (`ld.global.nc`)."""
 
 
 WEAK = Access()
@@ -41,7 +43,7 @@ def access_of(instruction: Instruction) -> Access:
     scope = next((_SCOPES[m] for m in instruction.mods if m in _SCOPES), GPU)
     acquires = bool(mods & {"acquire", "acq_rel"})
     releases = bool(mods & {"release", "acq_rel"})
-    return Access(strong, scope, acquires, releases, atomic, size)
+    return Access(strong, scope, acquires, releases, atomic, size, instruction.op == "ld" and "nc" in mods)
 
 
 def narrow_scopes(instructions: list[Instruction]) -> bool:

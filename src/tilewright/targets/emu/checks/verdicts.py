@@ -141,12 +141,14 @@ class Verdicts(Watch):
         return f"block {block}, thread {unflatten(int(thread_of(word)), self.shape.block)}"
 
     def across_proxies(self, site: int, L: Lanes, cells: Array, each: int, words: Array) -> None:
-        """What was written by ordinary stores needs a proxy fence before asynchronous instructions read it."""
+        """What was written by ordinary stores needs a proxy fence before a thread's asynchronous instruction reads it.
+
+        `L` is that thread, as often as it reads."""
         block, thread, clock = block_of(words), thread_of(words), clock_of(words)
         slot = L.slot[np.arange(len(words)) // each]
         plain = (words != 0) & ~is_async(words) & (block == self.blocks[slot])
-        lane = slot * self.shape.stride + np.where(plain, thread, 0)
-        bad = np.flatnonzero(plain & (clock > self.proxied[lane]) & (clock > self.proxied_block[slot]))
+        bad = np.flatnonzero(plain)
+        bad = bad[~self.proxies.covers(int(L.ids[0]), thread[bad], clock[bad])] if len(bad) else bad
         if not len(bad):
             return
         k = int(bad[0])
@@ -156,5 +158,5 @@ class Verdicts(Watch):
             "other thread": self.name_of(words[k], False, "written"),
         }
         message = "Error: Race condition in shared memory access across proxies"
-        hint = "the writing threads need fence.proxy.async before the barrier"
+        hint = "put fence.proxy.async after the stores, or after the barrier in the thread that reads"
         self.report(Fault("race", message, site, bad // each, values, hint, L))
