@@ -18,8 +18,8 @@ SETTING_PREFIXES = ("TILEWRIGHT_", "CUTE_DSL_", "CUTLASS_")
 GPU_FOLDER = Path(__file__).parent / "gpu"
 GRACE_SECONDS = 3.0
 LEFT_OVER = pytest.StashKey[list[str]]()
-# Helpers of the standard library that live as long as the interpreter.
-PERMANENT = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+# Helpers that live as long as the interpreter; tests/nvidia/test_jitlink.py checks that ours ends with it.
+PERMANENT = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "jitlink_child.py")
 
 
 def pytest_addoption(parser):

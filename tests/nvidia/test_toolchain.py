@@ -97,7 +97,7 @@ def test_a_library_that_does_not_load(tmp_path):
     broken = tmp_path / "libnvJitLink.so.13"
     broken.write_bytes(b"no library")
     with pytest.raises(CompileError, match="cannot load nvJitLink"):
-        jitlink.load(broken)
+        jitlink.version(broken)
 
 
 def test_the_doctor_reports_every_part():

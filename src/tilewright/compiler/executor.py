@@ -32,6 +32,7 @@ from tilewright.ir.context import compile_context
 from tilewright.lang.locations import ErrorsLocated, user_location
 from tilewright.lang.tracebacks import OnlyUserFrames
 from tilewright.targets.host.ffi import tvm_ffi
+from tilewright.targets.nvidia.assemble import prepare
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
 _EXTENSIONS = {"python": "py", "cute": "cute.mlir", "nvvm": "nvvm.mlir", "llvm": "ll", "ptx": "ptx", "cubin": "cubin",
@@ -121,7 +122,10 @@ class Executor:
         observers: Sequence[stages.Observer],
     ) -> Executor:
         """Run the stages that are left, in the current context."""
-        stages.run(job, "cubin" if target == "cuda" or shows_log(job.options) else "ptx", observers)
+        assembles = target == "cuda" or shows_log(job.options)
+        if assembles:
+            prepare()
+        stages.run(job, "cubin" if assembles else "ptx", observers)
         kind = _ffi_executor() if job.options.enable_tvm_ffi else cls
         made: Executor = kind(artifact_of(job), call, target, function, checks, job)
         made._keep_files()

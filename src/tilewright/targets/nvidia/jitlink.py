@@ -1,21 +1,30 @@
-"""nvJitLink by ctypes: PTX, cubins and libraries to one cubin, in this process.
+"""nvJitLink: PTX, cubins and libraries to one cubin.
 
-Signatures: `nvJitLink.h` of CUDA 13. ctypes releases the GIL during the calls; handles are independent, so
-threads link side by side.
+The library crashes on some kernels (13.0), so it runs in a process that stays for the next kernel, and a crash is an
+error. Threads link side by side, each with a process of its own.
 """
 
 from __future__ import annotations
 
-import ctypes
-import functools
-from collections.abc import Sequence
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint32, c_void_p
+import atexit
+import contextlib
+import os
+import pickle
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tilewright.base.errors import CompileError
-from tilewright.targets.nvidia import toolchain
+from tilewright.targets.nvidia import jitlink_child, toolchain
+
+TIME_LIMIT: Final = 600.0
+"""Seconds that one link may take."""
 
 CUBIN: Final = 1
 PTX: Final = 2
@@ -67,82 +76,137 @@ def library_input(path: str) -> Input:
         raise CompileError(f"cannot read {path!r}: {error.strerror}", hint=hint) from error
 
 
-def load(path: Path) -> Any:
-    """The library with its signatures set.
+class _Process:
+    """A process that has loaded one library; one request at a time."""
+
+    def __init__(self, path: Path) -> None:
+        python = sys.executable or shutil.which("python3")  # a program that embeds Python has no executable of it
+        if not python:
+            raise CompileError("nvJitLink needs a python3 on PATH", hint="or set CUDA_TOOLKIT_PATH to use its ptxas")
+        command = [python, "-I", "-S", jitlink_child.__file__, str(path)]
+        pipe = subprocess.PIPE
+        # A group of its own: Ctrl-C is for the user's process, which then ends this one.
+        try:
+            self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, process_group=0)
+        except OSError as error:
+            raise CompileError(f"cannot start a process for nvJitLink: {error}") from error
+        self._version: tuple[int, int] | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self._child.poll() is None
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The CUDA version of the library; CompileError if it does not load."""
+        if self._version is None:
+            self._version, refusal = self._receive()
+            if refusal is not None:
+                raise CompileError(f"cannot load nvJitLink: {refusal}", hint=toolchain.remedy("nvJitLink"))
+            assert self._version is not None
+        return self._version
+
+    def link(self, inputs: Sequence[Input], options: Sequence[str]) -> Linked:
+        version = self.version
+        assert self._child.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # the answer tells that it ended
+            pickle.dump(([(item.kind, item.data, item.name) for item in inputs], list(options)), self._child.stdin)
+            self._child.stdin.flush()
+        return Linked(*self._receive(f"nvJitLink {version[0]}.{version[1]}"))
+
+    def _receive(self, name: str = "nvJitLink") -> Any:
+        output = self._child.stdout
+        assert output is not None
+        ready, _, _ = select.select([output], [], [], TIME_LIMIT)
+        if not ready:
+            raise CompileError(f"{name} took more than {TIME_LIMIT:g} s")
+        try:
+            return pickle.load(output)
+        except (EOFError, pickle.UnpicklingError) as error:
+            raise _ended(name, self._child.wait()) from error
+
+    def end(self) -> None:
+        """Now, whatever it does."""
+        self._child.kill()
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        self._child.wait()
+
+
+def _ended(name: str, status: int) -> CompileError:
+    how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+    return CompileError(
+        f"{name} ended {how}, which is a fault of nvJitLink itself",
+        hint=f"install a newer nvidia-nvjitlink ({toolchain.remedy('nvJitLink')}), or compile with OptLevel(0)",
+    )
+
+
+_idle: dict[Path, list[_Process]] = {}
+_KEPT: Final = max(os.cpu_count() or 1, 2)  # processes that wait; what more threads start is ended
+
+
+def end_idle() -> None:
+    """End the processes that wait for a link; the next link starts one."""
+    while _idle:
+        for process in _idle.popitem()[1]:
+            process.end()
+
+
+atexit.register(end_idle)
+os.register_at_fork(after_in_child=_idle.clear)  # they answer the parent
+
+
+def prepare(path: Path) -> None:
+    """Start a process for the next link, if none waits for one: it loads the library meanwhile."""
+    if not _idle.get(path):
+        _idle.setdefault(path, []).append(_Process(path))
+
+
+def _take(waiting: list[_Process]) -> _Process | None:
+    while waiting:
+        with contextlib.suppress(IndexError):  # another thread was faster
+            process = waiting.pop()
+            if process.alive:
+                return process
+            process.end()
+    return None
+
+
+@contextlib.contextmanager
+def _borrowed(path: Path) -> Iterator[_Process]:
+    """A process that no other thread uses. After an error it is not used again."""
+    waiting = _idle.setdefault(path, [])
+    process = _take(waiting) or _Process(path)
+    try:
+        yield process
+    except BaseException:
+        process.end()
+        raise
+    if len(waiting) < _KEPT:
+        waiting.append(process)
+    else:
+        process.end()
+
+
+def version(path: Path) -> tuple[int, int]:
+    """The CUDA version of the library: (13, 5).
 
     Raises:
         CompileError: it does not load.
     """
-    return _load(str(path))
-
-
-@functools.cache
-def _load(path: str) -> Any:
-    try:
-        library = ctypes.CDLL(path)
-    except OSError as error:
-        raise CompileError(f"cannot load nvJitLink: {error}", hint=toolchain.remedy("nvJitLink")) from error
-    handle = c_void_p
-    signatures: dict[str, tuple[Any, ...]] = {
-        "Create": (POINTER(handle), c_uint32, POINTER(c_char_p)),
-        "Destroy": (POINTER(handle),),
-        "AddData": (handle, c_int, c_char_p, c_size_t, c_char_p),
-        "Complete": (handle,),
-        "GetLinkedCubinSize": (handle, POINTER(c_size_t)),
-        "GetLinkedCubin": (handle, c_void_p),
-        "GetErrorLogSize": (handle, POINTER(c_size_t)),
-        "GetErrorLog": (handle, c_void_p),
-        "GetInfoLogSize": (handle, POINTER(c_size_t)),
-        "GetInfoLog": (handle, c_void_p),
-        "Version": (POINTER(c_uint), POINTER(c_uint)),
-    }
-    for name, arguments in signatures.items():
-        function = getattr(library, f"nvJitLink{name}")
-        function.argtypes = arguments
-        function.restype = c_int
-    return library
-
-
-def version(path: Path) -> tuple[int, int]:
-    """The CUDA version of the library: (13, 5)."""
-    major, minor = c_uint(), c_uint()
-    load(path).nvJitLinkVersion(byref(major), byref(minor))
-    return major.value, minor.value
+    with _borrowed(path) as process:
+        return process.version
 
 
 def link(path: Path, inputs: Sequence[Input], options: Sequence[str]) -> Linked:
     """Link `inputs` under `options` (`-arch=sm_90a`, `-O3`, `-lineinfo`, `-Xptxas=...`).
 
-    A refusal is not an exception but a status and a log; only a library that does not load raises.
+    A refusal is not an exception but a status and a log.
+
+    Raises:
+        CompileError: the library does not load, crashes, or takes more than `TIME_LIMIT`.
     """
-    library = load(path)
-    handle = c_void_p()
-    texts = (c_char_p * len(options))(*(option.encode() for option in options))
-    status = library.nvJitLinkCreate(byref(handle), len(options), texts)
-    try:
-        return _link(library, handle, status, inputs)
-    finally:
-        if handle:
-            library.nvJitLinkDestroy(byref(handle))
-
-
-def _link(library: Any, handle: c_void_p, status: int, inputs: Sequence[Input]) -> Linked:
-    for item in inputs:
-        if status == 0:
-            status = library.nvJitLinkAddData(handle, item.kind, item.data, len(item.data), item.name.encode())
-    if status == 0:
-        status = library.nvJitLinkComplete(handle)
-    cubin = _take(library, handle, "LinkedCubin") if status == 0 else b""
-    logs = [_take(library, handle, name).rstrip(b"\0").decode(errors="replace") for name in ("ErrorLog", "InfoLog")]
-    return Linked(status, cubin, "\n".join(log.strip() for log in logs if log.strip()))
-
-
-def _take(library: Any, handle: c_void_p, name: str) -> bytes:
-    """Call the Size and Get functions of one result."""
-    size = c_size_t()
-    if not handle or getattr(library, f"nvJitLinkGet{name}Size")(handle, byref(size)) or not size.value:
-        return b""
-    buffer = ctypes.create_string_buffer(size.value)
-    if getattr(library, f"nvJitLinkGet{name}")(handle, buffer):
-        return b""
-    return buffer.raw
+    with _borrowed(path) as process:
+        return process.link(inputs, options)
