@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import importlib.util
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 
 import tilewright.cute as cute
-from bench.kernels import nothing
+from bench.kernels import launches_nothing, nothing
 from bench.runner import Row
 from tilewright.cute.runtime import from_dlpack
 from tilewright.ir.llvm import emit_object
+from tilewright.targets.host import ffi
 from tilewright.targets.host.loader import load_object
 from tilewright.targets.nvidia import driver as cuda
 
@@ -24,11 +26,14 @@ CALLS = 256  # fewer than the driver queues, so that the host never waits for th
 
 def rows(quick: bool) -> Iterator[Row]:
     """Medians over batches of calls; the device is idle between batches, so the queue never fills."""
-    yield _wrapping(20 if quick else 200)
-    if not cuda.available():
+    batches = 20 if quick else 200
+    yield _wrapping(batches)
+    if importlib.util.find_spec("torch") is None:
         return
     torch = importlib.import_module("torch")
-    batches = 20 if quick else 200
+    yield from _without_launch(torch, batches)
+    if not cuda.available():
+        return
     a, b, c = (torch.zeros(1024, device="cuda") for _ in range(3))
     compiled = cute.compile(nothing, a, b, c, target="cuda")
     bare, extended = _bare_launches(compiled)
@@ -53,6 +58,19 @@ def _wrapping(batches: int) -> Row:
     arrays = [np.zeros(1024, np.float32) for _ in range(3)]
     wrap = _repeat(lambda: [from_dlpack(array) for array in arrays])
     return Row("from_dlpack of three NumPy arrays", _microseconds(wrap, lambda: None, batches), "us", batches)
+
+
+def _without_launch(torch: Any, batches: int) -> Iterator[Row]:
+    """What checking and passing three tensors costs, beside a tvm-ffi function that looks at none of them."""
+    loaded = load_object(emit_object("define i32 @bare(ptr %a, ptr %b, i32 %c, ptr %d) {\n  ret i32 0\n}\n"))
+    bare = ffi.make_function(loaded.address("bare"), loaded)
+    tensors = [torch.zeros(4, 8) for _ in range(3)]
+    compiled = cute.compile(launches_nothing, *tensors, target="emu")
+    base = _microseconds(_repeat(lambda: bare(*tensors)), lambda: None, batches)
+    yield Row("bare tvm-ffi function, three torch tensors", base, "us", batches, note="no device")
+    native = compiled.native
+    ours = _microseconds(_repeat(lambda: native(*tensors)), lambda: None, batches)
+    yield Row("native function that launches nothing, three torch tensors", ours, "us", batches, target=base + 1.0)
 
 
 def _repeat(call: Callable[[], object]) -> Callable[[], None]:

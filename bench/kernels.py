@@ -57,3 +57,8 @@ def nothing_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
 @cute.jit
 def nothing(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
     nothing_kernel(a, b, c).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+@cute.jit
+def launches_nothing(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+    pass

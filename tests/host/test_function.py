@@ -5,7 +5,6 @@ import gc
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -383,28 +382,21 @@ def test_numpy_subclasses():
     assert recorder.leaves(x) == [x.ctypes.data, 3]
 
 
-@pytest.mark.slow
-def test_cost_of_a_call():
-    """Three torch tensors, all checks, a launch that does nothing: within 1 µs of a bare tvm-ffi call."""
+def test_a_call_runs_no_other_python():
+    """Conversion, checks and the launch are native code, which is what makes a call cost less than a microsecond."""
     signature = Signature("add", tuple(
         tensor(name, shape=(dyn(), dyn()), stride=(dyn(width=64), *static(1)), align=16) for name in "abc"
     ))  # fmt: skip
-    program = Recorder(*signature.params, name="add").function.object_bytes
-    text = "define i32 @launch(ptr %a, ptr %b, ptr %c, ptr %d) {\n  ret i32 0\n}\n" \
-        "define i32 @bare(ptr %a, ptr %b, i32 %c, ptr %d) {\n  ret i32 0\n}\n"  # fmt: skip
+    text = "define i32 @launch(ptr %a, ptr %b, ptr %c, ptr %d) {\n  ret i32 0\n}\n"
     loaded = load_object(emit_object(text))
+    program = Recorder(*signature.params, name="add").function.object_bytes
     function = HostFunction(program, signature, kernels=[1], launch=loaded.address("launch"), keep_alive=loaded)
-    bare = ffi.make_function(loaded.address("bare"), loaded)
     tensors = [torch.zeros(4, 8) for _ in range(3)]
-
-    def nanoseconds(call):
-        """The best of many short runs: some run is not interrupted."""
-        best = float("inf")
-        for _ in range(400):
-            start = time.perf_counter_ns()
-            for _ in range(200):
-                call(*tensors)
-            best = min(best, time.perf_counter_ns() - start)
-        return best / 200
-
-    assert nanoseconds(function) - nanoseconds(bare) < 1000
+    function(*tensors)
+    entered = []
+    sys.setprofile(lambda frame, event, argument: entered.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        function(*tensors)
+    finally:
+        sys.setprofile(None)
+    assert entered == ["__call__"]
