@@ -74,16 +74,23 @@ class Barriers:
         expected = self.expected.setdefault(number, np.zeros(self.slots, np.int64))
         wanted = np.broadcast_to(np.asarray(count, np.int64), (L.n,))
         before = expected[L.slot]
-        differ = (counts[L.slot] > 0) & (before != wanted)
-        if differ.any():
-            lane = int(np.flatnonzero(differ)[0])
-            values = {"this thread": int(wanted[lane]) or "all", "earlier threads": int(before[lane]) or "all"}
-            message = f"Threads wait at barrier {number} for different numbers of threads"
-            raise Fault("barrier", message, lanes=np.flatnonzero(differ), values=values)
+        self._agree(number, L, wanted, before, (counts[L.slot] > 0) & (before != wanted))
         expected[L.slot] = wanted
+        if count.__class__ is np.ndarray:
+            self._agree(number, L, wanted, expected[L.slot], expected[L.slot] != wanted)
         counts += np.bincount(L.slot, minlength=self.slots)
         if predicate is not None:
             self._reduce(number, L.slot, np.broadcast_to(predicate, (L.n,)))
+
+    @staticmethod
+    def _agree(number: int, L: Lanes, wanted: Array, others: Array, differ: Array) -> None:
+        """A fault where threads wait for a number of threads other than the `others` at the same barrier do."""
+        if not differ.any():
+            return
+        at = np.flatnonzero(differ)
+        values = {"this thread": int(wanted[at[0]]) or "all", "other threads": int(others[at[0]]) or "all"}
+        message = f"Threads wait at barrier {number} for different numbers of threads"
+        raise Fault("barrier", message, lanes=at, values=values, among=L)
 
     def _reduce(self, number: int, slot: Array, predicate: Array) -> None:
         sums = self.sums.setdefault(number, np.zeros(self.slots, np.int64))
