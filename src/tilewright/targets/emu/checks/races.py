@@ -77,12 +77,13 @@ class Races(Verdicts):
     def stale(self, event: Event, words: Array | None) -> None:
         """What the kernel has written before may not be seen through the read-only cache."""
         marks = event.shadow.strong_writers.marks
-        found = np.zeros(len(event.cells), np.uint64) if words is None else words
-        if marks is not None:
-            found = np.where(found != 0, found, marks.take(event.cells))
-        bad = np.flatnonzero(found)
-        if len(bad):
-            self.race(event, int(bad[0]), found[bad[0]], "read by .nc", "written", np.unique(bad // event.each))
+        tables = [words] if words is not None else []
+        tables += [marks.take(event.cells)] if marks is not None else []
+        for found in tables:
+            bad = np.flatnonzero(found)
+            if len(bad):
+                self.race(event, int(bad[0]), found[bad[0]], "read by .nc", "written", np.unique(bad // event.each))
+                return
 
     def past(self, event: Event, newest: int) -> bool:
         """Whether a barrier of all lies behind all accesses of a kind, the newest of which was at this level."""
