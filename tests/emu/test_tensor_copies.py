@@ -171,18 +171,8 @@ def test_outside_is_filled_with_nan_where_asked(type, dtype):
 
 
 def test_loads_of_tf32_round_and_stores_do_not():
-    values = [
-        1.0,
-        -2.5,
-        1 + 2**-11 + 2**-20,
-        1 + 2**-12,
-        3 - 2**-13,
-        2.0**-149,
-        -(2.0**-127),
-        np.inf,
-        -np.inf,
-        2.0**100,
-    ]
+    ties = [1 + 2**-11, 1 + 3 * 2**-11, -(2.0**-126) - 2.0**-137]
+    values = [1.0, -2.5, *ties, 1 + 2**-11 + 2**-20, 2.0**-149, np.inf, -np.inf, 2.0**100]
     tensor = np.zeros(32, np.float32)
     tensor[: len(values)] = values
     tensor[10:12].view(np.uint32)[:] = 0x7F800001, 0xFFC12345
@@ -192,7 +182,7 @@ def test_loads_of_tf32_round_and_stores_do_not():
     finite = np.isfinite(tensor)
     exact = tensor[finite].astype(np.float64)
     grid = np.maximum(2.0**-136, 2.0 ** (np.frexp(exact)[1] - 11))
-    nearest = np.round(exact / grid) * grid
+    nearest = np.round(exact / grid) * grid  # ties to even
     np.testing.assert_array_equal(out[finite], nearest.astype(np.float32))
     assert out[7] == np.inf and out[8] == -np.inf and (out[10:12].view(np.uint32) == 0x7FFFE000).all()
     tile, back = np.resize(tensor, 256), np.zeros(256, np.float32)
@@ -318,6 +308,34 @@ def test_a_map_beyond_its_buffer_is_out_of_bounds():
     assert "the tensor map spans more than the buffer" in str(caught.value)
 
 
+def test_a_store_writes_whole_16_bytes_of_mode_0():
+    """And so what is behind an extent of 101 bytes, up to the next multiple of 16, from the box."""
+    tile = np.arange(1024, dtype=np.int64).astype(np.uint8) | 1
+    tensor = np.zeros((6, 128), np.uint8)
+    made = tensormap.encode("u8", tensor.ctypes.data, (101, 6), (128,), (64, 4))
+    wanted = tensor.copy()
+    wanted[2:6, 64:112] = tile[:256].reshape(4, 64)[:, :48]
+    run(store_kernel(STORE), made, tile, (64, 2), [tensor])
+    np.testing.assert_array_equal(tensor, wanted)
+    exact = np.zeros(5 * 128 + 101, np.uint8)
+    made = tensormap.encode("u8", exact.ctypes.data, (101, 6), (128,), (64, 4))
+    with pytest.raises(EmulationError, match="Out-of-bounds write of global memory") as caught:
+        run(store_kernel(STORE), made, tile, (64, 2), [exact])
+    assert "whole 16 bytes" in str(caught.value)
+
+
+def test_a_prefetch_has_the_errors_of_a_load_and_no_effect():
+    prefetch = "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d4, {%r10, %r11}];"
+    text = load_kernel(2, 1024).replace("cp.async.bulk.tensor.2d", f"{prefetch} cp.async.bulk.tensor.2d")
+    tensor, out = np.ones((8, 32), np.float32), np.zeros((8, 32), np.float32)
+    made = tensormap.encode("f32", tensor.ctypes.data, (32, 8), (128,), (32, 8))
+    run(text, made, out, (4, 0), [tensor])
+    assert out[0, 0] == 1 and out[0, 31] == 0
+    with pytest.raises(EmulationError, match="starts at a multiple of 16 bytes along mode 0") as caught:
+        run(text, made, out, (2, 0), [tensor])
+    assert "prefetch" in str(caught.value)
+
+
 def test_encoding_round_trip():
     made = tensormap.encode("bf16", 1 << 40, (100, 50, 7), (208, 16 * 700), (64, 8, 2), (1, 2, 1), swizzle=128)
     assert len(made) == 128
@@ -345,3 +363,23 @@ def test_arguments_that_the_driver_refuses(change, message):
     given = {"type": "f32", "address": 1024, "extents": (64, 64), "strides": (256,), "box": (32, 8), **change}
     with pytest.raises(ArgumentError, match=message):
         tensormap.encode(**given)
+
+
+@pytest.mark.parametrize(
+    ("box", "most", "more"),
+    [
+        ((256,), 228, {}),
+        ((256, 16), 14, {}),
+        ((256, 256), 7, {"element_strides": (1, 8, 1)}),
+        ((256, 1), 114, {"type": "f64"}),
+        ((16, 256), 57, {"type": "u8", "swizzle": 128}),
+        ((256, 256), 3, {"type": "u8", "interleave": 16}),
+    ],
+)
+def test_a_box_has_at_most_228_kilobytes(box, most, more):
+    """As the driver counts them: the greatest last sizes that it takes were found by trying."""
+    rank = len(box) + 1
+    given = {"type": "f32", "address": 1024, "extents": (4096,) * rank, "strides": (16384, 1 << 20)[: rank - 1], **more}
+    tensormap.encode(**given, box=(*box, most))
+    with pytest.raises(ArgumentError, match=r"no more than 233472 bytes"):
+        tensormap.encode(**given, box=(*box, most + 1))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from tilewright.base.errors import ArgumentError
@@ -33,6 +33,8 @@ REPLACED_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32ftz
 """Element types by their number in `tensormap.replace` (PTX ISA 9.1, table 33), which is not the driver's."""
 SWIZZLES = (16, 32, 64, 128)
 """Bytes of the swizzle span; 16 stands for none."""
+MOST_BYTES = 228 << 10
+"""Bytes of a box that the driver takes at most, the steps of all modes counted (measured with driver 580)."""
 CORNERS = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}
 """By rank, the bound of the corners of an im2col bounding box (PTX ISA 9.1, 5.5.4.1)."""
 INTEGERS = ("u8", "u16", "u32", "s32", "u64", "s64")
@@ -124,6 +126,13 @@ class TensorMap:
     def nbytes(self) -> int:
         """Bytes that one copy moves, those outside the tensor included."""
         return self.unit * prod(self.counts)
+
+    @property
+    def stored(self) -> TensorMap:
+        """The map as stores follow it: they write whole 16 bytes along mode 0, and so beyond an extent that is no
+        multiple of them (measured on an H100)."""
+        whole = -(-self.extents[0] * self.unit // 16) * 16 // self.unit
+        return self if whole == self.extents[0] else replace(self, extents=(whole, *self.extents[1:]))
 
     @property
     def row(self) -> int:
@@ -275,7 +284,14 @@ def wrong_box(made: TensorMap) -> dict[str, bool]:
         "the swizzle is 16 (none), 32, 64 or 128": made.swizzle not in SWIZZLES,
         "the box must have a multiple of 16 bytes along mode 0": inner % 16 != 0,
         "the box must fit the swizzle along mode 0": not made.interleave and 16 < made.swizzle < inner,
+        f"the box must have no more than {MOST_BYTES} bytes": box_bytes(made) > MOST_BYTES,
     }
+
+
+def box_bytes(made: TensorMap) -> int:
+    """Bytes of a box as the driver counts them: with the step of mode 0, and with all channels."""
+    steps = (1, 1) if made.im2col else made.element_strides
+    return made.width * prod(-(-b // max(s, 1)) for b, s in zip(made.box, steps, strict=True))
 
 
 def wrong_corners(made: TensorMap) -> dict[str, bool]:

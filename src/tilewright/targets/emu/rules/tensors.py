@@ -81,7 +81,17 @@ def _store_tensor(c: BlockCoder, i: Instruction) -> None:
 
 @rule("cp.async.bulk.prefetch.tensor")
 def prefetch_tensor(c: BlockCoder, i: Instruction) -> None:
-    """No effect."""
+    """Has the errors of a load, and no other effect."""
+    where, coords = coordinates(c, i.ops[0])
+    inner = ", ".join(f"{{{1 + k}}}" for k in range(len(coords)))
+    c.effect(f"tensor_prefetch(S, SITE, L, {{0}}, ({inner},), {'im2col' in i.mods})", [where, *coords])
+
+
+@provide
+def tensor_prefetch(S: Any, site: int, L: Lanes, where: Any, coords: tuple[Any, ...], im2col: bool) -> None:
+    for lane in range(L.n):
+        made = read_map(S, site, at_lane(where, lane), lane, len(coords), im2col)
+        check_start(made, [at_lane(x, lane) for x in coords], site, lane)
 
 
 @lru_cache(maxsize=256)
@@ -170,9 +180,9 @@ def tensor_store(
         order = chunk_order(made, base & 1023)
         data = span(S, site, one, "shared", base, room(order), lane, False)
         S.tensor_moved(site, one, made, start, base, made.nbytes, None)
-        box_part(S, site, made, start, lane, True)  # out of bounds is an error of the instruction
-        S.tensor_written(site, one, made, start)
-        S.landing.store(int(one.ids[0]), _write_tile(S, site, made, start, data, order, op, lane))
+        box_part(S, site, made.stored, start, lane, True)  # out of bounds is an error of the instruction
+        S.tensor_written(site, one, made.stored, start)
+        S.landing.store(int(one.ids[0]), _write_tile(S, site, made.stored, start, data, order, op, lane))
 
 
 def _write_tile(
@@ -195,10 +205,15 @@ def check_reduction(op: str, made: tensormap.TensorMap, site: int, lane: int) ->
 
 
 def check_start(made: tensormap.TensorMap, start: list[int], site: int, lane: int) -> None:
-    """A fault where mode 0 starts within 16 bytes: a GPU takes it for an illegal instruction (measured on an H100)."""
+    """A fault where a GPU takes the copy for an illegal instruction (measured on an H100): mode 0 starts within 16
+    bytes, or a column outside its bounding box."""
     if start[0] * made.unit % 16:
         raise Fault("misaligned", "A tensor copy starts at a multiple of 16 bytes along mode 0", site, np.array([lane]),
                     {"start": start, "element": f"{made.unit} bytes"})  # fmt: skip
+    base = [start[mode] for mode in made.pixel_modes[:-1]]
+    if any(not low <= x <= high for x, low, high in zip(base, made.lower, made.last, strict=False)):
+        raise Fault("tensormap", "An im2col copy starts outside its bounding box", site, np.array([lane]),
+                    {"start": base, "lower corner": made.lower, "last": made.last})  # fmt: skip
 
 
 def check_place(offset: int, site: int, lane: int) -> None:
