@@ -149,7 +149,7 @@ def test_the_finding_is_located():
     assert caught.value.kind == "uninitialised" and "ld.global.u32" in str(caught.value.values["PTX line"])
 
 
-MOVE = "ld.S.u32 %r1, [m]; add.u32 %r1, %r1, 1; st.S.u32 [m+64], %r1; "
+MOVE = "ld.S.u32 %r4, [m]; add.u32 %r4, %r4, 1; st.S.u32 [m+64], %r4; "
 PICK = "setp.eq.u32 %p2, %r9, 0; @!%p2 bra J; WORK J: bar.sync 0; "
 
 
@@ -159,7 +159,7 @@ PICK = "setp.eq.u32 %p2, %r9, 0; @!%p2 bra J; WORK J: bar.sync 0; "
     ("st.S.u32 [m+64], %r8; ld.S.u32 %r1, [m+64]; st.global.u32 [%d1], %r1;", False),
     ("st.S.u16 [m+64], %h1; ld.S.u32 %r1, [m+64]; st.global.u32 [%d1], %r1;", True),
     ("st.S.u16 [m+64], %h1; ld.S.u16 %h2, [m+64]; st.global.u16 [%d1], %h2;", False),
-    ("ld.S.u32 %r1, [m+64]; st.S.u32 [m+128], %r1; ld.S.u32 %r2, [m+128]; st.global.u32 [%d1], %r2;", True),
+    ("ld.S.u32 %r4, [m+64]; st.S.u32 [m+128], %r4; ld.S.u32 %r2, [m+128]; st.global.u32 [%d1], %r2;", True),
     ("ld.S.u32 %r1, [m+68]; st.global.u32 [%d1], %r1;", True),
     ("st.S.u32 [m+68], %r8; ld.S.u32 %r1, [m+68]; st.global.u32 [%d1], %r1;", False),
     ("ld.S.u32 %r1, [m+64];", False),

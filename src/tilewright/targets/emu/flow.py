@@ -75,7 +75,9 @@ def find_picked(function: Function) -> set[str]:
 
 
 def _picks(i: Instruction) -> bool:
-    """Whether an instruction may use a part of an operand only."""
+    """Whether an instruction may use a part of an operand only; a store within the block moves padding, too."""
+    if i.op == "st":
+        return "global" not in i.mods
     if i.op == "mov":
         return any(isinstance(operand, Vec | Part) for operand in i.ops)
     if i.op == "cvt":
