@@ -445,4 +445,148 @@ red.shared.add.u32 [%r59+<<0||8192||bounds||red.shared>>], 1;
   atom.global.add.u32 %r1, [%c+<<0||2||misaligned||atom.global>>], 1;
 """,
     ),
+    Pair(
+        "warp aggregated atomics",
+        """
+and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; @!%p1 bra J; activemask.b32 %r2; popc.b32 %r3, %r2;
+  mov.u32 %r4, %lanemask_lt; and.b32 %r4, %r4, %r2; popc.b32 %r5, %r4; setp.eq.u32 %p2, %r5, 0;
+mov.u32 %r6, 0; @%p2 atom.global.add.u32 %r6, [%y], %r3; brev.b32 %r7, %r2; clz.b32 %r7, %r7;
+bfind.u32 %r8, %r2; neg.s32 %r9, %r2; and.b32 %r9, %r9, %r2; bfind.u32 %r9, %r9;
+shfl.sync.idx.b32 %r6, %r6, %r9, 31, %r2; add.u32 %r6, %r6, %r5; mad.wide.u32 %d1, %r6, 4, %c;
+  st.global.u32 [%d1], 1; J:
+""",
+        wanted=np.array([1] * 32 + [0], U32),
+    ),
+    Pair(
+        "double-checked initialisation",
+        """
+// whoever comes first initialises, others wait
+{leader END}
+atom.acquire.gpu.global.cas.b32 %r1, [%y], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra W; st.global.u32 [%c], 77;
+  <<st.release.gpu.global.u32 [%y], 2;||st.relaxed.gpu.global.u32 [%y], 2;||race>> bra R;
+W: ld.acquire.gpu.global.u32 %r1, [%y]; setp.ne.u32 %p1, %r1, 2; @%p1 bra W;
+R: ld.global.u32 %r2, [%c]; mad.wide.u32 %d1, %b, 4, %c; st.global.u32 [%d1+128], %r2;
+""",
+        grid=6,
+    ),
+    Pair(
+        "reader and writer by a sequence number",
+        """
+{leader END} setp.eq.u32 %p2, %b, 1; @%p2 bra C; mov.u32 %r1, 0;
+P: add.u32 %r1, %r1, 1; st.relaxed.gpu.global.u32 [%y], %r1; fence.acq_rel.gpu;
+st.relaxed.gpu.global.u32 [%c], %r1; st.relaxed.gpu.global.u32 [%c+4], %r1; fence.acq_rel.gpu;
+  add.u32 %r1, %r1, 1; st.relaxed.gpu.global.u32 [%y], %r1; setp.lt.u32 %p1, %r1, 8; @%p1 bra P; bra END;
+C: ld.acquire.gpu.global.u32 %r2, [%y]; and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 1; @%p1 bra C;
+ld.relaxed.gpu.global.u32 %r4, [%c]; ld.relaxed.gpu.global.u32 %r5, [%c+4]; fence.acq_rel.gpu;
+ld.relaxed.gpu.global.u32 %r6, [%y]; setp.ne.u32 %p1, %r6, %r2; @%p1 bra C; st.global.u32 [%c+64], %r4;
+  st.global.u32 [%c+68], %r5;
+""",
+        grid=2,
+    ),
+    Pair(
+        "two blocks share a buffer by halves",
+        """
+mad.lo.u32 %r1, %b, <<64||32||race>>, %t; mad.wide.u32 %d1, %r1, 4, %c; add.u32 %r2, %t, %b;
+  st.global.u32 [%d1], %r2;
+""",
+        grid=2,
+    ),
+    Pair(
+        "reads before the writes of another block",
+        """
+// in place shift by one across blocks
+mad.lo.u32 %r1, %b, 64, %t; mad.wide.u32 %d1, %r1, 4, %<<c||a||race>>; mad.wide.u32 %d2, %r1, 4, %a;
+  ld.global.u32 %r2, [%d2+4]; st.global.u32 [%d1], %r2;
+""",
+        grid=4,
+    ),
+    Pair(
+        "look-back with aggregates",
+        """
+// value in c[64+b], inclusive in c[128+b], flag y[b]: 1 aggregate, 2 prefix
+{leader END} add.u32 %r1, %b, 1; mad.wide.u32 %d1, %b, 4, %y; mad.wide.u32 %d2, %b, 4, %c;
+st.global.u32 [%d2+256], %r1; setp.eq.u32 %p9, %b, 0; @!%p9 st.release.gpu.global.u32 [%d1], 1;
+  mov.u32 %r2, 0; mov.u64 %d3, %d1; mov.u64 %d4, %d2; @%p9 bra PUB;
+B: add.u64 %d3, %d3, -4; add.u64 %d4, %d4, -4;
+W: ld.<<acquire||relaxed||race>>.gpu.global.u32 %r3, [%d3]; setp.eq.u32 %p1, %r3, 0; @%p1 bra W;
+  setp.eq.u32 %p2, %r3, 2; @%p2 bra F; ld.global.u32 %r4, [%d4+256]; add.u32 %r2, %r2, %r4; bra B;
+F: ld.global.u32 %r4, [%d4+512]; add.u32 %r2, %r2, %r4;
+PUB: add.u32 %r5, %r2, %r1; st.global.u32 [%d2+512], %r5; st.<<release||relaxed||race>>.gpu.global.u32 [%d1], 2;
+  st.global.u32 [%d2], %r2;
+""",
+        grid=12,
+        wanted=np.array([i * (i + 1) // 2 for i in range(12)], U32),
+    ),
+    Pair(
+        "dining blocks: two locks in opposite order",
+        """
+{leader END} and.b32 %r9, %b, 1; setp.eq.u32 %p5, %r9, 2; mov.u64 %d1, %y; add.u64 %d2, %y, 4;
+  @%p5 mov.u64 %d1, %d2; @%p5 mov.u64 %d2, %y;
+L: atom.acquire.gpu.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;
+M: atom.acquire.gpu.global.cas.b32 %r1, [%d2], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra M;
+ld.global.u32 %r2, [%c]; add.u32 %r2, %r2, 1; st.global.u32 [%c], %r2; st.release.gpu.global.u32 [%d2], 0;
+  st.release.gpu.global.u32 [%d1], 0;
+""",
+        grid=4,
+        wanted=np.array([4], U32),
+    ),
+    Pair(
+        "16-bit atomics side by side",
+        """
+shr.u32 %r1, %t, 1; mad.lo.u32 %r2, %r1, 4, %s; and.b32 %r3, %t, 1; mad.lo.u32 %r2, %r3, 2, %r2; mov.u16 %h1, 0;
+st.shared.u16 [%r2], %h1; bar.sync 0; xor.b32 %r4, %r2, 2; atom.shared.cas.b16 %h2, [%r4], %h1, %h1;
+  st.global.u16 [%d36], %h2;
+""",
+    ),
+    Pair(
+        "vector reductions",
+        """
+mad.wide.u32 %d1, %t, 8, %c; mov.f32 %f1, 0f3F800000;
+  red.global.add.v2.f32 [%d1<<||+4||misaligned>>], {%f1, %f1}; st.global.u32 [%d36+1024], %t;
+""",
+    ),
+    Pair(
+        "atomic of 64 bits over two words",
+        """
+{leader I}st.shared.u32 [%s], 0; <<st.shared.u32 [%s+4], 0;|| ||uninitialised||st.global>> I: bar.sync 0;
+mov.u64 %d1, 1; atom.shared.add.u64 %d2, [%s], %d1; bar.sync 0; ld.shared.u64 %d3, [%s];
+  st.global.u64 [%c], %d3;
+""",
+    ),
+    Pair(
+        "lock-free stack by 64-bit cas",
+        """
+{leader END} // push node b: next[b] = head; head = b + 1 with a tag
+mad.wide.u32 %d5, %b, 4, %c; cvt.u64.u32 %d6, %b; add.u64 %d6, %d6, 1; ld.relaxed.gpu.global.u64 %d1, [%y];
+L: cvt.u32.u64 %r1, %d1; st.global.u32 [%d5], %r1; shr.u64 %d2, %d1, 32; add.u64 %d2, %d2, 1;
+shl.b64 %d2, %d2, 32; or.b64 %d2, %d2, %d6; atom.release.gpu.global.cas.b64 %d3, [%y], %d1, %d2;
+  setp.ne.u64 %p1, %d3, %d1; mov.u64 %d1, %d3; @%p1 bra L;
+""",
+        grid=6,
+    ),
+    Pair(
+        "module variable across blocks",
+        """
+{leader END} mov.u64 %d1, g; <<red.global.add.u32 [%d1], 1;||ld.global.u32 %r1, [%d1]; add.u32 %r1, %r1, 1;
+  st.global.u32 [%d1], %r1;||race>>
+""",
+        globals=".global .align 4 .u32 g = 0;",
+        grid=4,
+    ),
+    Pair(
+        "cluster wait without arrive",
+        """
+<<barrier.cluster.arrive;|| ||barrier||barrier.cluster.wait>> barrier.cluster.wait;
+""",
+        grid=2,
+        cluster=2,
+    ),
+    Pair(
+        "cluster arrive twice",
+        """
+barrier.cluster.arrive; <<||barrier.cluster.arrive;||barrier||barrier.cluster.arrive>> barrier.cluster.wait;
+""",
+        grid=2,
+        cluster=2,
+    ),
 ]

@@ -524,4 +524,91 @@ add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 5; @%p1 bra K; @%p2 cp.async.bulk.wai
 """,
         wanted=np.concatenate([np.arange(64) + k for k in range(5)]).astype(U32),
     ),
+    Pair(
+        "mbarrier as a plain barrier in a loop",
+        """
+{leader I} mbarrier.init.shared.b64 [%s+4096], <<64||63||mbarrier,race,deadlock>>; I: bar.sync 0; mov.u32 %r1, 0;
+K: and.b32 %r2, %r1, 1; mad.lo.u32 %r3, %r2, 256, %r59; st.shared.u32 [%r3], %r1;
+mbarrier.arrive.shared.b64 %d1, [%s+4096];
+W: mbarrier.try_wait.<<shared.b64 %p1, [%s+4096], %d1||parity.shared.b64 %p1, [%s+4096], 1
+  ||race,deadlock,mbarrier>>; @!%p1 bra W;
+xor.b32 %r4, %t, 63; mad.lo.u32 %r5, %r4, 4, %s; mad.lo.u32 %r5, %r2, 256, %r5; ld.shared.u32 %r6, [%r5];
+  add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 6; @%p2 bra K; st.global.u32 [%d36], %r6;
+""",
+        wanted=np.full(64, 5, U32),
+    ),
+    Pair(
+        "arrive_drop",
+        """
+{leader I} mbarrier.init.shared.b64 [%s+4096], 64; I: bar.sync 0; st.shared.u32 [%r59], %t;
+setp.ge.u32 %p1, %t, 32; @%p1 bra D; mbarrier.arrive.shared.b64 _, [%s+4096]; {wait W %s+4096 0}
+ld.shared.u32 %r1, [%r59+128]; st.global.u32 [%d36], %r1; mbarrier.arrive.shared.b64 _, [%s+4096];
+  {wait V %s+4096 1} bra END;
+D: <<mbarrier.arrive_drop||mbarrier.arrive||deadlock>>.shared.b64 _, [%s+4096];
+""",
+        wanted=np.arange(32, 64, dtype=U32),
+    ),
+    Pair(
+        "cp.async of a row that ends early",
+        """
+setp.lt.u32 %p1, %t, 50; selp.u32 %r1, 4, 0, %p1;
+cp.async.ca.shared.global [%r59], [%d37+<<0||16256||bounds||cp.async>>], 4, %r1; cp.async.commit_group;
+cp.async.wait_group 0; <<bar.sync 0;|| ||race>> xor.b32 %r2, %t, 63; mad.lo.u32 %r3, %r2, 4, %s;
+  ld.shared.u32 %r4, [%r3]; st.global.u32 [%d36], %r4;
+""",
+        wanted=np.array([63 - i if 63 - i < 50 else 0 for i in range(64)], U32),
+    ),
+    Pair(
+        "mbarrier wait for a phase too far",
+        """
+{leader I} mbarrier.init.shared.b64 [%s], 64; I: bar.sync 0; mbarrier.arrive.shared.b64 _, [%s]; {wait W %s 0}
+  mbarrier.arrive.shared.b64 _, [%s]; {wait V %s 1}
+""",
+    ),
+    Pair(
+        "expect_tx by two threads",
+        """
+{leader I} mbarrier.init.shared.b64 [%s+4096], <<2||1||mbarrier,race>>; fence.mbarrier_init.release.cluster;
+I: bar.sync 0; setp.ge.u32 %p1, %t, 2; @%p1 bra C; mad.lo.u32 %r1, %t, 128, %s; mad.wide.u32 %d1, %t, 128, %a;
+  mbarrier.arrive.expect_tx.shared.b64 _, [%s+4096], 128;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1], 128, [%s+4096];
+  C: {wait W %s+4096 0} ld.shared.u32 %r2, [%r59]; st.global.u32 [%d36], %r2;
+""",
+        wanted=np.arange(64, dtype=U32),
+    ),
+    Pair(
+        "consumer releases before it reads",
+        """
+{leader I} mbarrier.init.shared.b64 [%s+4096], 1; mbarrier.init.shared.b64 [%s+4104], 64;
+fence.mbarrier_init.release.cluster; I: bar.sync 0; setp.ge.u32 %p1, %t, 64; @%p1 bra P; mov.u32 %r1, 0;
+  mov.u32 %r9, 0;
+C: and.b32 %r2, %r1, 1; CW: mbarrier.try_wait.parity.shared.b64 %p2, [%s+4096], %r2; @!%p2 bra CW;
+<<ld.shared.u32 %r3, [%r59]; mbarrier.arrive.shared.b64 _, [%s+4104];||mbarrier.arrive.shared.b64 _,
+[%s+4104]; ld.shared.u32 %r3, [%r59];||race>> add.u32 %r9, %r9, %r3; add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p3, %r1, 4; @%p3 bra C; st.global.u32 [%d36], %r9; bra END;
+P: setp.ne.u32 %p4, %t, 64; @%p4 bra END; mov.u32 %r1, 0; mov.u64 %d1, %a;
+Q: mbarrier.arrive.expect_tx.shared.b64 _, [%s+4096], 256;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%d1], 256, [%s+4096];
+add.u64 %d1, %d1, 256; and.b32 %r2, %r1, 1; PW: mbarrier.try_wait.parity.shared.b64 %p2, [%s+4104], %r2;
+  @!%p2 bra PW; add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 4; @%p3 bra Q;
+""",
+        block=96,
+        wanted=np.array([4 * i + 64 * 6 for i in range(64)], U32),
+    ),
+    Pair(
+        "multicast",
+        """
+{leader I} mbarrier.init.shared.b64 [%s+4096], 1; mbarrier.arrive.expect_tx.shared.b64 _, [%s+4096], 256;
+fence.mbarrier_init.release.cluster; I: <<barrier.cluster.arrive;
+  barrier.cluster.wait;||bar.sync 0;||race,mbarrier,cluster>>
+setp.eq.u32 %p1, %b, 0; setp.eq.and.u32 %p1, %t, 0, %p1; mov.u16 %h1, <<3||1||deadlock,limit,uninitialised>>;
+@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%a], 256,
+  [%s+4096], %h1;
+{wait W %s+4096 0} ld.shared.u32 %r1, [%r59]; mad.lo.u32 %r5, %b, 64, %t; mad.wide.u32 %d1, %r5, 4, %c;
+  st.global.u32 [%d1], %r1; barrier.cluster.arrive; barrier.cluster.wait;
+""",
+        grid=2,
+        cluster=2,
+        wanted=np.array([i % 64 for i in range(128)], U32),
+    ),
 ]

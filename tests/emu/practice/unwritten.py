@@ -204,4 +204,30 @@ cp.async.bulk.global.shared::cta.bulk_group [%c], [%s], 256; cp.async.bulk.commi
   cp.async.bulk.wait_group 0;
 """,
     ),
+    Pair(
+        "transposed tile with the wrong padding",
+        """
+and.b32 %r1, %t, 7; shr.u32 %r2, %t, 3; mad.lo.u32 %r3, %r2, <<9||10||uninitialised||st.global>>, %r1;
+mad.lo.u32 %r3, %r3, 4, %s; st.shared.u32 [%r3], %t; bar.sync 0; mad.lo.u32 %r4, %r1, 9, %r2;
+  mad.lo.u32 %r4, %r4, 4, %s; ld.shared.u32 %r5, [%r4]; st.global.u32 [%d36], %r5;
+""",
+    ),
+    Pair(
+        "padded load of a tail",
+        """
+// 50 valid elements: the rest of the tile is loaded with a guard and masked by select
+setp.lt.u32 %p1, %t, 50; @%p1 ld.global.u32 %r1, [%d37]; @%p1 st.shared.u32 [%r59], %r1; bar.sync 0;
+xor.b32 %r2, %t, 63; mad.lo.u32 %r3, %r2, 4, %s; ld.shared.u32 %r4, [%r3];
+setp.lt.u32 %p2, %r2, <<50||51||uninitialised||st.global||(13, 0, 0)>>; selp.u32 %r5, %r4, 0, %p2;
+  st.global.u32 [%d36], %r5;
+""",
+    ),
+    Pair(
+        "struct with padding through a call by generic address",
+        """
+.local .align 8 .b8 v[16]; .local .align 8 .b8 u[16]; cvta.local.u64 %d1, v; cvta.local.u64 %d2, u;
+st.u8 [%d1], %t; st.u32 [%d1+4], %t; ld.u64 %d3, [%d1]; st.u64 [%d2], %d3; ld.u8 %h1, [%d2];
+  ld.u32 %r2, [%d2+4]; st.global.u16 [%d36], %h1; st.global.u32 [%d36+512], %r2;
+""",
+    ),
 ]

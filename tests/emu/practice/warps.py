@@ -426,4 +426,154 @@ setp.eq.u32 %p1, %r3, 21; @%p1 add.u64 %d1, %d1, <<0||99999||misaligned,bounds||
 """,
         block=(8, 4),
     ),
+    Pair(
+        "cooperative groups tiled reduce by shfl_down with 16 lanes",
+        """
+mov.u32 %r1, %t;  shfl.sync.down.b32 %r2, %r1, 8, 0x100f, 0xffffffff; add.u32 %r1, %r1, %r2;
+  shfl.sync.down.b32 %r2, %r1, 4, 0x100f, 0xffffffff; add.u32 %r1, %r1, %r2; st.global.u32 [%d36], %r1;
+""",
+    ),
+    Pair(
+        "activemask",
+        """
+setp.ge.u32 %p1, %l, 20; @%p1 bra J; activemask.b32 %r1;
+  shfl.sync.idx.b32 %r2, %t, <<0||25||uninitialised>>, 31, %r1; st.global.u32 [%d36], %r2; J:
+""",
+    ),
+    Pair(
+        "match groups",
+        """
+and.b32 %r1, %l, 3; match.any.sync.b32 %r2, %r1, 0xffffffff; redux.sync.add.u32 %r3, %l, %r2;
+  st.global.u32 [%d36], %r3;
+""",
+        wanted=np.array([112 + 8 * (i % 4) for i in range(64)], U32),
+    ),
+    Pair(
+        "match groups of half",
+        """
+and.b32 %r1, %l, 3; setp.lt.u32 %p1, %r1, 2; @!%p1 bra J;
+match.any.sync.b32 %r2, %r1, <<0x33333333||0xffffffff||deadlock,diverged||match>>;
+  redux.sync.max.u32 %r3, %l, %r2; st.global.u32 [%d36], %r3; J: bar.sync 0;
+""",
+    ),
+    Pair(
+        "block reduction by one atomic a warp",
+        """
+{leader I} st.shared.u32 [%s], 0; I: <<bar.sync 0;|| ||race,uninitialised>>
+redux.sync.add.u32 %r1, %t, 0xffffffff; setp.eq.u32 %p1, %l, 0; @%p1 red.shared.add.u32 [%s], %r1;
+  <<bar.sync 0;|| ||race>> ld.shared.u32 %r2, [%s]; st.global.u32 [%d36], %r2;
+""",
+        wanted=np.full(64, 2016, U32),
+    ),
+    Pair(
+        "halo cells",
+        """
+// 66 cells, the two outermost by thread 0 and 63
+setp.lt.u32 %p9, %t, 0; st.shared.u32 [%r59+4], %t; setp.eq.u32 %p1, %t, 0;
+<<@%p1||@%p9||uninitialised||st.global||(0, 0, 0)>> st.shared.u32 [%s], 0; setp.eq.u32 %p2, %t, 63;
+  @%p2 st.shared.u32 [%s+260], 0; <<bar.sync 0;|| ||race,uninitialised>>
+ld.shared.u32 %r1, [%r59]; ld.shared.u32 %r2, [%r59+8]; add.u32 %r1, %r1, %r2; st.global.u32 [%d36], %r1;
+""",
+    ),
+    Pair(
+        "maximum with a neutral element behind the guard",
+        """
+setp.lt.u32 %p1, %t, 50; mov.f32 %f1, 0fFF800000; @%p1 cvt.rn.f32.u32 %f1, %t; st.shared.f32 [%r59], %f1;
+  bar.sync 0; mov.f32 %f2, 0fFF800000; mov.u32 %r1, 0;
+K: mad.lo.u32 %r2, %r1, 4, %s; ld.shared.f32 %f3, [%r2]; max.f32 %f2, %f2, %f3; add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p2, %r1, <<64||65||uninitialised,bounds>>; @%p2 bra K; st.global.f32 [%d36], %f2;
+""",
+        shared=".shared .align 16 .b8 s[512];",
+    ),
+    Pair(
+        "three buffers, one barrier",
+        """
+mov.u32 %r1, 0; mov.u32 %r2, 0;
+K: mad.lo.u32 %r3, %r2, 256, %r59; st.shared.u32 [%r3], %r1; bar.sync 0; xor.b32 %r4, %t, 63;
+mad.lo.u32 %r5, %r4, 4, %s; mad.lo.u32 %r5, %r2, 256, %r5; ld.shared.u32 %r6, [%r5]; add.u32 %r2, %r2, 1;
+setp.eq.u32 %p1, %r2, <<3||1||race>>; @%p1 mov.u32 %r2, 0; add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 9;
+  @%p2 bra K; st.global.u32 [%d36], %r6;
+""",
+    ),
+    Pair(
+        "named barriers by warp pair",
+        """
+shr.u32 %r1, %t, 6; add.u32 %r1, %r1, 1; st.shared.u32 [%r59], %t; bar.sync %r1, 64;
+xor.b32 %r2, %t, <<32||64||race,uninitialised>>; mad.lo.u32 %r3, %r2, 4, %s; ld.shared.u32 %r4, [%r3];
+  st.global.u32 [%d36], %r4;
+""",
+        block=128,
+        wanted=np.array([i ^ 32 for i in range(128)], U32),
+    ),
+    Pair(
+        "float atomics",
+        """
+{leader I}mov.f32 %f1, 0f00000000; st.shared.f32 [%s], %f1; I: <<bar.sync 0;|| ||race,uninitialised>>
+mov.f32 %f2, 0f3F800000; red.shared.add.f32 [%s], %f2; <<bar.sync 0;|| ||race>> ld.shared.f32 %f3, [%s];
+  st.global.f32 [%d36], %f3;
+""",
+        wanted=np.full(64, 0x42800000, U32),
+    ),
+    Pair(
+        "const memory",
+        """
+mov.u64 %d1, tab; ld.const.u32 %r1, [tab+<<12||16||bounds||ld.const>>]; st.global.u32 [%d36], %r1;
+""",
+        globals=".const .align 4 .u32 tab[4] = {1, 2, 3, 4};",
+        wanted=np.full(64, 4, U32),
+    ),
+    Pair(
+        "write to const memory",
+        """
+mov.u64 %d1, tab; cvta.const.u64 %d1, %d1; ld.u32 %r1, [%d1]; <<||st.u32 [%d1], %r1;||readonly||st.u32>>
+  st.global.u32 [%d36], %r1;
+""",
+        globals=".const .align 4 .u32 tab[4] = {1, 2, 3, 4};",
+    ),
+    Pair(
+        "write to a parameter",
+        """
+mov.b64 %d20, a; <<||cvta.param.u64 %d20, %d20; st.u32 [%d20], %t;||readonly||st.u32>> st.global.u32 [%d36], %t;
+""",
+    ),
+    Pair(
+        "stack overflow of a local index below zero",
+        """
+.local .align 4 .b8 loc[16]; mov.u32 %r1, loc; add.u32 %r1, %r1, <<0||-4||bounds||st.local>>;
+  st.local.u32 [%r1], %t; ld.local.u32 %r2, [%r1]; st.global.u32 [%d36], %r2;
+""",
+    ),
+    Pair(
+        "index wraps around",
+        """
+add.u32 %r1, %t, <<0||-1||bounds||st.global||(0, 0, 0)>>; mad.wide.u32 %d1, %r1, 4, %c; st.global.u32 [%d1], %t;
+""",
+    ),
+    Pair(
+        "signed index",
+        """
+add.s32 %r1, %t, <<0||-1||bounds||st.global||(0, 0, 0)>>; mad.wide.s32 %d1, %r1, 4, %c; st.global.u32 [%d1], %t;
+""",
+    ),
+    Pair(
+        "two barriers swapped between warps",
+        """
+setp.ge.u32 %p1, %t, 32; @%p1 bra B; bar.sync 1, 64; bar.sync 2, 64; bra END; B: <<bar.sync 1, 64;
+  bar.sync 2, 64;||bar.sync 2, 64; bar.sync 1, 64;||deadlock||bar.sync>>
+""",
+    ),
+    Pair(
+        "NaN-safe select keeps the mark",
+        """
+ld.shared.f32 %f1, [%r59]; <<mov.f32 %f1, 0f3F800000;|| ||uninitialised||st.global>>
+  mul.f32 %f2, %f1, 0f00000000; st.global.f32 [%d36], %f2;
+""",
+    ),
+    Pair(
+        "prmt of written bytes",
+        """
+st.shared.u8 [%r59], %t; ld.shared.u32 %r1, [%r59]; prmt.b32 %r2, %r1, 0, 0x4440; st.global.u32 [%d36], %r2;
+""",
+        wanted=np.arange(64, dtype=U32),
+    ),
 ]

@@ -227,6 +227,7 @@ class Copies(Order):
         word_ = agent_stamp(clock, self.blocks[slot], column - self.shape.stride, site)
         shadow = self.shared_shadow
         shadow.hurried = True
+        self.tells(site, one, word, word_)
         if strong:
             blank = shadow.missing(cells, shadow.writes.take(cells))  # it combines: what was unwritten stays so
             many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
@@ -239,6 +240,15 @@ class Copies(Order):
         shadow.writes[cells] = word_
         shadow.written = True
         shadow.mend(cells)
+
+    def tells(self, site: int, one: Lanes, word: int, stamp: Array) -> None:
+        """A thread's copy counts at an mbarrier, some time before the phase ends: as a read by the copy's agent."""
+        shadow = self.shared_shadow
+        cells, each = shadow.granules(np.array([word << 3]), 8)
+        event = Event(self, shadow, site, one, cells, each, "shared", 0)
+        self.check_read(event)
+        self.note_read(event, np.full(len(cells), stamp))
+        shadow.readers.hurried = True
 
     def span_access(self, site: int, one: Lanes, offset: int, count: int, write: bool) -> Any:
         """A thread touches a run of shared memory: check and note it as that thread's access.

@@ -16,6 +16,7 @@ from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.dtypes import DTYPE, bits_of
 from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.memory import misaligned
 from tilewright.targets.emu.numerics import floats
 from tilewright.targets.emu.ptx import Instruction, Mem, Operand, Reg, Sink, Vec
 from tilewright.targets.emu.rules.memory import address, by_space, local_address, state_space, vector_length
@@ -88,6 +89,8 @@ def _vector(c: BlockCoder, to: Operand, mem: Operand, value: Operand, space: str
     assert isinstance(mem, Mem) and isinstance(value, Vec)
     size = bits_of(DTYPE[kind]) // 8
     outs = to.items if isinstance(to, Vec) else (Sink(),) * len(value.items)
+    whole = size * len(value.items)
+    c.effect(f"aligned_vector(SITE, L, {{0}}, {whole.bit_length() - 1})", [address(c, mem, space)])
     for index, (item, out) in enumerate(zip(value.items, outs, strict=True)):
         at = address(c, Mem(mem.base, mem.offset + index * size), space)
         _scalar(c, out, at, [item], space, kind, op, not isinstance(out, Sink))
@@ -129,6 +132,14 @@ def resolve(S: Any, site: int, L: Lanes, space: str, addr: Any, dtype: Any) -> l
             where = at if sub is None else sub if at is None else at[sub]
             places.append((view, index, where, inner))
     return places
+
+
+@provide
+def aligned_vector(site: int, L: Lanes, addr: Any, shift: int) -> None:
+    """A fault unless whole vectors are aligned."""
+    wrong = addr & addr.dtype.type((1 << shift) - 1)
+    if np.count_nonzero(wrong):
+        raise misaligned(site, addr, wrong, shift, "global", L)
 
 
 @provide
