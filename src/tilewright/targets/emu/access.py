@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.cohort import Cohort
+from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.landing import Landing
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.tensormap import TensorMap
@@ -93,11 +94,17 @@ class Memories:
 
     def g_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         """A load from global memory."""
-        return self.g.load(site, addr, dtype, shift, lanes)
+        try:
+            return self.g.load(site, addr, dtype, shift, lanes)
+        except Fault as fault:
+            raise fault.of(L) from None
 
     def g_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
         """A store to global memory."""
-        self.g.store(site, addr, value, dtype, shift, lanes)
+        try:
+            self.g.store(site, addr, value, dtype, shift, lanes)
+        except Fault as fault:
+            raise fault.of(L) from None
 
     def s_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         """A load from shared memory."""

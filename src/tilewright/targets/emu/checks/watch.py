@@ -82,10 +82,20 @@ class WatchingMachine(Blanks):
         self.tolerant(run, L, addr, value)
 
     def l_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
-        value = self.lo.load(site, L, addr, dtype, shift, lanes)
-        missing = self.lo.unwritten(L, addr, shift)
-        self.unwritten = missing if missing.any() else FALSE
-        return value
+        def run(L: Lanes, addr: Any) -> Any:
+            value = self.lo.load(site, L, addr, dtype, shift, lanes)
+            missing = self.lo.unwritten(L, addr, shift)
+            self.unwritten = missing if missing.any() else FALSE
+            return value
+
+        self.unwritten = FALSE
+        return self.or_zero(self.tolerant(run, L, addr), L, dtype, lanes)
+
+    def l_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
+        def run(L: Lanes, addr: Any, value: Any) -> None:
+            self.lo.store(site, L, addr, value, dtype, shift, lanes)
+
+        self.tolerant(run, L, addr, value)
 
     # Rows of matrices.
 

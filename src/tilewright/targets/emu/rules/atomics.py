@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.dtypes import DTYPE, bits_of
+from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import misaligned
 from tilewright.targets.emu.numerics import floats
@@ -118,7 +119,10 @@ def resolve(S: Any, site: int, L: Lanes, space: str, addr: Any, dtype: Any) -> l
     if addr.__class__ is not np.ndarray:
         addr = np.full(L.n, addr)
     if space in ("global", "const"):
-        return [(*found, "global") for found in S.g.resolve(site, addr, dtype, shift, 1, True)]
+        try:
+            return [(*found, "global") for found in S.g.resolve(site, addr, dtype, shift, 1, True)]
+        except Fault as fault:
+            raise fault.of(L) from None
     if space == "shared":
         view, index = S.sh.resolve(site, L, addr, dtype, shift)
         return [(view, np.broadcast_to(index, (L.n,)), None, space)]

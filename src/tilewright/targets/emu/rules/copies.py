@@ -54,11 +54,15 @@ def cp_async(c: BlockCoder, i: Instruction) -> None:
 @provide
 def copy_async(S: Any, site: int, L: Lanes, to: Any, source: Any, size: int, kept: Any) -> None:
     """Copy `size` bytes a thread; of which the first `kept` are read, the rest zeroed."""
-    if kept is None or (kept.__class__ is not np.ndarray and int(kept) == size):
-        rows = S.async_read(site, L, source, size)
-    else:
-        rows = _partial(S, site, L, source, size, np.broadcast_to(kept, (L.n,)))
-    S.async_write(site, L, to, rows, size)
+
+    def run(L: Lanes, to: Any, source: Any, kept: Any) -> None:
+        if kept is None or (kept.__class__ is not np.ndarray and int(kept) == size):
+            rows = S.async_read(site, L, source, size)
+        else:
+            rows = _partial(S, site, L, source, size, np.broadcast_to(kept, (L.n,)))
+        S.async_write(site, L, to, rows, size)
+
+    S.tolerant(run, L, to, source, kept)
 
 
 def _partial(S: Any, site: int, L: Lanes, source: Any, size: int, kept: Array) -> Array:
