@@ -294,7 +294,8 @@ class Clocks:
     def of_block(self, lane: int) -> Array:
         """What a thread knows of its own block: a row of its own."""
         slot, thread = divmod(lane, self.stride)
-        row: Array = self.detail(slot)[thread].copy()
+        matrix = self.matrix.get(slot)
+        row: Array = np.zeros(2 * self.stride + AGENTS, np.int64) if matrix is None else matrix[thread].copy()
         row[: self.stride] = np.maximum(row[: self.stride], self.known[slot])
         warp = slice(thread // 32 * 32, thread // 32 * 32 + 32)
         row[warp] = np.maximum(row[warp], self.met[lane // 32])
