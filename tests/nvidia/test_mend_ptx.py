@@ -1,5 +1,6 @@
 """Instructions that some assemblers get wrong are replaced by others with the same value."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -234,6 +235,18 @@ def test_sums_of_other_halves_stay_packed():
     assert "add.s16x2" in run("add.s16x2 \t%r3, %r1, %r1;\n st.global.b32 [%rd2], %r3;", result)
     halves = WORDS.view(np.uint16) * np.uint16(2)
     np.testing.assert_array_equal(result, halves.view(np.uint32))
+
+
+@pytest.mark.parametrize("other", ["%rs3", "%rs4", ""])
+def test_pairs_of_fp8_with_other_uses_are_joined_otherwise(other):
+    result = np.zeros(len(WORDS), np.uint32)
+    pairs = "".join(f"cvt.rn.satfinite.e5m2x2.f32 \t%rs{n}, %r{n}, %r2;\n " for n in (3, 4))
+    use = f"st.local.b16 [room], {other};" if other else ""
+    lines = ".local .b16 room;\n cvt.rn.f32.s32 \t%r2, %r1;\n mov.b32 \t%r3, 0f40000000;\n mov.b32 \t%r4, 0fBF800000;"
+    mended = run(f"{lines}\n {pairs}\n mov.b32 \t%r5, {{%rs3, %rs4}};\n {use}\n st.global.b32 [%rd2], %r5;", result)
+    assert ("mov.b32 \t%r5" in mended) == (not other)
+    low = WORDS.astype(np.float32).clip(-57344, 57344).astype(ml_dtypes.float8_e5m2).view(np.uint8).astype(np.uint32)
+    np.testing.assert_array_equal(result, low | 0x40 << 8 | low << 16 | 0xBC << 24)
 
 
 def test_other_text_is_left_alone():

@@ -11,7 +11,8 @@ such guess of `max(x, -x)`.
 `neg` of a converted Boolean makes `select(p, -1.0, 0.0)` of `-(p ? 1.0 : 0.0)`, which loses the sign of the zero; the
 sign bit of a converted integer is flipped here instead.
 
-The others: `mend_halves`, `mend_minima` (which sees the maxima that are written here), `mend_compares`.
+The others: `mend_halves` (which sees the numbers that `mend_pairs` widens), `mend_minima` (which sees the maxima that
+are written here), `mend_compares`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import re
 from tilewright.targets.nvidia.mend_compares import mend_compares
 from tilewright.targets.nvidia.mend_halves import mend_halves
 from tilewright.targets.nvidia.mend_minima import mend_minima
+from tilewright.targets.nvidia.mend_pairs import mend_pairs
 
 _NEG = re.compile(r"\bneg\.s16([ \t]+)(%\w+), (%\w+);")
 _ABS = re.compile(r"\babs\.s16([ \t]+)(%\w+), (%\w+);")
@@ -37,7 +39,7 @@ def mend(ptx: str) -> str:
         ptx = _NEG.sub(r"mul.lo.s16\1\2, \3, -1;", ptx)
         ptx = _ABS.sub(r"{ .reg .b16 %negated; mul.lo.s16\1%negated, \3, -1; max.s16\1\2, \3, %negated; }", ptx)
     ptx = _WIDE_ABS.sub(r"{ .reg .b\1 %negated; neg.s\1\2%negated, \4; max.s\1\2\3, \4, %negated; }", ptx)
-    return mend_halves(mend_minima(mend_compares(_negated_integers(ptx))))
+    return mend_halves(mend_pairs(mend_minima(mend_compares(_negated_integers(ptx)))))
 
 
 def _negated_integers(ptx: str) -> str:
