@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -114,6 +115,14 @@ def test_message(name):
         call(np.zeros((4, 8), np.float32))
     assert words in caught.value.message
     assert hint in caught.value.hint
+    assert caught.value.location.file == __file__
+
+
+@pytest.mark.parametrize("name", ["UnicodeEncodeError", "JSONDecodeError"])
+def test_an_error_that_takes_more_than_a_message_is_ours_too(name):
+    text = "\ud800" if name == "UnicodeEncodeError" else "{"
+    with pytest.raises(CompileError, match=name) as caught:
+        runs(np.zeros(4, np.float32), lambda _: json.loads(text.encode()))
     assert caught.value.location.file == __file__
 
 

@@ -275,3 +275,33 @@ def test_numbers_of_compile_time_convert_alike(source):
         for target in (*TYPES, *SMALL):
             found, wanted = target(source(given)).python(), expected(given, source, target)
             assert same(found, wanted, target), f"{given!r} of {source} as {target}: {found!r}, not {wanted!r}"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        cutlass.Float16,
+        cutlass.BFloat16,
+        cutlass.TFloat32,
+        cutlass.Float32,
+        cutlass.Float64,
+        cutlass.Float8E4M3FN,
+        cutlass.Float8E5M2,
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "given",
+    [1e308, -1e308, 2.0**128, 5e-324, 10**400, -(10**400)],
+    ids=["1e308", "-1e308", "2^128", "5e-324", "1e400", "-1e400"],
+)
+def test_numbers_of_python_beyond_a_format(given, target):
+    """Infinite, or the greatest of a narrow format; zero, where nothing is left."""
+    narrow = {cutlass.Float8E4M3FN: 448.0, cutlass.Float8E5M2: 57344.0}
+    if target is cutlass.Float64 and isinstance(given, float):
+        wanted = given
+    elif given == 5e-324:
+        wanted = 0.0
+    else:
+        wanted = math.copysign(narrow.get(target, math.inf), 1 if given > 0 else -1)
+    assert target(given).value == wanted

@@ -32,7 +32,7 @@ def _nearly(value: float, name: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _round_float(value: float, name: str) -> float:
@@ -52,8 +52,8 @@ def _round_float(value: float, name: str) -> float:
 
 
 def _round_bfloat16(value: float) -> float:
-    if value == 0:
-        return value
+    if value == 0 or abs(value) >= 2.0**128:
+        return value and math.copysign(math.inf, value)
     exponent = max(math.frexp(value)[1] - 8, -133)  # 8 bits of precision, denormals below 2^-126
     rounded = math.ldexp(round(math.ldexp(value, -exponent)), exponent)
     return math.copysign(rounded if abs(rounded) < 2.0**128 else math.inf, value)

@@ -272,6 +272,22 @@ def test_builtins_on_runtime_values():
     agrees(f, SMALL)
 
 
+def test_extremes_of_whatever_is_iterated():
+    def f(a, b):
+        items = {"a": a, "b": b}
+        most, least = max(x * a for x in range(3)), min(items.values())
+        return most, least, max((x for x in (a, b)), default=7), max([], default=7), min(map(abs, (a, b)))
+
+    agrees(f, SMALL)
+
+
+def test_lists_are_compared_item_by_item():
+    def f(a, b):
+        return [a, 1] == [b, a], [a, b] != [b, a], [a] == [a, b], [a, b] == (a, b)
+
+    agrees(f, SMALL)
+
+
 def test_minimum_of_floats_is_pythons_also_for_nan():
     def f(a, b):
         return max(a, b), min(a, b), max(a, 0.0)

@@ -207,16 +207,13 @@ def static_test(value: Any, what: str) -> Any:
     raise CompileError(f"`{what}` on a value known only at run time", location=user_location(), hint=hint)
 
 
-def _operands(arguments: tuple[Any, ...]) -> list[Any]:
-    return list(arguments[0]) if len(arguments) == 1 else list(arguments)
-
-
 def _extreme(name: str, plain: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    if len(arguments) == 1 and not isinstance(arguments[0], tuple | list):
+    single = len(arguments) == 1
+    if single and not hasattr(type(arguments[0]), "__iter__"):
         return plain(*arguments, **keywords)
-    operands = _operands(arguments)
-    if keywords or not builtins.any(is_dynamic(item) for item in operands):
-        return plain(*arguments, **keywords)
+    operands = list(arguments[0]) if single else list(arguments)
+    if "key" in keywords or not builtins.any(is_dynamic(item) for item in operands):
+        return plain(operands, **keywords) if single else plain(*operands, **keywords)
     result, *others = operands
     for item in others:
         result = _pick(name, result, item)

@@ -97,7 +97,7 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def _single(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        if isinstance(node.ops[0], ast.Eq | ast.NotEq) and _is_tuple(node.left, node.comparators[0]):
+        if isinstance(node.ops[0], ast.Eq | ast.NotEq) and _is_sequence(node.left, node.comparators[0]):
             name = "equal" if isinstance(node.ops[0], ast.Eq) else "not_equal"
             return at(call(name, node.left, node.comparators[0]), node)
         if not isinstance(node.ops[0], ast.In | ast.NotIn):
@@ -160,5 +160,5 @@ def _must_stay(*operands: ast.expr) -> bool:
     return found.suspends or found.walrus
 
 
-def _is_tuple(*operands: ast.expr) -> bool:
-    return any(isinstance(operand, ast.Tuple) for operand in operands)
+def _is_sequence(*operands: ast.expr) -> bool:
+    return any(isinstance(operand, ast.Tuple | ast.List) for operand in operands)
