@@ -16,6 +16,7 @@ import re
 
 from tilewright.targets.nvidia.ptx_flow import definitions, reached, results_of
 
+_NAMES = (".u32.u16", ".u64.u16", "mul.wide.u16", "16x2")
 _UNPACK = re.compile(r"\bmov\.b(32|64)[ \t]+\{([^{}]*)\}, (%\w+);")
 _PARTS = {"32": 2, "64": 4}
 _PACKED_SUM = re.compile(r"\badd\.[su]16x2([ \t]+)(%\w+), (%\w+), (%\w+);")
@@ -29,7 +30,7 @@ _KEEPS_WIDENED = re.compile(_COPIES + r"|add\.s|sub\.s|sh[lr]\.|shf\.|bf[ei]\.|(
 
 def mend_halves(ptx: str) -> str:
     """The same program, line by line, with such halves taken by shifts."""
-    if not _UNPACK.search(ptx) and not _PACKED_SUM.search(ptx):
+    if not any(name in ptx for name in _NAMES):
         return ptx
     rows = definitions(ptx)
     constant = reached(set(_CONSTANT.findall(ptx)), _KEEPS_CONSTANT, rows)

@@ -18,7 +18,7 @@ _COPIES = re.compile(r"mov\.|selp\.")
 
 def mend_minima(ptx: str) -> str:
     """The same program, line by line, where no minimum or maximum sees a negation."""
-    if not _NEGATIVE.search(ptx) or not _EXTREME.search(ptx):
+    if not ("min.s32" in ptx or "max.s32" in ptx) or not _NEGATIVE.search(ptx):
         return ptx
     rows = definitions(ptx)
     compared = sources(operands_of(_EXTREME, rows), _COPIES, rows)

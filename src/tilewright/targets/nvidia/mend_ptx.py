@@ -38,11 +38,14 @@ def mend(ptx: str) -> str:
     if ".s16" in ptx:
         ptx = _NEG.sub(r"mul.lo.s16\1\2, \3, -1;", ptx)
         ptx = _ABS.sub(r"{ .reg .b16 %negated; mul.lo.s16\1%negated, \3, -1; max.s16\1\2, \3, %negated; }", ptx)
-    ptx = _WIDE_ABS.sub(r"{ .reg .b\1 %negated; neg.s\1\2%negated, \4; max.s\1\2\3, \4, %negated; }", ptx)
+    if "abs.s" in ptx:
+        ptx = _WIDE_ABS.sub(r"{ .reg .b\1 %negated; neg.s\1\2%negated, \4; max.s\1\2\3, \4, %negated; }", ptx)
     return mend_halves(mend_pairs(mend_minima(mend_compares(_negated_integers(ptx)))))
 
 
 def _negated_integers(ptx: str) -> str:
+    if "neg." not in ptx:
+        return ptx
     negated = {found[4] for found in _NEG_FLOAT.finditer(ptx)}
     converted = negated and negated.intersection(_FROM_INTEGER.findall(ptx))
     if not converted:
