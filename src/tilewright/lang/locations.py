@@ -142,10 +142,11 @@ _RAISES = tuple(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name
 
 def _as_ours(error: Exception) -> CompileError:
     """The same complaint as an error of ours."""
+    kind: Any = type(error)
     facts: Any = {"location": place_of(error) or user_location(), "hint": advice(error)}
     message = f"{type(error).__name__}: {error}"
     try:
-        made = _class_of_both(type(error))(message, **facts)
+        made = _class_of_both(kind)(message, **facts)
     except TypeError:  # the class takes more than a message
         made = CompileError(message, **facts)
     made.__dict__.update(vars(error))
