@@ -117,8 +117,9 @@ class _Process:
     def _receive(self, name: str = "nvJitLink") -> Any:
         output = self._child.stdout
         assert output is not None
-        ready, _, _ = select.select([output], [], [], TIME_LIMIT)
-        if not ready:
+        poll = select.poll()
+        poll.register(output, select.POLLIN)
+        if not poll.poll(TIME_LIMIT * 1000):
             raise CompileError(f"{name} took more than {TIME_LIMIT:g} s")
         try:
             return pickle.load(output)
