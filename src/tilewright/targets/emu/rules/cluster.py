@@ -24,10 +24,8 @@ def mapa(c: BlockCoder, i: Instruction) -> None:
     kind, dtype = i.type, DTYPE[i.type]
     generic = not any(m.startswith("shared") for m in i.mods)
     source = i.ops[1]
-    if generic and kind == "u32":
-        raise c.fail("a generic address has 64 bits", hint="mapa.shared::cluster.u32, or mapa.u64")
     text = c.use(source, kind)
-    if generic and isinstance(source, Sym):
+    if generic and kind == "u64" and isinstance(source, Sym):
         text = c.let(f"{text} + {c.constant(SHARED_WINDOW, dtype)}")
     rank = c.use(i.ops[2], "u32")
     c.effect(f"mapped(SITE, L, {{0}}, {{1}}, {generic})", [text, rank], [(i.ops[0], kind)])
@@ -40,6 +38,9 @@ def mapped(site: int, L: Lanes, addr: Any, rank: Any, generic: bool) -> Any:
         raise Fault("cluster", "mapa with a rank outside the cluster", site,
                     values={"rank": bad, "cluster": f"{L.shape.cluster_blocks} blocks"})  # fmt: skip
     kind = addr.dtype.type
+    if generic and addr.dtype.itemsize == 4:
+        hint = "mapa.shared::cluster.u32, or mapa.u64"
+        raise Fault("operand", "A generic address does not fit in 32 bits", site, hint=hint, among=L)
     inner = addr & kind(INSIDE)
     base = kind(SHARED_WINDOW) if generic else kind(0)
     return inner | ((rank.astype(addr.dtype) + kind(1)) << kind(CLUSTER_SHIFT)) | base
