@@ -92,7 +92,7 @@ class Blanks(Repeats):
         else:
             cells, each = self.cells_of(site, L, space, addr, size)
             blank = self.blank(space, cells)
-            missing = blank.reshape(-1, each) if np.count_nonzero(blank) else None
+            missing = blank.reshape(-1, each) if blank is not None and np.count_nonzero(blank) else None
         if space == "shared":
             index = self.sh.index(site, L, addr, shift)
             self.note_shared(site, L, index << shift, size, True, None)
@@ -100,12 +100,15 @@ class Blanks(Repeats):
             self.through_memory(site, L, space, addr, True, True)
         return missing
 
-    def blank(self, space: str, cells: Array) -> Array:
-        """Which granules of shared memory, or bytes of local memory, no one has written."""
+    def blank(self, space: str, cells: Array) -> Array | None:
+        """Which granules of shared memory, or bytes of local memory, no one has written; None for none."""
         if space == "local":
             return self.lo.blank(cells)
         shadow = self.shared_shadow
-        return shadow.missing(cells, shadow.writes.take(cells) if shadow.written else None)
+        words = shadow.writes.take(cells) if shadow.written else None
+        if words is not None and shadow.spoilt is None and np.count_nonzero(words) == len(words):
+            return None
+        return shadow.missing(cells, words)
 
     def atomic_left(
         self, site: int, L: Lanes, space: str, addr: Any, size: int, unit: int, missing: Array | None, mark: Any,
