@@ -589,4 +589,58 @@ barrier.cluster.arrive; <<||barrier.cluster.arrive;||barrier||barrier.cluster.ar
         grid=2,
         cluster=2,
     ),
+    Pair(
+        "a lock by every thread of a warp",
+        """
+L: atom.acquire.gpu.global.cas.b32 %r1, [%y], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;
+ld.global.u32 %r2, [%c]; add.u32 %r2, %r2, 1; st.global.u32 [%c], %r2;
+  st.<<release||relaxed||race>>.gpu.global.u32 [%y], 0;
+""",
+        grid=2,
+        block=32,
+        wanted=np.array([64], U32),
+        lockstep=True,
+    ),
+    Pair(
+        "producer lane and consumer lanes of one warp",
+        """
+setp.ne.u32 %p1, %l, 31; @%p1 bra C; st.global.u32 [%c], 9;
+  st.<<release||relaxed||race>>.gpu.global.u32 [%y], 1; bra J;
+C: ld.acquire.gpu.global.u32 %r1, [%y]; setp.eq.u32 %p2, %r1, 0; @%p2 bra C; ld.global.u32 %r2, [%c];
+  st.global.u32 [%d36+64], %r2;
+J: bar.warp.sync -1;
+""",
+        block=32,
+        lockstep=True,
+    ),
+    Pair(
+        "backoff by nanosleep",
+        """
+setp.ne.u32 %p1, %t, 0; @%p1 bra END; setp.eq.u32 %p2, %b, 0; @%p2 bra P; mov.u32 %r3, 8;
+C: ld.acquire.gpu.global.u32 %r1, [%y]; setp.ne.u32 %p3, %r1, 0; @%p3 bra F; nanosleep.u32 %r3;
+  setp.lt.u32 %p4, %r3, 256; @%p4 shl.b32 %r3, %r3, 1; bra C;
+F: ld.global.u32 %r2, [%c]; st.global.u32 [%c+4], %r2; bra END;
+P: mov.u32 %r5, 0; Q: add.u32 %r5, %r5, 1; setp.lt.u32 %p5, %r5, 3000; @%p5 bra Q; st.global.u32 [%c], 9;
+  <<st.release.gpu.global.u32 [%y], 1;|| ||deadlock>>
+""",
+        grid=2,
+        wanted=np.array([9, 9], U32),
+    ),
+    Pair(
+        "a grid barrier used three times",
+        """
+mov.u32 %r9, 0; mov.u32 %r10, 0; mad.lo.u32 %r1, %b, 64, %t; mad.wide.u32 %d1, %r1, 4, %c; xor.b32 %r4, %r1, 65;
+  mad.wide.u32 %d2, %r4, 4, %c;
+K: add.u32 %r10, %r10, %n; mad.lo.u32 %r11, %r9, 1000, %r1; <<st.global.u32 [%d1], %r11;
+bar.sync 0;||bar.sync 0; st.global.u32 [%d1], %r11;||race>> setp.ne.u32 %p1, %t, 0; @%p1 bra J;
+  red.release.gpu.global.add.u32 [%y], 1;
+W: ld.acquire.gpu.global.u32 %r3, [%y]; setp.lt.u32 %p2, %r3, %r10; @%p2 bra W;
+J: bar.sync 0; ld.global.u32 %r5, [%d2]; <<||bra SKIP;||race>> bar.sync 0; add.u32 %r10, %r10, %n; @%p1 bra J2;
+  red.release.gpu.global.add.u32 [%y], 1;
+W2: ld.acquire.gpu.global.u32 %r3, [%y]; setp.lt.u32 %p2, %r3, %r10; @%p2 bra W2;
+J2: bar.sync 0; SKIP: add.u32 %r9, %r9, 1; setp.lt.u32 %p3, %r9, 3; @%p3 bra K; add.u64 %d3, %d1, 4096;
+  st.global.u32 [%d3], %r5;
+""",
+        grid=4,
+    ),
 ]

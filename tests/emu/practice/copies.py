@@ -611,4 +611,17 @@ setp.eq.u32 %p1, %b, 0; setp.eq.and.u32 %p1, %t, 0, %p1; mov.u16 %h1, <<3||1||de
         cluster=2,
         wanted=np.array([i % 64 for i in range(128)], U32),
     ),
+    Pair(
+        "mbarrier waits with a bounded number of tries",
+        """
+{leader I} mbarrier.init.shared.b64 [%s+4096], 32; I: bar.sync 0; setp.lt.u32 %p1, %t, 32; @%p1 bra P;
+  mov.u32 %r1, 0;
+W: mbarrier.try_wait.parity.shared.b64 %p2, [%s+4096], 0, 1000; @%p2 bra D; add.u32 %r1, %r1, 1;
+  setp.gt.u32 %p3, %r1, 2000; @%p3 trap; bra W;
+D: ld.shared.u32 %r2, [%r59+-128]; st.global.u32 [%d36+-128], %r2; bra END;
+P: mov.u32 %r5, 0; Q: add.u32 %r5, %r5, 1; setp.lt.u32 %p5, %r5, 300; @%p5 bra Q; st.shared.u32 [%r59], %t;
+  <<mbarrier.arrive.shared.b64 _, [%s+4096];|| ||trap,deadlock>>
+""",
+        wanted=np.arange(32, dtype=U32),
+    ),
 ]

@@ -12,6 +12,11 @@ FACTORIAL = """.visible .func (.param .b32 out) fact(.param .b32 x) {
 L: st.param.b32 [out], 1; ret;
 }"""
 
+ADDING = """.visible .func (.param .b32 o) {}(.param .b32 x) {{
+  .reg .b32 %r<3>; ld.param.u32 %r1, [x]; add.u32 %r1, %r1, {}; st.param.b32 [o], %r1; ret;
+}}
+"""
+
 WARPS = [
     Pair(
         "named barrier counts",
@@ -575,5 +580,42 @@ ld.shared.f32 %f1, [%r59]; <<mov.f32 %f1, 0f3F800000;|| ||uninitialised||st.glob
 st.shared.u8 [%r59], %t; ld.shared.u32 %r1, [%r59]; prmt.b32 %r2, %r1, 0, 0x4440; st.global.u32 [%d36], %r2;
 """,
         wanted=np.arange(64, dtype=U32),
+    ),
+    Pair(
+        "function pointers by thread",
+        """
+.param .b32 p; .param .b32 q; mov.u64 %d1, f1; mov.u64 %d2, f2; and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0;
+selp.b64 %d3, %d1, %d2, %p1; <<||setp.eq.u32 %p2, %t, 9; @%p2 add.u64 %d3, %d3, 1;||call||call||(9, 0, 0)>>
+  st.param.b32 [p], %t;
+call (q), %d3, (p), proto; ld.param.u32 %r2, [q]; st.global.u32 [%d36], %r2;
+""",
+        globals="".join(ADDING.format(*pair) for pair in (("f1", 100), ("f2", 200))),
+        wanted=np.array([i + 100 if i % 2 == 0 else i + 200 for i in range(64)], U32),
+    ),
+    Pair(
+        "barriers in a function that warps call from different places",
+        """
+setp.lt.u32 %p1, %t, 32; @%p1 bra A; st.shared.u32 [%r59], %t; call meet; bra J; A: st.shared.u32 [%r59], %t;
+<<call meet;|| ||deadlock,race>> J: xor.b32 %r1, %t, 32; mad.lo.u32 %r1, %r1, 4, %s; ld.shared.u32 %r2, [%r1];
+  bar.sync 1; st.global.u32 [%d36], %r2;
+""",
+        globals=".visible .func meet() { bar.sync 0; ret; }",
+        wanted=np.array([i ^ 32 for i in range(64)], U32),
+    ),
+    Pair(
+        "setmaxnreg",
+        """
+setmaxnreg.dec.sync.aligned.u32 <<40||41||program,operand>>; <<||setp.lt.u32 %p1, %t, 64;
+  @%p1 bra END;||diverged,deadlock>> bar.sync 0; setmaxnreg.inc.sync.aligned.u32 <<232||264||program,operand>>;
+""",
+        block=128,
+    ),
+    Pair(
+        "a producer warp of its own",
+        """
+setp.ge.u32 %p1, %t, 128; @%p1 bra P; setmaxnreg.inc.sync.aligned.u32 240; bra J;
+  P: setmaxnreg.dec.sync.aligned.u32 40; J: bar.sync 0;
+""",
+        block=160,
     ),
 ]
