@@ -231,9 +231,12 @@ class Machine(Memories):
                 polls = self.polls
                 if cohort.repeats():
                     self._wait(cohort)
-                    self.resting = not self._others(cohort)
-                    return steps
-                self.launch.idle = 0
+                else:  # it polls and does something beside, such as counting: others get their turn all the same
+                    cohort.turn += 1
+                    self.add(cohort)
+                    self.launch.idle = 0
+                self.resting = not self._others(cohort)
+                return steps
             if steps >= min(STEPS_A_TURN, budget):
                 cohort.turn += 1
                 self.launch.idle = 0

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Lanes
-from tilewright.targets.emu.ptx import Instruction
+from tilewright.targets.emu.ptx import Imm, Instruction
 from tilewright.targets.emu.runtime import provide
 
 
@@ -58,6 +58,25 @@ def ignored(c: BlockCoder, i: Instruction) -> None:
         c.emit("S.poll()")
 
 
-@rule("setmaxnreg", "griddepcontrol")
+@rule("setmaxnreg")
+def registers(c: BlockCoder, i: Instruction) -> None:
+    """Register counts have no meaning here, but there are rules for them (PTX ISA 9.7.20.5)."""
+    count = i.ops[0].value if isinstance(i.ops[0], Imm) else 0
+    if count not in range(24, 257, 8):
+        raise c.fail("setmaxnreg takes a multiple of 8 from 24 to 256")
+    if c.owner.checks:
+        c.effect("whole_group(L, SITE)", [])
+
+
+@provide
+def whole_group(L: Lanes, site: int) -> None:
+    """A fault unless all threads of each warpgroup are here; the last one of a block may have fewer than 128."""
+    groups, counts = np.unique(L.slot * L.shape.stride + L.thread // 128, return_counts=True)
+    if (counts < np.minimum(L.shape.threads - groups % L.shape.stride * 128, 128)).any():
+        raise Fault("diverged", "setmaxnreg needs all threads of its warpgroup", site,
+                    hint="some threads have ended, or took another path")  # fmt: skip
+
+
+@rule("griddepcontrol")
 def hints(c: BlockCoder, i: Instruction) -> None:
-    """Register counts have no meaning here, and a grid starts when those before it have ended."""
+    """A grid starts when those before it have ended."""
