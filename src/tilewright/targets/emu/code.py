@@ -29,6 +29,8 @@ class CodeBlock:
     first: Instruction | None
     gate: Callable[..., bool] | None = None
     gate_site: Instruction | None = None
+    poll: Instruction | None = None
+    """The first instruction that a waiting thread repeats."""
     call: Call | None = None
     classes: dict[str, int] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.ptx import Instruction
 
 FIRST_PATIENCE, MOST_PATIENCE = 4, 1024
 MOST_STATES = 64
@@ -47,9 +48,11 @@ class Frame:
 
 class Cohort:
     """Threads that run together. `key` orders cohorts of a batch; `turn` postpones those that only wait, which
-    `seen` (states at earlier polls) and `patience` (polls until the next look) find out."""
+    `seen` (states at earlier polls) and `patience` (polls until the next look) find out; `poll` is what they repeat."""
 
-    __slots__ = ("L", "R", "code", "frames", "passed", "patience", "pc", "prefix", "result", "seen", "sp", "turn")
+    __slots__ = (
+        "L", "R", "code", "frames", "passed", "patience", "pc", "poll", "prefix", "result", "seen", "sp", "turn",
+    )  # fmt: skip
 
     def __init__(self, lanes: Lanes, code: Any, registers: list[Any]) -> None:
         self.L = lanes
@@ -64,6 +67,7 @@ class Cohort:
         self.result: Any = None
         self.seen: set[tuple[int, int]] = set()
         self.patience = FIRST_PATIENCE
+        self.poll: Instruction | None = None
 
     def repeats(self) -> bool:
         """Whether this is a state in which the cohort has polled before: then it does nothing but wait."""

@@ -102,6 +102,16 @@ def find_fragments(function: Function) -> set[str]:
     }
 
 
+STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
+
+
+def is_poll(i: Instruction) -> bool:
+    """Whether a waiting thread may repeat an instruction until another thread has done something."""
+    if i.op == "mbarrier":
+        return i.mods[0] in ("test_wait", "try_wait")
+    return i.op in ("atom", "nanosleep") or (i.op == "ld" and not STRONG.isdisjoint(i.mods))
+
+
 def registers_in(operand: Operand) -> list[Reg]:
     """The registers of an operand, those of addresses left out."""
     if isinstance(operand, Reg):

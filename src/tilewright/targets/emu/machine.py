@@ -230,6 +230,7 @@ class Machine(Memories):
             if self.polls - polls >= cohort.patience:
                 polls = self.polls
                 if cohort.repeats():
+                    cohort.poll = block.poll
                     self._wait(cohort)
                 else:  # it polls and does something beside, such as counting: others get their turn all the same
                     cohort.turn += 1
@@ -388,13 +389,14 @@ class Machine(Memories):
         values: dict[str, Any] = {"kernel": self.launch.kernel}
         for number, cohort in enumerate(waiting[:8]):
             block = cohort.code.blocks[cohort.pc]
-            where = block.gate_site or block.first
+            where = block.gate_site or cohort.poll or block.first
             threads = self.threads(cohort.L, None)
             text = f"line {where.line}: {where.text}" if where is not None else "the end of the kernel"
             values[f"wait {number}"] = (
                 f"{cohort.L.n} threads from block {threads['block']} thread {threads['thread']} at {text}"
             )
         first = next((c for c in waiting), None)
-        site = first.code.blocks[first.pc].gate_site or first.code.blocks[first.pc].first if first else None
+        block = first.code.blocks[first.pc] if first else None
+        site = block.gate_site or first.poll or block.first if block and first else None
         hint = "some threads wait for others that have ended or wait elsewhere"
         return located("Deadlock: no thread can go on", site, values=values, hint=hint, kind="deadlock")
