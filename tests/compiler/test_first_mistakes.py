@@ -103,6 +103,9 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "an offset that is no number": (
         as_kernel(lambda x: cute.domain_offset("a", x)), "made of integers, not str", "one integer for each mode",
     ),
+    "a memory space that is none": (
+        as_kernel(lambda x: cute.make_ptr(Float32, 0, x)), "a pointer into", "one of AddressSpace",
+    ),
     "a grid that is no integer": (divided_grid, "grid takes one to three integers", "cute.ceil_div"),
     "an argument too many": (lambda x: divided_grid(x, stream=0), "unexpected keyword argument 'stream'", "it takes x"),
 }  # fmt: skip

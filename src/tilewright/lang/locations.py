@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import sys
 import sysconfig
 from pathlib import Path
@@ -59,6 +60,7 @@ def is_user_code(code: CodeType) -> bool:
     return _of_user(code)
 
 
+_MOST_CALLS = 64  # in the location of one operation
 Step = tuple[CodeType, int]  # a function and the instruction it is at
 
 
@@ -84,12 +86,18 @@ def _of_program(steps: list[Step]) -> list[Step]:
 
 
 def _source_location(code: CodeType, instruction: int) -> SourceLocation:
-    positions = list(code.co_positions())
-    line, end_line, column, end_column = positions[instruction // 2]
+    return _place(code, instruction, code.co_filename, code.co_linetable)
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(code: CodeType, instruction: int, file: str, _: bytes) -> SourceLocation:
+    """Python may take code objects of two files or lines for equal: hence the file and the table of lines."""
+    positions = code.co_positions()
+    line, end_line, column, end_column = next(itertools.islice(positions, instruction // 2, None))
     line = line or code.co_firstlineno
     name = code.co_name
     one_line = end_line == line and column is not None and end_column is not None
-    return SourceLocation(code.co_filename, line, column or 0, (end_column or 0) if one_line else 0, name)
+    return SourceLocation(file, line, column or 0, (end_column or 0) if one_line else 0, name)
 
 
 def user_location(depth: int = 1) -> SourceLocation | None:
@@ -172,7 +180,12 @@ def _chain(places: list[Step]) -> SourceLocation | None:
 
 def current() -> ir.Location:
     """The MLIR location of the user's line that is running now: a chain of call sites, innermost first."""
-    return _located(tuple(_user_places(sys._getframe(1))))
+    return _located(tuple(_shortened(_user_places(sys._getframe(1)))))
+
+
+def _shortened(places: list[Step]) -> list[Step]:
+    """Of a deep recursion its innermost and its outermost calls."""
+    return places if len(places) <= _MOST_CALLS else places[: _MOST_CALLS // 2] + places[-_MOST_CALLS // 2 :]
 
 
 def current_line() -> ir.Location:

@@ -11,7 +11,7 @@ from tilewright.ir import build, mlir, types
 from tilewright.ir.context import holds_value
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int32, Int64, Integer, Numeric, as_numeric, is_number
+from tilewright.lang.numeric import Int32, Int64, Integer, Numeric, as_numeric, is_number, number_type
 from tilewright.lang.storing import as_element
 
 if TYPE_CHECKING:
@@ -182,8 +182,13 @@ class Pointer:
 def pointer_at(
     address: Any, dtype: type[Numeric], memspace: AddressSpace = AddressSpace.generic, alignment: int | None = None
 ) -> Pointer:
-    """A pointer of `dtype` at an address: a Pointer, an integer of the language, or an MLIR integer or `!llvm.ptr`."""
-    align = alignment or max(dtype.width // 8, 1)
+    """A pointer of `dtype` at an address: a Pointer, an integer of the language, or an MLIR integer or `!llvm.ptr`.
+
+    Raises:
+        CompileError: the type, the memory space or the alignment is none.
+    """
+    align = max(number_type(dtype).width // 8, 1) if alignment is None else alignment
+    _check_place(memspace, align)
     if isinstance(address, Pointer):
         return address._cast(dtype, memspace, align)
     if isinstance(address, mlir.ir.Value) and str(address.type).startswith("!llvm.ptr"):
@@ -193,6 +198,19 @@ def pointer_at(
     type_ = types.ptr(dtype.facts.name, str(memspace), align)
     value = build.cute("int_to_ptr", (type_,), ((number.ir_value(),),)).results[0]
     return Pointer(value, dtype, memspace, align)
+
+
+def _check_place(memspace: object, alignment: object) -> None:
+    if not isinstance(memspace, AddressSpace):
+        raise CompileError(
+            f"a pointer into {memspace!r}",
+            location=user_location(),
+            hint=f"mem_space is one of AddressSpace: {', '.join(map(str, AddressSpace))}",
+        )
+    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+        raise CompileError(
+            "assumed_align is a power of two, in bytes", location=user_location(), values={"assumed_align": alignment}
+        )
 
 
 def make_ptr(
