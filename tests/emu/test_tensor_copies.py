@@ -308,6 +308,15 @@ def test_a_map_beyond_its_buffer_is_out_of_bounds():
     assert "the tensor map spans more than the buffer" in str(caught.value)
 
 
+@pytest.mark.parametrize("start", [(-4, 0), (0, -1), (-4, -1)])
+def test_a_store_before_the_tensor_is_refused(start):
+    tensor, tile = np.zeros((8, 32), np.float32), np.zeros((8, 32), np.float32)
+    made = tensormap.encode("f32", tensor.ctypes.data, (32, 8), (128,), (32, 8))
+    for op in (STORE, REDUCE.format("add")):
+        with pytest.raises(EmulationError, match="A tensor store starts at a negative coordinate"):
+            run(store_kernel(op), made, tile, start, [tensor])
+
+
 def test_a_store_writes_whole_16_bytes_of_mode_0():
     """And so what is behind an extent of 101 bytes, up to the next multiple of 16, from the box."""
     tile = np.arange(1024, dtype=np.int64).astype(np.uint8) | 1

@@ -28,7 +28,8 @@ REDUCED = {
     **dict.fromkeys(("inc", "dec"), ("u32",)),
     **dict.fromkeys(("and", "or", "xor"), BITS),
 }
-"""Element types of tensor reductions."""
+"""Element types of tensor reductions: recorded on an H100, but for `or` and `xor` of s32. That others are illegal
+instructions was tried for most types of add, min, max and inc, and for xor of s64."""
 
 # Tensor copies.
 
@@ -175,6 +176,7 @@ def tensor_store(
         if op:
             check_reduction(op, made, site, lane)
         check_start(made, start, site, lane)
+        check_stored(made, start, site, lane)
         base = at_lane(source, lane)
         check_place(base & 0xFFFFFF, site, lane)
         order = chunk_order(made, base & 1023)
@@ -198,7 +200,7 @@ def _write_tile(
 
 
 def check_reduction(op: str, made: tensormap.TensorMap, site: int, lane: int) -> None:
-    """A fault where a GPU has no such reduction: it takes it for an illegal instruction (measured on an H100)."""
+    """A fault where a GPU has no such reduction: it takes it for an illegal instruction."""
     if made.type not in REDUCED[op]:
         raise Fault("tensormap", f"There is no tensor reduction .{op} of {made.type}", site, np.array([lane]),
                     {"map": made}, f"types of .{op}: {' '.join(REDUCED[op])}")  # fmt: skip
@@ -214,6 +216,13 @@ def check_start(made: tensormap.TensorMap, start: list[int], site: int, lane: in
     if any(not low <= x <= high for x, low, high in zip(base, made.lower, made.last, strict=False)):
         raise Fault("tensormap", "An im2col copy starts outside its bounding box", site, np.array([lane]),
                     {"start": base, "lower corner": made.lower, "last": made.last})  # fmt: skip
+
+
+def check_stored(made: tensormap.TensorMap, start: list[int], site: int, lane: int) -> None:
+    """A fault where a tile to be stored starts before the tensor: a GPU takes it for an illegal instruction."""
+    if not made.im2col and min(start) < 0:
+        raise Fault("tensormap", "A tensor store starts at a negative coordinate", site, np.array([lane]),
+                    {"start": start}, "loads may start before the tensor, stores may not")  # fmt: skip
 
 
 def check_place(offset: int, site: int, lane: int) -> None:
