@@ -261,3 +261,26 @@ def test_a_known_divisor_makes_it_whole():
 def test_numpy_arrays_of_a_byte_each_are_refused(dtype):
     with pytest.raises(ArgumentError, match=r"NumPy arrays of float[46].* cannot be passed"):
         from_dlpack(np.zeros(4, dtype))
+
+
+@pytest.mark.parametrize("dtype", [Int4, Uint4, Float4E2M1FN])
+@pytest.mark.parametrize("stride", [1, 3])
+def test_elements_written_one_by_one_are_written(dtype, stride):
+    """Each shares its byte with one that is not written yet, or never; that is no fault."""
+
+    @cute.kernel
+    def kernel(first: Int32, out: cute.Tensor):
+        thread, _, _ = cute.arch.thread_idx()
+        elements = cute.make_rmem_tensor(cute.make_layout((4,), stride=(stride,)), dtype)
+        for i in range(first, first + 4):
+            elements[i % 4] = Float32(i % 4 + thread % 2).to(dtype)
+        for i in range(first, first + 4):
+            out[thread, i % 4] = elements[i % 4].to(Float32)
+
+    @cute.jit
+    def host(first: Int32, out: cute.Tensor):
+        kernel(first, out).launch(grid=(1, 1, 1), block=(8, 1, 1))
+
+    out = np.zeros((8, 4), np.float32)
+    cute.compile(host, 0, out, target="emu")(0, out)
+    np.testing.assert_array_equal(out, np.arange(4) + np.arange(8)[:, None] % 2)

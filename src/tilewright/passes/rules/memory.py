@@ -104,7 +104,15 @@ def _alloc_rmem(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
             (count,),
             {"elem_type": mlir.ir.TypeAttr.get(types.parse("i8")), "alignment": build.i64(max(info.align, 16))},
         )
+    if packed.is_packed(info.element):
+        _clear(slot, count)
     return [slot]
+
+
+def _clear(slot: ir.Value, count: ir.Value) -> None:
+    """Elements of part of a byte are written beside the rest of it: that must not be memory that no one has written."""
+    attributes = {"isVolatile": mlir.ir.BoolAttr.get(False)}
+    build.emit("llvm.intr.memset", (), (slot, build.constant(0, types.parse("i8")), count), attributes)
 
 
 def entry_block(op: ir.Operation) -> ir.Block:
