@@ -94,9 +94,9 @@ def test_what_was_loaded_may_be_overwritten_once_it_has_come(how):
 @pytest.mark.parametrize("how", LOADS)
 def test_a_load_of_what_another_thread_has_written(how):
     write = "mov.f32 %f1, 0f3f800000; st.global.f32 [%d6], %f1; fence.proxy.async;"
-    load_it = LOAD.format(load=LOADS[how], wait=TRY) + "ld.shared.f32 %f1, [%r4];"
-    run(f"{write} bar.sync 0; {load_it}")
-    race(write + load_it)
+    load_it = LOAD.format(load=LOADS[how], wait=TRY)
+    assert (run(f"{write} bar.sync 0; {load_it} {TWICE}")[:8] == 2).all()
+    race(write + load_it + "ld.shared.f32 %f1, [%r4];")
 
 
 READ = "ld.global.f32 %f1, [%d6]; st.shared.f32 [%r4], %f1;"

@@ -194,9 +194,9 @@ def current_line() -> ir.Location:
 
 
 def _located(places: tuple[Step, ...]) -> ir.Location:
-    """Made once for each place. Python takes code objects of two files for equal where the text and lines are."""
-    files = tuple([code.co_filename for code, _ in places])
-    return session().cached(("location", files, places), lambda: _mlir_location(places))
+    """Made once for each place; see `_place` for the key."""
+    texts = tuple([(code.co_filename, code.co_linetable) for code, _ in places])
+    return session().cached(("location", texts, places), lambda: _mlir_location(places))
 
 
 def _mlir_location(places: tuple[tuple[CodeType, int], ...]) -> ir.Location:

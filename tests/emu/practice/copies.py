@@ -4,6 +4,38 @@ import numpy as np
 
 from tests.emu.practice.pairs import U32, Pair
 
+
+def ring(stages: int) -> Pair:
+    """A producer warp copies 7 times 256 bytes through a ring of stages to two consumer warps, which add them up."""
+    counts = [f"mbarrier.init.shared.b64 [%s+{4096 + 8 * n}], 1; mbarrier.init.shared.b64 [%s+{4160 + 8 * n}], 2;"
+              for n in range(stages)]  # fmt: skip
+    begin = "\n".join(["{leader I}", *counts, "fence.mbarrier_init.release.cluster;\n"])
+    wanted = np.array([7 * i + 64 * 21 for i in range(64)], U32)
+    return Pair(
+        f"ring of {stages}", begin + RING.replace("STAGES", str(stages)), block=96, lockstep=True, wanted=wanted
+    )
+
+
+RING = """
+I: bar.sync 0; setp.lt.u32 %p1, %t, 64; @%p1 bra CONS;
+setp.ne.u32 %p2, %t, 64; @%p2 bra END; mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, <<1||0||deadlock>>;
+  mov.u64 %d1, %a;
+P: mad.lo.u32 %r4, %r2, 8, %s; PE: mbarrier.try_wait.parity.shared.b64 %p2, [%r4+4160], %r3; @!%p2 bra PE;
+mbarrier.arrive.expect_tx.shared.b64 _, [%r4+4096], 256; mad.lo.u32 %r5, %r2, 256, %s;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%d1], 256, [%r4+4096];
+  add.u64 %d1, %d1, 256;
+add.u32 %r2, %r2, 1; setp.eq.u32 %p3, %r2, STAGES; @%p3 xor.b32 %r3, %r3, 1; @%p3 mov.u32 %r2, 0;
+add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 7; @%p3 bra P; bra END;
+CONS: mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r10, 0;
+C: mad.lo.u32 %r4, %r2, 8, %s; CF: mbarrier.try_wait.parity.shared.b64 %p2, [%r4+4096], %r3; @!%p2 bra CF;
+mad.lo.u32 %r5, %r2, 256, %r59; ld.shared.u32 %r8, [%r5]; add.u32 %r10, %r10, %r8;
+<<bar.warp.sync -1;|| ||race>> setp.eq.u32 %p4, %l, 0; @%p4 mbarrier.arrive.shared.b64 _, [%r4+4160];
+add.u32 %r2, %r2, 1; setp.eq.u32 %p3, %r2, STAGES; <<@%p3 xor.b32 %r3, %r3, 1;|| ||race,deadlock,mbarrier>>
+  @%p3 mov.u32 %r2, 0;
+add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 7; @%p3 bra C; st.global.u32 [%d36], %r10;
+"""
+
+
 COPIES = [
     Pair(
         "cp.async double buffer",
@@ -425,90 +457,7 @@ fence.proxy.async; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::b
 I: bar.sync 0; {wait W %s+4096 0} ld.shared.u32 %r1, [%r59]; st.global.u32 [%d36+1024], %r1;
 """,
     ),
-    Pair(
-        "ring of 1",
-        """
-// 1 stages, 2 consumer warps, 1 producer warp
-{leader I} mbarrier.init.shared.b64 [%s+4096], 1; mbarrier.init.shared.b64 [%s+4160], 2;
-  fence.mbarrier_init.release.cluster;
-I: bar.sync 0; setp.lt.u32 %p1, %t, 64; @%p1 bra CONS;
-setp.ne.u32 %p2, %t, 64; @%p2 bra END; mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, <<1||0||deadlock>>;
-  mov.u64 %d1, %a;
-P: mad.lo.u32 %r4, %r2, 8, %s; PE: mbarrier.try_wait.parity.shared.b64 %p2, [%r4+4160], %r3; @!%p2 bra PE;
-mbarrier.arrive.expect_tx.shared.b64 _, [%r4+4096], 256; mad.lo.u32 %r5, %r2, 256, %s;
-cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%d1], 256, [%r4+4096];
-  add.u64 %d1, %d1, 256;
-add.u32 %r2, %r2, 1; setp.eq.u32 %p3, %r2, 1; @%p3 xor.b32 %r3, %r3, 1; @%p3 mov.u32 %r2, 0;
-add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 7; @%p3 bra P; bra END;
-CONS: mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r10, 0;
-C: mad.lo.u32 %r4, %r2, 8, %s; CF: mbarrier.try_wait.parity.shared.b64 %p2, [%r4+4096], %r3; @!%p2 bra CF;
-mad.lo.u32 %r5, %r2, 256, %r59; ld.shared.u32 %r8, [%r5]; add.u32 %r10, %r10, %r8;
-<<bar.warp.sync -1;|| ||race>> setp.eq.u32 %p4, %l, 0; @%p4 mbarrier.arrive.shared.b64 _, [%r4+4160];
-add.u32 %r2, %r2, 1; setp.eq.u32 %p3, %r2, 1; <<@%p3 xor.b32 %r3, %r3, 1;|| ||race,deadlock,mbarrier>>
-  @%p3 mov.u32 %r2, 0;
-add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 7; @%p3 bra C; st.global.u32 [%d36], %r10;
-""",
-        block=96,
-        lockstep=True,
-        wanted=np.array([7 * i + 64 * 21 for i in range(64)], U32),
-    ),
-    Pair(
-        "ring of 2",
-        """
-// 2 stages, 2 consumer warps, 1 producer warp
-{leader I} mbarrier.init.shared.b64 [%s+4096], 1;
-mbarrier.init.shared.b64 [%s+4160], 2;mbarrier.init.shared.b64 [%s+4104], 1;
-  mbarrier.init.shared.b64 [%s+4168], 2; fence.mbarrier_init.release.cluster;
-I: bar.sync 0; setp.lt.u32 %p1, %t, 64; @%p1 bra CONS;
-setp.ne.u32 %p2, %t, 64; @%p2 bra END; mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, <<1||0||deadlock>>;
-  mov.u64 %d1, %a;
-P: mad.lo.u32 %r4, %r2, 8, %s; PE: mbarrier.try_wait.parity.shared.b64 %p2, [%r4+4160], %r3; @!%p2 bra PE;
-mbarrier.arrive.expect_tx.shared.b64 _, [%r4+4096], 256; mad.lo.u32 %r5, %r2, 256, %s;
-cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%d1], 256, [%r4+4096];
-  add.u64 %d1, %d1, 256;
-add.u32 %r2, %r2, 1; setp.eq.u32 %p3, %r2, 2; @%p3 xor.b32 %r3, %r3, 1; @%p3 mov.u32 %r2, 0;
-add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 7; @%p3 bra P; bra END;
-CONS: mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r10, 0;
-C: mad.lo.u32 %r4, %r2, 8, %s; CF: mbarrier.try_wait.parity.shared.b64 %p2, [%r4+4096], %r3; @!%p2 bra CF;
-mad.lo.u32 %r5, %r2, 256, %r59; ld.shared.u32 %r8, [%r5]; add.u32 %r10, %r10, %r8;
-<<bar.warp.sync -1;|| ||race>> setp.eq.u32 %p4, %l, 0; @%p4 mbarrier.arrive.shared.b64 _, [%r4+4160];
-add.u32 %r2, %r2, 1; setp.eq.u32 %p3, %r2, 2; <<@%p3 xor.b32 %r3, %r3, 1;|| ||race,deadlock,mbarrier>>
-  @%p3 mov.u32 %r2, 0;
-add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 7; @%p3 bra C; st.global.u32 [%d36], %r10;
-""",
-        block=96,
-        lockstep=True,
-        wanted=np.array([7 * i + 64 * 21 for i in range(64)], U32),
-    ),
-    Pair(
-        "ring of 3",
-        """
-// 3 stages, 2 consumer warps, 1 producer warp
-{leader I} mbarrier.init.shared.b64 [%s+4096], 1;
-mbarrier.init.shared.b64 [%s+4160], 2;mbarrier.init.shared.b64 [%s+4104], 1;
-mbarrier.init.shared.b64 [%s+4168], 2;mbarrier.init.shared.b64 [%s+4112], 1;
-  mbarrier.init.shared.b64 [%s+4176], 2; fence.mbarrier_init.release.cluster;
-I: bar.sync 0; setp.lt.u32 %p1, %t, 64; @%p1 bra CONS;
-setp.ne.u32 %p2, %t, 64; @%p2 bra END; mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, <<1||0||deadlock>>;
-  mov.u64 %d1, %a;
-P: mad.lo.u32 %r4, %r2, 8, %s; PE: mbarrier.try_wait.parity.shared.b64 %p2, [%r4+4160], %r3; @!%p2 bra PE;
-mbarrier.arrive.expect_tx.shared.b64 _, [%r4+4096], 256; mad.lo.u32 %r5, %r2, 256, %s;
-cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%d1], 256, [%r4+4096];
-  add.u64 %d1, %d1, 256;
-add.u32 %r2, %r2, 1; setp.eq.u32 %p3, %r2, 3; @%p3 xor.b32 %r3, %r3, 1; @%p3 mov.u32 %r2, 0;
-add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 7; @%p3 bra P; bra END;
-CONS: mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r10, 0;
-C: mad.lo.u32 %r4, %r2, 8, %s; CF: mbarrier.try_wait.parity.shared.b64 %p2, [%r4+4096], %r3; @!%p2 bra CF;
-mad.lo.u32 %r5, %r2, 256, %r59; ld.shared.u32 %r8, [%r5]; add.u32 %r10, %r10, %r8;
-<<bar.warp.sync -1;|| ||race>> setp.eq.u32 %p4, %l, 0; @%p4 mbarrier.arrive.shared.b64 _, [%r4+4160];
-add.u32 %r2, %r2, 1; setp.eq.u32 %p3, %r2, 3; <<@%p3 xor.b32 %r3, %r3, 1;|| ||race,deadlock,mbarrier>>
-  @%p3 mov.u32 %r2, 0;
-add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 7; @%p3 bra C; st.global.u32 [%d36], %r10;
-""",
-        block=96,
-        lockstep=True,
-        wanted=np.array([7 * i + 64 * 21 for i in range(64)], U32),
-    ),
+    *map(ring, (1, 2, 3)),
     Pair(
         "two store buffers",
         """

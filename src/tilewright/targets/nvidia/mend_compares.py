@@ -11,8 +11,8 @@ import re
 
 from tilewright.targets.nvidia.ptx_flow import definitions, reached, results_of
 
-_NAMES = ("abs.", "ex2.", "sin.", "cos.", "tanh.", "sqrt.", "rcp.", ".sat.")
-_BOUNDED = re.compile(r"(?:abs|ex2|sin|cos|tanh|sqrt|rsqrt|rcp)(?:\.\w+)*\.f32|\w+(?:\.\w+)*\.sat(?:\.\w+)*\.f32")
+_NAMES = ("abs", "ex2", "sin", "cos", "tanh", "sqrt", "rsqrt", "rcp")
+_BOUNDED = re.compile(rf"(?:{'|'.join(_NAMES)})(?:\.\w+)*\.f32|\w+(?:\.\w+)*\.sat(?:\.\w+)*\.f32")
 _PASSES_ON = re.compile(r"mov\.|selp\.|\w+(?:\.\w+)*\.f32\b")
 _COMPARISON = re.compile(r"\bsetp\.(lt|gt|ge)((?:\.ftz)?\.f32)([ \t]+)(%\w+), ([^,;]+), ([^,;]+);")
 _OPPOSITE = {"lt": "geu", "gt": "leu", "ge": "ltu"}
@@ -20,7 +20,7 @@ _OPPOSITE = {"lt": "geu", "gt": "leu", "ge": "ltu"}
 
 def mend_compares(ptx: str) -> str:
     """The same program, line by line, with such comparisons negated twice."""
-    if not any(name in ptx for name in _NAMES) or not _COMPARISON.search(ptx):
+    if not any(f"{name}." in ptx for name in (*_NAMES, ".sat")) or not _COMPARISON.search(ptx):
         return ptx
     rows = definitions(ptx)
     bounded = reached(results_of(_BOUNDED, rows), _PASSES_ON, rows)

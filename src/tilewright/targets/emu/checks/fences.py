@@ -1,12 +1,11 @@
-"""Fences that order more than what their own thread did before.
+"""Fences that order more than what their own thread did before: `fence.sc` and `membar`, and `fence.proxy.async`.
 
-The one order of `fence.sc` and `membar` (PTX ISA 8.10.3, 8.9): what such a fence orders across a barrier.
-
-A release pattern covers what its own thread did, or knew, before its fence. Where every thread of a block has a
-`fence.sc` before the block's barrier and one thread then signals by a relaxed atomic, that is not enough: the others'
-writes are ordered because of two `fence.sc` one synchronises with the other. Which comes first is not known, but where
-the second's thread knows, by a barrier too, of a read that saw the signal, it is the fence before the signal: the other
-way round causality would run against what was observed.
+`fence.sc` and `membar` stand in one order (PTX ISA 8.10.3, 8.9), which has consequences across a barrier. A release
+pattern covers what its own thread did, or knew, before its fence. Where every thread of a block has a `fence.sc` before
+the block's barrier and one thread then signals by a relaxed atomic, that is not enough: the others' writes are ordered
+because of two `fence.sc` one synchronises with the other. Which comes first is not known, but where the second's thread
+knows, by a barrier too, of a read that saw the signal, it is the fence before the signal: the other way round causality
+would run against what was observed.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import misaligned
 from tilewright.targets.emu.numerics import floats
-from tilewright.targets.emu.ptx import Instruction, Mem, Operand, Reg, Sink, Vec
+from tilewright.targets.emu.ptx import Instruction, Mem, Operand, Sink, Vec
 from tilewright.targets.emu.rules.memory import address, by_space, local_address, state_space, vector_length
 from tilewright.targets.emu.runtime import provide
 
@@ -55,16 +55,22 @@ def _scalar(
     c: BlockCoder, to: Operand, at: str, values: list[Operand], space: str, kind: str, op: str, wants: bool
 ) -> None:
     """One element a thread; results and memory are marked as values never written are (`checks.blanks`)."""
+    third = "{2}" if op == "cas" else "None"
+    text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants}, MARK)"
+    _write(c, text, to, at, values, space, kind)
+
+
+def _write(c: BlockCoder, text: str, to: Operand, at: str, values: list[Operand], space: str, kind: str) -> None:
+    """The call `text` of the address and the operands, whose last argument is the operands' mark."""
     args = [at, *(c.use(v, kind) for v in values)]
     if space == "global":
         c.sink(Vec(tuple(values)), "operand of an atomic on global memory")
-    third = "{2}" if op == "cas" else "None"
     mark = operand_mark(c, values, space)
-    args += [mark] if mark != "FALSE" else []
-    last = f"{{{len(args) - 1}}}" if mark != "FALSE" else "FALSE"
-    text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants}, {last})"
+    if mark != "FALSE":
+        args.append(mark)
+        mark = f"{{{len(args) - 1}}}"
     results = [] if isinstance(to, Sink) else [(to, kind)]
-    (c.load if results and c.owner.checks and space in WATCHED else c.effect)(text, args, results)
+    (c.load if results and c.owner.checks and space in WATCHED else c.effect)(text.replace("MARK", mark), args, results)
 
 
 WATCHED = ("shared", "local", "generic")
@@ -98,16 +104,8 @@ def _vector(c: BlockCoder, to: Operand, mem: Operand, value: Operand, space: str
 
 
 def _wide(c: BlockCoder, to: Operand, at: str, values: list[Operand], space: str, op: str) -> None:
-    args = [at, *(c.use(v, "b128") for v in values)]
-    if space == "global":
-        c.sink(Vec(tuple(values)), "operand of an atomic on global memory")
     third = "{2}" if op == "cas" else "None"
-    mark = operand_mark(c, values, space)
-    args += [mark] if mark != "FALSE" else []
-    last = f"{{{len(args) - 1}}}" if mark != "FALSE" else "FALSE"
-    results = [(to, "b128")] if isinstance(to, Reg) else []
-    text = f"atomic128(S, SITE, L, {space!r}, {op!r}, {{0}}, {{1}}, {third}, {last})"
-    (c.load if results and c.owner.checks and space in WATCHED else c.effect)(text, args, results)
+    _write(c, f"atomic128(S, SITE, L, {space!r}, {op!r}, {{0}}, {{1}}, {third}, MARK)", to, at, values, space, "b128")
 
 
 Place = tuple[Array, Array, Array | None, str]
