@@ -79,6 +79,10 @@ def _check_target(ptx: str, chip: str, ptx_version: str) -> None:
             raise LlvmError(f"LLVM does not know {directive} {wanted}", values={"asked for": wanted, "written": got})
 
 
+# vcvtneps2bf16 takes float32 numbers below 2**-126 for zero (Intel SDM, volume 2); without it LLVM rounds by integers.
+_EXACT_X86 = "-avx512bf16,-avxneconvert"
+
+
 @functools.cache
 def host_target() -> tuple[str, str, str]:
     """What `emit_object` compiles for by default, for cache keys: triple, processor, features."""
@@ -122,6 +126,8 @@ def emit_object(
     here, native, native_features = host_target()
     source = ir_text if isinstance(ir_text, str) else ""
     chosen = (native, native_features) if cpu is None else (cpu, features)
+    if (triple or here).startswith("x86_64"):
+        chosen = chosen[0], ",".join(filter(None, (chosen[1], _EXACT_X86)))
     levels = opt_level, opt_level if codegen_level is None else codegen_level
     with Context(source) as context, Machine(triple or here, *chosen, *levels) as machine:
         module = context.parse(ir_text)
