@@ -25,7 +25,7 @@ from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
 from tilewright.lang import leaves, locations, trace
 from tilewright.lang.control import aliases
-from tilewright.lang.launch import name_host_tensors
+from tilewright.lang.launch import argument_names
 from tilewright.lang.parameters import call_arguments
 from tilewright.passes.pipeline import Pass, PassManager, Placed, before
 
@@ -126,7 +126,7 @@ def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | 
     else:
         manager = pass_lists.completed(pipeline, arch, options)
     for item in passes if isinstance(passes, (list, tuple)) else (passes,):
-        place = item if isinstance(item, Placed) else before("cute-to-nvvm", item)
+        place = item if isinstance(item, Placed) else before("expand-views", item)
         manager.insert(place.item, before=place.before, after=place.after)
     manager.check_order()
     return manager
@@ -153,8 +153,6 @@ def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) ->
         body = host.regions[0].blocks[0]
         with mlir.ir.InsertionPoint(body):
             seen = traced(call, list(body.arguments))
-            if program.assertions:
-                name_host_tensors(host, seen)
             arguments = call_arguments(function.function, seen)
             with located(locations.current), aliases.body():
                 job.result = _trace_root(function.traced, arguments)
@@ -170,9 +168,14 @@ def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) ->
 
 
 def _host_function(call: BoundCall) -> Any:
-    types = [leaf_type(param, leaf) for param in call.signature.params for leaf in param.leaves()]
+    leaves_ = [(param, leaf) for param in call.signature.params for leaf in param.leaves()]
+    types = [leaf_type(param, leaf) for param, leaf in leaves_]
     function_type = mlir.ir.TypeAttr.get(mlir.ir.FunctionType.get(types, []))
-    attributes = {"sym_name": build.string(call.signature.name), "function_type": function_type}
+    attributes = {
+        "sym_name": build.string(call.signature.name),
+        "function_type": function_type,
+        "arg_attrs": argument_names([leaf.name for _, leaf in leaves_]),
+    }
     function = build.emit("func.func", (), (), attributes, regions=1)
     function.regions[0].blocks.append(*types, arg_locs=[current().unknown] * len(types))
     return function

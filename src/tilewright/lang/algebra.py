@@ -7,7 +7,9 @@ tensor needs them.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from tilewright import layout as algebra
@@ -20,6 +22,8 @@ from tilewright.lang.printing import assert_
 from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, map_leaves
 from tilewright.layout import ComposedLayout, Fact, Layout
+from tilewright.layout.inttuple import tuples
+from tilewright.layout.tile import partition_tiler
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -59,23 +63,28 @@ def _checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not trace.tracing() or not trace.current().checks:
-            return function(*args, **kwargs)
-        with algebra.runtime_checks(_check):
+        with _facts_checked():
             return function(*args, **kwargs)
 
     return call
 
 
-def _on_tensors(function: Callable[Concatenate[Any, P], R]) -> _OnTensors[P, R]:
-    """`function` of a layout that gives a layout, on tensors too."""
+def _facts_checked() -> AbstractContextManager[None]:
+    return algebra.runtime_checks(_check) if trace.tracing() and trace.current().checks else nullcontext()
+
+
+def _on_tensors(function: Callable[Concatenate[Any, P], R], view: str = "") -> _OnTensors[P, R]:
+    """`function` of a layout that gives a layout, on tensors too: `view` is its name among `layout.views`."""
+    name = view or function.__name__
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(target: Any, *args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
         if not isinstance(target, Tensor):
             return function(target, *args, **kwargs)
-        layout: Any = function(target.layout, *args, **kwargs)
-        return Tensor(target.iterator, layout, target._element_type)
+        given = signature.bind(target, *args, **kwargs).args[1:] if kwargs else args
+        with _facts_checked():
+            return target.view(name, *map(tuples, given))
 
     return cast(Any, call)
 
@@ -110,7 +119,7 @@ zipped_divide = _on_tensors(_checked(algebra.zipped_divide))
 tiled_divide = _on_tensors(_checked(algebra.tiled_divide))
 flat_divide = _on_tensors(_checked(algebra.flat_divide))
 _coalesce = _on_tensors(algebra.coalesce)
-_filter = _on_tensors(algebra.filter_)
+_filter = _on_tensors(algebra.filter_, "filter")
 _filter_zeros = _on_tensors(algebra.filter_zeros)
 logical_product = _on_tensors(_checked(algebra.logical_product))
 zipped_product = _on_tensors(_checked(algebra.zipped_product))
@@ -203,7 +212,7 @@ def make_layout_like(source: Any, *, loc: object = None, ip: object = None) -> A
 def get(target: Any, mode: Any, *, loc: object = None, ip: object = None) -> Any:
     """One mode of a tuple, layout or tensor."""
     if isinstance(target, Tensor):
-        return Tensor(target.iterator, algebra.get(target.layout, mode), target._element_type)
+        return target.view("get", tuples(mode))
     return algebra.get(target, mode)
 
 
@@ -228,8 +237,10 @@ def local_tile(target: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: ob
     """The tile at `coord` of `target` cut by `tiler`; see `tilewright.layout.local_tile`."""
     if not isinstance(target, Tensor):
         return algebra.local_tile(target, tiler, coord, proj)
-    layout, offset = algebra.local_tile_and_offset(target.layout, tiler, map_leaves(target.widen, coord), proj)
-    return Tensor(target.advance(offset), layout, target._element_type)
+    tiler, coord, proj = (tuples(item) for item in (tiler, coord, proj))
+    if proj is not None:
+        tiler, coord = algebra.dice(tiler, proj), algebra.dice(coord, proj)
+    return target.view("local_tile", tiler, map_leaves(target.widen, coord))
 
 
 def local_partition(
@@ -238,16 +249,14 @@ def local_partition(
     """What thread `index` of the layout `tiler` gets of `target`."""
     if not isinstance(target, Tensor):
         return algebra.local_partition(target, tiler, index, proj)
-    layout, offset = algebra.local_partition_and_offset(target.layout, tiler, target.widen(index), proj)
-    return Tensor(target.advance(offset), layout, target._element_type)
+    return target.view("local_partition", *partition_tiler(tiler, target.widen(index), proj))
 
 
 def domain_offset(coord: Any, target: Any, *, loc: object = None, ip: object = None) -> Any:
     """`target` seen from `coord`."""
     if not isinstance(target, Tensor):
         return algebra.domain_offset(coord, target)
-    layout, offset = algebra.domain_offset(map_leaves(target.widen, coord), target.layout)
-    return Tensor(target.advance(offset), layout, target._element_type)
+    return target.view("domain_offset", map_leaves(target.widen, tuples(coord)))
 
 
 def make_identity_tensor(shape_: Any, *, loc: object = None, ip: object = None) -> Tensor:
@@ -271,10 +280,7 @@ def recast_ptr(
 
 def recast_tensor(source: Tensor, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Tensor:
     """The same memory as elements of `dtype`; the layout counts the new elements."""
-    if dtype.width == source.element_type.width:
-        return Tensor(source.iterator.recast(dtype), source.layout, dtype)
-    layout = algebra.recast_layout(dtype.width, source.element_type.width, source.layout)
-    return Tensor(source.iterator.recast(dtype), layout, dtype)
+    return source.recast(dtype)
 
 
 def assume(value: Any, divby: int | None = None, *, loc: object = None, ip: object = None) -> Any:

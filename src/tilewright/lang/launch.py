@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir import build, mlir, types
 from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numeric import Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
-from tilewright.lang.tensor import Tensor
-from tilewright.layout import ComposedLayout
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -136,8 +134,7 @@ class KernelLauncher:
         constants = self.arguments.constants
         function = _kernel_function(current.module, name, [value.type for value in values])
         _set_bounds(function, block, cluster, max_threads, min_blocks)
-        if current.assertions:
-            _name_tensors(function, self.arguments.runtime)
+        function.attributes["arg_attrs"] = _named(self.arguments.runtime)
         current.kernels.append(trace.KernelTrace(name, self.kernel.function, function, user_location()))
         body = function.regions[0].blocks[0]
         with trace.device_side(body), aliases.body():
@@ -180,33 +177,19 @@ def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]]
     return values, rebuild
 
 
-def _name_tensors(function: ir.Operation, arguments: dict[str, Any]) -> None:
-    """Leave on the kernel which of its arguments are tensors, for the pass `check-bounds`."""
-    found: list[str] = []
-    position = 0
+def _named(arguments: dict[str, Any]) -> ir.Attribute:
+    """The name of each argument of a kernel; a member of a tuple or a class is called by its path."""
+    names: list[str] = []
     for name, value in arguments.items():
         for path, item in _parts(name, value):
             count = len(argument_structure(item).values(item))
-            if isinstance(item, Tensor) and not item.is_coordinates:
-                found.append(f"{path}|{position}|{layout_text.encode(item.layout)[0]}")
-            position += count
-    if found:
-        function.attributes["tilewright.tensors"] = build.string(";".join(found))
+            names += [path] if count == 1 else [f"{path}.{number}" for number in range(count)]
+    return argument_names(names)
 
 
-def name_host_tensors(function: ir.Operation, arguments: dict[str, Any]) -> None:
-    """The same on a host function, of arguments as it sees them."""
-    found: list[str] = []
-    for name, value in arguments.items():
-        for path, item in _parts(name, value):
-            if not isinstance(item, Tensor) or item.is_coordinates or isinstance(item.layout, ComposedLayout):
-                continue
-            pointer = item.iterator.value
-            if isinstance(pointer.owner, mlir.ir.Block):
-                position = mlir.ir.BlockArgument(pointer).arg_number
-                found.append(f"{path}|{position}|{layout_text.encode(item.layout)[0]}")
-    if found:
-        function.attributes["tilewright.tensors"] = build.string(";".join(found))
+def argument_names(names: Sequence[str]) -> ir.Attribute:
+    """The `arg_attrs` of a function whose arguments have these names."""
+    return build.attribute("[" + ", ".join(f'{{tilewright.name = "{name}"}}' for name in names) + "]")
 
 
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
