@@ -26,7 +26,7 @@ from tilewright.ir import types
 from tilewright.lang import leaves
 from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import bind, evaluated_annotations, expects, is_constexpr, number_type_for
-from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
+from tilewright.lang.pointer import AddressSpace, Held, Pointer, pointer_at
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
 from tilewright.targets.host import abi
@@ -315,7 +315,8 @@ def _traced_tensor(param: TensorParam, source: Iterator[Any]) -> Tensor:
     pointer = Pointer(next(source), dtype, AddressSpace(param.space), param.align)
     shape = tuple(_traced_dim(dim, source, bounded=True) for dim in param.shape)
     stride = tuple(_traced_dim(dim, source, plain=param.implicit) for dim in param.stride)
-    return Tensor(pointer, Layout(shape, stride), dtype)
+    tensor = Tensor(pointer, Layout(shape, stride), dtype)
+    return Tensor(pointer, tensor.layout, dtype, Held(tensor.value, tensor=True))
 
 
 def _traced_dim(dim: Dim, source: Iterator[Any], *, bounded: bool = False, plain: bool = False) -> Any:

@@ -49,6 +49,7 @@ SPECS: dict[str, OpSpec] = {
         _op("iterator", "tensor:tensor", "ptr", "", "the address of a tensor's first element", pure=True),
         _op("leaf", "tensor:tensor", "any", "index", "a leaf of a tensor's layout known only at run time", pure=True),
         _op("ptr_offset", "ptr:ptr offset:any", "ptr", "", "an address moved by a number of elements", pure=True),
+        _op("field", "ptr:ptr", "ptr", "offset name", "a member of a struct, `offset` bytes on", pure=True),
         _op("ptr_cast", "ptr:ptr", "ptr", "", "the same address under another pointer type", pure=True),
         _op("ptr_to_int", "ptr:ptr", "any", "", "an address as an integer", pure=True),
         _op("int_to_ptr", "value:any", "ptr", "", "an integer as an address", pure=True),

@@ -113,6 +113,14 @@ class Pointer:
 
     __hash__ = object.__hash__
 
+    def field(self, name: str, offset: int) -> Pointer:
+        """The address of the member `name` of a struct here, `offset` bytes on."""
+        alignment = math.gcd(self.alignment, offset)
+        type_ = types.ptr(self.dtype.facts.name, str(self.memspace), alignment)
+        attributes = {"name": build.string(name), "offset": build.i32(offset)}
+        value = build.cute("field", (type_,), ((self.value,),), **attributes).results[0]
+        return Pointer(value, self.dtype, self.memspace, alignment)
+
     def align(self, min_align: int, *, loc: object = None, ip: object = None) -> Pointer:
         """The first address at or after this one that is a multiple of `min_align` bytes."""
         if min_align <= self.alignment:
