@@ -74,7 +74,7 @@ def places(op, sizes):
         for thread in range(THREADS):
             env = {name: number(value, thread, block, sizes) for name, value in found.operands.items()}
             index = read_coord(text_of(op, "coord"), coord32, coord64)
-            index = evaluated(index, lambda item: number(item.value, thread, block, sizes))
+            index = evaluated(index, lambda item, at=(thread, block): number(item.value, *at, sizes))
             map_ = found.coordinates
             start = evaluate(map_.start, env)
             layout = cute.make_layout(evaluate(map_.layout.shape, env), stride=evaluate(map_.layout.stride, env))
@@ -164,10 +164,10 @@ def test_a_local_partition():
     check(lambda x, thread, block, n: cute.local_partition(x, cute.make_layout((16, 2)), thread)[n, block])
 
 
-def test_a_composition_and_grouped_modes():
+def test_a_composition_flattened_and_grouped():
     def body(x, thread, block, n):
         rows = cute.composition(x, (cute.make_layout((4, 8), stride=(8, 1)), None))
-        return cute.group_modes(rows, 0, 1)[(thread % 4, thread // 4), n]
+        return cute.group_modes(cute.flatten(rows), 0, 2)[(thread % 4, thread // 4), n]
 
     check(body)
 
@@ -180,7 +180,7 @@ def test_inside_a_loop_and_a_nested_function():
         def pick(tile, row):
             return tile[row, None][1]
 
-        for turn in cutlass.range(n):
+        for _ in cutlass.range(n):
             found = pick(cute.local_tile(x, (32, 2), (block, 0)), thread)
         return found
 
