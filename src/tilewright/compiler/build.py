@@ -23,6 +23,7 @@ from tilewright.compiler.target import choose_arch, choose_target
 from tilewright.hw.chips import normalize_arch
 from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
+from tilewright.ir.erasing import erase_unused
 from tilewright.lang import leaves, locations, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.launch import argument_names
@@ -159,6 +160,7 @@ def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) ->
             _warn_of_unlaunched(program)
             build.emit("func.return")
             job.returns_runtime = leaves.holds_runtime(job.result)
+    erase_unused(module.operation)
     job.entry = trace.free_symbol(job.name, {item.name for item in program.kernels})
     host.attributes["sym_name"] = build.string(job.entry)
     job.kernels = {
