@@ -29,9 +29,9 @@ from tilewright.ir.context import current
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.source import source_location
 from tilewright.ir.translate import to_llvm_ir
+from tilewright.ir.typed import number_of, text_of
 from tilewright.ir.walk import operations
 from tilewright.passes.expand_views import ExpandViews
-from tilewright.passes.lowering import number_of, text_of
 from tilewright.passes.pipeline import PassManager, UpstreamPass, check_known
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
 from tilewright.targets.host.bundle import compile_program

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.ir import mlir, types
 from tilewright.ir.context import current, refuse_stale
 from tilewright.ir.dialect import PURE_OPS, SPECS
+from tilewright.ir.user_ops import spec_of
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -101,8 +102,10 @@ def forget_pure() -> None:
 
 
 def group_sizes(op: ir.Operation) -> list[int]:
-    """How many operands each group of a `cute` operation has."""
-    spec = SPECS[op.name.removeprefix("cute.")]
+    """How many operands each group of an operation of the `cute` dialect, or of a user's, has."""
+    spec = spec_of(op.name)
+    if spec is None:
+        raise KeyError(op.name)
     if "operandSegmentSizes" in op.attributes:
         return list(mlir.ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     fixed = sum(not text.endswith("*") for text in spec.operands)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import mlir
-from tilewright.ir.dialect import irdl_text
+from tilewright.ir.dialect import OpSpec, irdl_text, irdl_text_of
+from tilewright.ir.user_ops import USER_OPS
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -45,10 +46,25 @@ class Session:
         self.holders: list[weakref.ref[Any]] = []
         # MLIR looks for a Python module of every dialect at each operation, unless it found one before.
         sys.modules.setdefault("mlir.dialects.cute", ModuleType("mlir.dialects.cute"))
+        self.user_ops: dict[str, OpSpec] = {}
         with self.context:
             mlir.irdl.load_dialects(mlir.ir.Module.parse(irdl_text()))
             self.unknown: ir.Location = mlir.ir.Location.unknown()
         self.locate: Callable[[], ir.Location] = lambda: self.unknown
+
+    def take_user_ops(self) -> bool:
+        """Load the users' operations that this context does not know yet; False where it knows another of the name."""
+        new = [item.spec for name, item in USER_OPS.items() if self.user_ops.get(name) != item.spec]
+        if any(spec.name in self.user_ops for spec in new):
+            return False
+        if new:
+            for spec in new:
+                dialect = f"mlir.dialects.{spec.name.partition('.')[0]}"
+                sys.modules.setdefault(dialect, ModuleType(dialect))
+            with self.context:
+                mlir.irdl.load_dialects(mlir.ir.Module.parse(irdl_text_of(new)))
+            self.user_ops.update({spec.name: spec for spec in new})
+        return True
 
     def cached(self, key: Any, make: Callable[[], Any]) -> Any:
         """The object that `make` built the first time `key` was asked for."""
@@ -106,6 +122,9 @@ _idle = _Idle()
 def compile_context() -> Iterator[Session]:
     """Enter a session: the MLIR context is current inside the block and must not be used outside it."""
     session = _idle.free.pop() if _idle.free else Session()
+    if USER_OPS and not session.take_user_ops():
+        session = Session()
+        session.take_user_ops()
     session.uses += 1
     session.pure.clear()
     session.appending = True
@@ -126,6 +145,12 @@ def current() -> Session:
     if not _idle.active:
         raise CompileError("no compilation is under way", hint="use it inside a @cute.jit or @cute.kernel function")
     return _idle.active[-1]
+
+
+def user_ops_changed() -> bool:
+    """Take operations that were just registered into the compilation under way on this thread; False where it knows
+    another one of that name."""
+    return all(session.take_user_ops() for session in _idle.active)
 
 
 def active() -> bool:

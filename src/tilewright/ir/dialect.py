@@ -19,20 +19,25 @@ The memory operations keep whole tensors as operands, so a pass can read layouts
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class OpSpec:
-    """One operation: operand groups as `name:kind`, where kind is `ptr`, `tensor`, `any`, `i1`, `i32`, `i64`, with `*`
-    for any number. An operation with more than one group of any number carries `operandSegmentSizes`."""
+    """One operation: operand groups as `name:kind`, where kind is one of `CONSTRAINTS`, with `*` for any number; the
+    kinds of its results; the names of its attributes. A `pure` one has no effects: it is erased where nothing uses it.
+
+    An operation with more than one group of any number carries `operandSegmentSizes`.
+    """
 
     name: str
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
-    attributes: tuple[str, ...]
-    pure: bool
-    summary: str
+    operands: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+    pure: bool = False
+    summary: str = ""
 
 
 def _op(name: str, operands: str, results: str, attributes: str, summary: str, *, pure: bool = False) -> OpSpec:
@@ -97,21 +102,35 @@ SPECS: dict[str, OpSpec] = {
 PURE_OPS = frozenset(f"cute.{spec.name}" for spec in SPECS.values() if spec.pure)
 
 _TYPES = {"ptr": ("element", "space", "align"), "tensor": ("element", "space", "layout", "align")}
-_CONSTRAINTS = {
+CONSTRAINTS = {
+    "any": "irdl.any",
     "ptr": "irdl.base @cute::@ptr",
     "tensor": "irdl.base @cute::@tensor",
-    "any": "irdl.any",
-    "i1": "irdl.is i1",
-    "i32": "irdl.is i32",
-    "i64": "irdl.is i64",
+    "vector": 'irdl.base "!builtin.vector"',
+    **{name: f"irdl.is {name}" for name in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")},
 }
+"""The kinds of operands and results, and what IRDL calls them."""
 
 
 def irdl_text() -> str:
     """The dialect in IRDL, as `irdl.load_dialects` takes it."""
     body = [_type_text(name, parameters) for name, parameters in _TYPES.items()]
-    body += [_op_text(spec) for spec in SPECS.values()]
-    return "irdl.dialect @cute {\n" + "\n".join(body) + "\n}\n"
+    body += [_op_text(spec.name, spec) for spec in SPECS.values()]
+    return _dialect("cute", body)
+
+
+def irdl_text_of(specs: Iterable[OpSpec]) -> str:
+    """Operations of further dialects, in IRDL. The types of the `cute` dialect have been loaded before."""
+    found: dict[str, list[str]] = {}
+    for spec in specs:
+        dialect, _, name = spec.name.partition(".")
+        found.setdefault(dialect, []).append(_op_text(name, spec))
+    text = "".join(_dialect(name, body) for name, body in found.items())
+    return re.sub(r"irdl\.base @cute::@(\w+)", r'irdl.base "!cute.\1"', text)
+
+
+def _dialect(name: str, body: list[str]) -> str:
+    return f"irdl.dialect @{name} {{\n" + "\n".join(body) + "\n}\n"
 
 
 def _type_text(name: str, parameters: tuple[str, ...]) -> str:
@@ -121,15 +140,15 @@ def _type_text(name: str, parameters: tuple[str, ...]) -> str:
     return f"  irdl.type @{name} {{\n" + "\n".join(lines) + f"\n    irdl.parameters({pairs})\n  }}"
 
 
-def _op_text(spec: OpSpec) -> str:
+def _op_text(symbol: str, spec: OpSpec) -> str:
     lines: list[str] = []
     operands = []
     for number, operand in enumerate(spec.operands):
         name, kind = operand.split(":")
-        lines.append(f"    %o{number} = {_CONSTRAINTS[kind.rstrip('*')]}")
+        lines.append(f"    %o{number} = {CONSTRAINTS[kind.rstrip('*')]}")
         operands.append(f"{name}: {'variadic ' if kind.endswith('*') else ''}%o{number}")
     for number, kind in enumerate(spec.results):
-        lines.append(f"    %r{number} = {_CONSTRAINTS[kind]}")
+        lines.append(f"    %r{number} = {CONSTRAINTS[kind]}")
     for number in range(len(spec.attributes)):
         lines.append(f"    %a{number} = irdl.any")
     if operands:
@@ -139,4 +158,4 @@ def _op_text(spec: OpSpec) -> str:
     if spec.attributes:
         pairs = ", ".join(f'"{name}" = %a{n}' for n, name in enumerate(spec.attributes))
         lines.append(f"    irdl.attributes {{{pairs}}}")
-    return f"  irdl.operation @{spec.name} {{\n" + "\n".join(lines) + "\n  }"
+    return f"  irdl.operation @{symbol} {{\n" + "\n".join(lines) + "\n  }"

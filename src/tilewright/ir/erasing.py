@@ -15,6 +15,7 @@ from tilewright.base.errors import PassError
 from tilewright.ir import build, mlir
 from tilewright.ir.dialect import PURE_OPS
 from tilewright.ir.source import source_location
+from tilewright.ir.user_ops import USER_OPS
 from tilewright.ir.walk import operations
 
 
@@ -29,9 +30,15 @@ def erase_unused(root: Any) -> None:
     """Erase the pure operations inside `root` whose results nothing uses. Divisions stay: they may be by zero."""
     build.forget_pure()
     for op in reversed(operations(root)):
-        pure = op.name in PURE_OPS or (op.name.startswith("arith.") and not op.name.startswith(_MAY_FAIL))
-        if pure and not any(True for result in op.results for _ in result.uses):
+        if is_pure(op.name) and not any(True for result in op.results for _ in result.uses):
             op.erase()
+
+
+def is_pure(name: str) -> bool:
+    """True of operations that may go where nothing uses their results."""
+    if name in PURE_OPS or name in USER_OPS:
+        return name in PURE_OPS or USER_OPS[name].spec.pure
+    return name.startswith("arith.") and not name.startswith(_MAY_FAIL)
 
 
 _MAY_FAIL = ("arith.div", "arith.rem", "arith.ceildiv", "arith.floordiv")

@@ -19,9 +19,10 @@ from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue, materialize, widen
 from tilewright.ir.source import source_location
+from tilewright.ir.typed import parameters, ptr_info, tensor_layout_text, text_of
 from tilewright.layout import ComposedLayout, Layout, cosize, flatten_to_tuple, is_static, size
 from tilewright.layout.dynamic import add, mul, sub
-from tilewright.passes.lowering import parameters, ptr_info, read_coord, tensor_layout_text, text_of
+from tilewright.passes.lowering import read_coord
 from tilewright.passes.origin import Root, origin
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import kernels

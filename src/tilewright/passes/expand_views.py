@@ -19,17 +19,10 @@ from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import current, located
 from tilewright.ir.int_value import IntValue, materialize, whole_groups
 from tilewright.ir.source import source_location
+from tilewright.ir.typed import parameters, ptr_info, tensor_layout_text, text_of
 from tilewright.layout import ComposedLayout, Layout, runtime_checks, views
 from tilewright.layout.dynamic import add
-from tilewright.passes.lowering import (
-    TensorView,
-    parameters,
-    ptr_info,
-    read_arguments,
-    read_layout,
-    tensor_layout_text,
-    text_of,
-)
+from tilewright.passes.lowering import TensorView, read_arguments, read_layout
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.rules import packed
 from tilewright.passes.split_tensors import split_tensors

@@ -16,6 +16,7 @@ from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue
 from tilewright.ir.source import source_location
+from tilewright.ir.typed import PtrInfo, ptr_info
 from tilewright.layout import ComposedLayout, Layout
 
 if TYPE_CHECKING:
@@ -44,15 +45,6 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class PtrInfo:
-    """What a `!cute.ptr` or `!cute.tensor` type says: MLIR element type, space, alignment in bytes."""
-
-    element: ir.Type
-    space: str
-    align: int
-
-
-@dataclass(frozen=True)
 class TensorView:
     """A lowered tensor: its address and its layout, whose leaves are ints and `IntValue`s."""
 
@@ -75,31 +67,6 @@ class LoweringContext:
     def llvm_ptr(self, space: str) -> ir.Type:
         number = self.address_space[space]
         return types.parse(f"!llvm.ptr<{number}>" if number else "!llvm.ptr")
-
-
-def ptr_info(type_: ir.Type) -> PtrInfo:
-    """The parameters of a `!cute.ptr` or `!cute.tensor` type."""
-    element, space, *rest = parameters(type_)
-    return PtrInfo(types.parse(element), space, int(rest[-1].partition(" ")[0]))
-
-
-def tensor_layout_text(type_: ir.Type) -> str:
-    """The layout in a `!cute.tensor` type."""
-    return parameters(type_)[2]
-
-
-def parameters(type_: ir.Type) -> list[str]:
-    """The parameters of a type of the `cute` dialect as text, quotes removed."""
-    body = str(type_).partition("<")[2][:-1]
-    parts, depth, quoted, start = [], 0, False, 0
-    for position, char in enumerate(body):
-        quoted ^= char == '"'
-        depth += (char in "<(") - (char in ">)")
-        if char == "," and not quoted and depth == 0:
-            parts.append(body[start:position])
-            start = position + 1
-    parts.append(body[start:])
-    return [part.strip().strip('"') for part in parts]
 
 
 def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> None:
@@ -201,16 +168,6 @@ def read_arguments(text: str, leaves32: Sequence[ir.Value], leaves64: Sequence[i
 def _leaf_source(leaves32: Sequence[ir.Value], leaves64: Sequence[ir.Value]) -> Callable[[int, int], IntValue]:
     sources = {32: iter(leaves32), 64: iter(leaves64)}
     return lambda width, divisibility: IntValue(next(sources[width]), divisibility)
-
-
-def text_of(op: ir.Operation, name: str) -> str:
-    """A string attribute of `op`."""
-    return str(mlir.ir.StringAttr(op.attributes[name]).value)
-
-
-def number_of(op: ir.Operation, name: str) -> int:
-    """An integer attribute of `op`."""
-    return int(mlir.ir.IntegerAttr(op.attributes[name]).value)
 
 
 def gep(ptr: ir.Value, index: ir.Value, element: ir.Type) -> ir.Value:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.ir import build, layout_text, mlir
+from tilewright.ir.typed import ptr_info, tensor_layout_text, text_of
 from tilewright.layout import (
     ComposedLayout,
     Layout,
@@ -25,7 +26,6 @@ from tilewright.layout import (
     views,
 )
 from tilewright.layout.inttuple import flat, unflatten
-from tilewright.passes.lowering import ptr_info, tensor_layout_text, text_of
 
 if TYPE_CHECKING:
     from mlir import ir

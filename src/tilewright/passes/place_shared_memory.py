@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
 from tilewright.ir.context import located
-from tilewright.passes.lowering import number_of, ptr_info
+from tilewright.ir.typed import number_of, ptr_info
 from tilewright.passes.origin import NAME
 from tilewright.passes.pipeline import Pass, register
 

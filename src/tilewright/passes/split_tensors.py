@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
+from tilewright.ir.typed import parameters, tensor_layout_text
 from tilewright.ir.walk import operations
-from tilewright.passes.lowering import parameters, tensor_layout_text
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.atom_text import AtomText, read
+from tilewright.ir.typed import text_of
 from tilewright.ir.vectors import extract, insert
 from tilewright.layout import size
-from tilewright.passes.lowering import LoweringContext, Rules, TensorView, text_of
+from tilewright.passes.lowering import LoweringContext, Rules, TensorView
 from tilewright.passes.rules import packed
 from tilewright.passes.rules.memory import (
     MAX_VECTOR_BYTES,

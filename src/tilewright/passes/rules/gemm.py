@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, types
 from tilewright.ir.atom_text import AtomText, read
+from tilewright.ir.typed import text_of
 from tilewright.layout import size
-from tilewright.passes.lowering import LoweringContext, Rules, TensorView, text_of
+from tilewright.passes.lowering import LoweringContext, Rules, TensorView
 from tilewright.passes.rules.copying import read_word, write_word
 from tilewright.passes.rules.memory import element_bytes, memory_type
 

@@ -13,8 +13,9 @@ from tilewright.base.errors import CompileError
 from tilewright.hw.narrow_floats import E8M0, FORMATS, TF32_DROPPED, Format, is_narrow
 from tilewright.ir import build, mlir, types
 from tilewright.ir.source import source_location
+from tilewright.ir.typed import text_of
 from tilewright.ir.vectors import like
-from tilewright.passes.lowering import LoweringContext, Rules, text_of
+from tilewright.passes.lowering import LoweringContext, Rules
 from tilewright.passes.rules import whole
 
 if TYPE_CHECKING:

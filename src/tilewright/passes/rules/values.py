@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
+from tilewright.ir.typed import text_of
 from tilewright.ir.vectors import extract
-from tilewright.passes.lowering import LoweringContext, Rules, text_of
+from tilewright.passes.lowering import LoweringContext, Rules
 from tilewright.passes.rules.memory import join
 
 if TYPE_CHECKING:

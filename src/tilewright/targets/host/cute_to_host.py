@@ -18,9 +18,10 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.source import source_location
+from tilewright.ir.typed import number_of, text_of
 from tilewright.ir.walk import operations
 from tilewright.lang.arithmetic import compare, constant, constant_of, select
-from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, lower, number_of, text_of
+from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, lower
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_BYTES, kernels
 from tilewright.passes.rules import copying, gemm, memory, narrow, values

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import PassError
 from tilewright.hw.features import require
 from tilewright.ir.source import source_location
+from tilewright.ir.typed import text_of
 from tilewright.ir.walk import operations
-from tilewright.passes.lowering import text_of
 from tilewright.targets.nvidia.inline_asm import check_inline_asm
 from tilewright.targets.nvidia.intrinsics import NEEDS, WHOLE
 from tilewright.targets.nvidia.needs import features_of_intrinsic, features_of_operation, features_of_ptx

@@ -14,7 +14,8 @@ from tilewright.hw.chips import chip, normalize_arch
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.source import source_location
-from tilewright.passes.lowering import LoweringContext, lower, number_of
+from tilewright.ir.typed import number_of
+from tilewright.passes.lowering import LoweringContext, lower
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BYTES, kernels
 from tilewright.passes.rules import copying, gemm, memory, values

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from tilewright.base.errors import CompileError
 from tilewright.ir import mlir
 from tilewright.ir.source import source_location
-from tilewright.passes.lowering import text_of
+from tilewright.ir.typed import text_of
 
 if TYPE_CHECKING:
     from mlir import ir

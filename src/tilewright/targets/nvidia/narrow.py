@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from tilewright.hw.features import supports
 from tilewright.hw.narrow_floats import is_narrow
 from tilewright.ir import build, mlir, types, vectors
+from tilewright.ir.typed import text_of
 from tilewright.ir.vectors import extract, insert, like
-from tilewright.passes.lowering import LoweringContext, Rules, text_of
+from tilewright.passes.lowering import LoweringContext, Rules
 from tilewright.passes.rules import narrow
 from tilewright.passes.rules.whole import is_whole
 from tilewright.targets.nvidia import whole

@@ -14,7 +14,8 @@ from tilewright.hw.features import require, supports
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import current
 from tilewright.ir.source import source_location
-from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, number_of, text_of
+from tilewright.ir.typed import number_of, text_of
+from tilewright.passes.lowering import LoweringContext, Rules, gep_constant
 from tilewright.passes.rules.values import combiner
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from tilewright.base.errors import CompileError
 from tilewright.hw.atoms import mma_sync
 from tilewright.ir import build, types
 from tilewright.ir.atom_text import AtomText
+from tilewright.ir.typed import number_of, text_of
 from tilewright.layout import size
-from tilewright.passes.lowering import LoweringContext, Rules, TensorView, number_of, text_of
+from tilewright.passes.lowering import LoweringContext, Rules, TensorView
 from tilewright.passes.rules.copying import MOVERS, Moves, lower_copy, read_word, required_width, write_word
 from tilewright.passes.rules.gemm import PRODUCTS, Fragment, Product, Words, lower_gemm
 from tilewright.passes.rules.memory import element_bytes, place_address

@@ -1,0 +1,73 @@
+"""Operations that users add, in dialects of their own: `register_op(OpSpec("mine.clamp", ...), lower=rule)`.
+
+An MLIR context takes further operations at any time, so a registration reaches the contexts that wait for their next
+compilation too (`Session.take_user_ops`). A changed operation of a known name needs a context without the old one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.base.errors import PassError
+from tilewright.ir.dialect import CONSTRAINTS, SPECS, OpSpec
+
+_NAME = re.compile(r"[a-z_]\w*\.[a-z_]\w*")
+_TAKEN = frozenset((
+    "affine", "amdgpu", "arith", "async", "builtin", "cf", "complex", "cute", "func", "gpu", "index", "irdl", "linalg",
+    "llvm", "math", "memref", "nvgpu", "nvvm", "rocdl", "scf", "spirv", "tensor", "ub", "vector",
+))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class UserOp:
+    """An operation of the user, and the rule that puts operations of stage `cute` in its place."""
+
+    spec: OpSpec
+    lower: Callable[..., Any]
+
+
+USER_OPS: dict[str, UserOp] = {}
+
+
+def spec_of(name: str) -> OpSpec | None:
+    """The row of an operation of the `cute` dialect or of a user's, by its full name; None for others."""
+    if name.startswith("cute."):
+        return SPECS.get(name.removeprefix("cute."))
+    found = USER_OPS.get(name)
+    return found.spec if found is not None else None
+
+
+def add(spec: OpSpec, lower: Callable[..., Any]) -> None:
+    """Note an operation. The same name again takes the place of the first.
+
+    Raises:
+        PassError: the name or a kind of an operand is wrong, or `lower` is no function.
+    """
+    if not _NAME.fullmatch(spec.name):
+        raise PassError(f"{spec.name!r} is no name of an operation", hint='write "mine.clamp": a dialect and a name')
+    if spec.name.partition(".")[0] in _TAKEN:
+        raise PassError(
+            f"{spec.name!r} is in a dialect that is not yours", hint="choose a dialect of your own, as in mine.clamp"
+        )
+    for kind in (*(text.partition(":")[2].rstrip("*") for text in spec.operands), *spec.results):
+        if kind not in CONSTRAINTS:
+            raise PassError(
+                f"{spec.name}: unknown kind of operand {kind!r}",
+                values={"operands": " ".join(spec.operands), "results": " ".join(spec.results)},
+                hint=f"kinds are {', '.join(CONSTRAINTS)}; operands are name:kind, or name:kind* for any number",
+            )
+    if not callable(lower):
+        raise PassError(
+            f"{spec.name} needs a rule that lowers it",
+            values={"lower": lower},
+            hint="lower=rule with `def rule(op, rewriter)`, which gives the values for the results of op",
+        )
+    USER_OPS[spec.name] = UserOp(spec, lower)
+
+
+def dialects() -> frozenset[str]:
+    """The dialects of users' operations."""
+    return frozenset(name.partition(".")[0] for name in USER_OPS)
