@@ -57,6 +57,7 @@ from tilewright.lang.tensor_ssa import TensorSSA as Vector
 from tilewright.lang.values import extract_mlir_values, new_from_mlir_values
 from tilewright.passes.pipeline import Pass, PassManager, after, before
 from tilewright.passes.pipeline import register as register_pass
+from tilewright.passes.user_ops import register_op
 
 DSLRuntimeError = CompilationError = CompileError
 
@@ -69,5 +70,6 @@ __all__ = [
     "Uint16", "Uint32", "Uint4", "Uint64", "Uint8", "Vector", "after", "and_", "before", "const_expr", "cuda", "cute",
     "dsl_user_op", "dtype", "dynamic_expr", "extract_mlir_values", "for_generate", "if_generate", "max", "memory",
     "min", "new_from_mlir_values", "not_", "or_", "pipeline", "range", "range_constexpr", "range_dynamic",
-    "register_jit_arg_adapter", "register_pass", "select_", "testing", "torch", "utils", "while_generate", "yield_out",
+    "register_jit_arg_adapter", "register_op", "register_pass", "select_", "testing", "torch", "utils",
+    "while_generate", "yield_out",
 ]  # fmt: skip

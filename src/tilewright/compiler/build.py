@@ -21,14 +21,17 @@ from tilewright.compiler.memory_cache import MemoryCache
 from tilewright.compiler.options import Options
 from tilewright.compiler.target import choose_arch, choose_target
 from tilewright.hw.chips import normalize_arch
-from tilewright.ir import build, mlir
+from tilewright.ir import build, mlir, user_ops
 from tilewright.ir.context import compile_context, current, located
 from tilewright.ir.erasing import erase_unused
 from tilewright.lang import leaves, locations, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.launch import argument_names
 from tilewright.lang.parameters import call_arguments
+from tilewright.lang.user_ops import call as call_user_op
 from tilewright.passes.pipeline import Pass, PassManager, Placed, before
+
+user_ops.front_end = call_user_op
 
 
 def compile_function(

@@ -30,6 +30,7 @@ from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.source import source_location
 from tilewright.ir.translate import to_llvm_ir
 from tilewright.ir.typed import number_of, text_of
+from tilewright.ir.user_ops import dialects
 from tilewright.ir.walk import operations
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import PassManager, UpstreamPass, check_known
@@ -103,6 +104,8 @@ def check_legal(module: ir.Operation, stage: Stage) -> int:
     """Refuse operations that may not be left after `stage`; gives the number of operations."""
     found = operations(module)
     legal = stage.legal or frozenset()
+    if stage.name == "cute":
+        legal |= dialects()
     for op in found:
         if op.name.partition(".")[0] not in legal:
             raise _illegal(op, stage)

@@ -96,6 +96,33 @@ def cute(
     return found
 
 
+def operation(
+    name: str, results: ir.Type | Sequence[ir.Type] | None, operands: Sequence[Any], attributes: Mapping[str, Any]
+) -> ir.Operation:
+    """Make an operation of any dialect. An operand may be a list, for a group of any number of operands; attributes may
+    be numbers (i32, i64 where they need it, f64), Booleans, text and lists of integers (dense arrays of i32)."""
+    groups_ = [list(item) if isinstance(item, Sequence) else [item] for item in operands]
+    made = {key: _as_attribute(item) for key, item in attributes.items()}
+    spec = spec_of(name)
+    if spec is not None and sum(text.endswith("*") for text in spec.operands) > 1:
+        sizes = [len(group) for group in groups_] + [0] * (len(spec.operands) - len(groups_))
+        made["operandSegmentSizes"] = i32_array(sizes)
+    types_ = [] if results is None else list(results) if isinstance(results, Sequence) else [results]
+    return emit(name, types_, [item for group in groups_ for item in group], made)
+
+
+def _as_attribute(item: Any) -> ir.Attribute:
+    if isinstance(item, bool):
+        return mlir.ir.BoolAttr.get(item)
+    if isinstance(item, int):
+        return i32(item) if -(1 << 31) <= item < 1 << 31 else i64(item)
+    if isinstance(item, float):
+        return mlir.ir.FloatAttr.get(types.parse("f64"), item)
+    if isinstance(item, str):
+        return string(item)
+    return i32_array(item) if isinstance(item, list | tuple) else item
+
+
 def forget_pure() -> None:
     """Find no operation made so far again. Call it when operations built since were erased."""
     current().pure.clear()

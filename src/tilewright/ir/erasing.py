@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,10 @@ from tilewright.ir.walk import operations
 
 
 class _Guard(threading.local):
+    """`on` inside `checked_erasing`; `told` hears of each operation before it is erased."""
+
     on = False
+    told: Callable[[Any], None] | None = None
 
 
 _guard = _Guard()
@@ -45,14 +48,18 @@ _MAY_FAIL = ("arith.div", "arith.rem", "arith.ceildiv", "arith.floordiv")
 
 
 @contextmanager
-def checked_erasing() -> Iterator[None]:
-    """`op.erase()` raises a PassError inside the block, on this thread, where a result of `op` is used."""
+def checked_erasing(told: Callable[[Any], None] | None = None) -> Iterator[None]:
+    """`op.erase()` raises a PassError inside the block, on this thread, where a result of `op` is used.
+
+    `told(op)` is called before each operation that is erased.
+    """
     _install()
-    before, _guard.on = _guard.on, True
+    before = _guard.on, _guard.told
+    _guard.on, _guard.told = True, told or _guard.told
     try:
         yield
     finally:
-        _guard.on = before
+        _guard.on, _guard.told = before
 
 
 @functools.cache
@@ -64,6 +71,8 @@ def _install() -> None:
     def erase(self: Any) -> None:
         if _guard.on:
             _refuse_used(self)
+            if _guard.told is not None:
+                _guard.told(self)
         plain(self)
 
     base.erase = erase

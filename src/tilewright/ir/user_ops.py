@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.base.errors import PassError
+from tilewright.base.errors import CompileError, PassError
 from tilewright.ir.dialect import CONSTRAINTS, SPECS, OpSpec
 
 _NAME = re.compile(r"[a-z_]\w*\.[a-z_]\w*")
@@ -21,12 +21,32 @@ _TAKEN = frozenset((
 ))  # fmt: skip
 
 
+NUMBERS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # kinds that are one type
+
+front_end: Callable[..., Any] | None = None  # how the language calls an operation, see `lang.user_ops`
+
+
 @dataclass(frozen=True)
 class UserOp:
-    """An operation of the user, and the rule that puts operations of stage `cute` in its place."""
+    """An operation of the user, and the rule that puts operations of stage `cute` in its place.
+
+    In a kernel or host function it is called as a function of its operands.
+    """
 
     spec: OpSpec
     lower: Callable[..., Any]
+
+    def __call__(self, *operands: Any, results: Any = None, **attributes: Any) -> Any:
+        if front_end is None:
+            raise CompileError(f"{self.spec.name} is called outside a @cute.jit or @cute.kernel function")
+        return front_end(self, operands, results, attributes)
+
+
+def fits(kind: str, type_: Any) -> bool:
+    """True where a type is of a kind of operand."""
+    text = str(type_)
+    begins = {"ptr": "!cute.ptr<", "tensor": "!cute.tensor<", "vector": "vector<"}.get(kind)
+    return text.startswith(begins) if begins else kind in ("any", text)
 
 
 USER_OPS: dict[str, UserOp] = {}
@@ -40,7 +60,7 @@ def spec_of(name: str) -> OpSpec | None:
     return found.spec if found is not None else None
 
 
-def add(spec: OpSpec, lower: Callable[..., Any]) -> None:
+def add(spec: OpSpec, lower: Callable[..., Any]) -> UserOp:
     """Note an operation. The same name again takes the place of the first.
 
     Raises:
@@ -65,7 +85,8 @@ def add(spec: OpSpec, lower: Callable[..., Any]) -> None:
             values={"lower": lower},
             hint="lower=rule with `def rule(op, rewriter)`, which gives the values for the results of op",
         )
-    USER_OPS[spec.name] = UserOp(spec, lower)
+    found = USER_OPS[spec.name] = UserOp(spec, lower)
+    return found
 
 
 def dialects() -> frozenset[str]:

@@ -5,7 +5,7 @@ before: `%t = cute.view %x, %i {algebra = "local_tile", arguments = "(128);(?)"}
 after:  `%p = cute.ptr_offset %address, %offset` and `%t = cute.make_tensor %p` for the tensors that are accessed;
         kernels and regions take each tensor as its address, then its leaves of 32 bits, then those of 64
 
-Arithmetic that several views of a block share is done once.
+Operations of users are lowered first, by their own rules. Arithmetic that several views of a block share is done once.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tilewright.passes.lowering import TensorView, read_arguments, read_layout
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.rules import packed
 from tilewright.passes.split_tensors import split_tensors
+from tilewright.passes.user_ops import lower_user_ops
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -38,6 +39,7 @@ class ExpandViews(Pass):
     name = "expand-views"
 
     def run(self, module: ir.Operation) -> None:
+        lower_user_ops(module)
         for function in _functions(module):
             split_tensors(function)
             with _sharing():

@@ -200,7 +200,7 @@ class PassManager:
         except TilewrightError:
             raise
         except Exception as error:
-            values = {"reason": _reason(error)} | _raised_at(error)
+            values = {"reason": reason_of(error)} | raised_at(error)
             raise PassError(f"pass {item.name} failed", values=values) from error
         item.ensures(module)
         self.runs.append(PassRun(str(item), time.perf_counter() - start))
@@ -299,7 +299,7 @@ def check_known(module: ir.Operation, maker: str = "") -> None:
         raise unknown_operation(op.name, {"made by": maker} if maker else None, source_location(op.location))
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """An exception in a line. One raised inside a callback of MLIR's walk arrives as the text of a traceback."""
     text = f"{type(error).__name__}: {error}"
     if "Exception raised in callback" not in text:
@@ -310,7 +310,7 @@ def _reason(error: Exception) -> str:
     return "\n".join(said) or text
 
 
-def _raised_at(error: Exception) -> dict[str, str]:
+def raised_at(error: Exception) -> dict[str, str]:
     """The line of the pass that raised, for its author."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename != __file__]
