@@ -24,12 +24,12 @@ from tilewright.hw.chips import normalize_arch
 from tilewright.ir import build, mlir, user_ops
 from tilewright.ir.context import compile_context, current, located
 from tilewright.ir.erasing import erase_unused
-from tilewright.lang import leaves, locations, trace
+from tilewright.lang import leaves, locations, rewrite, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.launch import argument_names
 from tilewright.lang.parameters import call_arguments
 from tilewright.lang.user_ops import call as call_user_op
-from tilewright.passes.pipeline import Pass, PassManager, Placed, before
+from tilewright.passes.pipeline import Pass, PassManager
 
 user_ops.front_end = call_user_op
 
@@ -59,12 +59,13 @@ def compile_function(
         options: flags such as `"--opt-level 2 --keep-ptx"`, or option objects.
         target: `cuda` or `emu`; by default cuda where a device is.
         arch: the chip; by default the device's, without one `sm_90a`.
-        override: texts or files to use for stages `nvvm`, `llvm`, `ptx`, `cubin` instead of what was made.
+        override: texts or files to use for stages `cute`, `nvvm`, `llvm`, `ptx`, `cubin` instead of what was made.
         passes: passes to add to stage `cute`: objects, classes or text; `before(name, pass)`, `after(name, pass)`.
         pipeline: the whole pass list, as text or `PassManager`.
         checks: on the emulator: True raises at the first fault, "collect" reports all, False is fast.
         observers: called after each stage with its name and the job.
-        after_pass: called after each pass with the pass and the module: `lambda item, module: print(item, module)`.
+        after_pass: called after each pass with the pass and the module: `lambda item, module: print(item, module)`;
+            after a pass over text with the text.
         kwargs: arguments by name.
 
     Raises:
@@ -112,7 +113,7 @@ def _job(
         options=options,
         pipeline=_pipeline(arch, options, passes, pipeline),
         trace=lambda job: trace_program(job, function, call),
-        python=_source(function.function),
+        python=functools.partial(_source, function.traced),
         override=override,
         signature=call.signature,
     )
@@ -129,18 +130,15 @@ def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | 
         manager = pass_lists.standard_pipeline(arch, options)
     else:
         manager = pass_lists.completed(pipeline, arch, options)
-    for item in passes if isinstance(passes, (list, tuple)) else (passes,):
-        place = item if isinstance(item, Placed) else before("expand-views", item)
-        manager.insert(place.item, before=place.before, after=place.after)
+    pass_lists.place(manager, passes)
     manager.check_order()
     return manager
 
 
-@functools.lru_cache(maxsize=1024)
 def _source(function: FunctionType) -> str:
-    """The text of a function as it was when first compiled."""
+    """The text of a function as it is traced."""
     try:
-        return inspect.getsource(function)
+        return rewrite.text(function)
     except (OSError, TypeError):
         return f"# the source of {function.__qualname__} is not available\n"
 
@@ -167,7 +165,8 @@ def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) ->
     job.entry = trace.free_symbol(job.name, {item.name for item in program.kernels})
     host.attributes["sym_name"] = build.string(job.entry)
     job.kernels = {
-        item.name: KernelJob(item.name, _source(item.function), item.launched_at) for item in program.kernels
+        item.name: KernelJob(item.name, functools.partial(_source, item.function), item.launched_at)
+        for item in program.kernels
     }
     return module.operation
 
@@ -219,7 +218,7 @@ def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs:
                 location=locations.user_location(),
                 hint="write it into a tensor; only values of compile time come back to Python",
             )
-        key = (job.texts["cute"], _places(job), call.signature, options, target, arch)
+        key = (job.texts["cute"], _places(job), call.signature, options, target, arch, job.pipeline.key)
         executor = None if no_cache else _cache.get(key)
         if executor is None:
             executor = Executor.finish(job, call, target, function.function, True, ())

@@ -63,9 +63,11 @@ class StageMap(Mapping[str, Any]):
         if name not in self._job.finished:
             with OnlyUserFrames(), ErrorsLocated():
                 stages.run(self._job, name)
+        if name == "python":
+            return (self._kernel or self._job).python()
         if self._kernel is not None:
-            return self._kernel.python if name == "python" else self._kernel.texts[name]
-        if name in ("python", "cute", "nvvm"):
+            return self._kernel.texts[name]
+        if name in ("cute", "nvvm"):
             return self._job.texts[name]
         texts = {kernel.name: kernel.texts[name] for kernel in self._job.kernels.values()}
         if not texts:

@@ -15,15 +15,16 @@ from tilewright.passes.pipeline import PassManager
 
 @dataclass
 class KernelJob:
-    """One kernel: its symbol, its Python text, where it is launched, and the text of each stage so far."""
+    """One kernel: its symbol, what gives its Python text, where it is launched, and the text of each stage so far."""
 
     name: str
-    python: str
+    python: Callable[[], str]
     launched_at: SourceLocation | None = None
     texts: dict[str, Any] = field(default_factory=dict)
     features: tuple[str, ...] = ()
     smem_bytes: int = 0
-    user_text: bool = False  # the user replaced a stage
+    user_text: bool = False  # the user replaced a stage, or a pass of theirs changed its text
+    changed_by: str = ""  # that pass
     in_child: bool = False  # compile in a child process: LLVM may abort on it
 
 
@@ -39,7 +40,7 @@ class Job:
     options: Options
     pipeline: PassManager
     trace: Callable[[Job], Any]
-    python: str
+    python: Callable[[], str]
     override: Mapping[str, Any]
     signature: Signature = field(default_factory=lambda: Signature("", ()))
     result: Any = None  # what the traced function returned

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilewright.base.errors import CompileError
+from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.ir import mlir
 from tilewright.ir.source import source_location
+from tilewright.ir.typed import text_of
 from tilewright.ir.walk import unknown_operation as find_unknown
 from tilewright.lang.locations import user_location
 from tilewright.passes.pipeline import unknown_name, unknown_operation
@@ -19,7 +21,7 @@ from tilewright.targets.nvidia.cubin import read_cubin
 if TYPE_CHECKING:
     from mlir import ir
 
-_REPLACED = ("nvvm", "llvm", "ptx", "cubin")
+_REPLACED = ("cute", "nvvm", "llvm", "ptx", "cubin")
 _ENTRY = {
     "llvm": re.compile(r"^define [^@\n]*@([\w$.]+)\(", re.MULTILINE),
     "ptx": re.compile(r"\.entry\s+([\w$]+)"),
@@ -37,12 +39,66 @@ def check_override(override: Iterable[str]) -> None:
             )
 
 
-def replace_module(job: Job) -> bool:
+def replace_cute(job: Job) -> bool:
+    """Put the user's text of stage cute in place of the traced module; True when there is one."""
+    if "cute" not in job.override:
+        return False
+    traced = _host_signatures(job.module)
+    job.module = _parsed(job, "cute")
+    kernels = [text_of(op, "sym_name") for op in _top(job.module, "gpu.module")]
+    check_kernels("cute", kernels, list(job.kernels))
+    if set(kernels) - set(job.kernels):
+        raise CompileError(
+            f"the text given for stage cute has another kernel {sorted(set(kernels) - set(job.kernels))[0]!r}",
+            values={"kernels": ", ".join(job.kernels)},
+            hint="kernels are added in the Python source",
+        )
+    given = _host_signatures(job.module)
+    if given != traced:
+        raise CompileError(
+            "the text given for stage cute has another host function",
+            values={"expected": traced, "got": given},
+            hint="its name and the types of its arguments are those of the compiled Python function",
+        )
+    return True
+
+
+def _host_signatures(module: ir.Operation) -> str:
+    """The host functions of a module with their types."""
+    functions = _top(module, "func.func")
+    return ", ".join(f"{text_of(op, 'sym_name')}{op.attributes['function_type']}" for op in functions)
+
+
+def _top(module: ir.Operation, name: str) -> list[ir.Operation]:
+    return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == name]
+
+
+def replace_nvvm(job: Job) -> bool:
     """Put the user's text of stage nvvm in place of the module; True when there is one."""
     if "nvvm" not in job.override:
         return False
-    job.module = parse_module(_text(job.override["nvvm"]))
+    job.module = _parsed(job, "nvvm")
     return True
+
+
+def _parsed(job: Job, stage: str) -> ir.Operation:
+    return parse_module(_text(job.override[stage]), stage)
+
+
+@contextmanager
+def at_text_lines(job: Job) -> Iterator[None]:
+    """Errors about operations of a text that the user gave show the line of that text."""
+    try:
+        yield
+    except TilewrightError as error:
+        place = error.location
+        if place is None or place.file != "-":
+            raise
+        stage = next((stage for stage in ("nvvm", "cute") if stage in job.override), None)
+        if stage is not None:
+            error.location = None
+            error.values |= {"in the text of stage": stage, **_text_line(_text(job.override[stage]), place.line)}
+        raise
 
 
 def replace_text(job: Job, kernel: KernelJob, stage: str) -> bool:
@@ -51,9 +107,15 @@ def replace_text(job: Job, kernel: KernelJob, stage: str) -> bool:
     if given is None:
         return False
     kernel.texts[stage] = _text(given)
-    kernel.user_text = kernel.in_child = True
-    check_kernels(stage, _ENTRY[stage].findall(kernel.texts[stage]), [kernel.name])
+    kernel.changed_by = ""
+    take_text(kernel, stage, "given")
     return True
+
+
+def take_text(kernel: KernelJob, stage: str, whose: str) -> None:
+    """Note that a kernel's text is the user's: it is compiled in a child process. `whose` says how it came about."""
+    kernel.user_text = kernel.in_child = True
+    check_kernels(stage, _ENTRY[stage].findall(kernel.texts[stage]), [kernel.name], whose)
 
 
 def replace_cubin(job: Job, kernel: KernelJob) -> bool:
@@ -133,12 +195,12 @@ def _text_line(text: str, number: int) -> dict[str, object]:
     return {f"line {number}": lines[number - 1].strip()} if 0 < number <= len(lines) else {}
 
 
-def check_kernels(stage: str, found: Sequence[str], wanted: Sequence[str]) -> None:
+def check_kernels(stage: str, found: Sequence[str], wanted: Sequence[str], whose: str = "given") -> None:
     """Refuse a text that lacks a kernel which is launched by name."""
     for name in wanted:
         if name not in found:
             raise CompileError(
-                f"the text given for stage {stage} has no kernel {name!r}",
+                f"the text {whose} for stage {stage} has no kernel {name!r}",
                 values={"its kernels": ", ".join(found) or "none"},
                 hint="keep the names of the kernels: the host code launches them by name",
             )

@@ -8,7 +8,7 @@ from tilewright.compiler.options import Options
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.expand_views import ExpandViews
-from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
+from tilewright.passes.pipeline import TEXT_STAGES, Pass, PassManager, Placed, UpstreamPass, before, check_stage
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
@@ -81,6 +81,21 @@ def asked_of(pipeline: PassManager) -> tuple[str, dict[str, Any]]:
             fields = {_FIELDS[key]: value for key, value in item.given.items() if key in _FIELDS}
             return str(item.given.get("cubin-chip", "")), fields
     return "", {}
+
+
+def place(manager: PassManager, passes: Any) -> PassManager:
+    """The list with the user's passes in it: where they say, else before `expand-views`. Passes over text come last, in
+    the order of their stages."""
+    for item in passes if isinstance(passes, (list, tuple)) else (passes,):
+        placed = item if isinstance(item, Placed) else before(ExpandViews.name, item)
+        check_stage(placed.item)
+        if placed.item.stage and not isinstance(item, Placed):
+            manager.passes.append(placed.item)
+        else:
+            manager.insert(placed.item, before=placed.before, after=placed.after)
+    over_module = [item for item in manager if not item.stage]
+    manager.passes = over_module + [item for stage in TEXT_STAGES for item in manager.over_text(stage)]
+    return manager
 
 
 def split(pipeline: PassManager) -> tuple[PassManager, PassManager]:

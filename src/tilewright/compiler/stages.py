@@ -21,7 +21,15 @@ from tilewright.base.location import SourceLocation
 from tilewright.compiler.assembling import assemble_kernel
 from tilewright.compiler.inlined import inlined
 from tilewright.compiler.job import Job, KernelJob
-from tilewright.compiler.overrides import check_kernels, replace_cubin, replace_module, replace_text
+from tilewright.compiler.overrides import (
+    at_text_lines,
+    check_kernels,
+    replace_cubin,
+    replace_cute,
+    replace_nvvm,
+    replace_text,
+    take_text,
+)
 from tilewright.compiler.pass_lists import split
 from tilewright.hw.features import ptx_version, supports
 from tilewright.ir import mlir
@@ -80,9 +88,10 @@ def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
         if stage.name in job.finished:
             continue
         start = time.perf_counter()
-        stage.run(job)
-        if stage.legal is not None and job.module is not None:
-            job.operations[stage.name] = check_legal(job.module, stage)
+        with at_text_lines(job):
+            stage.run(job)
+            if stage.legal is not None and job.module is not None:
+                job.operations[stage.name] = check_legal(job.module, stage)
         job.seconds[stage.name] = time.perf_counter() - start
         job.finished.append(stage.name)
         for observer in observers:
@@ -95,7 +104,8 @@ def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
 
 def _printed(stage: str, job: Job) -> str:
     """The texts that a stage made, each under a line that names it; "" for a stage without text."""
-    texts = [(job.name, job.texts[stage])] if stage in job.texts else []
+    texts = [(job.name, job.python())] if stage == "python" else []
+    texts += [(job.name, job.texts[stage])] if stage in job.texts else []
     texts += [(kernel.name, kernel.texts[stage]) for kernel in job.kernels.values() if stage in ("llvm", "ptx", "sass")]
     return "".join(f"// ---- {stage} of {name}, {job.arch} ----\n{text}\n" for name, text in texts)
 
@@ -122,7 +132,7 @@ def _illegal(op: ir.Operation, stage: Stage) -> PassError:
 
 
 def _python(job: Job) -> None:
-    job.texts["python"] = job.python
+    """The text is made when it is asked for: `job.python()`."""
 
 
 def _cute(job: Job) -> None:
@@ -134,6 +144,8 @@ def _cute(job: Job) -> None:
     job.inlined = inlined([*job.locations, *_locations(_host_functions(job.module))])
     before.run(job.module, after_each=job.after_pass)
     job.pass_runs += before.runs
+    if replace_cute(job):
+        PlaceSharedMemory().run(job.module)
     job.texts["cute"] = asm(job.module)
     for kernel in job.kernels.values():
         kernel.texts["cute"] = _part(job.texts["cute"], kernel.name)
@@ -154,7 +166,7 @@ def _nvvm(job: Job) -> None:
     after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
     job.texts["nvvm"] = asm(job.module)
-    user_text = replace_module(job)
+    user_text = replace_nvvm(job)
     if user_text:
         UpstreamPass("gpu.module(convert-nvvm-to-llvm)").run(job.module)  # operations that stand for inline PTX
         job.texts["nvvm"] = asm(job.module)
@@ -163,7 +175,7 @@ def _nvvm(job: Job) -> None:
         kernel = job.kernels[_symbol(op)]
         findings = check_nvvm(op, job.arch)
         kernel.texts["nvvm"] = _part(job.texts["nvvm"], kernel.name)
-        kernel.user_text = user_text
+        kernel.user_text = user_text or "cute" in job.override
         kernel.in_child = kernel.user_text or findings.unknown
         kernel.features = tuple(sorted({*_features(op), *findings.features}))
 
@@ -194,7 +206,8 @@ def _llvm(job: Job) -> None:
             for inner in op.regions[0].blocks[0]:
                 inner.operation.clone()
         kernel.texts["llvm"] = _translate(module.operation, job)
-        if replace_text(job, kernel, "llvm"):
+        changed = _passes_over_text(job, kernel, "llvm")
+        if replace_text(job, kernel, "llvm") or changed:
             used = {*kernel.features, *features_of_llvm(kernel.texts["llvm"])}
             kernel.features = tuple(sorted(feature for feature in used if supports(feature, job.arch)))
     job.module = None
@@ -203,7 +216,19 @@ def _llvm(job: Job) -> None:
 def _ptx(job: Job) -> None:
     for kernel in job.kernels.values():
         kernel.texts["ptx"] = mend(_emit_ptx(job, kernel))
+        _passes_over_text(job, kernel, "ptx")
         replace_text(job, kernel, "ptx")
+
+
+def _passes_over_text(job: Job, kernel: KernelJob, stage: str) -> bool:
+    """Run the user's passes over a text; True when they changed it."""
+    passes = PassManager(job.pipeline.over_text(stage))
+    kernel.texts[stage], changed_by = passes.run_text(stage, kernel.texts[stage], kernel.name, job.after_pass)
+    job.pass_runs += passes.runs
+    if changed_by:
+        kernel.changed_by = changed_by
+        take_text(kernel, stage, f"that pass {changed_by} left")
+    return bool(changed_by)
 
 
 def _emit_ptx(job: Job, kernel: KernelJob) -> str:
@@ -234,6 +259,8 @@ def _emit_ptx_by_libnvvm(job: Job, kernel: KernelJob) -> str:
 
 
 def _ptx_solutions(kernel: KernelJob, arch: str) -> list[str]:
+    if kernel.changed_by:
+        return [f"Check the text that pass {kernel.changed_by} left"]
     if kernel.user_text:
         return ["Check the text given in `override`, or drop it to compile what the passes made"]
     return [

@@ -135,7 +135,7 @@ class KernelLauncher:
         function = _kernel_function(current.module, name, [value.type for value in values])
         _set_bounds(function, block, cluster, max_threads, min_blocks)
         function.attributes["arg_attrs"] = _named(self.arguments.runtime)
-        current.kernels.append(trace.KernelTrace(name, self.kernel.function, function, user_location()))
+        current.kernels.append(trace.KernelTrace(name, self.kernel.traced, function, user_location()))
         body = function.regions[0].blocks[0]
         with trace.device_side(body), aliases.body():
             arguments = rebuild(list(body.arguments)) | constants

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class KernelTrace:
-    """A kernel of the program: its symbol, the Python function, its `gpu.func`, and where it is launched."""
+    """A kernel of the program: its symbol, the function that was traced, its `gpu.func`, and where it is launched."""
 
     name: str
     function: Any

@@ -14,16 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tilewright.base.errors import TilewrightError
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import current, located
 from tilewright.ir.int_value import IntValue, materialize, whole_groups
-from tilewright.ir.source import source_location
 from tilewright.ir.typed import parameters, ptr_info, tensor_layout_text, text_of
 from tilewright.layout import ComposedLayout, Layout, runtime_checks, views
 from tilewright.layout.dynamic import add
 from tilewright.passes.lowering import TensorView, read_arguments, read_layout
-from tilewright.passes.pipeline import Pass, register
+from tilewright.passes.pipeline import Pass, blamed, register
 from tilewright.passes.rules import packed
 from tilewright.passes.split_tensors import split_tensors
 from tilewright.passes.user_ops import lower_user_ops
@@ -77,7 +75,7 @@ class _Expansion:
             step = _STEPS.get(op.name)
             if step is not None:
                 location = op.location
-                with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
+                with blamed(op), mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
                     step(self, op)
                 dead.append(op)
             for region in op.regions:
@@ -104,11 +102,7 @@ class _Expansion:
     def view(self, op: ir.Operation) -> None:
         source = self.tensors[op.operands[0]]
         result = op.results[0]
-        try:
-            found = expanded(op, source)
-        except TilewrightError as error:
-            error.location = error.location or source_location(op.location)
-            raise
+        found = expanded(op, source)
         self.tensors[result] = found
         if all(use.owner.name in ("cute.view", "cute.leaf", "cute.iterator") for use in result.uses):
             return

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tilewright.base.errors import CompileError, TilewrightError
+from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue
 from tilewright.ir.source import source_location
 from tilewright.ir.typed import PtrInfo, ptr_info
 from tilewright.layout import ComposedLayout, Layout
+from tilewright.passes.pipeline import blamed
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -91,12 +92,8 @@ def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> Non
 def _apply(rule: Rule, op: ir.Operation, context: LoweringContext) -> Sequence[ir.Value] | None:
     """What the rule gives; an error that names no line gets that of the operation."""
     location = op.location
-    try:
-        with mlir.ir.InsertionPoint(op), located(lambda: location):
-            return rule(op, context)
-    except TilewrightError as error:
-        error.location = error.location or source_location(location)
-        raise
+    with blamed(op), mlir.ir.InsertionPoint(op), located(lambda: location):
+        return rule(op, context)
 
 
 def _rule(rules: Rules, op: ir.Operation) -> Rule:

@@ -11,7 +11,7 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,9 +32,13 @@ class Pass:
 
     `requires` are names of passes that must have run before, in this pipeline or an earlier stage. `check` and
     `ensures` may look at the module before and after and raise.
+
+    A pass over text says its `stage`, `llvm` or `ptx`, and writes `run_text` instead of `run`: it gets the text of each
+    kernel when that stage is made.
     """
 
     name: ClassVar[str] = ""
+    stage: ClassVar[str] = ""
     options: ClassVar[Mapping[str, object]] = {}
     requires: ClassVar[tuple[str, ...]] = ()
 
@@ -56,6 +60,12 @@ class Pass:
     def run(self, module: ir.Operation) -> None:
         """Change `module`, or only look at it."""
         raise PassError(f"pass {self.name} has no run(module)", hint="write the method in your subclass")
+
+    def run_text(self, text: str, kernel: str) -> str:
+        """The text of the pass's stage for `kernel`, changed or as it was."""
+        raise PassError(
+            f"pass {self.name} has no run_text(text, kernel)", hint=f"it runs at stage {self.stage}, over text"
+        )
 
     def check(self, module: ir.Operation) -> None:
         """Raise when `module` is not what the pass can take."""
@@ -107,8 +117,21 @@ def register(cls: type[Pass]) -> type[Pass]:
     """Class decorator: make a pass known by its name."""
     if not cls.name:
         raise PassError(f"{cls.__name__} has no name", hint='set `name = "my-pass"` in the class')
+    check_stage(cls)
     REGISTRY[cls.name] = cls
     return cls
+
+
+TEXT_STAGES = ("llvm", "ptx")
+
+
+def check_stage(item: Pass | type[Pass]) -> None:
+    """Refuse a pass over the text of a stage that has none."""
+    if item.stage not in ("", *TEXT_STAGES):
+        raise PassError(
+            f"pass {item.name}: passes over text run at stage llvm or ptx, not {item.stage!r}",
+            hint="passes over the module have no `stage`; `before` and `after` place them",
+        )
 
 
 @dataclass
@@ -171,9 +194,35 @@ class PassManager:
         """Run all passes; `done` names those which ran in earlier stages."""
         self.check_order(done)
         for item in self.passes:
+            if item.stage:
+                continue
             self._run_one(item, module)
             if after_each is not None:
                 after_each(item, module)
+
+    def over_text(self, stage: str) -> list[Pass]:
+        """The passes over the text of a stage, in order."""
+        return [item for item in self.passes if item.stage == stage]
+
+    def run_text(
+        self, stage: str, text: str, kernel: str, after_each: Callable[[Pass, Any], None] | None = None
+    ) -> tuple[str, str]:
+        """Run the passes over the text of `stage`: the text, and the name of the last that changed it ("" for none)."""
+        changed = ""
+        for item in self.over_text(stage):
+            start = time.perf_counter()
+            made = _run_text(item, text, kernel)
+            self.runs.append(PassRun(str(item), time.perf_counter() - start))
+            changed = item.name if made != text else changed
+            text = made
+            if after_each is not None:
+                after_each(item, text)
+        return text, changed
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells this list from others that would compile another program."""
+        return tuple((type(item), str(item)) for item in self.passes)
 
     def check_order(self, done: Sequence[str] = ()) -> None:
         """Refuse a list in which a pass comes before one that it requires; `done` names those which have run."""
@@ -218,6 +267,22 @@ class PassManager:
                 nvvm_error=_diagnostics(error),
                 values={"reason": _diagnostics(error)},
             ) from error
+
+
+def _run_text(item: Pass, text: str, kernel: str) -> str:
+    try:
+        made = item.run_text(text, kernel)
+    except TilewrightError:
+        raise
+    except Exception as error:
+        values = {"kernel": kernel, "reason": reason_of(error)} | raised_at(error)
+        raise PassError(f"pass {item.name} failed", values=values) from error
+    if not isinstance(made, str):
+        raise PassError(
+            f"pass {item.name} gives {type(made).__name__}, not text",
+            hint="run_text returns the text, also where it changes nothing",
+        )
+    return made
 
 
 def _is_ours(item: Pass) -> bool:
@@ -288,7 +353,7 @@ def unknown_operation(
         location=location,
         values=values,
         hint="operations belong to a dialect: cute, gpu, nvvm, llvm, arith, scf, math, vector; to add your own, "
-        "build it from these in a @dsl_user_op",
+        "build it from these in a @dsl_user_op, or tell the IR of it with tilewright.register_op",
     )
 
 
@@ -308,6 +373,26 @@ def reason_of(error: Exception) -> str:
     start = max((number for number, line in enumerate(lines) if line.startswith("  File ")), default=0)
     said = itertools.dropwhile(lambda line: line.startswith("    "), lines[start + 1 :])  # the source of the frame
     return "\n".join(said) or text
+
+
+@contextmanager
+def blamed(op: ir.Operation) -> Iterator[None]:
+    """Errors inside the block get the line of `op` where they name none; an exception of Python becomes a PassError."""
+    name, location = op.name, op.location
+    try:
+        yield
+    except TilewrightError as error:
+        error.location = error.location or source_location(location)
+        raise
+    except mlir.ir.MLIRError:
+        raise
+    except Exception as error:
+        raise PassError(
+            f"{name} cannot be lowered",
+            location=source_location(location),
+            values={"reason": reason_of(error)} | raised_at(error),
+            hint="its operands, types and attributes must fit each other: compare it with one of a traced program",
+        ) from error
 
 
 def raised_at(error: Exception) -> dict[str, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from types import CellType, CodeType, FunctionType
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from tilewright.lang.control import runtime
 from tilewright.lang.locations import REGION_PREFIX
@@ -16,6 +18,7 @@ from tilewright.lang.rewrite.syntax import CONTROL, REGION
 _control_cell = CellType(runtime)
 _REGION_IN_NAME = re.compile(rf"\.<locals>\.{REGION_PREFIX}\w+?__(?=\.)")
 _rewritten: WeakSet[CodeType] = WeakSet()
+_sources: WeakKeyDictionary[FunctionType, Source] = WeakKeyDictionary()  # of the functions that `rewrite` made
 
 
 def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
@@ -27,14 +30,35 @@ def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
     """
     if is_rewritten(fn):
         return fn
-    tree = source.find(fn, captured or source.capture(fn))
+    captured = captured or source.capture(fn)
+    code = source.compile_inner(_rewritten_tree(fn, captured), fn.__code__, (CONTROL,))
+    code = code.replace(co_name=fn.__code__.co_name)
+    made = _instantiate(_marked(code, fn.__qualname__, fn.__qualname__), fn)
+    _sources[made] = captured
+    return made
+
+
+def _rewritten_tree(fn: FunctionType, captured: Source) -> ast.FunctionDef:
+    tree = source.find(fn, captured)
     first = next(iter((*tree.args.posonlyargs, *tree.args.args)), None)
     rewriter = FunctionRewriter(
         fn.__code__.co_filename, fn.__name__, first.arg if first else "", frozenset(fn.__code__.co_freevars)
     )
-    code = source.compile_inner(rewriter.function(tree), fn.__code__, (CONTROL,))
-    code = code.replace(co_name=fn.__code__.co_name)
-    return _instantiate(_marked(code, fn.__qualname__, fn.__qualname__), fn)
+    return rewriter.function(tree)
+
+
+def text(fn: FunctionType) -> str:
+    """The source of a function as it is traced: of one that `rewrite` made, with its control flow rewritten.
+
+    Raises:
+        OSError: there is no source.
+    """
+    captured, plain = _sources.get(fn), getattr(fn, "__wrapped__", fn)
+    if captured is None:
+        return inspect.getsource(fn)
+    tree = _rewritten_tree(plain, captured)
+    tree.name = plain.__name__
+    return ast.unparse(tree) + "\n"
 
 
 def is_rewritten(fn: FunctionType) -> bool:
