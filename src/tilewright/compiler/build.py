@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.compiler import hooks, overrides, pass_lists, stages
+from tilewright.compiler import hooks, overrides, pass_lists, stages, validation
 from tilewright.compiler.arguments import BoundCall, bind_call, leaf_type, on_host, traced
 from tilewright.compiler.executor import Executor
 from tilewright.compiler.jit import JitFunction
@@ -48,6 +48,7 @@ def compile_function(
     checks: Any = True,
     observers: Sequence[stages.Observer] = (),
     after_pass: Callable[[Pass, Any], None] | None = None,
+    validate: Sequence[Any] | None = None,
     **kwargs: Any,
 ) -> Executor:
     """Compile `function` for these arguments. It always compiles; keep the executor.
@@ -66,6 +67,8 @@ def compile_function(
         observers: called after each stage with its name and the job.
         after_pass: called after each pass with the pass and the module: `lambda item, module: print(item, module)`;
             after a pass over text with the text.
+        validate: arguments of a call, with which the emulator runs the program before and after each pass of the user;
+            the first whose result differs is a PassError.
         kwargs: arguments by name.
 
     Raises:
@@ -88,9 +91,15 @@ def compile_function(
     chosen = choose_target(target)
     if arch and chip and normalize_arch(arch) != normalize_arch(chip):
         raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})
-    job = _job(
-        jit_function, call, made, choose_arch(arch or chip or made.gpu_arch, chosen), override or {}, passes, listed
-    )
+    wanted = choose_arch(arch or chip or made.gpu_arch, chosen)
+    job = _job(jit_function, call, made, wanted, override or {}, passes, listed)
+    if validate is not None:
+
+        def build_with(manager: PassManager) -> Executor:
+            part = _job(jit_function, call, made, wanted, {}, (), manager)
+            return Executor.build(part, call, "emu", jit_function.function, checks, ())
+
+        _validate(job, build_with, validate)
     job.after_pass = after_pass
     executor = Executor.build(job, call, chosen, jit_function.function, checks, observers)
     hooks.compiled(executor)
@@ -183,6 +192,23 @@ def _host_function(call: BoundCall) -> Any:
     function = build.emit("func.func", (), (), attributes, regions=1)
     function.regions[0].blocks.append(*types, arg_locs=[current().unknown] * len(types))
     return function
+
+
+def _validate(job: Job, build_with: Callable[[PassManager], Executor], inputs: Any) -> None:
+    if not isinstance(inputs, tuple | list):
+        raise CompileError(
+            f"validate takes the arguments of a call, not {type(inputs).__name__}",
+            location=locations.user_location(),
+            hint="validate=(a, b, c)",
+        )
+    if job.override:
+        raise CompileError(
+            "validate checks passes, and override takes the place of what they made",
+            location=locations.user_location(),
+            hint="leave one of the two out",
+        )
+    standard = pass_lists.standard_pipeline(job.arch, job.options)
+    validation.check_passes(job.pipeline, standard, build_with, inputs)
 
 
 def _warn_of_unlaunched(program: trace.Trace) -> None:

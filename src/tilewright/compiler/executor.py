@@ -245,14 +245,19 @@ class Executor:
             else:
                 return
             # Native code took nothing of this call: convert, copy and complete the arguments, or say what is wrong.
-        if kwargs or len(args) != self._count or self._gathers:
-            with OnlyUserFrames(), ErrorsLocated():
-                args = tuple(self._bind(args, kwargs))
+        args = self.ordered(args, kwargs)
         try:
             self.run(args)
         except TilewrightError:
             with OnlyUserFrames():
                 raise
+
+    def ordered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call as one value for each parameter of the signature."""
+        if not kwargs and len(args) == self._count and not self._gathers:
+            return args
+        with OnlyUserFrames(), ErrorsLocated():
+            return tuple(self._bind(args, kwargs))
 
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""

@@ -301,6 +301,7 @@ class Compile:
             checks: Any = True,
             observers: Sequence[Any] = (),
             after_pass: Callable[[Any, Any], None] | None = None,
+            validate: Sequence[Any] | None = None,
             **kwargs: Any,
         ) -> Executor: ...
         @overload

@@ -42,7 +42,8 @@ from tilewright.ir.user_ops import dialects
 from tilewright.ir.walk import operations
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import PassManager, UpstreamPass, check_known
-from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
+from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory
+from tilewright.passes.program import kernels
 from tilewright.targets.host.bundle import compile_program
 from tilewright.targets.host.cute_to_host import CuteToHost, check_host, leave_at_failures
 from tilewright.targets.nvidia.check_nvvm import check_nvvm

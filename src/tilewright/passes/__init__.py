@@ -1,5 +1,41 @@
-"""Passes: what they can ask of a program."""
+"""Passes: what they can ask of a program, and how they change it. docs/extending.md teaches it."""
 
+from tilewright.ir.atom_text import AtomText
+from tilewright.ir.build import operation
+from tilewright.ir.context import located
+from tilewright.ir.dialect import OpSpec
+from tilewright.ir.source import source_location
+from tilewright.ir.typed import (
+    PtrInfo,
+    TensorInfo,
+    ViewInfo,
+    atom_of,
+    constant_of,
+    is_constant,
+    is_tensor,
+    number_of,
+    operands_of,
+    ptr_info,
+    set_atom,
+    tensor_info,
+    text_of,
+    view_info,
+)
+from tilewright.ir.walk import operations
 from tilewright.passes.origin import Coordinates, Origin, Root, origin
+from tilewright.passes.pipeline import Pass, PassManager, after, before
+from tilewright.passes.pipeline import register as register_pass
+from tilewright.passes.program import Launch, arguments, function_of, host_functions, kernels, launches, on_device
+from tilewright.passes.rewriting import Rewrite, Rewriter, rewrite, rule
+from tilewright.passes.rules.memory import contiguous_bits
+from tilewright.passes.stored import STORES, SplitCopy, change_stored, split_copy, target_of
+from tilewright.passes.user_ops import register_op
 
-__all__ = ["Coordinates", "Origin", "Root", "origin"]
+__all__ = [
+    "STORES", "AtomText", "Coordinates", "Launch", "OpSpec", "Origin", "Pass", "PassManager", "PtrInfo", "Rewrite",
+    "Rewriter", "Root", "SplitCopy", "TensorInfo", "ViewInfo", "after", "arguments", "atom_of", "before",
+    "change_stored", "constant_of", "contiguous_bits", "function_of", "host_functions", "is_constant", "is_tensor",
+    "kernels", "launches", "located", "number_of", "on_device", "operands_of", "operation", "operations", "origin",
+    "ptr_info", "register_op", "register_pass", "rewrite", "rule", "set_atom", "source_location", "split_copy",
+    "target_of", "tensor_info", "text_of", "view_info",
+]  # fmt: skip

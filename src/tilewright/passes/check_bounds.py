@@ -25,7 +25,7 @@ from tilewright.layout.dynamic import add, mul, sub
 from tilewright.passes.lowering import read_coord
 from tilewright.passes.origin import Root, origin
 from tilewright.passes.pipeline import Pass, register
-from tilewright.passes.place_shared_memory import kernels
+from tilewright.passes.program import host_functions, kernels
 from tilewright.passes.rules.memory import element_bits
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class CheckBounds(Pass):
     def run(self, module: ir.Operation) -> None:
         build.forget_pure()
         self.remarks = []
-        for function in [*kernels(module), *_host_functions(module)]:
+        for function in [*kernels(module), *host_functions(module)]:
             for op in _accesses(function):
                 location = op.location
                 with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
@@ -106,10 +106,6 @@ class CheckBounds(Pass):
         text = f"{source_location(op.location)}: {op.name} is not checked: {reason}"
         if text not in self.remarks:
             self.remarks.append(text)
-
-
-def _host_functions(module: ir.Operation) -> list[ir.Operation]:
-    return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "func.func"]
 
 
 def _accesses(function: ir.Operation) -> list[ir.Operation]:

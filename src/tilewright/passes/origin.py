@@ -26,11 +26,10 @@ from tilewright.layout import (
     views,
 )
 from tilewright.layout.inttuple import flat, unflatten
+from tilewright.passes.program import NAME, argument_name
 
 if TYPE_CHECKING:
     from mlir import ir
-
-NAME = "tilewright.name"  # of an allocation; of an argument in `arg_attrs`
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ class _Search:
             return self._made(owner)
         if owner is not None and owner.name == "cute.view":
             return self._view(owner)
-        argument = _argument(value)
+        argument = argument_name(value)
         if argument is not None:
             layout = self._layout(value)
             return _whole(self._root("argument", argument, layout, value), layout)
@@ -155,7 +154,7 @@ class _Search:
 
     def _at(self, pointer: ir.Value, layout: Layout, type_: ir.Type, whole: ir.Value) -> _Found:
         """A tensor of `layout` at an address; `whole` stands for the root where it begins there."""
-        owner, name = _defining(pointer), _argument(pointer)
+        owner, name = _defining(pointer), argument_name(pointer)
         if name is not None:
             return _whole(self._root("argument", name, layout, whole, type_), layout)
         if owner is None:
@@ -236,7 +235,7 @@ class _Search:
             op = use.owner.operation
             if op.name == "cute.leaf" and int(mlir.ir.IntegerAttr(op.attributes["index"]).value) == index:
                 return self._name(op.results[0])
-        return f"{_argument(tensor) or 'tensor'}.{index}"
+        return f"{argument_name(tensor) or 'tensor'}.{index}"
 
     def _read(self, text: str, leaves32: list[ir.Value], leaves64: list[ir.Value]) -> Layout | ComposedLayout:
         return layout_text.decode_layout(text, self._symbols(leaves32, leaves64))
@@ -294,20 +293,6 @@ def _terminator(block: ir.Block) -> ir.Operation:
 
 def _defining(value: ir.Value) -> ir.Operation | None:
     return None if isinstance(value.owner, mlir.ir.Block) else value.owner.operation
-
-
-def _argument(value: ir.Value) -> str | None:
-    """The name of the argument that `value` is; None for other values."""
-    if not isinstance(value.owner, mlir.ir.Block):
-        return None
-    function = value.owner.owner.operation
-    if function.name not in ("gpu.func", "func.func"):
-        return None
-    if "arg_attrs" not in function.attributes:
-        return ""
-    named = mlir.ir.ArrayAttr(function.attributes["arg_attrs"])[mlir.ir.BlockArgument(value).arg_number]
-    attributes = mlir.ir.DictAttr(named)
-    return str(mlir.ir.StringAttr(attributes[NAME]).value) if NAME in attributes else ""
 
 
 def _is_raw(pointer: ir.Value) -> bool:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tilewright.ir import build, mlir
 from tilewright.ir.context import located
 from tilewright.ir.typed import number_of, ptr_info
-from tilewright.passes.origin import NAME
 from tilewright.passes.pipeline import Pass, register
+from tilewright.passes.program import NAME, kernels
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -32,20 +32,6 @@ class PlaceSharedMemory(Pass):
     def run(self, module: ir.Operation) -> None:
         for kernel in kernels(module):
             _place(kernel)
-
-
-def kernels(module: ir.Operation) -> list[ir.Operation]:
-    """The `gpu.func`s of a module, in order."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name == "gpu.func":
-            found.append(op)
-            return mlir.ir.WalkResult.SKIP
-        return mlir.ir.WalkResult.ADVANCE
-
-    module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
 
 
 def _place(kernel: ir.Operation) -> None:

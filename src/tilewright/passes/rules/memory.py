@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types, vectors
 from tilewright.ir.int_value import IntValue, materialize, widen
-from tilewright.ir.typed import number_of, ptr_info, tensor_layout_text, text_of
+from tilewright.ir.typed import number_of, ptr_info, tensor_info, tensor_layout_text, text_of
 from tilewright.ir.vectors import extract, insert
 from tilewright.layout import ComposedLayout, Layout, Swizzle, coalesce, cosize, is_static, size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView, gep, gep_constant, read_coord, read_layout
@@ -296,6 +296,15 @@ def vector_width(view: TensorView, limit: int) -> int:
     while width * 2 <= limit and fits_vectors(view, width * 2):
         width *= 2
     return width
+
+
+def contiguous_bits(tensor: ir.Value) -> int:
+    """The widest access, in bits up to 128, in which all elements of a tensor can be moved: its layout proves that they
+    are contiguous, its alignment that each access is aligned. A pass of stage `cute` may ask.
+    """
+    info = tensor_info(tensor)
+    view = TensorView(tensor, info.layout, info)
+    return vector_width(view, max(MAX_VECTOR_BYTES * 8 // element_bits(info.element), 1)) * element_bits(info.element)
 
 
 def fits_vectors(view: TensorView, width: int) -> bool:

@@ -23,7 +23,8 @@ from tilewright.ir.walk import operations
 from tilewright.lang.arithmetic import compare, constant, constant_of, select
 from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, lower
 from tilewright.passes.pipeline import Pass, register
-from tilewright.passes.place_shared_memory import SMEM_BYTES, kernels
+from tilewright.passes.place_shared_memory import SMEM_BYTES
+from tilewright.passes.program import host_functions, kernels
 from tilewright.passes.rules import copying, gemm, memory, narrow, values
 
 if TYPE_CHECKING:
@@ -74,11 +75,6 @@ def _order_zeros(function: ir.Operation) -> None:
                 exact = build.intrinsic(_EXTREMES[op.name], op.results[0].type, list(op.operands))
             op.results[0].replace_all_uses_with(exact)
             op.erase()
-
-
-def host_functions(module: ir.Operation) -> list[ir.Operation]:
-    """The `func.func`s of a module."""
-    return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "func.func"]
 
 
 def _add_table(function: ir.Operation, context: LoweringContext) -> None:

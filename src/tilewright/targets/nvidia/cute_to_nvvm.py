@@ -17,7 +17,8 @@ from tilewright.ir.source import source_location
 from tilewright.ir.typed import number_of
 from tilewright.passes.lowering import LoweringContext, lower
 from tilewright.passes.pipeline import Pass, register
-from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BYTES, kernels
+from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BYTES
+from tilewright.passes.program import kernels
 from tilewright.passes.rules import copying, gemm, memory, values
 from tilewright.targets.nvidia import atomic_rules, narrow, rules, tile_rules
 from tilewright.targets.nvidia.fast_roots import use_fast_roots
