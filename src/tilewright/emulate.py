@@ -13,9 +13,14 @@ from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.targets.emu import Buffer, Debugger, Options, Report, Step, Stop, launch, load
 from tilewright.targets.emu.observe import reports_of
-from tilewright.targets.emu.ptx import Variable
+from tilewright.targets.emu.ptx import Module, Variable
+from tilewright.targets.emu.ptx import parse as parse_ptx
+from tilewright.targets.emu.ptx.edit import edit as edit_ptx
 
-__all__ = ["Debugger", "EmulationError", "Report", "Step", "Stop", "observe", "run_ptx", "trace"]
+__all__ = [
+    "Debugger", "EmulationError", "Module", "Report", "Step", "Stop", "edit_ptx", "observe", "parse_ptx", "run_ptx",
+    "trace",
+]  # fmt: skip
 
 
 def run_ptx(
