@@ -244,7 +244,9 @@ def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs:
                 location=locations.user_location(),
                 hint="write it into a tensor; only values of compile time come back to Python",
             )
-        key = (job.texts["cute"], _places(job), call.signature, options, target, arch, job.pipeline.key)
+        text = job.texts["cute"]
+        lowering = (job.pipeline.key, user_ops.version(text))
+        key = (text, _places(job), call.signature, options, target, arch, lowering)
         executor = None if no_cache else _cache.get(key)
         if executor is None:
             executor = Executor.finish(job, call, target, function.function, True, ())

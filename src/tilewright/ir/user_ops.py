@@ -6,6 +6,7 @@ compilation too (`Session.take_user_ops`). A changed operation of a known name n
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class UserOp:
 
     spec: OpSpec
     lower: Callable[..., Any]
+    number: int = 0  # of the registration
 
     def __call__(self, *operands: Any, results: Any = None, **attributes: Any) -> Any:
         if front_end is None:
@@ -85,8 +87,18 @@ def add(spec: OpSpec, lower: Callable[..., Any]) -> UserOp:
             values={"lower": lower},
             hint="lower=rule with `def rule(op, rewriter)`, which gives the values for the results of op",
         )
-    found = USER_OPS[spec.name] = UserOp(spec, lower)
+    found = USER_OPS[spec.name] = UserOp(spec, lower, next(_count))
     return found
+
+
+_count = itertools.count(1)
+
+
+def version(text: str) -> int:
+    """A number that changes with the rules by which a program of stage `cute` is lowered; 0 where it has no operation of
+    a user."""
+    used = any(f'"{name}"' in text for name in USER_OPS)
+    return max(item.number for item in USER_OPS.values()) if used else 0
 
 
 def dialects() -> frozenset[str]:

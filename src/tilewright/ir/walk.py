@@ -6,6 +6,7 @@ code that may raise goes through these lists.
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir
@@ -24,6 +25,18 @@ def operations(root: ir.Operation) -> list[ir.Operation]:
 
     root.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
     return found
+
+
+_capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def address(op: ir.Operation) -> int:
+    """What tells operations apart while they exist. (`hash(op)` is of what an operation says, and changes with it.)"""
+    capsule = op._CAPIPtr
+    return int(_capsule_pointer(capsule, _capsule_name(capsule)))
 
 
 def unknown_operation(root: ir.Operation) -> ir.Operation | None:

@@ -64,15 +64,20 @@ def _operand(op: UserOp, name: str, kind: str, item: Any, like: ir.Type | None) 
         type_ = types.parse(kind) if kind in user_ops.NUMBERS else like
         if type_ is None or types.is_cute(type_):
             raise _wrong(op, f"operand {name} is a number without a type", {name: item}, "write cutlass.Float32(2)")
+        _check_kind(op, name, kind, type_)
         return build.splat(item, type_) if isinstance(type_, mlir.ir.VectorType) else build.constant(item, type_)
     values = [item] if isinstance(item, mlir.ir.Value) else extract_mlir_values(item)
     if isinstance(item, Numeric) and not values:
         values = [item.ir_value()]
     if len(values) != 1:
         raise _wrong(op, f"operand {name} is no value of run time", {name: type(item).__name__})
-    if not user_ops.fits(kind, values[0].type):
-        raise _wrong(op, f"operand {name} is of another kind", {"wanted": kind, "got": str(values[0].type)})
+    _check_kind(op, name, kind, values[0].type)
     return values[0]
+
+
+def _check_kind(op: UserOp, name: str, kind: str, type_: ir.Type) -> None:
+    if not user_ops.fits(kind, type_):
+        raise _wrong(op, f"operand {name} is of another kind", {"wanted": kind, "got": str(type_)})
 
 
 def _result_type(op: UserOp, kind: str, wanted: Any, like: ir.Type | None) -> ir.Type:

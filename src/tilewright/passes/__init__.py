@@ -1,7 +1,6 @@
 """Passes: what they can ask of a program, and how they change it. docs/extending.md teaches it."""
 
 from tilewright.ir.atom_text import AtomText
-from tilewright.ir.build import operation
 from tilewright.ir.context import located
 from tilewright.ir.dialect import OpSpec
 from tilewright.ir.source import source_location
@@ -35,7 +34,7 @@ __all__ = [
     "STORES", "AtomText", "Coordinates", "Launch", "OpSpec", "Origin", "Pass", "PassManager", "PtrInfo", "Rewrite",
     "Rewriter", "Root", "SplitCopy", "TensorInfo", "ViewInfo", "after", "arguments", "atom_of", "before",
     "change_stored", "constant_of", "contiguous_bits", "function_of", "host_functions", "is_constant", "is_tensor",
-    "kernels", "launches", "located", "number_of", "on_device", "operands_of", "operation", "operations", "origin",
+    "kernels", "launches", "located", "number_of", "on_device", "operands_of", "operations", "origin",
     "ptr_info", "register_op", "register_pass", "rewrite", "rule", "set_atom", "source_location", "split_copy",
     "target_of", "tensor_info", "text_of", "view_info",
 ]  # fmt: skip

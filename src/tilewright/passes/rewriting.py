@@ -24,7 +24,7 @@ from tilewright.ir import build, mlir
 from tilewright.ir.context import located
 from tilewright.ir.erasing import checked_erasing, erase_unused
 from tilewright.ir.source import source_location
-from tilewright.ir.walk import operations
+from tilewright.ir.walk import address, operations
 from tilewright.passes.pipeline import Pass, raised_at, reason_of
 
 if TYPE_CHECKING:
@@ -50,12 +50,16 @@ def rule(*names: str) -> Callable[[Any], Any]:
 class Rewriter:
     """What a rule builds with. Operations go before the one that the rule was called for, or where `at` says."""
 
-    def build(self, name: str, results: Any, *operands: Any, **attributes: Any) -> Any:
+    def __init__(self) -> None:
+        self.made: list[ir.Operation] = []
+
+    def build(self, name: str, results: Any, /, *operands: Any, **attributes: Any) -> Any:
         """Make an operation: its result, a list of them for a list of types, None for none.
 
         A list stands for a group of operands. Attributes may be numbers, text, Booleans and lists of integers.
         """
         made = build.operation(name, results, operands, attributes)
+        self.made.append(made)
         if results is None:
             return None
         return list(made.results) if isinstance(results, Sequence) else made.results[0]
@@ -72,6 +76,7 @@ class Rewriter:
             PassError: there are not as many values as results, or one has another type.
         """
         results = list(op.results)
+        self.made += [use.owner.operation for result in results for use in result.uses]
         if [value.type for value in values] != [result.type for result in results]:
             raise PassError(
                 f"{op.name} is replaced by values of other types",
@@ -106,20 +111,20 @@ class Rewrite(Pass):
     greedy: ClassVar[bool] = True
 
     def run(self, module: ir.Operation) -> None:
-        rules = [getattr(self, name) for name in _rule_names(type(self))]
+        rules = [(names, getattr(self, method)) for method, names in _marked(type(self)).items()]
         if not rules:
             raise PassError(f"pass {self.name} has no rules", hint='mark methods with @rule("arith.mulf")')
-        self.changes = rewrite(module, rules, greedy=self.greedy)
+        self.changes = _rewrite(module, _Driver(rules, None, self.greedy))
 
 
-def _rule_names(cls: type) -> list[str]:
-    """The rules of a class in the order in which they are written, those of its bases first."""
-    names = [name for base in reversed(cls.__mro__) for name, item in vars(base).items() if hasattr(item, _MARK)]
-    return list(dict.fromkeys(names))
+def _marked(cls: type) -> dict[str, tuple[str, ...]]:
+    """The methods of a class that are rules, with the names of their operations: as written, those of bases first."""
+    found = [(name, item) for base in reversed(cls.__mro__) for name, item in vars(base).items()]
+    return {name: getattr(item, _MARK) for name, item in found if hasattr(item, _MARK)}
 
 
 _MARK = "__tw_rule__"
-_MOST_PER_OPERATION, _MOST_AT_LEAST = 8, 1000
+_MOST_PER_OPERATION, _MOST_AT_LEAST, _MOST_SWEEPS = 8, 1000, 100
 
 
 def rewrite(root: ir.Operation, rules: Sequence[Rule], *, greedy: bool = True, limit: int | None = None) -> int:
@@ -128,8 +133,11 @@ def rewrite(root: ir.Operation, rules: Sequence[Rule], *, greedy: bool = True, l
     Raises:
         PassError: a rule failed, or there were more than `limit` changes (8 for each operation, and 1000).
     """
-    driver = _Driver([(getattr(item, _MARK, ("*",)), item) for item in rules], limit)
-    while driver.sweep(root) and greedy:
+    return _rewrite(root, _Driver([(getattr(item, _MARK, ("*",)), item) for item in rules], limit, greedy))
+
+
+def _rewrite(root: ir.Operation, driver: _Driver) -> int:
+    while driver.sweep(root) and driver.greedy:
         pass
     if driver.changes:
         erase_unused(root)
@@ -137,33 +145,41 @@ def rewrite(root: ir.Operation, rules: Sequence[Rule], *, greedy: bool = True, l
 
 
 class _Driver:
-    """Visits operations, and counts what rules change."""
+    """Visits operations, and counts what rules change.
 
-    def __init__(self, rules: list[tuple[tuple[str, ...], Rule]], limit: int | None) -> None:
+    A greedy one visits what a change has made, and what uses it, in the same sweep. Further sweeps find what rules
+    made by other means than the rewriter's.
+    """
+
+    def __init__(self, rules: list[tuple[tuple[str, ...], Rule]], limit: int | None, greedy: bool) -> None:
         self.rules = rules
         self.limit = limit
-        self.changes = 0
+        self.greedy = greedy
+        self.changes = self.sweeps = self.erased = 0
         self.by_name: dict[str, list[Rule]] = {}
-        self.pending: dict[ir.Operation, None] = {}
+        self.pending: dict[int, ir.Operation] = {}  # by address, the next one last
+        self.gone: set[int] = set()  # what the rule under way has erased
         self.rewriter = Rewriter()
 
     def sweep(self, root: ir.Operation) -> bool:
-        """Visit each operation that is there now once, inner ones after the one around them; True where one changed."""
-        found = operations(root)
+        """Visit each operation that is there now, inner ones after the one around them; True where one changed."""
+        found = operations(root)[1:]
         if self.limit is None:
             self.limit = _MOST_PER_OPERATION * len(found) + _MOST_AT_LEAST
-        self.pending = dict.fromkeys(op for op in found if self._rules_of(op.name))
+        self.pending = {address(op): op for op in reversed(found) if self._rules_of(op.name)}
+        self.sweeps += 1
         before = self.changes
         with checked_erasing(self._forget):
             while self.pending:
-                op = next(iter(self.pending))
-                del self.pending[op]
-                self._visit(op)
+                self._visit(self.pending.popitem()[1])
         return self.changes > before
 
     def _forget(self, erased: ir.Operation) -> None:
-        for op in operations(erased.operation):
-            self.pending.pop(op, None)
+        gone = {address(op) for op in operations(erased.operation)}
+        for key in gone:
+            self.pending.pop(key, None)
+        self.rewriter.made = [op for op in self.rewriter.made if address(op) not in gone]
+        self.gone |= gone
 
     def _rules_of(self, name: str) -> list[Rule]:
         found = self.by_name.get(name)
@@ -176,18 +192,29 @@ class _Driver:
         for item in self._rules_of(op.name):
             before = self.changes
             location = op.location
+            self.rewriter.made = []
+            self.gone = set()
             with mlir.ir.InsertionPoint(op), location, located(lambda location=location: location):  # type: ignore[misc]
                 self._apply(item, op, location)
-            if self.changes > before:
-                return  # `op` may be gone; what there is now is visited in the next sweep
+            if self.changes > before:  # and `op` may be gone
+                if self.greedy:
+                    self.pending.update(
+                        (address(made), made) for made in self.rewriter.made if self._rules_of(made.name)
+                    )
+                return
 
     def _apply(self, item: Rule, op: ir.Operation, location: ir.Location) -> None:
-        name = op.name
+        name, key = op.name, address(op)
         try:
             answer = item(op, self.rewriter)
-            if answer is None or answer is False:
+            if (answer is None or answer is False) and not self.gone:
                 return
-            if answer is not True:
+            if answer is not None and not isinstance(answer, bool):
+                if key in self.gone:
+                    raise PassError(
+                        f"rule {_name(item)} erases {name} and gives a value for it",
+                        hint="give the value, or replace it",
+                    )
                 self.rewriter.replace(op, *_values(answer))
         except TilewrightError as error:
             error.location = error.location or source_location(location)
@@ -198,9 +225,9 @@ class _Driver:
                 f"rule {_name(item)} failed at {name}", location=source_location(location), values=values
             ) from error
         self.changes += 1
-        if self.changes > (self.limit or 0):
+        if self.changes > (self.limit or 0) or self.sweeps > _MOST_SWEEPS:
             raise PassError(
-                f"rule {_name(item)} finds no end: {self.limit} changes, the last of {name}",
+                f"rule {_name(item)} finds no end: {self.changes} changes, the last of {name}",
                 location=source_location(location),
                 hint="a greedy rule must not match what it has made; with `greedy = False` in the pass each operation"
                 " is visited once",
