@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.compiler.support import double_kernel, floats, refused
-from tilewright import CompileError, PassError
+from tilewright import CompileError, PassError, passes
 
 
 @cute.kernel
@@ -48,6 +51,7 @@ def result_of(**given):
 
 # The constant 3.0 in the text of each stage, and what replaces it.
 SEVEN = {
+    "cute": ("3.000000e+00", "7.000000e+00"),
     "nvvm": ("3.000000e+00", "7.000000e+00"),
     "llvm": ("3.000000e+00", "7.000000e+00"),
     "ptx": ("0f40400000", "0f40E00000"),
@@ -55,7 +59,16 @@ SEVEN = {
 
 
 @pytest.mark.parametrize(
-    "stage, form", [("nvvm", "text"), ("llvm", "text"), ("ptx", "text"), ("ptx", "path"), ("ptx", "name")]
+    "stage, form",
+    [
+        ("cute", "text"),
+        ("cute", "path"),
+        ("nvvm", "text"),
+        ("llvm", "text"),
+        ("ptx", "text"),
+        ("ptx", "path"),
+        ("ptx", "name"),
+    ],
 )
 def test_a_replaced_text_changes_the_result(plain, stage, form, tmp_path):
     old, new = SEVEN[stage]
@@ -208,13 +221,132 @@ def test_ptx_that_does_not_parse(plain):
     assert "return" in caught.value.nvvm_error and caught.value.location.file == __file__
 
 
-@pytest.mark.parametrize("stage", ["nvvm", "llvm", "ptx"])
+@pytest.mark.parametrize("stage", ["cute", "nvvm", "llvm", "ptx"])
 def test_text_without_the_kernel(plain, stage):
     text = plain.stages[stage].replace("scale_kernel", "other_kernel")
     error = refused(
         lambda: cute.compile(scale, *floats(), override={stage: text}), CompileError, "has no kernel 'scale_kernel'"
     )
     assert error.values == {"its kernels": "other_kernel"} and "keep the names" in error.hint
+
+
+# Stage cute.
+
+
+def test_cute_takes_the_place_of_what_passes_left(plain):
+    """Passes of stage cute do not run on it, those that come after do."""
+
+    class Minus(passes.Rewrite):
+        name = "minus"
+
+        @passes.rule("arith.mulf")
+        def minus(self, op, rewriter):
+            return rewriter.build("arith.subf", op.results[0].type, *op.operands)
+
+    old, new = SEVEN["cute"]
+    text = plain.stages["cute"].replace(old, new)
+    x, out = floats()
+    executor = cute.compile(scale, x, out, override={"cute": text}, passes=Minus)
+    executor(x, out)
+    assert (out == 7 * x).all() and executor.stages["cute"] == text
+    executor = cute.compile(scale, x, out, override={"cute": text}, passes=cutlass.after("cute-to-nvvm", Minus))
+    executor(x, out)
+    assert (out == x - 7).all()
+
+
+def test_cute_of_the_host_function_and_of_several_kernels():
+    @cute.jit
+    def both(x: cute.Tensor, out: cute.Tensor):
+        scale_kernel(x, out).launch(grid=1, block=128)
+        double_kernel(out, out).launch(grid=cute.ceil_div(cute.size(x), 64), block=64)
+
+    x, out = floats()
+    text = cute.compile(both, x, out).stages["cute"]
+    assert text.count("arith.constant 64 : i32") >= 1 and text.count("arith.mulf") == 1
+    halved = text.replace("arith.mulf", "arith.addf").replace("arith.addf %2, %2", "arith.mulf %2, %2")
+    cute.compile(both, x, out, override={"cute": halved})(x, out)
+    assert (out == 2 * (x + 3)).all()
+
+
+def test_cute_with_shared_memory_that_is_new():
+    """Allocations in the text are placed."""
+
+    @cute.kernel
+    def kernel(out: cute.Tensor):
+        shared = cutlass.utils.SmemAllocator().allocate_tensor(cute.Float32, cute.make_layout(64))
+        shared[0] = 5.0
+        out[0] = shared[0]
+
+    @cute.jit
+    def host(out: cute.Tensor):
+        kernel(out).launch(grid=1, block=1)
+
+    out = np.zeros(1, np.float32)
+    text = cute.compile(host, out).stages["cute"]
+    assert "tilewright.smem_bytes = 256" in text
+    unplaced = re.sub(r'"cute\.smem_base"\(\) \{[^}]*\}', '"cute.alloc"() {bytes = 512 : i32}', text)
+    unplaced = re.sub(r", tilewright\.smem_\w+ = \d+ : i32", "", unplaced)
+    assert unplaced != text
+    executor = cute.compile(host, out, override={"cute": unplaced})
+    executor(out)
+    assert out[0] == 5 and executor.smem_bytes() == 512
+
+
+def cute_line(text, word):
+    return next(f"line {n}" for n, line in enumerate(text.splitlines(), 1) if word in line)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("arith.mulf", "arith.mullf", "unknown operation 'arith.mullf'"),
+        ("arith.mulf", "arith.muli", "the text given for stage cute does not parse"),
+        ('"cute.load"(%arg0', '"cute.load"(%arg7', "the text given for stage cute does not parse"),
+        ("arith.constant 3.0", "arith.constant dense<3.0", "the text given for stage cute does not parse"),
+        ('coord = "?"', 'coord = "(?,?)"', r"cute\.load cannot be lowered"),
+        ('coord = "?"', 'coord = "x"', r"cute\.load cannot be lowered"),
+        ('name = "thread_idx.x"', 'name = "thread_idx.w"', r"cute\.index cannot be lowered"),
+        ('"cute.index"() {name = "thread_idx.x"}', '"cute.index"()', "the text given for stage cute does not parse"),
+    ],
+)
+def test_cute_that_is_wrong_names_the_line_of_the_text(plain, old, new, words):
+    text = plain.stages["cute"]
+    assert old in text
+    changed = text.replace(old, new, 1)
+    with pytest.raises(CompileError, match=words) as caught:
+        cute.compile(scale, *floats(), override={"cute": changed})
+    number = next(n for n, (a, b) in enumerate(zip(text.splitlines(), changed.splitlines(), strict=True), 1) if a != b)
+    assert caught.value.values[f"line {number}"] == changed.splitlines()[number - 1].strip()
+    assert (result_of() == 3 * floats()[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("@scale(%arg0: ", "@scale(%extra: i32, %arg0: ", "the text given for stage cute has another host function"),
+        ("func.func @scale(", "func.func @other(", "the text given for stage cute has another host function"),
+        ("module attributes", "module @m attributes", None),
+    ],
+)
+def test_cute_with_another_host_function(plain, old, new, words):
+    text = plain.stages["cute"].replace(old, new)
+    assert text != plain.stages["cute"]
+    if words is None:
+        assert (result_of(override={"cute": text}) == 3 * floats()[0]).all()
+        return
+    error = refused(lambda: cute.compile(scale, *floats(), override={"cute": text}), CompileError, words)
+    assert "scale" in error.values["expected"] and error.hint
+
+
+def test_cute_with_a_kernel_too_many(plain):
+    text = plain.stages["cute"]
+    start = text.index("  gpu.module @scale_kernel")
+    more = text[start:].rstrip().removesuffix("}").replace("@scale_kernel", "@another")
+    given = text.rstrip().removesuffix("}") + more + "}\n"
+    error = refused(
+        lambda: cute.compile(scale, *floats(), override={"cute": given}), CompileError, "has another kernel 'another'"
+    )
+    assert "Python source" in error.hint
 
 
 # Pass lists.

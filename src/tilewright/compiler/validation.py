@@ -22,7 +22,7 @@ from tilewright.compiler.dlpack import HostView, view
 from tilewright.compiler.executor import Executor
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.hw.narrow_floats import decode, is_narrow
-from tilewright.passes.pipeline import Pass, PassManager
+from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
 from tilewright.targets.host import abi
 
 
@@ -36,8 +36,8 @@ def check_passes(
             fails.
         ArgumentError: there is an argument whose memory cannot be kept, such as a bare pointer.
     """
-    known = {str(item) for item in standard}
-    chosen = [number for number, item in enumerate(pipeline) if str(item) not in known]
+    known = {_kind(item) for item in standard}
+    chosen = [number for number, item in enumerate(pipeline) if _kind(item) not in known]
     right: list[_Result] = []
     for count in range(len(chosen) + 1):
         left_out = set(chosen[count:])
@@ -54,6 +54,10 @@ def check_passes(
             right = found
         else:
             _compare(executor.name, last, right, found)
+
+
+def _kind(item: Pass) -> object:
+    return str(item) if isinstance(item, UpstreamPass) else type(item)
 
 
 @dataclass(frozen=True)

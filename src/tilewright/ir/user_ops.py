@@ -95,8 +95,7 @@ _count = itertools.count(1)
 
 
 def version(text: str) -> int:
-    """A number that changes with the rules by which a program of stage `cute` is lowered; 0 where it has no operation of
-    a user."""
+    """A number that changes with the rules of users by which a program of stage `cute` is lowered; 0 without any."""
     used = any(f'"{name}"' in text for name in USER_OPS)
     return max(item.number for item in USER_OPS.values()) if used else 0
 
