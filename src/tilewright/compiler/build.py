@@ -8,7 +8,6 @@ import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import FunctionType
 from typing import Any
 
 from tilewright.base.errors import CompileError
@@ -144,7 +143,7 @@ def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | 
     return manager
 
 
-def _source(function: FunctionType) -> str:
+def _source(function: Any) -> str:
     """The text of a function as it is traced."""
     try:
         return rewrite.text(function)

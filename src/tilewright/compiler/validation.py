@@ -112,7 +112,7 @@ def _kept(found: Sequence[HostView]) -> Iterator[None]:
 def _elements(found: HostView) -> np.ndarray[Any, Any]:
     """The bits of a tensor's elements, as they lie there; bytes where several elements share one."""
     low, size = found.extent()
-    memory = (ctypes.c_uint8 * size).from_address(low)
+    memory = memoryview((ctypes.c_uint8 * size).from_address(low))
     width = abi.DTYPES[found.dtype][1] // 8
     if not width or not size:
         return np.frombuffer(memory, np.uint8)

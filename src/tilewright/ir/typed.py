@@ -132,7 +132,8 @@ def set_atom(op: ir.Operation, name: str, **parameters: object) -> None:
 def view_info(op: ir.Operation) -> ViewInfo:
     """The parts of a `cute.view`."""
     (source,), numbers32, numbers64, *_ = build.groups(op)
-    queues, named = {32: iter(numbers32), 64: iter(numbers64)}, {}
+    queues = {32: iter(numbers32), 64: iter(numbers64)}
+    named: dict[str, ir.Value] = {}
 
     def leaf(width: int, divisibility: int) -> Any:
         name = f"v{len(named)}"

@@ -3,7 +3,7 @@ come out as they are in the language."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
@@ -107,5 +107,5 @@ def _in_the_language(value: ir.Value, wanted: Any, operands: Sequence[Any]) -> A
     return value if types.is_cute(value.type) else from_mlir_type(value.type).from_ir(value)
 
 
-def _wrong(op: UserOp, what: str, values: dict[str, object], hint: str | None = None) -> CompileError:
+def _wrong(op: UserOp, what: str, values: Mapping[str, object], hint: str | None = None) -> CompileError:
     return CompileError(f"{op.spec.name}: {what}", location=user_location(), values=values, hint=hint)

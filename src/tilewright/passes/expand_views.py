@@ -21,7 +21,7 @@ from tilewright.ir.typed import parameters, ptr_info, tensor_layout_text, text_o
 from tilewright.layout import ComposedLayout, Layout, runtime_checks, views
 from tilewright.layout.dynamic import add
 from tilewright.passes.lowering import TensorView, read_arguments, read_layout
-from tilewright.passes.pipeline import Pass, blamed, register
+from tilewright.passes.pipeline import Pass, blame, register
 from tilewright.passes.rules import packed
 from tilewright.passes.split_tensors import split_tensors
 from tilewright.passes.user_ops import lower_user_ops
@@ -75,8 +75,12 @@ class _Expansion:
             step = _STEPS.get(op.name)
             if step is not None:
                 location = op.location
-                with blamed(op), mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
-                    step(self, op)
+                try:
+                    with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
+                        step(self, op)
+                except Exception as error:
+                    blame(error, op, location)
+                    raise
                 dead.append(op)
             for region in op.regions:
                 for inner in region:

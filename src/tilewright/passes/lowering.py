@@ -18,7 +18,7 @@ from tilewright.ir.int_value import IntValue
 from tilewright.ir.source import source_location
 from tilewright.ir.typed import PtrInfo, ptr_info
 from tilewright.layout import ComposedLayout, Layout
-from tilewright.passes.pipeline import blamed
+from tilewright.passes.pipeline import blame
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -92,8 +92,12 @@ def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> Non
 def _apply(rule: Rule, op: ir.Operation, context: LoweringContext) -> Sequence[ir.Value] | None:
     """What the rule gives; an error that names no line gets that of the operation."""
     location = op.location
-    with blamed(op), mlir.ir.InsertionPoint(op), located(lambda: location):
-        return rule(op, context)
+    try:
+        with mlir.ir.InsertionPoint(op), located(lambda: location):
+            return rule(op, context)
+    except Exception as error:
+        blame(error, op, location)
+        raise
 
 
 def _rule(rules: Rules, op: ir.Operation) -> Rule:

@@ -11,7 +11,7 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -375,20 +375,17 @@ def reason_of(error: Exception) -> str:
     return "\n".join(said) or text
 
 
-@contextmanager
-def blamed(op: ir.Operation) -> Iterator[None]:
-    """Errors inside the block get the line of `op` where they name none; an exception of Python becomes a PassError."""
-    name, location = op.name, op.location
-    try:
-        yield
-    except TilewrightError as error:
+def blame(error: Exception, op: ir.Operation, location: ir.Location) -> None:
+    """Give an error that lowering `op` raised the line of `op`, unless it names one.
+
+    Raises:
+        PassError: in place of an exception of Python's.
+    """
+    if isinstance(error, TilewrightError):
         error.location = error.location or source_location(location)
-        raise
-    except mlir.ir.MLIRError:
-        raise
-    except Exception as error:
+    elif not isinstance(error, mlir.ir.MLIRError):
         raise PassError(
-            f"{name} cannot be lowered",
+            f"{op.name} cannot be lowered",
             location=source_location(location),
             values={"reason": reason_of(error)} | raised_at(error),
             hint="its operands, types and attributes must fit each other: compare it with one of a traced program",

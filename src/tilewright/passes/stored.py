@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import PassError
 from tilewright.ir import build, types
 from tilewright.ir.source import source_location
-from tilewright.ir.typed import TensorInfo, atom_of, operands_of, tensor_info
+from tilewright.ir.typed import TensorInfo, atom_of, is_tensor, operands_of, tensor_info
 from tilewright.layout import Layout, size
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def change_stored(op: ir.Operation, change: Callable[[ir.Value], ir.Value]) -> b
     Raises:
         PassError: a copy is of a kind that has no value on its way, see `split_copy`.
     """
-    if op.name == "cute.copy":
+    if op.name == "cute.copy" and is_tensor(op.operands[0]):
         split = split_copy(op)
         split.store(change(split.value))
         return True

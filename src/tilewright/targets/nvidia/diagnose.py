@@ -167,7 +167,7 @@ _PTX_ADVICE: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         r"Parsing error|syntax error|Not a name of any known instruction|Unknown (?:symbol|modifier)"
         r"|Illegal modifier|Arguments mismatch|no PTX|NUL character",
         (
-            "Check the text given by override= or by inline assembly at the line named above",
+            "Check the text given by override=, left by a pass or written as inline assembly at the line named above",
             "Compare with the PTX of an unchanged compilation in .stages['ptx']",
         ),
     ),

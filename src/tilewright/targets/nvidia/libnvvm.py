@@ -33,7 +33,7 @@ TRIPLE: Final = "nvptx64-nvidia-cuda"
 _BITCODE: Final = b"BC\xc0\xde"
 
 _ADVICE: Final = (
-    "Check the text given by override= for stage llvm",
+    "Check the text given by override=, or left by a pass, for stage llvm",
     "Use LLVM's own backend, which is the default",
     "Check that nvidia-nvvm is at least as new as the LLVM that wrote the text",
 )

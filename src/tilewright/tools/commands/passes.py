@@ -38,7 +38,7 @@ def command(
 
 
 def describe(name: str, console: Console, whole: bool = True) -> None:
-    """Print a pass: its options with their defaults, what it needs, what it does (the first paragraph or all)."""
+    """Print a pass: what it does (the first paragraph or all), its options with their defaults, what it needs, its stage."""
     found = pipeline.REGISTRY.get(name)
     if found is None:
         raise PassError(f"unknown pass {name!r}", hint=f"registered passes: {', '.join(sorted(pipeline.REGISTRY))}")
@@ -46,7 +46,7 @@ def describe(name: str, console: Console, whole: bool = True) -> None:
     console.print(name, style="bold", markup=False)
     show_below(text if whole else text.split("\n\n")[0], console)
     options = " ".join(f"{key}={value}" for key, value in found.options.items())
-    for title, words in (("options", options), ("requires", " ".join(found.requires))):
+    for title, words in (("options", options), ("requires", " ".join(found.requires)), ("stage", found.stage)):
         if words:
             show_below(f"{title}: {words}", console)
 
