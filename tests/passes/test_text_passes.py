@@ -166,7 +166,7 @@ class NoMethod(passes.Pass):
     [
         (Fails, "pass fails failed"),
         (GivesNothing, "pass gives-nothing gives NoneType, not text"),
-        (WrongStage, "pass wrong-stage: passes over text run at stage llvm or ptx, not 'sass'"),
+        (WrongStage, "pass wrong-stage: there are no passes at stage 'sass'"),
         (NoMethod, r"pass no-method has no run_text\(text, kernel\)"),
     ],
 )
@@ -179,7 +179,7 @@ def test_wrong_passes(item, words):
 
 
 def test_a_wrong_stage_is_refused_when_registered():
-    with pytest.raises(PassError, match="not 'sass'"):
+    with pytest.raises(PassError, match="no passes at stage 'sass'"):
         cutlass.register_pass(WrongStage)
 
 
@@ -205,6 +205,26 @@ def test_texts_that_cannot_be_compiled(item, words):
 def test_ptx_that_is_wrong_is_found_when_compiled():
     with pytest.raises((CompileError, EmulationError), match=r"addd|line"):
         compiled(InPtx(old="add.rn.f32", new="addd.rn.f32"))
+
+
+def test_a_wrong_stage_in_a_list():
+    with pytest.raises(PassError, match="no passes at stage 'sass'"):
+        cute.compile(double, *floats(), pipeline=PassManager([WrongStage()]))
+
+
+@pytest.mark.parametrize("stage", ["cute", "nvvm"])
+def test_passes_over_the_module_of_a_stage(stage):
+    class Look(passes.Pass):
+        name = "look"
+
+        def run(self, module):
+            self.names = {op.name for op in passes.operations(module)}
+
+    Look.stage = stage
+    item = Look()
+    text = compiled(item).pipeline
+    assert ("cute.load" in item.names) == (stage == "cute") and ("llvm.load" in item.names) == (stage == "nvvm")
+    assert text.endswith(",look)") == (stage == "nvvm")
 
 
 # PTX that is parsed.

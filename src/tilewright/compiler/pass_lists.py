@@ -84,16 +84,17 @@ def asked_of(pipeline: PassManager) -> tuple[str, dict[str, Any]]:
 
 
 def place(manager: PassManager, passes: Any) -> PassManager:
-    """The list with the user's passes in it: where they say, else before `expand-views`. Passes over text come last, in
-    the order of their stages."""
+    """The list with the user's passes in it: where they say, else at the end of their stages. Passes over text come
+    last, in the order of their stages."""
     for item in passes if isinstance(passes, (list, tuple)) else (passes,):
         placed = item if isinstance(item, Placed) else before(ExpandViews.name, item)
-        check_stage(placed.item)
-        if placed.item.stage and not isinstance(item, Placed):
-            manager.passes.append(placed.item)
-        else:
+        if placed is item or placed.item.stage in ("", "cute"):
             manager.insert(placed.item, before=placed.before, after=placed.after)
-    over_module = [item for item in manager if not item.stage]
+        else:
+            manager.passes.append(placed.item)
+    for item in manager:
+        check_stage(item)
+    over_module = [item for item in manager if item.stage not in TEXT_STAGES]
     manager.passes = over_module + [item for stage in TEXT_STAGES for item in manager.over_text(stage)]
     return manager
 

@@ -33,7 +33,8 @@ class Pass:
     `requires` are names of passes that must have run before, in this pipeline or an earlier stage. `check` and
     `ensures` may look at the module before and after and raise.
 
-    A pass over text says its `stage`, `llvm` or `ptx`, and writes `run_text` instead of `run`: it gets the text of each
+    `stage` says where the pass belongs in a list that does not place it: `cute` (the default) or `nvvm`, at the end of
+    that stage. A pass over text says `llvm` or `ptx`, and writes `run_text` instead of `run`: it gets the text of each
     kernel when that stage is made.
     """
 
@@ -126,11 +127,11 @@ TEXT_STAGES = ("llvm", "ptx")
 
 
 def check_stage(item: Pass | type[Pass]) -> None:
-    """Refuse a pass over the text of a stage that has none."""
-    if item.stage not in ("", *TEXT_STAGES):
+    """Refuse a pass at a stage that has no passes."""
+    if item.stage not in ("", "cute", "nvvm", *TEXT_STAGES):
         raise PassError(
-            f"pass {item.name}: passes over text run at stage llvm or ptx, not {item.stage!r}",
-            hint="passes over the module have no `stage`; `before` and `after` place them",
+            f"pass {item.name}: there are no passes at stage {item.stage!r}",
+            hint="`stage` is cute or nvvm for passes over the module, llvm or ptx for passes over text",
         )
 
 
@@ -194,7 +195,7 @@ class PassManager:
         """Run all passes; `done` names those which ran in earlier stages."""
         self.check_order(done)
         for item in self.passes:
-            if item.stage:
+            if item.stage in TEXT_STAGES:
                 continue
             self._run_one(item, module)
             if after_each is not None:

@@ -38,7 +38,7 @@ def command(
 
 
 def describe(name: str, console: Console, whole: bool = True) -> None:
-    """Print a pass: what it does (the first paragraph or all), its options with their defaults, what it needs, its stage."""
+    """Print a pass: what it does (the first paragraph or all), its options with defaults, what it needs, its stage."""
     found = pipeline.REGISTRY.get(name)
     if found is None:
         raise PassError(f"unknown pass {name!r}", hint=f"registered passes: {', '.join(sorted(pipeline.REGISTRY))}")
