@@ -123,6 +123,34 @@ def test_inserting_elsewhere(module):
     assert found.index("math.absi") < found.index("arith.muli") and module.verify()
 
 
+def test_results_that_are_wrapped():
+    """Each load is squared; the load itself stays."""
+
+    class Squared(passes.Rewrite):
+        name = "squared"
+        greedy = False
+
+        @passes.rule("cute.load", "cute.load_tensor")
+        def squared(self, op, rewriter):
+            return rewriter.wrap(op, lambda x: rewriter.build("arith.mulf", x.type, x, x))
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        i = cute.arch.thread_idx()[0]
+        value = x[i]
+        y[i] = value + value
+        cute.local_tile(y, (4,), (i + 2,)).store(cute.local_tile(x, (4,), (i,)).load())
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor):
+        kernel(x, y).launch(grid=1, block=8)
+
+    x, y = np.arange(32, dtype=np.float32), np.zeros(40, np.float32)
+    item = Squared()
+    cute.compile(host, x, y, passes=item)(x, y)
+    assert item.changes == 2 and np.array_equal(y, np.concatenate([2 * x[:8] ** 2, x**2]))
+
+
 @pytest.mark.parametrize("by_mlir", [False, True])
 def test_locations_are_those_of_the_operation(by_mlir):
     class Negate(passes.Rewrite):
@@ -226,9 +254,19 @@ def erases_and_gives(self, op, rewriter):
     return zero
 
 
+def made_from_itself(self, op, rewriter):
+    return rewriter.build("arith.negf", op.results[0].type, op.results[0])
+
+
+def wraps_in_another_type(self, op, rewriter):
+    return rewriter.wrap(op, lambda x: rewriter.build("arith.extf", mlir.ir.F64Type.get(), x))
+
+
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
+        (made_from_itself, "arith.addf is replaced by a value that is made from its own result"),
+        (wraps_in_another_type, "the result of arith.addf is changed to another type"),
         (other_type, "arith.addf is replaced by values of other types"),
         (two_values, "arith.addf is replaced by values of other types"),
         (no_value, "a rule gives values, not int"),
@@ -244,6 +282,18 @@ def test_wrong_rules_are_named_with_the_line(rule, words):
     if rule is fails:
         assert caught.value.values["reason"].startswith("IndexError")
         assert caught.value.values["raised at"] == f"{__file__}:{fails.__code__.co_firstlineno + 1}"
+
+
+def test_what_has_no_result_is_not_wrapped():
+    class Wrap(passes.Rewrite):
+        name = "wrap"
+
+        @passes.rule("cute.store")
+        def wrap(self, op, rewriter):
+            return rewriter.wrap(op, lambda x: x)
+
+    with pytest.raises(PassError, match=r"cute\.store has 0 results, and one is wrapped"):
+        cute.compile(double, *floats(), passes=Wrap)
 
 
 def test_passes_without_rules_and_rules_without_names():

@@ -76,6 +76,12 @@ class Rewriter:
             PassError: there are not as many values as results, or one has another type.
         """
         results = list(op.results)
+        made = {address(item) for item in self.made}
+        if any(address(use.owner.operation) in made for result in results for use in result.uses):
+            raise PassError(
+                f"{op.name} is replaced by a value that is made from its own result",
+                hint="rewriter.wrap(op, change) keeps the operation and lets its users see change(result)",
+            )
         self.made += [use.owner.operation for result in results for use in result.uses]
         if [value.type for value in values] != [result.type for result in results]:
             raise PassError(
@@ -89,6 +95,29 @@ class Rewriter:
         for result, value in zip(results, values, strict=True):
             result.replace_all_uses_with(value)
         op.erase()
+
+    def wrap(self, op: ir.Operation, change: Callable[[ir.Value], ir.Value]) -> bool:
+        """Let all that uses the result of `op` use `change(result)`, which is built behind `op`. Gives True, as a rule
+        does that has changed something.
+
+        Raises:
+            PassError: `op` has not one result, or `change` gives a value of another type.
+        """
+        if len(op.results) != 1:
+            raise PassError(
+                f"{op.name} has {len(op.results)} results, and one is wrapped", hint="name other operations"
+            )
+        result = op.results[0]
+        before = list(result.uses)
+        with self.at(after=op):
+            value = change(result)
+        if value.type != result.type:
+            raise PassError(
+                f"the result of {op.name} is changed to another type", values={"was": result.type, "is": value.type}
+            )
+        for use in before:
+            use.owner.operation.operands[use.operand_number] = value
+        return True
 
     def erase(self, op: ir.Operation) -> None:
         """Erase an operation whose results nothing uses."""
