@@ -236,6 +236,10 @@ def test_direct_calls_take_the_new_rule():
         (OpSpec("mine.clamp", ("x:number",)), lower_axpy, r"mine\.clamp: unknown kind of operand 'number'"),
         (OpSpec("mine.clamp", ("x",)), lower_axpy, r"mine\.clamp: unknown kind of operand ''"),
         (OpSpec("mine.clamp", (), ("f33",)), lower_axpy, "unknown kind of operand 'f33'"),
+        (OpSpec("mine.clamp", ("x-y:any",)), lower_axpy, "need names of their own, 'x-y' is none"),
+        (OpSpec("mine.clamp", ("x:any", "x:any")), lower_axpy, "need names of their own, 'x' is none"),
+        (OpSpec("mine.clamp", ("x:any",), (), ("x",)), lower_axpy, "need names of their own, 'x' is none"),
+        (OpSpec("mine.clamp", (), (), ("results",)), lower_axpy, "need names of their own, 'results' is none"),
         (OpSpec("mine.clamp"), None, r"mine\.clamp needs a rule that lowers it"),
     ],
 )
@@ -269,6 +273,20 @@ def test_wrong_calls_are_at_the_users_line(call, words):
     with pytest.raises(CompileError, match=rf"mine\.put: {words}") as caught:
         launched(body, *arrays())
     assert caught.value.location.file == __file__ and caught.value.values
+
+
+@pytest.mark.parametrize("name", ["op", "type", "operands", "variadic", "in", "loc", "any"])
+def test_names_that_mean_something_elsewhere(name):
+    op = register_op(
+        OpSpec("mine.named", (f"{name}:f32",), ("f32",), ("attribute",)), lower=lambda op, rewriter: op.operands[0]
+    )
+
+    def body(x, y):
+        y[0] = op(x[3], attribute=1)
+
+    x, y = arrays()
+    launched(body, x, y)
+    assert y[0] == 3
 
 
 def test_outside_compiled_functions():

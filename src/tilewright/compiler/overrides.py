@@ -94,8 +94,9 @@ def at_text_lines(job: Job) -> Iterator[None]:
         place = error.location
         if place is None or place.file != "-":
             raise
-        stage = next((stage for stage in ("nvvm", "cute") if stage in job.override), None)
-        if stage is not None:
+        # The text of nvvm comes in when stage nvvm is made, or has been made, from that of cute.
+        stage = "cute" if "cute" in job.override and "nvvm" not in job.texts else "nvvm"
+        if stage in job.override:
             error.location = None
             error.values |= {"in the text of stage": stage, **_text_line(_text(job.override[stage]), place.line)}
         raise

@@ -54,7 +54,7 @@ class Session:
 
     def take_user_ops(self) -> bool:
         """Load the users' operations that this context does not know yet; False where it knows another of the name."""
-        new = [item.spec for name, item in USER_OPS.items() if self.user_ops.get(name) != item.spec]
+        new = [item.spec for name, item in list(USER_OPS.items()) if self.user_ops.get(name) != item.spec]
         if any(spec.name in self.user_ops for spec in new):
             return False
         if new:

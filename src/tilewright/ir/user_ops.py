@@ -22,6 +22,8 @@ _TAKEN = frozenset((
 ))  # fmt: skip
 
 
+_RESERVED = ("results", "operandSegmentSizes")
+
 NUMBERS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # kinds that are one type
 
 front_end: Callable[..., Any] | None = None  # how the language calls an operation, see `lang.user_ops`
@@ -74,6 +76,14 @@ def add(spec: OpSpec, lower: Callable[..., Any]) -> UserOp:
         raise PassError(
             f"{spec.name!r} is in a dialect that is not yours", hint="choose a dialect of your own, as in mine.clamp"
         )
+    names = [*(text.partition(":")[0] for text in spec.operands), *spec.attributes]
+    for name in names:
+        if not name.isidentifier() or names.count(name) > 1 or name in _RESERVED:
+            raise PassError(
+                f"{spec.name}: operands and attributes need names of their own, {name!r} is none",
+                values={"operands": " ".join(spec.operands), "attributes": " ".join(spec.attributes)},
+                hint="names are identifiers, each is given once",
+            )
     for kind in (*(text.partition(":")[2].rstrip("*") for text in spec.operands), *spec.results):
         if kind not in CONSTRAINTS:
             raise PassError(
@@ -96,10 +106,10 @@ _count = itertools.count(1)
 
 def version(text: str) -> int:
     """A number that changes with the rules of users by which a program of stage `cute` is lowered; 0 without any."""
-    used = any(f'"{name}"' in text for name in USER_OPS)
-    return max(item.number for item in USER_OPS.values()) if used else 0
+    used = any(f'"{name}"' in text for name in list(USER_OPS))
+    return max(item.number for item in list(USER_OPS.values())) if used else 0
 
 
 def dialects() -> frozenset[str]:
     """The dialects of users' operations."""
-    return frozenset(name.partition(".")[0] for name in USER_OPS)
+    return frozenset(name.partition(".")[0] for name in list(USER_OPS))

@@ -38,7 +38,7 @@ def register_op(spec: OpSpec, *, lower: Lowering) -> UserOp:
 def lower_user_ops(root: ir.Operation) -> None:
     """Put what their rules build in place of users' operations; these may be in terms of each other."""
     if USER_OPS:
-        rewrite(root, [_rule(item) for item in USER_OPS.values()])
+        rewrite(root, [_rule(item) for item in list(USER_OPS.values())])
 
 
 def _rule(item: UserOp) -> Any:
