@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import CompileError, Float32, Int32, PassError, passes
 from tilewright.ir import mlir, user_ops
 from tilewright.ir.context import compile_context
 from tilewright.passes import OpSpec, register_op
+from tilewright.passes.check_bounds import CheckBounds
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +58,7 @@ def test_numbers_and_vectors_by_values():
     expected = 4 * x
     expected[0] = 2 * x[1] + x[2] + 0.5
     assert np.array_equal(y, expected) and executor.stages["cute"].count('"mine.axpy"') == 2
-    assert "mine" not in executor.stages["nvvm"]
+    assert "mine" not in executor.stages["nvvm"] and executor.stages["cubin"][:4] == b"\x7fELF"
 
 
 def test_on_the_host_and_for_extents():
@@ -105,6 +107,24 @@ def test_effects_tensors_lists_and_attributes():
     expected = np.zeros((4, 8), np.float32)
     expected[:, 2:5] = [3, 5, 4]
     assert np.array_equal(y.reshape(4, 8), expected)
+
+
+def test_what_it_touches_is_not_checked_and_said():
+    put = register_op(
+        OpSpec("mine.put", ("tensor:tensor", "value:f32")),
+        lower=lambda op, rewriter: rewriter.build("cute.store", None, op.operands[1], op.operands[0], coord="1"),
+    )
+    negate = register_op(OpSpec("mine.negate", ("x:any",), ("any",)), lower=lambda op, rewriter: op.operands[0])
+
+    def body(x, y):
+        put(y, negate(x[2]))
+
+    x, y = arrays()
+    check = CheckBounds()
+    launched(body, x, y, passes=cutlass.before("place-shared-memory", check))
+    (remark,) = [text for text in check.remarks if "mine" in text]
+    assert remark.endswith("mine.put is not checked: the rule that lowers it decides later what it touches")
+    assert f"{__file__}:{body.__code__.co_firstlineno + 1}" in remark and y[1] == 2
 
 
 def test_several_results_and_their_types():

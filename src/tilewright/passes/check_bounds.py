@@ -19,7 +19,8 @@ from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue, materialize, widen
 from tilewright.ir.source import source_location
-from tilewright.ir.typed import parameters, ptr_info, tensor_layout_text, text_of
+from tilewright.ir.typed import is_tensor, parameters, ptr_info, tensor_layout_text, text_of
+from tilewright.ir.user_ops import USER_OPS
 from tilewright.layout import ComposedLayout, Layout, cosize, flatten_to_tuple, is_static, size
 from tilewright.layout.dynamic import add, mul, sub
 from tilewright.passes.lowering import read_coord
@@ -57,6 +58,9 @@ class CheckBounds(Pass):
         build.forget_pure()
 
     def _check(self, op: ir.Operation) -> None:
+        if op.name in USER_OPS:
+            self._remark(op, "the rule that lowers it decides later what it touches")
+            return
         if op.name in _ELEMENTS:
             *_, (tensor,), coord32, coord64 = build.groups(op)
             coord = read_coord(text_of(op, "coord"), coord32, coord64)
@@ -65,7 +69,7 @@ class CheckBounds(Pass):
             self._check_memory(op, tensor, [layout(_widened(coord))])
             return
         groups = build.groups(op)
-        tensors = [value for group in groups[:2] for value in group if _is_tensor(value)]
+        tensors = [value for group in groups[:2] for value in group if is_tensor(value)]
         pred = groups[2][0] if op.name == "cute.copy" and groups[2] else None
         for tensor in tensors:
             if pred is not None:
@@ -108,20 +112,21 @@ class CheckBounds(Pass):
             self.remarks.append(text)
 
 
+def _may_access(op: ir.Operation) -> bool:
+    """True of users' operations on memory."""
+    return op.name in USER_OPS and any(types.is_cute(operand.type) for operand in op.operands)
+
+
 def _accesses(function: ir.Operation) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> Any:
-        if op.name in _ELEMENTS or op.name in _WHOLE:
+        if op.name in _ELEMENTS or op.name in _WHOLE or _may_access(op):
             found.append(op)
         return mlir.ir.WalkResult.ADVANCE
 
     function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
     return found
-
-
-def _is_tensor(value: ir.Value) -> bool:
-    return str(value.type).startswith("!cute.tensor")
 
 
 def _layout_of(tensor: ir.Value) -> Layout | ComposedLayout:
@@ -154,7 +159,7 @@ def _memory_of(tensor: ir.Value, op: ir.Operation) -> _Memory | str:
     if len(roots) != 1:
         return found.reason
     root = roots[0]
-    if not _is_tensor(root.value):
+    if not is_tensor(root.value):
         return "the extent of the memory at a pointer is not known"
     if not _dominates(root.value, op):
         return "the memory is chosen by a branch"
