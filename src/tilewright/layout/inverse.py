@@ -128,7 +128,8 @@ def _inverse_of_swizzled(layout: ComposedLayout, inverse: Layout) -> ComposedLay
 def max_common_layout(a: Any, b: Any) -> Any:
     """The layout `R` of most elements with `a(R(i)) = b(R(i)) = i` inside both, starting at index 0.
 
-    A composed layout where both have a swizzle that moves them.
+    A composed layout where both have a swizzle that moves them. A size known only at run time sets no limit: two
+    layouts between which elements are copied have one size.
     """
     inverse, count = _in_common(a, b)
     if count == 1:

@@ -89,7 +89,8 @@ def _ranked_product(block: Any, tiler: Any, order: tuple[int, int]) -> Any:
 def tile_to_shape(block: Any, target: Any, order: Any = None) -> Any:
     """`block` repeated until it has the shape `target`; `order` says over which modes first (smaller first).
 
-    Mode i of the result is (mode i of `block`, repetitions). Without `order` from left to right.
+    Mode i of the result is (mode i of `block`, repetitions). Without `order` from left to right. Where extents are
+    known only at run time the repetitions are rounded up.
 
     Raises:
         LayoutError: a mode of `block` does not divide that of `target`.

@@ -114,6 +114,11 @@ def is_zero(step: Leaf) -> bool:
     return type(step) is int and step == 0
 
 
+def is_unit(extent: Leaf) -> bool:
+    """True for the extent 1."""
+    return type(extent) is int and extent == 1
+
+
 def filter_(layout: Any, profile: Any = None) -> Any:
     """The layout coalesced, without modes of stride 0. Exported as `filter`."""
     if isinstance(layout, ComposedLayout):
