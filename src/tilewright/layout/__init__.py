@@ -6,10 +6,10 @@ from tilewright.layout.analysis import (
     bank_conflicts,
     coalescing,
     common_sub_layout,
-    is_bijective,
     vector_width,
 )
 from tilewright.layout.basis import E, ScaledBasis, add_coordinates, basis_get, basis_value
+from tilewright.layout.bijective import is_bijective
 from tilewright.layout.complement import complement
 from tilewright.layout.compose import composition
 from tilewright.layout.construct import (

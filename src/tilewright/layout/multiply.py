@@ -11,7 +11,7 @@ from tilewright.layout.construct import make_ordered_layout
 from tilewright.layout.divide import spread, unzip
 from tilewright.layout.dynamic import ceil_div_leaf, is_multiple
 from tilewright.layout.inttuple import product_each, text, tuples
-from tilewright.layout.layout import ComposedLayout, as_layout, is_static, require_plain, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, as_layout, is_static, require_plain, trusted
 from tilewright.layout.modes import append_ones, select, zip_modes
 from tilewright.layout.query import cosize, rank
 from tilewright.layout.simplify import by_mode
@@ -82,8 +82,15 @@ def _ranked_product(block: Any, tiler: Any, order: tuple[int, int]) -> Any:
         return block.with_outer(_ranked_product(block.outer, tiler, order))
     copies = as_layout(tiler)
     modes = max(rank(block), rank(copies))
-    result = logical_product(append_ones(block, modes), append_ones(copies, modes))
+    result = logical_product(_with_modes(block, modes), _with_modes(copies, modes))
     return zip_modes(select(result, order))
+
+
+def _with_modes(layout: Any, count: int) -> Any:
+    """`layout` as a tuple of `count` modes: a bare leaf might be split into several."""
+    if isinstance(layout, Layout) and not isinstance(layout.shape, tuple):
+        layout = trusted((layout.shape,), (layout.stride,))
+    return append_ones(layout, count)
 
 
 def tile_to_shape(block: Any, target: Any, order: Any = None) -> Any:
