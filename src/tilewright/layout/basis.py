@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tilewright.base.errors import ArgumentError, LayoutError
+from tilewright.base.errors import ArgumentError, LayoutError, shown
 from tilewright.layout.dynamic import Leaf, add, mul, same
 from tilewright.layout.ratio import Ratio
 
 Path = tuple[int, ...]
+
+
+_MOST_MODES = 64
+"""Coordinates have as many modes, and nest as deep, as the largest path says: a limit to both."""
 
 
 class ScaledBasis:
@@ -30,7 +34,9 @@ class ScaledBasis:
     def __init__(self, value: Leaf, mode: int | Sequence[int]) -> None:
         path = (mode,) if isinstance(mode, int) else mode
         if not isinstance(path, tuple | list) or not all(type(index) is int for index in path):
-            raise ArgumentError("the mode of a ScaledBasis is an int or several", values={"mode": repr(mode)})
+            raise ArgumentError("the mode of a ScaledBasis is an int or several", values={"mode": shown(mode)})
+        if len(path) > _MOST_MODES or not all(0 <= index < _MOST_MODES for index in path):
+            raise LayoutError(f"mode numbers of a ScaledBasis are 0 to {_MOST_MODES - 1}", values={"mode": mode})
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "mode", tuple(path))
 

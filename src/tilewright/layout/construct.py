@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import LayoutError
+from tilewright.layout.dynamic import add
 from tilewright.layout.inttuple import (
     IntTuple,
     clean,
@@ -16,8 +17,9 @@ from tilewright.layout.inttuple import (
     unflatten,
 )
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, trusted
-from tilewright.layout.query import shape_of
-from tilewright.layout.simplify import is_zero
+from tilewright.layout.modes import slice_and_offset
+from tilewright.layout.query import shape_of, size
+from tilewright.layout.simplify import filter_zeros, is_zero
 
 
 def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
@@ -89,18 +91,24 @@ def make_layout_image_mask(layout: Layout, coord: Any, mode: int) -> int:
     shape = layout.shape
     if not isinstance(shape, tuple) or not 0 <= mode < len(shape) or len(coord) != len(shape):
         raise LayoutError("the coordinate does not fit", values={"layout": layout, "coord": text(coord), "mode": mode})
-    mask = 0
     extent = product(shape[mode])
-    for index in range(extent if type(extent) is int else 0):
-        bit = layout((*coord[:mode], index, *coord[mode + 1 :]))
+    if type(extent) is not int:
+        raise LayoutError("a mask of a mode known only at run time", values={"layout": layout, "mode": mode})
+    fixed = (*coord[:mode], 0, *coord[mode + 1 :])
+    part, offset = slice_and_offset((*fixed[:mode], None, *fixed[mode + 1 :]), layout)
+    part = filter_zeros(part)  # a stride of 0 names no further bits
+    mask = 0
+    for index in range(size(part)):
+        bit = add(offset, part(index))
         if type(bit) is not int or not 0 <= bit < _MASK_BITS:
             raise LayoutError(
                 f"a mask has bits 0 to {_MASK_BITS - 1}, not {bit}", values={"layout": layout, "coord": text(coord)}
             )
         mask |= 1 << bit
-    if type(extent) is not int:
-        raise LayoutError("a mask of a mode known only at run time", values={"layout": layout, "mode": mode})
+        if index == _MOST_POINTS:
+            raise LayoutError("a mask of a mode too large to try", values={"layout": layout, "mode": mode})
     return mask
 
 
+_MOST_POINTS = 1 << 16
 _MASK_BITS = 64

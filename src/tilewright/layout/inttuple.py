@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
-from tilewright.base.errors import LayoutError
+from tilewright.base.errors import LayoutError, shown
 from tilewright.layout.basis import E, Path, ScaledBasis
 from tilewright.layout.dynamic import DynamicInt, Leaf, ceil_div_leaf, exact_div, is_multiple, mul, same
 
@@ -25,41 +25,50 @@ def is_flat_static(value: IntTuple) -> bool:
     return type(value) is tuple and {*map(type, value)} == _ONLY_INTS
 
 
-def clean(value: Any, what: str = "shape") -> IntTuple:
+MOST_DEPTH = 64
+"""The deepest nesting of tuples: the functions here call themselves for each level."""
+
+
+def clean(value: Any, what: str = "shape", depth: int = 0) -> IntTuple:
     """`value` with lists turned into tuples and integer-likes into ints.
 
     Raises:
-        LayoutError: a leaf is not an integer, a `DynamicInt`, or (in a stride) a `ScaledBasis`.
+        LayoutError: a leaf is not an integer, a `DynamicInt`, or (in a stride) a `ScaledBasis`; or the tuple nests more
+            than 64 deep.
     """
     if type(value) is int:
         return value
     if isinstance(value, tuple | list):
-        return tuple([clean(item, what) for item in value])
+        if depth == MOST_DEPTH:
+            raise LayoutError(f"a {what} nests at most {MOST_DEPTH} deep")
+        return tuple([clean(item, what, depth + 1) for item in value])
     if isinstance(value, DynamicInt) or (what == "stride" and isinstance(value, ScaledBasis)):
         return value
     try:
         return int(operator.index(value))
     except TypeError:
         raise LayoutError(
-            f"a {what} is made of integers, not {type(value).__name__}", values={what: repr(value)}
+            f"a {what} is made of integers, not {type(value).__name__}", values={what: shown(value)}
         ) from None
 
 
-def clean_coord(coord: Any) -> Any:
+def clean_coord(coord: Any, depth: int = 0) -> Any:
     """A coordinate with lists turned into tuples and integer-likes, such as NumPy's, into ints.
 
     Raises:
-        LayoutError: a leaf is of another kind.
+        LayoutError: a leaf is of another kind, or the tuple nests more than 64 deep.
     """
-    if coord is None or isinstance(coord, int | DynamicInt):
+    if coord is None or type(coord) is int or isinstance(coord, DynamicInt):
         return coord
     if isinstance(coord, tuple | list):
-        return tuple([clean_coord(item) for item in coord])
+        if depth == MOST_DEPTH:
+            raise LayoutError(f"a coordinate nests at most {MOST_DEPTH} deep")
+        return tuple([clean_coord(item, depth + 1) for item in coord])
     if hasattr(coord, "__index__"):
         return int(coord.__index__())
     raise LayoutError(
         f"a coordinate is made of integers, not {type(coord).__name__}",
-        values={"coordinate": repr(coord)},
+        values={"coordinate": shown(coord)},
         hint="give one integer for each mode, or one that counts through the modes, the first fastest",
     )
 
@@ -71,16 +80,26 @@ def tuples(value: Any) -> Any:
     return value
 
 
+def digits(number: int) -> str:
+    """The number in decimal, in hexadecimal beyond the 4,300 digits that Python prints."""
+    try:
+        return int.__repr__(number)
+    except ValueError:
+        return hex(number)
+
+
 def text(value: IntTuple) -> str:
     """`value` as CuTe prints it: no blanks, and `(8)` for a tuple of one."""
     if type(value) is int:
-        return int.__repr__(value)
+        return digits(value)
     if isinstance(value, tuple):
-        parts = map(str, value) if is_flat_static(value) else [text(item) for item in value]
+        parts = map(digits, value) if is_flat_static(value) else [text(item) for item in value]
         return f"({','.join(parts)})"
     if isinstance(value, DynamicInt):
         return value.dynamic_text()
-    return "_" if value is None else str(value)
+    if value is None:
+        return "_"
+    return str(value) if isinstance(value, ScaledBasis) else shown(value)
 
 
 def flat(value: IntTuple) -> list[Leaf]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tilewright.base.errors import LayoutError
+from tilewright.base.errors import LayoutError, shown
 from tilewright.layout.basis import ScaledBasis, add_coordinates
 from tilewright.layout.coordinates import crd2idx
 from tilewright.layout.dynamic import DynamicInt, Leaf, divisibility, floor_div, mod
@@ -164,6 +164,8 @@ def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
 def _digit(index: Leaf, extent: Leaf, step: Leaf) -> Leaf:
     if (type(extent) is int and extent == 1) or (type(step) is int and step == 0):
         return 0
+    if type(extent) is int and extent == 0:
+        raise LayoutError("an empty layout has no coordinates")
     return mod(floor_div(index, step), extent)
 
 
@@ -185,6 +187,10 @@ def _require_radix(layout: Layout) -> None:
         reach = step * extent
 
 
+_MOST_BITS = 1024
+"""The longest numbers that a swizzle takes."""
+
+
 class Swizzle:
     """`S<bits,base,shift>`: XORs `bits` bits of an index into lower ones.
 
@@ -201,9 +207,11 @@ class Swizzle:
     shift: int
 
     def __init__(self, bits: int, base: int, shift: int) -> None:
-        if bits < 0 or base < 0 or abs(shift) < bits:
+        bits, base, shift = (clean(number, "swizzle") for number in (bits, base, shift))
+        numbers = all(type(number) is int for number in (bits, base, shift))
+        if not numbers or bits < 0 or base < 0 or abs(shift) < bits or base + bits + abs(shift) > _MOST_BITS:
             raise LayoutError(
-                "a swizzle needs bits >= 0, base >= 0 and |shift| >= bits",
+                f"a swizzle needs bits >= 0, base >= 0 and |shift| >= bits, of numbers of at most {_MOST_BITS} bits",
                 values={"bits": bits, "base": base, "shift": shift},
             )
         _set(self, "bits", bits)
@@ -233,10 +241,12 @@ class Swizzle:
         return count % self.block == 0 or count <= self.source_mask & -self.source_mask
 
     def __call__(self, index: Any) -> Any:
-        if not self.bits:
-            return index
         if isinstance(index, tuple):
             raise LayoutError("a swizzle takes indices, not coordinates", values={"swizzle": self, "coord": index})
+        if type(index) is not int and not isinstance(index, DynamicInt):
+            index = clean(index, "swizzled index")
+        if not self.bits:
+            return index
         read = index & self.source_mask
         return index ^ (read >> self.shift if self.shift >= 0 else read << -self.shift)
 
@@ -270,9 +280,9 @@ class ComposedLayout:
 
     def __init__(self, inner: Any, offset: Any, outer: Layout | ComposedLayout) -> None:
         if not isinstance(outer, Layout | ComposedLayout):
-            raise LayoutError("the outer part of a composed layout is a layout", values={"outer": outer})
+            raise LayoutError("the outer part of a composed layout is a layout", values={"outer": shown(outer)})
         if not callable(inner):
-            raise LayoutError("the inner part of a composed layout is a function", values={"inner": inner})
+            raise LayoutError("the inner part of a composed layout is a function", values={"inner": shown(inner)})
         _set(self, "inner", inner)
         _set(self, "offset", clean(offset, "offset"))
         _set(self, "outer", outer)

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout import inttuple
 from tilewright.layout.inttuple import IntTuple, text, tuples, wrap
-from tilewright.layout.layout import ComposedLayout, Layout, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, require_plain, trusted
 from tilewright.layout.query import Mode, at_mode, rank
 
 
@@ -107,6 +107,7 @@ def _extend(value: Any, element: Any, up_to_rank: int | None, join: Callable[...
 def replace(value: Any, mode: int, element: Any) -> Any:
     """`value` with its outermost mode `mode` replaced."""
     if isinstance(value, Layout):
+        require_plain(element, "replace")
         return trusted(_replaced(value.shape, mode, element.shape), _replaced(value.stride, mode, element.stride))
     if isinstance(value, ComposedLayout):
         return value.with_outer(replace(value.outer, mode, element))

@@ -35,7 +35,10 @@ def logical_product(block: Any, tiler: Any) -> Any:
     copies = as_layout(tiler)
     if isinstance(copies, ComposedLayout):
         raise LayoutError("a product repeats as a plain layout says", values={"tiler": copies})
-    placed = compose(places_for(block, cosize(copies)), copies, past_unit_modes=False)
+    count = cosize(copies)
+    if isinstance(count, tuple):
+        raise LayoutError("a product repeats at offsets, not at coordinates", values={"tiler": copies})
+    placed = compose(places_for(block, count), copies, past_unit_modes=False)
     return trusted((block.shape, placed.shape), (block.stride, placed.stride))
 
 

@@ -9,7 +9,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout import coordinates
 from tilewright.layout.basis import ScaledBasis, coordinate_sum
 from tilewright.layout.dynamic import Leaf, add, ceil_div_leaf, mul, sub
-from tilewright.layout.inttuple import IntTuple, flat, product, text, tuples, wrap
+from tilewright.layout.inttuple import IntTuple, flat, is_congruent, product, text, tuples, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static
 
 Mode = int | Sequence[int] | None
@@ -142,6 +142,8 @@ def crd2idx(coord: Any, layout: Any, stride: IntTuple = None) -> Any:
     """
     if isinstance(layout, Layout | ComposedLayout):
         return layout(coord)
+    if stride is not None and not is_congruent(tuples(layout), tuples(stride)):
+        raise LayoutError("shape and stride must nest alike", values={"shape": text(layout), "stride": text(stride)})
     return coordinates.crd2idx(coord, layout, stride)
 
 
@@ -152,7 +154,10 @@ def idx2crd(index: Any, shape: Any) -> Any:
 
 def size_in_bytes(bits: int, layout: Any) -> Leaf:
     """The bytes that a buffer of elements of `bits` bits under `layout` takes, rounded up."""
-    return ceil_bytes(mul(cosize(layout), bits))
+    count = cosize(layout)
+    if isinstance(count, tuple):
+        raise LayoutError("coordinates take no bytes", values={"layout": layout})
+    return ceil_bytes(mul(count, bits))
 
 
 def ceil_bytes(bits: Leaf) -> Leaf:
@@ -168,6 +173,10 @@ def leading_dim(shape: IntTuple, stride: IntTuple) -> int | None:
     """
     ones = [i for i, step in enumerate(wrap(stride)) if type(step) is int and step == 1]
     extents = wrap(shape)
+    if len(extents) != len(wrap(stride)):
+        raise LayoutError(
+            "shape and stride have different ranks", values={"shape": text(shape), "stride": text(stride)}
+        )
     if len(ones) > 1:
         ones = [i for i in ones if not (type(extents[i]) is int and extents[i] == 1)] or ones[:1]
     if len(ones) > 1:
