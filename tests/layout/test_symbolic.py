@@ -128,7 +128,7 @@ def test_printing():
 def test_symbols_refuse_bad_facts_and_truth():
     with pytest.raises(LayoutError, match="32 or 64"):
         sym_int(width=16)
-    with pytest.raises(LayoutError, match="positive"):
+    with pytest.raises(LayoutError, match="integer from 1"):
         sym_int(0)
     with pytest.raises(LayoutError, match="no order"):
         elem_less((sym_int(name="n"), 3), (8, 8))

@@ -61,7 +61,7 @@ def _text(value: object) -> str:
     """What it prints as; its class where it has no text, such as an int of too many digits."""
     try:
         return str(value)
-    except Exception:
+    except Exception:  # noqa: BLE001
         return f"a {type(value).__name__} that cannot be printed"
 
 
@@ -69,7 +69,7 @@ def shown(value: object, most: int = 200) -> str:
     """The `repr` of any object for an error: cut where it is long, its class where it has none."""
     try:
         written = repr(value)
-    except Exception:  # too many digits, too deep, or a `__repr__` of the user's that fails
+    except Exception:  # noqa: BLE001  (too many digits, too deep, or a `__repr__` of the user's that fails)
         return f"a {type(value).__name__} that cannot be printed"
     return written if len(written) <= most else f"{written[:most]}..."
 

@@ -1,6 +1,6 @@
-"""The checksum at the end of an exported object: what follows the sections of an ELF file, linkers pass over.
+r"""The checksum at the end of an exported object: what follows the sections of an ELF file, linkers pass over.
 
-    8 bytes  "TWSEAL1\\n"
+    8 bytes  "TWSEAL1\n"
     8 bytes  the size of the object before them
     4 bytes  CRC-32 (ISO 3309) of the object, the text and the size
     4 bytes  0

@@ -15,6 +15,7 @@ from rich.table import Table
 from tilewright.base.errors import ArgumentError
 from tilewright.emulate import Report, run_ptx
 from tilewright.tools.arguments import TensorArgument, parse_argument, values
+from tilewright.tools.console import console as make_console
 
 ENTRY = re.compile(r"\.entry\s+([\w$.]+)")
 ARG_HELP = "one for each parameter, in order: f32[1024], zeros:f32[64,32], i32[16]=arange, @file.npy, 3, 2.5"
@@ -46,7 +47,7 @@ def command(
         cluster=extents("--cluster", cluster), smem=smem, checks=check_mode(checks), progress=progress,
     )  # fmt: skip
     seconds = time.perf_counter() - start
-    console = Console()
+    console = make_console()
     console.print(array_table([item.text for item in arguments], before, data))
     print_report(console, report, seconds)
     if out is not None:
