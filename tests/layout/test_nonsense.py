@@ -257,7 +257,7 @@ def test_the_message_names_function_and_argument():
     for call, message in (
         (lambda: downcast(A, -2), "downcast: `count` must be an integer from 1"),
         (lambda: upcast(A, 0), "upcast: `count` must be an integer from 1"),
-        (lambda: upcast(A, 2.0), "upcast: `count` must be an integer from 1"),
+        (lambda: upcast(A, 2.0), "upcast: `count` must be an integer"),
         (lambda: idx2crd("5", (4, 8)), "idx2crd: `index` must be made of integers and None"),
         (lambda: size(1.5), "size: `value` must be made of integers"),
         (lambda: size((4, -8)), "an extent is negative"),
@@ -320,4 +320,4 @@ def test_masks_of_long_modes_come_at_once():
     with pytest.raises(LayoutError, match="bits 0 to 63, not 64"):
         make_layout_image_mask(Layout((1 << 40, 2), (1, 0)), (0, 1), 0)
     with pytest.raises(LayoutError, match="too large to try"):
-        make_layout_image_mask(ComposedLayout(Swizzle(0, 0, 0), 0, Layout(((1 << 20, 2), 2), ((1, -1), 0))), (0, 1), 0)
+        make_layout_image_mask(ComposedLayout(lambda x: x & 1, 0, Layout((1 << 20, 2))), (0, 1), 0)

@@ -43,7 +43,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 """Tilewright's short names of the element types that NumPy can hold."""
 
 TENSOR = re.compile(r"(?:(?P<before>[^:\[]+):)?(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](?:=(?P<after>.+))?")
-DIM = re.compile(r"(?P<dynamic>\?)?(?P<extent>\d+)?")
+DIM = re.compile(r"(?P<dynamic>\?)?(?P<extent>[0-9]{1,18})?")
 WORDS = {"none": None, "true": True, "false": False}
 HINT = "write f32[1024], zeros:f32[64,32], f32[?1024], i32[16]=arange, @file.npy, 3, 2.5, true or none"
 

@@ -17,6 +17,7 @@ from tilewright.emulate import Report, run_ptx
 from tilewright.tools.arguments import TensorArgument, parse_argument, values
 from tilewright.tools.console import console as make_console
 
+SIZE = re.compile(r"[0-9]{1,18}")
 ENTRY = re.compile(r"\.entry\s+([\w$.]+)")
 ARG_HELP = "one for each parameter, in order: f32[1024], zeros:f32[64,32], i32[16]=arange, @file.npy, 3, 2.5"
 SHOWN = 6
@@ -76,7 +77,7 @@ def only_kernel(text: str, file: Path) -> str:
 def extents(option: str, text: str) -> tuple[int, int, int]:
     """`X`, `X,Y` or `X,Y,Z` as three positive numbers."""
     parts = text.split(",")
-    if len(parts) > 3 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
+    if len(parts) > 3 or not all(SIZE.fullmatch(part.strip()) and int(part) > 0 for part in parts):
         raise ArgumentError(f"{option} {text!r} is not a size", hint="write one to three positive numbers: 128 or 16,8")
     x, y, z = [int(part) for part in parts] + [1] * (3 - len(parts))
     return x, y, z

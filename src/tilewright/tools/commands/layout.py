@@ -112,7 +112,7 @@ def print_table(value: Any, tile: tuple[int, ...] | None) -> None:
     size = algebra.size(value)
     rows = algebra.size(value, [0]) if algebra.rank(value) > 1 else 1
     if max(rows, size // rows) > LARGEST_TABLE:
-        print(f"({size} values are too many to print; --svg draws them)")
+        print(f"({size} values are too many to print{'; --svg draws them' if size <= show.MOST_CELLS else ' or draw'})")
         return
     show.print_layout(value, colour)
 
