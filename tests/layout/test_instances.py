@@ -207,7 +207,7 @@ CASES = {
 }
 
 
-def environments(rng, facts, arguments, count=8):
+def environments(rng, facts, arguments, count=5):
     """Values of the symbols that satisfy the facts, at which the arguments are neither empty nor long."""
     for _ in range(count):
         env = {name: rng.choice(values) for name, (_, values) in SYMBOLS.items()}
@@ -223,7 +223,7 @@ def environments(rng, facts, arguments, count=8):
 def test_every_answer_is_right_for_every_instance(name, checked):
     function, make, check = CASES[name]
     answers = 0
-    for number in range(1500 if name == "composition" else 400):
+    for number in range(600 if name == "composition" else 200):
         rng = random.Random(f"{name} {number}")
         arguments = make(rng)
         if is_static(tuple(arguments)):
@@ -255,7 +255,7 @@ def test_every_answer_is_right_for_every_instance(name, checked):
                     check(*given, made)
             except (AssertionError, ZeroDivisionError) as wrong:
                 raise AssertionError(f"{name} {arguments} = {r}, {[str(f) for f in facts]}, {env}") from wrong
-    assert answers > 60
+    assert answers > 20
 
 
 def leaves(layout):
@@ -264,7 +264,7 @@ def leaves(layout):
 
 def test_bijectivity_of_every_instance():
     known = {True: 0, False: 0}
-    for number in range(600):
+    for number in range(300):
         rng = random.Random(number)
         a = a_layout(rng)
         try:
@@ -328,7 +328,7 @@ def test_below_the_start():
     ("layout", "tile"),
     [
         (lambda t, s, m: Layout((t, s), (1, t)), lambda t, s, m: Layout((t, m), (1, t))),
-        (lambda t, s, m: Layout((t, s, 4), (1, t, 1000)), lambda t, s, m: Layout((t, m), (1, t))),
+        (lambda t, s, m: Layout((t, s), (3, t * 3)), lambda t, s, m: Layout((t, m), (1, t))),
         (lambda t, s, m: Layout((2, t, s), (1, 2, t * 2)), lambda t, s, m: t * 2 * m),
         (lambda t, s, m: Layout((t, s), (1, t)), lambda t, s, m: t),
     ],

@@ -173,7 +173,7 @@ def digits(x, extents):
 def test_ranked_products_by_definition(function):
     """Mode i is mode i of the block with mode i of the tiler: values are those of the logical product."""
     compared = 0
-    for number in range(800):
+    for number in range(300):
         rng = random.Random(number)
         block, tiler = random_block(rng), random_block(rng)
         try:
@@ -197,4 +197,4 @@ def test_ranked_products_by_definition(function):
                 weight *= n * m
             assert values[place] == value, (block, tiler, made)
         compared += 1
-    assert compared > 500
+    assert compared > 180
