@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any, TypeVar, cast
 
 from tilewright.base.errors import LayoutError, shown
@@ -61,26 +62,26 @@ def static(value: Any) -> int:
 
 def natural(value: Any) -> int:
     """An int from 0."""
-    value = static(value)
-    if value < 0:
+    number = static(value)
+    if number < 0:
         raise Unfit("an integer from 0")
-    return value
+    return number
 
 
 def positive(value: Any) -> int:
     """An int from 1."""
-    value = static(value)
-    if value < 1:
+    number = static(value)
+    if number < 1:
         raise Unfit("an integer from 1")
-    return value
+    return number
 
 
 def count(value: Any) -> int:
     """A number of modes."""
-    value = natural(value)
-    if value > MOST_ITEMS:
+    number = natural(value)
+    if number > MOST_ITEMS:
         raise Unfit(f"at most {MOST_ITEMS}")
-    return value
+    return number
 
 
 def extent(value: Any) -> Any:
@@ -281,25 +282,30 @@ def checked(call: F, *kinds: Kind) -> F:
     """
     names = list(inspect.signature(call).parameters)
     by_name = dict(zip(names, kinds, strict=False))
-    name = call.__name__.rstrip("_")
+    last = repeat(kinds[-1])
 
-    def refused(unfit: Unfit, place: str, value: Any) -> LayoutError:
-        return LayoutError(f"{name}: `{place}` must be {unfit}", values={place: shown(value)})
+    def refused(places: Iterable[tuple[str, Kind, Any]]) -> LayoutError:
+        """Which argument is not of its kind."""
+        for place, kind, value in places:
+            try:
+                kind(value)
+            except Unfit as unfit:
+                title = call.__name__.rstrip("_")
+                return LayoutError(f"{title}: `{place}` must be {unfit}", values={place: shown(value)})
+        raise AssertionError("every argument is of its kind")
 
     @functools.wraps(call)
     def checking(*args: Any, **kwargs: Any) -> Any:
-        taken = []
-        for index, value in enumerate(args):
+        try:
+            taken = [kind(value) for kind, value in zip(chain(kinds, last), args, strict=False)]
+        except Unfit:
+            raise refused(zip(chain(names, repeat(names[-1])), chain(kinds, last), args, strict=False)) from None
+        if kwargs:
+            given = [(key, by_name[key], value) for key, value in kwargs.items() if key in by_name]
             try:
-                taken.append(kinds[min(index, len(kinds) - 1)](value))
-            except Unfit as unfit:
-                raise refused(unfit, names[min(index, len(names) - 1)], value) from None
-        for key, value in kwargs.items():
-            if key in by_name:
-                try:
-                    kwargs[key] = by_name[key](value)
-                except Unfit as unfit:
-                    raise refused(unfit, key, value) from None
+                kwargs |= {key: kind(value) for key, kind, value in given}
+            except Unfit:
+                raise refused(given) from None
         return call(*taken, **kwargs)
 
     checking.__module__ = "tilewright.layout"  # where pickle finds it
