@@ -12,6 +12,7 @@ from tilewright import layout as algebra
 from tilewright.base.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, Swizzle
 from tilewright.layout.draw import show
+from tilewright.layout.draw.cells import MOST_CELLS
 from tilewright.layout.inttuple import text
 from tilewright.tools.console import in_colour
 from tilewright.tools.layout_expression import evaluate
@@ -112,7 +113,7 @@ def print_table(value: Any, tile: tuple[int, ...] | None) -> None:
     size = algebra.size(value)
     rows = algebra.size(value, [0]) if algebra.rank(value) > 1 else 1
     if max(rows, size // rows) > LARGEST_TABLE:
-        print(f"({size} values are too many to print{'; --svg draws them' if size <= show.MOST_CELLS else ' or draw'})")
+        print(f"({size} values are too many to print{'; --svg draws them' if size <= MOST_CELLS else ' or draw'})")
         return
     show.print_layout(value, colour)
 
