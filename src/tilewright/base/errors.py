@@ -115,8 +115,8 @@ FaultKind = Literal[
 """The classes of findings of the emulator; docs/emulator.md says what each means."""
 
 
-class EmulationError(TilewrightError):
-    """An emulated kernel did something undefined, or cannot be emulated.
+class EmulationError(TilewrightError, RuntimeError):
+    """An emulated kernel did something undefined, or cannot be emulated; a RuntimeError, as a driver's error would be.
 
     `kind` is the class of the finding. It is "program" where the PTX itself is wrong or not emulated.
     """

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tilewright.base.errors import ArgumentError, EmulationError
+from tilewright.base import settings
+from tilewright.base.errors import ArgumentError, EmulationError, TilewrightError
 from tilewright.targets.emu import observe
 from tilewright.targets.emu.checks.clocks import Knowledge, Publication
 from tilewright.targets.emu.checks.shadow import Shadow
@@ -26,6 +27,7 @@ from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
 from tilewright.targets.emu.progress import Bar
+from tilewright.targets.emu.pulse import Pulse
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.targets.emu.report import LineTraffic, Report
 
@@ -46,8 +48,9 @@ class Options:
     bounds. `seed` varies the order of blocks and warps; `limit` bounds the blocks of code run by all cohorts (an
     `EmulationError` beyond it), None for no bound. `echo` writes what the kernel prints to stdout. `lockstep` reports
     races within a warp too, which no hardware shows while its threads run in lockstep. `counters` counts sectors and
-    wavefronts. `debugger` looks on, instruction by instruction. `progress`: a bar in the terminal once a launch has
-    run for a second; None for the setting's value.
+    wavefronts. `debugger` looks on, instruction by instruction. `progress`: whether a launch that takes long says so
+    (`progress.Bar`); None for the setting's value. `timeout`: the most seconds that it may run (an `EmulationError`
+    beyond), None for the setting's value.
     """
 
     checks: bool | Literal["collect"] = True
@@ -59,10 +62,13 @@ class Options:
     counters: bool = False
     debugger: Debugger | None = None
     progress: bool | None = None
+    timeout: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.checks, bool) and self.checks != "collect":
             raise ArgumentError(f"checks is True, False or 'collect', not {self.checks!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ArgumentError(f"a time limit of {self.timeout} seconds", hint="timeout=None for no limit")
 
 
 class Launch:
@@ -97,6 +103,9 @@ class Launch:
         self.live: deque[Machine] = deque()
         self.finished = 0
         self.bar = Bar(self.kernel, shape.blocks, options.progress if options.debugger is None else False)
+        timeout = settings.get("timeout") if options.timeout is None else options.timeout
+        self.pulse = Pulse(self, self.bar, timeout)
+        self.running: Machine | None = None
         self.ticks = 0
         self.time = 0
         self.text: list[str] = []
@@ -156,6 +165,11 @@ class Launch:
 
     # Called by the machine.
 
+    def changes(self) -> int:
+        """A number that grows whenever anything happens that can end a loop of other threads."""
+        blocks = (block for code in self.program.codes.values() for block in code.blocks)
+        return sum(self.hits[block.serial] for block in blocks if block.changes)
+
     def split(self, lanes: Lanes) -> list[Lanes]:
         """The cohorts that a batch starts with: one; with a seed, warps dealt to several."""
         if not self.options.seed or lanes.n <= 32:
@@ -214,29 +228,38 @@ class Launch:
         Raises:
             EmulationError: the kernel did something undefined, or cannot go on.
         """
+        try:
+            with np.errstate(all="ignore"), self.bar:
+                self._run()
+        except TilewrightError:
+            raise
+        except BaseException as error:
+            self.pulse.interrupted(error, self.running)
+            raise
+        return self.report()
+
+    def _run(self) -> None:
         waiting = deque(self._groups())
         live = self.live
         resident = 0
-        with np.errstate(all="ignore"), self.bar:
-            while waiting or live:
-                if self.bar.due():
-                    self.bar.show(*self.state())
-                if waiting and resident < RESIDENT_LANES:
-                    machine = self.machine(self, waiting.popleft())
-                    self.idle = 0
-                    resident += len(machine.alive)
-                else:
-                    machine = live.popleft()
-                if self._step(machine):
-                    resident -= len(machine.alive)
-                    self.finished += machine.slots
-                else:
-                    live.append(machine)
-        return self.report()
+        while waiting or live:
+            if waiting and resident < RESIDENT_LANES:
+                machine = self.machine(self, waiting.popleft())
+                self.idle = 0
+                resident += len(machine.alive)
+            else:
+                machine = live.popleft()
+            self.running = machine
+            if self._step(machine):
+                resident -= len(machine.alive)
+                self.finished += machine.slots
+            else:
+                live.append(machine)
 
     def state(self) -> tuple[int, int]:
         """Blocks that have ended, and thread instructions so far."""
-        ended = self.finished + sum(int(np.count_nonzero(m.block_alive == 0)) for m in self.live)
+        under_way = {*self.live, *([self.running] if self.running is not None and self.running.living else ())}
+        ended = self.finished + sum(int(np.count_nonzero(m.block_alive == 0)) for m in under_way)
         blocks = [block for code in self.program.codes.values() for block in code.blocks]
         return ended, sum(self.hits[block.serial] * block.instructions for block in blocks)
 
@@ -245,12 +268,11 @@ class Launch:
         if self.options.limit is not None:
             budget = min(budget, self.options.limit - self.hits.steps)
             if budget <= 0:
-                raise EmulationError("The launch ran longer than its limit", values={"limit": self.options.limit},
-                                     kind="limit")  # fmt: skip
+                raise self.pulse.too_long({"limit": f"{self.options.limit} blocks of code"}, machine)
         try:
             return machine.run(budget)
         except EmulationError as error:
-            if "PTX line" in error.values or "wait 0" in error.values:
+            if "PTX line" in error.values or "wait 0" in error.values or error.kind == "limit":
                 raise
             instruction = self._running(error)
             raise located(error.message, instruction, self.kernel, error.values, error.hint, error.kind) from error
@@ -332,6 +354,8 @@ class _Hits(dict[int, int]):
     """Threads that ran each block, by the block's serial number."""
 
     steps = 0
+    due = 0
+    """The steps at which the launch's pulse is due."""
 
     def __missing__(self, key: int) -> int:
         return 0
