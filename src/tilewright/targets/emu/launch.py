@@ -233,10 +233,21 @@ class Launch:
                 self._run()
         except TilewrightError:
             raise
+        except MemoryError as error:
+            raise self._no_memory(error) from error
         except BaseException as error:
             self.pulse.interrupted(error, self.running)
             raise
         return self.report()
+
+    def _no_memory(self, error: MemoryError) -> EmulationError:
+        if self.options.checks is False:
+            message, hint = "There is no memory left to run this launch", "run it on smaller arrays, or with fewer blocks"
+        else:
+            message, hint = "There is no memory left to check this launch", "run it with checks=False, or on smaller arrays"
+        sizes = ", ".join(str(region.buffer.nbytes) for region in self.memory.regions[:8])
+        values = {"bytes of its buffers": sizes, "asked for": str(error) or "a little more"}
+        return located(message, self._running(error), self.kernel, values, hint, "limit")
 
     def _run(self) -> None:
         waiting = deque(self._groups())
@@ -284,7 +295,6 @@ class Launch:
             TypeError,
             ValueError,
             AttributeError,
-            MemoryError,
             RecursionError,
         ) as error:
             message = f"The emulator failed at this instruction: {type(error).__name__}: {error}"

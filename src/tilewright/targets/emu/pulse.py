@@ -83,12 +83,13 @@ class Pulse:
     def too_long(self, limit: dict[str, Any], machine: Machine | None) -> EmulationError:
         """The error of a launch that goes on beyond a limit."""
         loop = self.loop(machine)
+        place = None if loop is None else place_of(loop)
         values: dict[str, Any] = {"kernel": self._launch.kernel, **limit}
-        if loop is not None:
-            values["in the loop at"] = described(loop)
-        hint = "does its loop come to an end? If it only takes long, raise the limit"
-        return EmulationError("The launch ran longer than its limit", values=values, hint=hint, kind="limit",
-                              location=place_of(loop) if loop is not None else None)  # fmt: skip
+        if loop is not None and place is None:
+            values["loop"] = described(loop)
+        message = "The launch ran longer than its limit" + ("" if loop is None else ", in this loop")
+        hint = "does the loop come to an end? If it only takes long, raise the limit"
+        return EmulationError(message, values=values, hint=hint, kind="limit", location=place)
 
     def interrupted(self, error: BaseException, machine: Machine | None) -> None:
         """Say in an exception from outside, such as KeyboardInterrupt, where it found the launch."""

@@ -119,7 +119,7 @@ class Verdicts(Watch):
                 values["other source"] = str(place)
         hurried = bool(is_async(word))
         values["other thread"] = self.name_of(word, hurried, before)
-        address = event.base + (int(event.cells[k]) << event.shadow.granule)
+        address = event.base + event.shadow.offset(int(event.cells[k]))
         where = address if event.space == "global" else address % self.sh.stride
         values["address"] = f"{where:#x} ({now} now, {before} before)"
         lane = k // event.each
