@@ -87,7 +87,14 @@ def run_ptx(
         debugger.check()
     chosen = settings.get("seed") if seed is None else seed
     options = Options(
-        checks, chosen, limit, counters=counters, lockstep=lockstep, debugger=debugger, progress=progress, timeout=timeout
+        checks,
+        chosen,
+        limit,
+        counters=counters,
+        lockstep=lockstep,
+        debugger=debugger,
+        progress=progress,
+        timeout=timeout,
     )
     return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
 

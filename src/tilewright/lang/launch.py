@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
+from tilewright.hw import launches
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 MAX_BLOCK_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+MAX_CLUSTER_BLOCKS = 16
 FLAGS = "tilewright.launch_flags"  # bit 0 cooperative, bit 1 programmatic dependent launch, bit 2 events
 _EVENTS = 4
 _RECORD_WORDS = 6  # of the record that carries the stream and the events: `EVENT_RECORD` in targets/host/abi.py
@@ -114,6 +116,7 @@ class KernelLauncher:
         ]
         _check_grid(dims[0])
         _check_block(dims[1])
+        _check_cluster(dims[2])
         symbol = self._trace(dims[1], dims[2], max_number_threads, min_blocks_per_mp)
         values, _ = _flatten(self.arguments.runtime)
         stream_values = [] if stream is None else _handle(stream, "stream", "CUstream")
@@ -277,11 +280,17 @@ def _check_grid(grid: list[Any]) -> None:
                 "a grid without blocks" if extent == 0 else f"a grid of {extent} blocks along one axis",
                 location=user_location(3),
                 values={"grid": tuple(grid), "limit": f"1 to {MAX_GRID} along the axes"},
-                hint="where there is nothing to do, skip the launch: if cutlass.const_expr(n > 0): ...",
+                hint=_grid_hint([item if isinstance(item, int) else 1 for item in grid]),
             )
 
 
+def _grid_hint(grid: list[int]) -> str:
+    hint = launches.grid_hint(grid)
+    return f"{hint}: if cutlass.const_expr(n > 0): ..." if hint == launches.NOTHING else hint
+
+
 def _check_block(block: list[Any]) -> None:
+    """Refuse a block of compile time that no chip takes."""
     if not all(isinstance(extent, int) for extent in block):
         return
     threads = block[0] * block[1] * block[2]
@@ -291,7 +300,21 @@ def _check_block(block: list[Any]) -> None:
             f"a block of {threads} threads",
             location=user_location(3),
             values={"block": tuple(block), "limit": f"{MAX_BLOCK_THREADS} threads, at most {MAX_BLOCK} along the axes"},
-            hint="use more blocks of fewer threads",
+            hint=launches.block_hint(block),
+        )
+
+
+def _check_cluster(cluster: list[Any]) -> None:
+    """Refuse a cluster of compile time that no chip takes; (0, 0, 0) stands for none."""
+    if not all(isinstance(extent, int) for extent in cluster) or not any(cluster):
+        return
+    blocks = cluster[0] * cluster[1] * cluster[2]
+    if min(cluster) < 1 or blocks > MAX_CLUSTER_BLOCKS:
+        raise CompileError(
+            f"a cluster of {blocks} blocks",
+            location=user_location(3),
+            values={"cluster": tuple(cluster), "limit": f"1 to {MAX_CLUSTER_BLOCKS} blocks"},
+            hint=launches.cluster_hint(cluster),
         )
 
 

@@ -113,7 +113,8 @@ def is_poll(i: Instruction) -> bool:
 
 
 CHANGING = frozenset({
-    "st", "red", "atom", "cp", "mbarrier", "stmatrix", "wgmma", "tensormap", "bar", "barrier", "call", "trap", "exit", "ret",
+    "st", "red", "atom", "cp", "mbarrier", "stmatrix", "wgmma", "tensormap", "bar", "barrier", "call", "trap",
+    "exit", "ret",
 })  # fmt: skip
 CLOCKS = ("clock", "globaltimer")
 

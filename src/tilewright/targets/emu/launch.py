@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError, TilewrightError
+from tilewright.hw import launches
 from tilewright.targets.emu import observe
 from tilewright.targets.emu.checks.clocks import Knowledge, Publication
 from tilewright.targets.emu.checks.shadow import Shadow
@@ -27,8 +28,8 @@ from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
 from tilewright.targets.emu.progress import Bar
-from tilewright.targets.emu.pulse import Pulse
 from tilewright.targets.emu.ptx import Instruction
+from tilewright.targets.emu.pulse import Pulse
 from tilewright.targets.emu.report import LineTraffic, Report
 
 BATCH_LANES = 16384
@@ -38,6 +39,7 @@ SLICE = 20000
 IDLE_TURNS = 100
 MOST_DELAY = 6
 MAX_SHARED = 227 * 1024
+HINTS = {"grid": launches.grid_hint, "block": launches.block_hint, "cluster": launches.cluster_hint}
 
 
 @dataclass(frozen=True)
@@ -242,9 +244,15 @@ class Launch:
 
     def _no_memory(self, error: MemoryError) -> EmulationError:
         if self.options.checks is False:
-            message, hint = "There is no memory left to run this launch", "run it on smaller arrays, or with fewer blocks"
+            message, hint = (
+                "There is no memory left to run this launch",
+                "run it on smaller arrays, or with fewer blocks",
+            )
         else:
-            message, hint = "There is no memory left to check this launch", "run it with checks=False, or on smaller arrays"
+            message, hint = (
+                "There is no memory left to check this launch",
+                "run it with checks=False, or on smaller arrays",
+            )
         sizes = ", ".join(str(region.buffer.nbytes) for region in self.memory.regions[:8])
         values = {"bytes of its buffers": sizes, "asked for": str(error) or "a little more"}
         return located(message, self._running(error), self.kernel, values, hint, "limit")
@@ -384,9 +392,13 @@ def cluster_order(shape: Shape) -> Array:
 def triple(value: int | Sequence[int], name: str) -> tuple[int, int, int]:
     """(x, y, z) from a number or up to three numbers."""
     sizes = (value,) if isinstance(value, int | np.integer) else tuple(value)
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int | np.integer) and s >= 1 for s in sizes):
-        raise ArgumentError(f"{name} must be one to three positive numbers", values={name: value})
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int | np.integer) for s in sizes):
+        raise ArgumentError(f"{name} must be one to three positive numbers", values={name: value},
+                            hint=f"{name}=(x, y, z); a number stands for (x, 1, 1)")  # fmt: skip
     full = tuple(int(s) for s in sizes) + (1,) * (3 - len(sizes))
+    if min(full) < 1:
+        raise ArgumentError(f"{name} must be one to three positive numbers", values={name: value},
+                            hint=HINTS[name](full))  # fmt: skip
     return full[0], full[1], full[2]
 
 
@@ -401,10 +413,12 @@ def checked_shape(
         shape = Shape(shape.grid, shape.block, triple(required, "cluster"))
     values: dict[str, Any] = {"kernel": kernel.name, "grid": shape.grid, "block": shape.block}
     if shape.threads > 1024 or shape.block[2] > 64:
+        values["limit"] = "1024 threads, at most 64 of them along z"
         raise ArgumentError(f"a block of {shape.threads} threads is too large", values=values,
-                            hint="a block has at most 1024 threads, at most 64 of them along z")  # fmt: skip
+                            hint=launches.block_hint(shape.block))  # fmt: skip
     if shape.grid[0] >= 1 << 31 or shape.grid[1] > 65535 or shape.grid[2] > 65535:
-        raise ArgumentError("the grid is too large", values=values, hint="at most 2147483647 x 65535 x 65535 blocks")
+        values["limit"] = "2147483647 x 65535 x 65535 blocks"
+        raise ArgumentError("the grid is too large", values=values, hint=launches.grid_hint(shape.grid))
     for name, least in (("reqntid", True), ("maxntid", False)):
         sizes = kernel.directives.get(name)
         if not sizes:
@@ -412,11 +426,14 @@ def checked_shape(
         wanted = int(np.prod(sizes))
         if shape.threads > wanted or (least and shape.threads != wanted):
             raise ArgumentError(f"the kernel was compiled for {'' if least else 'at most '}{wanted} threads a block",
-                                values={**values, f".{name}": sizes})  # fmt: skip
+                                values={**values, f".{name}": sizes},
+                                hint="launch it so, or compile it for another size of block")  # fmt: skip
     if any(g % c for g, c in zip(shape.grid, shape.cluster, strict=True)):
-        raise ArgumentError("the grid is not a multiple of the cluster", values={**values, "cluster": shape.cluster})
+        raise ArgumentError("the grid is not a multiple of the cluster", values={**values, "cluster": shape.cluster},
+                            hint=launches.WHOLE_CLUSTERS)  # fmt: skip
     if shape.cluster_blocks > 16:
-        raise ArgumentError("a cluster has at most 16 blocks", values={**values, "cluster": shape.cluster})
+        raise ArgumentError("a cluster has at most 16 blocks", values={**values, "cluster": shape.cluster},
+                            hint=launches.SMALL_CLUSTER)  # fmt: skip
     return shape
 
 
@@ -468,9 +485,13 @@ def launch(
     options = options or Options()
     image = program.image(kernel, options.checks is not False or options.counters, options.debugger is not None)
     shape = checked_shape(image, grid, block, cluster)
-    if smem < 0 or image.shared.static + smem > MAX_SHARED:
-        raise ArgumentError("too much shared memory", values={"static": image.shared.static, "dynamic": smem},
-                            hint=f"at most {MAX_SHARED} bytes a block")  # fmt: skip
+    sizes = {"kernel": kernel, "static": image.shared.static, "dynamic": smem}
+    if smem < 0:
+        raise ArgumentError("the size of dynamic shared memory is negative", values=sizes,
+                            hint="look at the difference that it comes from")  # fmt: skip
+    if image.shared.static + smem > MAX_SHARED:
+        raise ArgumentError("too much shared memory", values=sizes,
+                            hint=f"at most {MAX_SHARED} bytes a block: smaller tiles, or fewer stages")  # fmt: skip
     triples = [(b.address, b.nbytes, b.writable) if isinstance(b, Buffer) else b for b in buffers]
     checked = check_buffers(triples)
     named = [b if isinstance(b, Buffer) else c for b, c in zip(buffers, checked, strict=True)]

@@ -14,8 +14,8 @@ from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.landing import Landing
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
-from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.ptx import Instruction
+from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.sync import Barriers
 from tilewright.targets.emu.whereabouts import loop_of
 
