@@ -204,7 +204,7 @@ class Machine(Memories):
         """Run a cohort until it waits, splits, ends, or it is another's turn. Returns the blocks run."""
         steps = 0
         hits = self.launch.hits
-        polls = self.polls
+        polls, ticks = self.polls, self.launch.ticks
         most = min(STEPS_A_TURN, budget) if cohort.spinning is None else 1
         self.current = cohort
         while True:
@@ -240,10 +240,10 @@ class Machine(Memories):
                 return steps
             if self.polls - polls >= cohort.patience:
                 polls = self.polls
-                if cohort.repeats():
+                if self.launch.ticks == ticks and cohort.repeats():
                     cohort.poll = block.poll
                     self._wait(cohort)
-                else:  # it polls and does something beside, such as counting: others get their turn all the same
+                else:  # it polls and does something beside, such as counting or looking at a clock: others get their turn
                     cohort.turn += 1
                     self.add(cohort)
                     self.launch.idle = 0

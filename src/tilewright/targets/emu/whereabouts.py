@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tilewright.base.location import SourceLocation
 from tilewright.targets.emu.cfg import Nest
-from tilewright.targets.emu.code import Code
+from tilewright.targets.emu.code import COND, Code
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import source_location
 from tilewright.targets.emu.ptx import Instruction
@@ -38,10 +38,36 @@ def nest_of(code: Code) -> Nest:
 
 
 def _turning(code: Code, nest: Nest, head: int) -> Instruction | None:
-    """The branch back to a loop's head; one with a source line if there is any."""
+    """The branch back to a loop's head; one with a source line if there is any.
+
+    LLVM may merge it with that of a loop inside and keep the line of that; then the branch in front of the loop, which
+    asks for the first time whether it goes on, has the loop's own.
+    """
+    found = _branch_back(code, nest, head)
+    inside = [_branch_back(code, nest, other) for other, around in nest.around.items() if around == head]
+    if found is not None and any(other is not None and _line(other) == _line(found) for other in inside):
+        before = [b.last for n, b in enumerate(code.blocks) if b.kind == COND and _guards(code, nest, n, head)]
+        return next((i for i in before if i is not None and _line(i) not in (None, _line(found))), found)
+    return found
+
+
+def _branch_back(code: Code, nest: Nest, head: int) -> Instruction | None:
     back = [b.last for n, b in enumerate(code.blocks) if head in b.targets and head in nest.loops_at(n)]
     known = [i for i in (*back, code.blocks[head].first) if i is not None]
-    return next((i for i in known if i.place is not None and i.place.line), known[0] if known else None)
+    return next((i for i in known if _line(i) is not None), known[0] if known else None)
+
+
+def _guards(code: Code, nest: Nest, block: int, head: int) -> bool:
+    """Whether a branch outside of a loop leads to its head, directly or by a block that does nothing else."""
+    if head in nest.loops_at(block):
+        return False
+    targets = code.blocks[block].targets
+    return any(target == head or code.blocks[target].targets == [head] for target in targets)
+
+
+def _line(instruction: Instruction) -> tuple[str, int] | None:
+    place = instruction.place
+    return (place.file, place.line) if place is not None and place.line else None
 
 
 def place_of(instruction: Instruction) -> SourceLocation | None:
