@@ -28,6 +28,10 @@ class Pages:
     def cells(self, numbers: Array, granule: int) -> Array:
         """Where granules lie, given by their numbers in the memory; pages that are new get the next places."""
         shift = PAGE_SHIFT - granule
+        first, last = int(numbers.min()) >> shift, int(numbers.max()) >> shift
+        run = self._place[first : last + 1]
+        if len(run) <= len(numbers) and run[0] >= 0 and not np.count_nonzero(run[1:] - run[:-1] != 1):
+            return numbers + ((int(run[0]) - first) << shift)  # pages side by side lie side by side
         page = numbers >> shift
         place = self._place.take(page)
         if np.count_nonzero(place < 0):
