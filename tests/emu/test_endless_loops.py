@@ -90,7 +90,9 @@ def test_a_long_loop_with_few_states_ends():
 
 
 def test_callers_that_count_while_a_function_repeats_itself_end():
-    text = HEAD + """
+    text = (
+        HEAD
+        + """
 .func (.param .b32 r) f() { .reg .b32 %r<2>; .reg .pred %p<2>;
   mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 4096; @%p1 bra L; st.param.b32 [r], %r1; ret; }
 .visible .entry k(.param .u64 out)
@@ -98,6 +100,7 @@ def test_callers_that_count_while_a_function_repeats_itself_end():
   L: { .param .b32 r0; call (r0), f; ld.param.b32 %r1, [r0]; }
   add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 130; @%p1 bra L; st.global.u32 [%d1], %r2; ret; }
 """
+    )
     out = np.zeros(1, np.uint32)
     run_ptx(text, "k", 1, 1, [out], checks=False)
     assert out[0] == 130
@@ -270,7 +273,18 @@ def test_it():
 @pytest.mark.parametrize("options", [[], ["-s"]])
 def test_pytest_shows_the_line_while_the_test_runs(tmp_path, options):
     (tmp_path / "test_long.py").write_text(IN_PYTEST)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *options, str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+        *options,
+        str(tmp_path),
+    ]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TILEWRIGHT_")}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=120)
     assert done.returncode == 1, done.stdout + done.stderr

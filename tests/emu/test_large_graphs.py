@@ -27,7 +27,7 @@ def branches(n):
     """if, else, one after another."""
     parts = [f"setp.gt.u32 %p1, %r1, {i % 32}; @%p1 bra A{i}; add.u32 %r2, %r2, 1; bra B{i};\n"
              f"A{i}: add.u32 %r2, %r2, 3;\nB{i}:" for i in range(n)]  # fmt: skip
-    return "\n".join(parts), sum(np.where(THREADS > i % 32, 3, 1) for i in range(n))
+    return "\n".join(parts), sum(np.where(i % 32 < THREADS, 3, 1) for i in range(n))
 
 
 def chain(n):
@@ -79,7 +79,7 @@ def test_values_that_live_across_many_blocks():
     text += [f"add.u32 %r2, %r2, %c{i};" for i in range(n)]
     out = np.zeros(32, np.uint32)
     run_ptx(kernel("\n".join(text), f".reg .b32 %c<{n}>;"), "k", 1, 32, [out])
-    assert (out == sum(i + (THREADS <= i % 32) for i in range(n))).all()
+    assert (out == sum(i + (i % 32 >= THREADS) for i in range(n))).all()
 
 
 def test_loops_in_loops_in_loops():

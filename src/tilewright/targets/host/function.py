@@ -175,6 +175,7 @@ def _fill_table(address: int, launch: int, device: Device, kernels: Sequence[int
     table[abi.SLOT_SET_ERROR] = ffi.error_setter()
     table[abi.SLOT_ENV_STREAM] = ffi.c_function("TVMFFIEnvGetStream") if device == "cuda" else 0
     table[abi.SLOT_WRITE] = _address(_write_callback)
+    table[abi.SLOT_SIGNALS] = ffi.c_function("TVMFFIEnvCheckSignals")
     table[abi.SLOT_DEVICES] = sum(1 << kind for kind in abi.DEVICES_OF[device])
     for index, handle in enumerate(kernels):
         table[abi.FIRST_KERNEL + index] = handle

@@ -147,7 +147,8 @@ class _Wrapper:
         status = self.body.value(f"call i32 {symbol(entry)}({', '.join([*passed, f'ptr @{abi.TABLE}'])})")
         if left is not None:
             self._leave(left)
-        done, raised = (self.body.value(f"icmp eq i32 {status}, {code}") for code in (0, abi.RAISED))
+        done = self.body.value(f"icmp eq i32 {status}, 0")
+        raised = self.body.value(f"icmp slt i32 {status}, 0")  # RAISED or INTERRUPTED
         text = f"{_escape(self.signature.name)} ended with error %lld"
         failure = self.messages(abi.FAILED_STATUS, text)
         shown = self.body.value(f"sext i32 {status} to i64")

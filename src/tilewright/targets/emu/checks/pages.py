@@ -27,6 +27,8 @@ class Pages:
 
     def cells(self, numbers: Array, granule: int) -> Array:
         """Where granules lie, given by their numbers in the memory; pages that are new get the next places."""
+        if not len(numbers):
+            return numbers
         shift = PAGE_SHIFT - granule
         first, last = int(numbers.min()) >> shift, int(numbers.max()) >> shift
         run = self._place[first : last + 1]
