@@ -49,9 +49,9 @@ def test_between_many_readers_of_several_blocks():
     "body",
     [
         NEIGHBOUR + "ld.global.u32 %r3, [%d4];",
-        "shl.b32 %r3, %r1, 2; mov.u32 %r4, tile; add.u32 %r5, %r4, %r3; st.shared.u32 [%r5], %r1; xor.b32 %r3, %r3, 252;"
-        "add.u32 %r5, %r4, %r3; ld.shared.u32 %r6, [%r5];",
-        "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [tile], 1; setp.eq.u32 %p2, %r1, 40; @%p2 st.shared.u32 [tile], 2;",
+        "shl.b32 %r3, %r1, 2; mov.u32 %r4, tile; add.u32 %r5, %r4, %r3; st.shared.u32 [%r5], %r1;"
+        "xor.b32 %r3, %r3, 252; add.u32 %r5, %r4, %r3; ld.shared.u32 %r6, [%r5];",
+        "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [tile], 1;setp.eq.u32 %p2, %r1, 40; @%p2 st.shared.u32 [tile], 2;",
     ],
 )
 def test_within_a_block_a_barrier_helps(body):
@@ -76,7 +76,8 @@ def test_read_only_loads_of_what_the_kernel_writes(load):
 
 @pytest.mark.parametrize(
     "body", ["atom.global.cta.add.u32 %r3, [%d1], 1;", "red.relaxed.cta.global.add.u32 [%d1], 1;",
-             "setp.eq.u32 %p1, %r2, 0; @%p1 st.relaxed.gpu.global.u32 [%d1], 1; @!%p1 ld.relaxed.cta.global.u32 %r3, [%d1];"]
+             "setp.eq.u32 %p1, %r2, 0; @%p1 st.relaxed.gpu.global.u32 [%d1], 1;"
+             "@!%p1 ld.relaxed.cta.global.u32 %r3, [%d1];"]
 )  # fmt: skip
 def test_scopes_that_are_too_narrow(body):
     error = complaint(body, grid=3, block=1)

@@ -71,8 +71,8 @@ TABLE: dict[str, Setting] = {
                        "a CUDA toolkit to take ptxas and nvdisasm from, before the installed packages"),
     "seed": Setting(("TILEWRIGHT_SEED",), 0, int, False, "order of warps and blocks on the emulator"),
     "progress": Setting(("TILEWRIGHT_PROGRESS",), None, _flag, False,
-                        "0: long emulations say nothing on stderr, 1: a bar in every terminal; default: lines in pytest "
-                        "and CI, as where there is no terminal"),
+                        "0: long emulations say nothing on stderr, 1: a bar in every terminal; default: lines in "
+                        "pytest and CI, as where there is no terminal"),
     "timeout": Setting(("TILEWRIGHT_TIMEOUT",), None, _seconds, False,
                        "the most seconds that a kernel may run on the emulator; default: no limit"),
     "ci": Setting(("CI",), False, _flag, False, "continuous integration: no progress bar unless asked for"),

@@ -243,7 +243,7 @@ class Machine(Memories):
                 if self.launch.ticks == ticks and cohort.repeats():
                     cohort.poll = block.poll
                     self._wait(cohort)
-                else:  # it polls and does something beside, such as counting or looking at a clock: others get their turn
+                else:  # it polls and does something beside, such as counting or reading a clock: others get a turn
                     cohort.turn += 1
                     self.add(cohort)
                     self.launch.idle = 0

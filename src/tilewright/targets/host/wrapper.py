@@ -147,12 +147,13 @@ class _Wrapper:
         status = self.body.value(f"call i32 {symbol(entry)}({', '.join([*passed, f'ptr @{abi.TABLE}'])})")
         if left is not None:
             self._leave(left)
-        done = self.body.value(f"icmp eq i32 {status}, 0")
-        raised = self.body.value(f"icmp slt i32 {status}, 0")  # RAISED or INTERRUPTED
+        codes = (0, abi.RAISED, abi.INTERRUPTED)
+        done, raised, interrupted = (self.body.value(f"icmp eq i32 {status}, {code}") for code in codes)
+        told = self.body.value(f"or i1 {raised}, {interrupted}")
         text = f"{_escape(self.signature.name)} ended with error %lld"
         failure = self.messages(abi.FAILED_STATUS, text)
         shown = self.body.value(f"sext i32 {status} to i64")
-        self.body.require(self.body.value(f"or i1 {done}, {raised}"), failure, shown, "null")
+        self.body.require(self.body.value(f"or i1 {done}, {told}"), failure, shown, "null")
         self.body.do(f"store i32 {abi.NONE}, ptr %result")
         self.body.do(f"ret i32 {status}")
 
