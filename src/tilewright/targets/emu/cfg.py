@@ -264,7 +264,7 @@ def _components(successors: list[list[int]], nodes: set[int], entry: int, cut: i
 
 def _taken(open_nodes: list[int], is_open: set[int], last: int) -> list[int]:
     """The component whose first node is `last`: it and what was reached since, taken off the open nodes."""
-    component = []
+    component: list[int] = []
     while not component or component[-1] != last:
         member = open_nodes.pop()
         is_open.discard(member)

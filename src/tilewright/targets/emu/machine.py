@@ -167,7 +167,7 @@ class Machine(Memories):
             used = self._go(self._next(), budget)
             hits.steps += used
             if hits.steps >= hits.due:
-                self.launch.pulse.look(self)
+                self.launch.pulse.look(self, 0)
             budget -= used
             if budget <= 0 or self.resting:
                 return False
@@ -206,6 +206,7 @@ class Machine(Memories):
         hits = self.launch.hits
         polls, ticks = self.polls, self.launch.ticks
         most = min(STEPS_A_TURN, budget) if cohort.spinning is None else 1
+        mark = min(most, max(hits.due - hits.steps, 1))
         self.current = cohort
         while True:
             block = cohort.code.blocks[cohort.pc]
@@ -249,9 +250,11 @@ class Machine(Memories):
                     self.launch.idle = 0
                 self.resting = not self._others(cohort)
                 return steps
-            if steps >= most:
-                self._pause(cohort)
-                return steps
+            if steps >= mark:
+                if steps >= most:
+                    self._pause(cohort)
+                    return steps
+                mark = min(most, steps + self.launch.pulse.look(self, steps))
             if self.front is not None and (cohort.turn, cohort.key) >= self.front:
                 self.add(cohort)
                 return steps

@@ -448,9 +448,10 @@ class LocalMemory:
 
     def beyond(self, site: int, L: Lanes, addr: Any, shift: int, end: int) -> Fault:
         """The fault of addresses behind `end`, where the frames of the functions that run do."""
-        full = np.atleast_1d(addr).astype(np.int64)
-        bad = np.flatnonzero(full > end - (1 << shift))
-        if int(full[bad].max()) + (1 << shift) > self.reached:
+        full = np.atleast_1d(addr).astype(np.uint64)
+        last = end - (1 << shift)
+        bad = np.flatnonzero(full > np.uint64(last)) if last >= 0 else np.arange(len(full))
+        if int(full.max()) + (1 << shift) > self.reached:
             return self._out_of_bounds(site, L, addr, shift, end)
         values = {"address": f"{int(full[bad[0]]):#x}", "bytes": 1 << shift, "functions that run": f"up to {end:#x}"}
         hint = "a local array ends with its function: return its values, or let the caller pass the array"

@@ -41,27 +41,29 @@ class Pulse:
         self._recent_steps = 0
         launch.hits.due = FIRST_STRIDE
 
-    def look(self, machine: Machine) -> None:
-        """Look, and decide when to look again.
+    def look(self, machine: Machine, running: int) -> int:
+        """Look; the launch has run `running` blocks of code beside those counted. How many to run until the next look.
 
         Raises:
             EmulationError: the launch has run longer than its time limit.
         """
         now, hits = self._clock(), self._launch.hits
+        steps = hits.steps + running
         if now - self._last < OFTEN:
             self._stride *= 2
         elif now - self._last > SELDOM:
             self._stride = max(1, self._stride // 2)
         self._last = now
-        hits.due = hits.steps + self._stride
-        if now - self._counted >= PERIOD or hits.steps >= 2 * self._recent_steps:
-            self._counted, self._recent_steps = now, hits.steps
+        hits.due = steps + self._stride
+        if now - self._counted >= PERIOD or steps >= 2 * self._recent_steps:
+            self._counted, self._recent_steps = now, steps
             self._before, self._recent = self._recent, dict(hits)
         if self._timeout is not None and now - self._start > self._timeout:
             raise self.too_long({"limit": f"{self._timeout:g} seconds"}, machine)
         if self._bar.due():
             loop = self.loop(machine) if self._bar.long() else None
             self._bar.show(*self._launch.state(), None if loop is None else described(loop))
+        return self._stride
 
     def ran(self) -> dict[int, int]:
         """How often each block of code ran of late, by its serial number."""

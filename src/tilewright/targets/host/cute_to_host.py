@@ -92,7 +92,7 @@ def _end_loops(function: ir.Operation, context: LoweringContext) -> None:
             with mlir.ir.InsertionPoint(end):
                 mask = build.constant(0 if launches else TURNS - 1, i32)
                 operands = [context.facts["table"], turns, mask]
-                _unless_failed(context, lambda operands=operands: _call("__tw_poll", operands))  # type: ignore[misc]
+                _unless_failed(context, lambda operands=operands: _call("__tw_poll", operands))
                 status = build.value("llvm.load", i32, (context.facts["status"],))
                 fine = build.value("arith.cmpi", i1, (status, build.constant(0, i32)), {"predicate": build.i64(0)})
                 end.operands[0] = build.value("arith.andi", i1, (end.operands[0], fine))
