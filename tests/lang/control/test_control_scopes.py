@@ -19,41 +19,160 @@ from tilewright.lang.rewrite import scopes
 SMALL = list(itertools.product(range(-2, 4), repeat=2))
 
 INNER = {  # each has a local `i` of its own, and gives `load`
-    "def": "def load(a):\n    i = a + 1\n    return i",
-    "def with a loop": "def load(a):\n    for i in range_(2):\n        for j in range_(2):\n            a = a + i\n    return a",
-    "parameter": "def load(i):\n    return i + 2",
-    "keyword parameter": "def load(a, *, i=3):\n    return a + i",
-    "star parameters": "def load(a, *i, **j):\n    return a + len(i) + len(j)",
-    "lambda": "load = lambda i: i + 3",
-    "lambda in a lambda": "load = lambda a: (lambda i: i * 2)(a)",
-    "comprehension": "weights = [i * 2 for i in (1, 2)]\nload = lambda a: a + weights[0] + weights[1]",
-    "comprehension in a lambda": "load = lambda a: sum([i * a for i in (1, 2)])",
-    "nested comprehensions": "load = lambda a: sum([i + j for j in (1, 2) for i in (j, a)])",
-    "generator that is kept": "kept = (i for i in (4, 5))\nload = lambda a: a + 1\nnext(kept)",
-    "class": "class Box:\n    i = 7\n    j = i + 1\n    def get(self, a):\n        return a + self.i\nload = Box().get",
-    "def in a def": "def load(a):\n    def deeper(b):\n        i = b * 2\n        return i\n    return deeper(a)",
-    "nonlocal of another": (
-        "def load(a):\n    i = a\n    def bump():\n        nonlocal i\n        i = i + 5\n    bump()\n    return i"
-    ),
-    "walrus in a def": "def load(a):\n    return (i := a + 1) + i",
-    "walrus in a comprehension in a def": "def load(a):\n    found = [(i := k) for k in (1, 2)]\n    return a + i + len(found)",
-    "except as": "def load(a):\n    try:\n        raise KeyError\n    except KeyError as i:\n        return a + len(i.args)",
-    "with as": (
-        "import contextlib\ndef load(a):\n    with contextlib.nullcontext(4) as i:\n        return a + i"
-    ),
-    "import": "def load(a):\n    import math as i\n    return a + i.gcd(4, 6)",
-    "match": "def load(a):\n    match (1, 2):\n        case (i, *j):\n            return a + i + len(j)",
-}  # fmt: skip
+    "def": """
+def load(a):
+    i = a + 1
+    return i
+""",
+    "def with a loop": """
+def load(a):
+    for i in range_(2):
+        for j in range_(2):
+            a = a + i
+    return a
+""",
+    "parameter": """
+def load(i):
+    return i + 2
+""",
+    "keyword parameter": """
+def load(a, *, i=3):
+    return a + i
+""",
+    "star parameters": """
+def load(a, *i, **j):
+    return a + len(i) + len(j)
+""",
+    "lambda": """
+load = lambda i: i + 3
+""",
+    "lambda in a lambda": """
+load = lambda a: (lambda i: i * 2)(a)
+""",
+    "comprehension": """
+weights = [i * 2 for i in (1, 2)]
+load = lambda a: a + weights[0] + weights[1]
+""",
+    "comprehension in a lambda": """
+load = lambda a: sum([i * a for i in (1, 2)])
+""",
+    "nested comprehensions": """
+load = lambda a: sum([i + j for j in (1, 2) for i in (j, a)])
+""",
+    "generator that is kept": """
+kept = (i for i in (4, 5))
+load = lambda a: a + 1
+next(kept)
+""",
+    "class": """
+class Box:
+    i = 7
+    j = i + 1
+    def get(self, a):
+        return a + self.i
+load = Box().get
+""",
+    "def in a def": """
+def load(a):
+    def deeper(b):
+        i = b * 2
+        return i
+    return deeper(a)
+""",
+    "nonlocal of another": """
+def load(a):
+    i = a
+    def bump():
+        nonlocal i
+        i = i + 5
+    bump()
+    return i
+""",
+    "walrus in a def": """
+def load(a):
+    return (i := a + 1) + i
+""",
+    "walrus in a comprehension in a def": """
+def load(a):
+    found = [(i := k) for k in (1, 2)]
+    return a + i + len(found)
+""",
+    "except as": """
+def load(a):
+    try:
+        raise KeyError
+    except KeyError as i:
+        return a + len(i.args)
+""",
+    "with as": """
+import contextlib
+def load(a):
+    with contextlib.nullcontext(4) as i:
+        return a + i
+""",
+    "import": """
+def load(a):
+    import math as i
+    return a + i.gcd(4, 6)
+""",
+    "match": """
+def load(a):
+    match (1, 2):
+        case (i, *j):
+            return a + i + len(j)
+""",
+}
 
 LOOPS = {
-    "no loop": "if n > 1:\n    i = load(n)\n    out = out + i",
-    "static": "for s in range_(2):\n    if s < n:\n        i = load(s)\n        out = out + i",
-    "runtime": "for s in range(n):\n    if s < m:\n        i = load(s)\n        out = out + i",
-    "while": "s = Int32(0)\nwhile s < n:\n    if s < m:\n        i = load(s)\n        out = out + i\n    s = s + 1",
-    "static in static": "for s in range_(2):\n    for t in range_(2):\n        if s + t < n:\n            i = load(t)\n            out = out + i",
-    "static in runtime": "for s in range(n):\n    for t in range_(2):\n        if s + t < m:\n            for i in range_(3):\n                out = out + load(i)",
-    "both kinds of a type": "for s in range_(2):\n    if s < n:\n        i = load(s)\n        out = out + i\n    if s > m:\n        i = 1.5\n        out = out + int(i)",
-}  # fmt: skip
+    "no loop": """
+if n > 1:
+    i = load(n)
+    out = out + i
+""",
+    "static": """
+for s in range_(2):
+    if s < n:
+        i = load(s)
+        out = out + i
+""",
+    "runtime": """
+for s in range(n):
+    if s < m:
+        i = load(s)
+        out = out + i
+""",
+    "while": """
+s = Int32(0)
+while s < n:
+    if s < m:
+        i = load(s)
+        out = out + i
+    s = s + 1
+""",
+    "static in static": """
+for s in range_(2):
+    for t in range_(2):
+        if s + t < n:
+            i = load(t)
+            out = out + i
+""",
+    "static in runtime": """
+for s in range(n):
+    for t in range_(2):
+        if s + t < m:
+            for i in range_(3):
+                out = out + load(i)
+""",
+    "both kinds of a type": """
+for s in range_(2):
+    if s < n:
+        i = load(s)
+        out = out + i
+    if s > m:
+        i = 1.5
+        out = out + int(i)
+""",
+}
 
 
 def range_(n: int) -> range:  # stands for `cutlass.range_constexpr`
@@ -83,7 +202,7 @@ def test_a_name_first_bound_under_a_runtime_if(loop):
 @pytest.mark.parametrize("inner", INNER)
 def test_a_name_that_changes_its_type_where_nobody_reads_it(inner):
     """A local of the same name elsewhere keeps no variable alive."""
-    body = f"{INNER[inner]}\ni = 1\nout = load(n + i)\nif n > 1:\n    i = 2.5\nreturn out"
+    body = f"{INNER[inner].strip()}\ni = 1\nout = load(n + i)\nif n > 1:\n    i = 2.5\nreturn out"
     trace(made(f"def f(n):\n{textwrap.indent(body, '    ')}\n", f"type, {inner}"))
 
 
@@ -148,7 +267,8 @@ SCOPES = [
     "class C:\n    a = 1\n    def get(self): return a", "class C:\n    def get(self): return __class__, a",
     "def g():\n    def h():\n        nonlocal a\n        a = 1\n    a = b\n    h()", "lambda: [a for b in c]",
     "def g():\n    nonlocal a\n    a = b", "def g():\n    global a\n    a = b", "def g():\n    a.b = c\n    i[j] = 1",
-    "class C:\n    nonlocal a\n    a = b", "def g():\n    del a\n    for b in c: pass", "def g():\n    import a.b, b as c",
+    "class C:\n    nonlocal a\n    a = b", "def g():\n    del a\n    for b in c: pass",
+    "def g():\n    import a.b, b as c",
     "def g():\n    class a:\n        b: c = i\n    return a, j", "def g():\n    [(a := b) for b in c]\n    return a",
     "[[a for a in b] for b in c]", "[lambda a: a + b + c for b in i]", "def g():\n    a += 1\n    (b, *c) = i",
     "async def g():\n    async with a as b:\n        async for c in i: yield c + j",
