@@ -60,7 +60,10 @@ def capture(fn: FunctionType) -> Source:
     """The source of `fn` as it is now; call it when the function is decorated, before the file can change."""
     file = fn.__code__.co_filename
     linecache.checkcache(file)
-    return Source(file, linecache.getlines(file, fn.__globals__) or typed.lines_of(fn.__code__))
+    lines = linecache.getlines(file, fn.__globals__)
+    if not lines or (file == "<string>" and not typed.gives("".join(lines), fn.__code__)):  # a name of many texts
+        lines = typed.lines_of(fn.__code__) or lines
+    return Source(file, lines)
 
 
 def find(fn: FunctionType, source: Source) -> ast.FunctionDef:

@@ -29,7 +29,7 @@ for _name in __future__.all_feature_names:
 def lines_of(code: CodeType) -> list[str]:
     """The lines of the text that `code` was compiled from; call it while that text runs. Empty where none is found."""
     for text in _texts(code):
-        if code.co_name in text and _gives(text, code):
+        if code.co_name in text and gives(text, code):
             return text.splitlines(keepends=True)
     return []
 
@@ -98,7 +98,7 @@ def _history() -> Iterator[str]:
             yield "\n".join(lines[start:]) + "\n"
 
 
-def _gives(text: str, code: CodeType) -> bool:
+def gives(text: str, code: CodeType) -> bool:
     """True when the text compiles to `code` among others."""
     try:
         made = compile(text, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
