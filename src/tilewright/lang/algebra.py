@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.lang import leaves, trace
+from tilewright.lang.kinds import ANY, INTEGER, NUMBER_TYPE, POSITIVE, instance, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Numeric, as_numeric, number_type
 from tilewright.lang.pointer import Pointer
@@ -21,6 +22,7 @@ from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, map_leaves
 from tilewright.layout import ComposedLayout, Fact, Layout
 
+TENSOR, POINTER = instance("a tensor", Tensor), instance("a pointer", Pointer)
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
@@ -104,6 +106,17 @@ def _plain(function: Callable[P, R]) -> _Plain[P, R]:
     return cast(Any, call)
 
 
+def _of_threads(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` of a layout, of a tiled operation that of its threads."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        threads = getattr(args[0], "__tw_threads__", None) if args else None
+        return function(*args, **kwargs) if threads is None else function(threads, *args[1:], **kwargs)  # type: ignore[call-arg]
+
+    return cast(Any, call)
+
+
 composition = _on_tensors(_checked(algebra.composition))
 logical_divide = _on_tensors(_checked(algebra.logical_divide))
 zipped_divide = _on_tensors(_checked(algebra.zipped_divide))
@@ -126,7 +139,7 @@ prepend = _on_tensors(algebra.prepend)
 append_ones = _on_tensors(algebra.append_ones)
 prepend_ones = _on_tensors(algebra.prepend_ones)
 
-size = _of_layout(algebra.size)
+size = _of_layout(_of_threads(algebra.size))
 cosize = _of_layout(algebra.cosize)
 rank = _of_layout(algebra.rank)
 depth = _of_layout(algebra.depth)
@@ -155,6 +168,7 @@ repeat = _plain(algebra.repeat)
 repeat_as_tuple = _plain(algebra.repeat_as_tuple)
 
 
+@takes(NUMBER_TYPE, ANY)
 def size_in_bytes(dtype: type[Numeric], layout: Any, *, loc: object = None, ip: object = None) -> Any:
     """The bytes of a buffer of elements of `dtype` under `layout`, rounded up."""
     return algebra.size_in_bytes(number_type(dtype).width, layout)
@@ -256,6 +270,7 @@ def make_identity_tensor(shape_: Any, *, loc: object = None, ip: object = None) 
     return Tensor(origin, algebra.make_identity_layout(shape_), None)
 
 
+@takes(POINTER, ANY, NUMBER_TYPE)
 def recast_ptr(
     ptr: Pointer,
     swizzle_: Any = None,
@@ -269,6 +284,7 @@ def recast_ptr(
     return moved if dtype is None else moved.recast(dtype)
 
 
+@takes(TENSOR, NUMBER_TYPE)
 def recast_tensor(source: Tensor, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Tensor:
     """The same memory as elements of `dtype`; the layout counts the new elements."""
     if dtype.width == source.element_type.width:
@@ -277,6 +293,7 @@ def recast_tensor(source: Tensor, dtype: type[Numeric], *, loc: object = None, i
     return Tensor(source.iterator.recast(dtype), layout, dtype)
 
 
+@takes(INTEGER, POSITIVE)
 def assume(value: Any, divby: int | None = None, *, loc: object = None, ip: object = None) -> Any:
     """`value`, which the caller knows to be a multiple of `divby`."""
     if divby is None or isinstance(value, int):

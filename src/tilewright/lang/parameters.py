@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from tilewright.base.errors import CompileError
+from tilewright.lang.leaves import describe, holds_runtime
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.tensor import Tensor
+from tilewright.layout import ComposedLayout, Layout, is_static
 
 T = TypeVar("T")
 
@@ -99,6 +101,8 @@ def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
     gathers = gathering(function)
     for position, (name, value) in enumerate(bind(function, args, kwargs).items()):
         annotation = types.get(name)
+        if is_constexpr(annotation) and (holds_runtime(value) or _is_layout_of_run_time(value)):
+            raise runtime_constant(function, position, name, value)
         if is_constexpr(annotation) or _is_constant(value):
             constants[name] = value
         elif name in gathers:
@@ -106,6 +110,32 @@ def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
         else:
             runtime[name] = adapt(value, annotation, position, name)
     return BoundArguments(runtime, constants)
+
+
+def _is_layout_of_run_time(value: Any) -> bool:
+    return isinstance(value, Layout | ComposedLayout) and not is_static(value)
+
+
+def runtime_constant(function: Callable[..., Any], position: int, name: str, value: Any) -> CompileError:
+    """The error of a parameter of compile time that is given a value of run time."""
+    return CompileError(
+        f"argument #{position + 1} ({name}) of {function.__name__} is Constexpr, but gets a value known only at run"
+        " time",
+        location=user_location(3),
+        values={name: describe(value)},
+        hint=f"make it a constant where it comes from (Constexpr there too), or annotate `{name}` with a type of run "
+        "time, such as cutlass.Int32",
+    )
+
+
+def refuse_runtime_constants(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], cause: CompileError
+) -> None:
+    """Raises CompileError where a call, which failed for `cause`, gives a parameter of compile time a runtime value."""
+    types = evaluated_annotations(function)
+    for position, (name, value) in enumerate(bind(function, args, kwargs).items()):
+        if is_constexpr(types.get(name)) and holds_runtime(value):
+            raise runtime_constant(function, position, name, value) from cause
 
 
 def _is_constant(value: Any) -> bool:
