@@ -24,6 +24,7 @@ from tilewright.layout import ComposedLayout, Fact, Layout
 
 TENSOR, POINTER = instance("a tensor", Tensor), instance("a pointer", Pointer)
 P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
@@ -106,6 +107,31 @@ def _plain(function: Callable[P, R]) -> _Plain[P, R]:
     return cast(Any, call)
 
 
+def _inside(function: F) -> F:
+    """Composition, refused where a layout reaches past the end of a tensor: there is no such element."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 and isinstance(args[0], Tensor) and isinstance(args[1], Layout):
+            _check_inside(args[0], args[1])
+        return function(*args, **kwargs)
+
+    return cast(F, call)
+
+
+def _check_inside(tensor: Tensor, layout: Layout) -> None:
+    if not (algebra.is_static(tensor.layout.shape) and algebra.is_static(layout)):
+        return
+    reached, held = algebra.cosize(layout), algebra.size(tensor.layout)
+    if isinstance(reached, int) and reached > held:
+        raise CompileError(
+            "a layout reaches past the end of the tensor that it is composed with",
+            location=user_location(3),
+            values={"tensor": f"{tensor.layout}   {held} elements", "layout": f"{layout}   index {reached - 1}"},
+            hint="give the tile as many elements as the thread-value layout has",
+        )
+
+
 def _of_threads(function: Callable[P, R]) -> Callable[P, R]:
     """`function` of a layout, of a tiled operation that of its threads."""
 
@@ -117,7 +143,7 @@ def _of_threads(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Any, call)
 
 
-composition = _on_tensors(_checked(algebra.composition))
+composition = _inside(_on_tensors(_checked(algebra.composition)))
 logical_divide = _on_tensors(_checked(algebra.logical_divide))
 zipped_divide = _on_tensors(_checked(algebra.zipped_divide))
 tiled_divide = _on_tensors(_checked(algebra.tiled_divide))

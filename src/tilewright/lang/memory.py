@@ -101,7 +101,9 @@ class SmemAllocator:
         if isinstance(size_or_type, type) and issubclass(size_or_type, Numeric):
             return self._bytes(max(size_or_type.width // 8, 1), size_or_type, byte_alignment)
         if hasattr(size_or_type, "__tw_struct__"):
-            base = self._bytes(size_or_type.size_in_bytes(), Int8, max(byte_alignment, size_or_type.alignment()))
+            count = size_or_type.size_in_bytes()
+            align = byte_alignment if byte_alignment != 1 else _default_alignment(count)
+            base = self._bytes(count, Int8, max(align, size_or_type.alignment()))
             return size_or_type(base)
         raise CompileError(f"allocate takes bytes or a type, not {size_or_type!r}", location=user_location())
 

@@ -6,6 +6,7 @@ The layout of (thread, value) to the index in a tile says which thread moves wha
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tilewright import layout as algebra
@@ -32,6 +33,7 @@ class TiledCopy(CopyAtom):
         self.layout_tv_tiled = layout_tv
         self.tiler_mn = tiler_mn
         threads, values = (int(algebra.size(mode)) for mode in modes(layout_tv))
+        self._check_tile()
         for what, whole, part in (("threads", threads, self.threads), ("values", values, self.values)):
             if whole % part:
                 raise CompileError(
@@ -44,6 +46,21 @@ class TiledCopy(CopyAtom):
                     },
                     hint="give each thread a multiple of num_bits_per_copy, or use a narrower atom",
                 )
+
+    def _check_tile(self) -> None:
+        """The thread-value layout may not lead out of the tile."""
+        held = math.prod(int(algebra.size(mode)) for mode in algebra.wrap(self.tiler_mn))
+        reached = int(algebra.cosize(self.layout_tv_tiled))
+        if reached > held:
+            raise CompileError(
+                "a thread-value layout reaches past the end of its tile",
+                location=user_location(),
+                values={
+                    "thread-value layout": f"{self.layout_tv_tiled}   index {reached - 1}",
+                    "tile": f"{self.tiler_mn}   {held} elements",
+                },
+                hint="cute.make_layout_tv(thr_layout, val_layout) gives the tile and the layout that fit",
+            )
 
     @property
     def atom(self) -> CopyAtom:
