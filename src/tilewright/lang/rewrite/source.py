@@ -7,7 +7,7 @@ import ast
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
@@ -30,10 +30,11 @@ for _feature in __future__.all_feature_names:
 
 @dataclass(frozen=True)
 class Source:
-    """The lines of a file as they were when the function was decorated."""
+    """The lines of a file as they were when the function was decorated; `wrapped` those of a function that it wraps."""
 
     file: str
     lines: list[str]
+    wrapped: Source | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,24 @@ def capture(fn: FunctionType) -> Source:
     lines = linecache.getlines(file, fn.__globals__)
     if not lines or (file == "<string>" and not typed.gives("".join(lines), fn.__code__)):  # a name of many texts
         lines = typed.lines_of(fn.__code__) or lines
-    return Source(file, lines)
+    wrapped = wrapped_by(fn)
+    return Source(file, lines, None if wrapped is None else capture(wrapped))
+
+
+def wrapped_by(fn: FunctionType) -> FunctionType | None:
+    """The function that `fn`, which another decorator made by `functools.wraps`, calls as a variable of its own."""
+    wrapped = getattr(fn, "__wrapped__", None)
+    if not isinstance(wrapped, FunctionType):
+        return None
+    return wrapped if any(holds(cell, wrapped) for cell in fn.__closure__ or ()) else None
+
+
+def holds(cell: CellType, value: object) -> bool:
+    """True when the cell holds that very object."""
+    try:
+        return cell.cell_contents is value
+    except ValueError:  # it has no value yet
+        return False
 
 
 def find(fn: FunctionType, source: Source) -> ast.FunctionDef:
