@@ -156,11 +156,10 @@ def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kw
     gathers = gathering(function)
     for position, (parameter, given) in enumerate(bind(function, args, kwargs).items()):
         annotation, value = kinds.get(parameter), adapted(given)
-        if parameter in gathers:
-            value = Keywords(given) if isinstance(given, dict) else given
-            param = None if is_constexpr(annotation) else _gathered_param(parameter, value, annotation, position)
-        else:
-            param = None if is_constexpr(annotation) else param_of(parameter, value, annotation, position)
+        become = _gathered_param if parameter in gathers else param_of
+        if parameter in gathers and isinstance(value, dict):
+            value = Keywords(value)
+        param = None if is_constexpr(annotation) else become(parameter, value, annotation, position)
         if param is None:
             if not is_constexpr(annotation):
                 _check_constant(parameter, value, position)

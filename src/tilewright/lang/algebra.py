@@ -138,7 +138,7 @@ def _of_threads(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         threads = getattr(args[0], "__tw_threads__", None) if args else None
-        return function(*args, **kwargs) if threads is None else function(threads, *args[1:], **kwargs)  # type: ignore[call-arg]
+        return function(*args, **kwargs) if threads is None else function(threads, *args[1:], **kwargs)
 
     return cast(Any, call)
 

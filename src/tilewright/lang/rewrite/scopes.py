@@ -91,7 +91,7 @@ class _Scope:
                 self.visit_all(outside(node))
                 self.inner |= free(node)
             case _ if isinstance(node, COMPREHENSIONS):
-                self.visit(node.generators[0].iter)  # type: ignore[attr-defined]
+                self.visit(node.generators[0].iter)
                 (self.outer if self.is_comprehension else self.bound).update(bound_by_walrus(node))
                 self.inner |= free(node)
             case _:
