@@ -84,6 +84,27 @@ def test_an_argument_of_another_kind(name, parameter, call, value):
     assert parameter in str(error.value) or name in ("recast_tensor", "full_like", "zeros_like")
 
 
+@pytest.mark.parametrize("value", [*NONSENSE[:4], (4, "a"), {}, Float32, Float32(2.0)], ids=repr)
+@pytest.mark.parametrize("function", [cute.rank, cute.depth, cute.flatten, lambda v: cute.slice_(v, 0)])
+def test_what_is_no_tuple_layout_or_tensor(function, value):
+    with pytest.raises(CompileError, match="takes integers, a tuple of them, a layout or a tensor as `"):
+        function(value)
+
+
+def test_tuples_layouts_and_numbers_have_a_rank():
+    values = [
+        4,
+        Int32(4),
+        (4, (2, None)),
+        [2, 3],
+        cute.make_layout((2, (3, 4))),
+        cute.make_swizzle(3, 3, 3),
+    ]
+    assert [cute.rank(value) for value in values] == [1, 1, 2, 2, 2, 1]
+    assert [cute.depth(value) for value in values] == [0, 0, 2, 1, 2, 0]
+    assert cute.flatten(values[2]) == (4, 2, None) and str(cute.flatten(values[4])) == "(2,3,4):(1,2,6)"
+
+
 def test_a_layout_needs_a_type_of_elements():
     with pytest.raises(CompileError, match="make_rmem_tensor_like of a layout needs the type of the elements"):
         in_a_kernel(lambda x: cute.make_rmem_tensor_like(x.layout))

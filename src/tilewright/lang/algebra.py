@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.lang import leaves, trace
-from tilewright.lang.kinds import ANY, INTEGER, NUMBER_TYPE, POSITIVE, instance, takes
+from tilewright.lang.kinds import ANY, INTEGER, NUMBER_TYPE, POSITIVE, STRUCTURED, instance, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Numeric, as_numeric, number_type
 from tilewright.lang.pointer import Pointer
@@ -157,7 +157,7 @@ tiled_product = _on_tensors(_checked(algebra.tiled_product))
 flat_product = _on_tensors(_checked(algebra.flat_product))
 blocked_product = _on_tensors(_checked(algebra.blocked_product))
 raked_product = _on_tensors(_checked(algebra.raked_product))
-flatten = _on_tensors(algebra.flatten)
+flatten = takes(STRUCTURED)(_on_tensors(algebra.flatten))
 group_modes = _on_tensors(algebra.group_modes)
 select = _on_tensors(algebra.select)
 append = _on_tensors(algebra.append)
@@ -167,8 +167,8 @@ prepend_ones = _on_tensors(algebra.prepend_ones)
 
 size = _of_layout(_of_threads(algebra.size))
 cosize = _of_layout(algebra.cosize)
-rank = _of_layout(algebra.rank)
-depth = _of_layout(algebra.depth)
+rank = takes(STRUCTURED)(_of_layout(algebra.rank))
+depth = takes(STRUCTURED)(_of_layout(algebra.depth))
 shape = _of_layout(algebra.shape)
 stride = _of_layout(algebra.stride)
 crd2idx = _plain(algebra.crd2idx)
@@ -254,6 +254,7 @@ def is_static(value: Any, *, loc: object = None, ip: object = None) -> bool:
     return bool(algebra.is_static(value.layout if isinstance(value, Tensor) else value))
 
 
+@takes(STRUCTURED)
 def slice_(target: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
     """The modes marked None; a tensor also moves to where the others are fixed."""
     return target.slice(coord) if isinstance(target, Tensor) else algebra.slice_(target, coord)

@@ -6,13 +6,14 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, TypeVar, cast
 
 from tilewright.base.errors import CompileError
 from tilewright.lang import leaves
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Integer, Numeric
-from tilewright.layout import ComposedLayout, Layout
+from tilewright.layout import ComposedLayout, Layout, ScaledBasis, Swizzle
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,6 +31,16 @@ def instance(words: str, *classes: type) -> Kind:
     return Kind(words, lambda value: isinstance(value, classes))
 
 
+def _is_structured(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(item is None or _is_structured(item) for item in value)
+    if isinstance(value, type):
+        return False
+    known = isinstance(value, int | Layout | ComposedLayout | Swizzle | ScaledBasis | Integral)
+    return known or hasattr(value, "divisibility") or hasattr(value, "shape") or leaves.is_dynamic(value)
+
+
+STRUCTURED = Kind("integers, a tuple of them, a layout or a tensor", _is_structured)
 LAYOUT = instance("a layout", Layout, ComposedLayout)
 INTEGER = instance("an integer", int, Integer)
 NUMBER_TYPE = Kind("a number type", lambda value: isinstance(value, type) and issubclass(value, Numeric))
