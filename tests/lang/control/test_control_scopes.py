@@ -6,6 +6,7 @@ import ast
 import itertools
 import linecache
 import symtable
+import sys
 import textwrap
 from typing import Any
 
@@ -278,6 +279,8 @@ SCOPES = [
 
 @pytest.mark.parametrize("text", SCOPES)
 def test_free_names_are_those_of_pythons_symbol_table(text):
+    if sys.version_info >= (3, 12) and text.startswith(("[", "{")):
+        pytest.skip("from Python 3.12 on, comprehensions are compiled into the function around them")
     names = ["a", "b", "c", "i", "j", "k", "n"]
     whole = f"def f({', '.join(names)}):\n" + textwrap.indent(text, "    ") + "\n"
     (function,) = symtable.symtable(whole, "<text>", "exec").get_children()
