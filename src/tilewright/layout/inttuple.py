@@ -5,6 +5,7 @@ Everything here is about bare tuples; `query` and `modes` take layouts too.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
@@ -329,7 +330,7 @@ def round_up(value: IntTuple, multiple: IntTuple) -> IntTuple:
         raise LayoutError("round_up: multiples of 0", values={"value": text(value)})
     if not isinstance(value, tuple):
         if isinstance(multiple, tuple):
-            return round_up(value, product(multiple))
+            return round_up(value, _whole(multiple))
         return mul(ceil_div_leaf(value, multiple), multiple)
     if not isinstance(multiple, tuple) or len(multiple) > len(value):
         raise LayoutError("round_up: ranks differ", values={"value": text(value), "multiple": text(multiple)})
@@ -345,7 +346,7 @@ def shape_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
     """
     value, divisor = tuples(value), tuples(divisor)
     if isinstance(divisor, tuple) and not isinstance(value, tuple):
-        return shape_div(value, product(divisor))
+        return shape_div(value, _whole(divisor))
     return _divide(value, divisor, _shape_div_leaf, "shape_div")
 
 
@@ -357,6 +358,11 @@ def _shape_div_leaf(value: Leaf, divisor: Leaf) -> Leaf:
     raise LayoutError("shape_div: neither extent divides the other", values={"extent": value, "divisor": divisor})
 
 
+def _whole(divisor: IntTuple) -> Leaf:
+    """The product of a divisor, in which None counts as 1."""
+    return functools.reduce(mul, [leaf for leaf in flat(divisor) if leaf is not None], 1)
+
+
 def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Leaf], function: str) -> IntTuple:
     if divisor is None:
         return value
@@ -364,7 +370,7 @@ def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Lea
         raise LayoutError(f"{function}: division by 0", values={"value": text(value), "divisor": text(divisor)})
     if not isinstance(value, tuple):
         if isinstance(divisor, tuple):
-            return _divide(value, product(divisor), leaf, function)
+            return _divide(value, _whole(divisor), leaf, function)
         return leaf(value, divisor)
     if isinstance(divisor, tuple):
         if len(divisor) > len(value):
