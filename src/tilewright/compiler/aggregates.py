@@ -30,15 +30,22 @@ class Member:
     static: bool
 
 
+class Keywords(dict[str, Any]):
+    """The arguments that `**kwargs` of a function took."""
+
+
 def is_aggregate(value: Any) -> bool:
     """True for objects passed member by member."""
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list, Keywords)):
         return True
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def members(name: str, value: Any, annotation: Any) -> Iterator[Member]:
     """The items of an aggregate, in order."""
+    if isinstance(value, Keywords):
+        yield from (Member(f"{name}.{key}", key, item, annotation, False) for key, item in value.items())
+        return
     if isinstance(value, (tuple, list)):
         fields = getattr(value, "_fields", None)
         kinds = _hints(type(value)) if fields else {}
@@ -70,6 +77,8 @@ def _hints(cls: type) -> dict[str, Any]:
 def member_at(value: Any, whole: str, name: str) -> Any:
     """The item of `value` whose path is `name`, where `value` has path `whole`."""
     step = name[len(whole) :]
+    if isinstance(value, Keywords):
+        return value[step[1:]]
     return getattr(value, step[1:]) if step.startswith(".") else value[int(step[1:-1])]
 
 

@@ -19,13 +19,21 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
-from tilewright.compiler.aggregates import fixed_members, is_aggregate, member_at, members
+from tilewright.compiler.aggregates import Keywords, fixed_members, is_aggregate, member_at, members
 from tilewright.compiler.objects import adapted, addresses, is_jit_argument, load_object, object_param
 from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
 from tilewright.ir import types
 from tilewright.lang import leaves
 from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
-from tilewright.lang.parameters import bind, evaluated_annotations, expects, is_constexpr, number_type_for
+from tilewright.lang.parameters import (
+    bind,
+    evaluated_annotations,
+    expects,
+    gathered,
+    gathering,
+    is_constexpr,
+    number_type_for,
+)
 from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
@@ -145,9 +153,13 @@ def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kw
     runtime: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     params: list[Param] = []
+    gathers = gathering(function)
     for position, (parameter, given) in enumerate(bind(function, args, kwargs).items()):
         annotation, value = kinds.get(parameter), adapted(given)
-        param = None if is_constexpr(annotation) else param_of(parameter, value, annotation, position)
+        become = _gathered_param if parameter in gathers else param_of
+        if parameter in gathers and isinstance(value, dict):
+            value = Keywords(value)
+        param = None if is_constexpr(annotation) else become(parameter, value, annotation, position)
         if param is None:
             if not is_constexpr(annotation):
                 _check_constant(parameter, value, position)
@@ -224,6 +236,16 @@ def _aggregate_param(name: str, value: Any, annotation: Any, position: int) -> T
     return TupleParam(name, found) if found else None
 
 
+def _gathered_param(name: str, value: Any, annotation: Any, position: int) -> TupleParam | None:
+    """The parameter of what `*args` or `**kwargs` took, each as if it stood alone."""
+    found = [
+        param_of(path, adapted(item), annotation, position + number)
+        for number, (_, path, item) in enumerate(gathered(name, value))
+    ]
+    items = tuple(item for item in found if item is not None)
+    return TupleParam(name, items) if items else None
+
+
 def is_tensor(value: Any) -> bool:
     """True for tensors of any framework."""
     return hasattr(value, "__dlpack__") or isinstance(value, (RuntimeTensor, FakeTensor))
@@ -237,6 +259,8 @@ def on_host(call: BoundCall) -> bool:
 def _in_host_memory(value: Any) -> bool:
     if isinstance(value, RuntimeTensor):
         return value.view.device == abi.CPU
+    if isinstance(value, Keywords):
+        return any(map(_in_host_memory, value.values()))
     if isinstance(value, (tuple, list)):
         return any(_in_host_memory(item) for item in value)
     if isinstance(value, FakeTensor) or not is_tensor(value):
@@ -351,6 +375,6 @@ def _converted_members(value: Any, param: TupleParam) -> Any:
         return value  # native code says what it expected
     try:
         parts = [(member_at(value, param.name, item.name), item) for item in param.items]
-    except (IndexError, AttributeError):
-        return tuple(value) if isinstance(value, (tuple, list)) else value
+    except (IndexError, AttributeError, KeyError):
+        return tuple(value) if isinstance(value, (tuple, list, Keywords)) else value
     return tuple(converted(part, item) for part, item in parts)

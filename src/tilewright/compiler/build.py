@@ -89,7 +89,21 @@ def compile_function(
     job.after_pass = after_pass
     executor = Executor.build(job, call, chosen, jit_function.function, checks, observers)
     hooks.compiled(executor)
+    if job.returns_runtime:
+        _warn_of_result(job)
     return executor
+
+
+def _warn_of_result(job: Job) -> None:
+    """Python gets nothing that is known only at run time."""
+    message = (
+        f"{job.name} returns a value known only at run time, which no call gives to Python: write it into a tensor"
+    )
+    place = locations.user_location(3)
+    if place is None:
+        warnings.warn(message, stacklevel=3)
+    else:
+        warnings.warn_explicit(message, UserWarning, place.file, place.line)
 
 
 def _job(

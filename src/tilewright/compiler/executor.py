@@ -15,7 +15,7 @@ from typing import Any, cast
 from tilewright.base.errors import ArgumentError, CompileError, LaunchError, TilewrightError
 from tilewright.base.signature import TupleParam
 from tilewright.compiler import stages
-from tilewright.compiler.aggregates import check_constant, check_fixed
+from tilewright.compiler.aggregates import Keywords, check_constant, check_fixed
 from tilewright.compiler.arguments import BoundCall, converted
 from tilewright.compiler.artifact import Artifact, KernelImage, artifact_of
 from tilewright.compiler.assembling import shows_log
@@ -30,6 +30,7 @@ from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
 from tilewright.lang.locations import ErrorsLocated, user_location
+from tilewright.lang.parameters import gathering
 from tilewright.lang.tracebacks import OnlyUserFrames
 from tilewright.targets.host.ffi import tvm_ffi
 from tilewright.targets.nvidia.assemble import prepare
@@ -147,10 +148,14 @@ class Executor:
         self._constants = call.constants
         self._count = len(call.passed())
         self._bound = call.bound
-        self._gathers = _gathering(function)
+        kinds = {kind: name for name, kind in gathering(function).items()}
+        self._gathers = kinds.get(inspect.Parameter.VAR_POSITIONAL, "")
+        self._keywords = kinds.get(inspect.Parameter.VAR_KEYWORD, "")
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
         self._fixed = call.fixed()
         self._names = [name for name, value in call.runtime.items()]
+        self._compiled_keywords: dict[str, Any] = (call.runtime | call.constants).get(self._keywords, {})
+        self._lengths = {name: len(value) for name, value in call.runtime.items() if isinstance(value, (tuple, list))}
         self.target = target
         self.device = make_device(target, artifact, checks)
         self._direct = self.device.host.function if target == "cuda" else None
@@ -256,6 +261,8 @@ class Executor:
         """Run with one value for each parameter of the signature."""
         try:
             for param, value in zip(self._params, values, strict=False):
+                if param.name in self._lengths:
+                    self._check_length(param.name, value)
                 if param.name in self._fixed:
                     check_fixed(cast(TupleParam, param), value, self._fixed[param.name])
             self._run(values)
@@ -291,13 +298,17 @@ class Executor:
             place = order.index(self._gathers)
             args = (*args[:place], tuple(args[place:]))
         if len(args) > len(order):
-            order = list(parameters)[self._bound :]
+            order = [name for name in parameters if name != self._keywords][self._bound :]
         if len(args) > len(order):
             raise ArgumentError(
                 f"{self.name} takes {self._count} arguments, got {len(args)}", values={"parameters": ", ".join(order)}
             )
         given = dict(zip(order, args, strict=False)) | dict(kwargs)
         unknown = given.keys() - parameters.keys()
+        if self._keywords:
+            taken = {name: given.pop(name) for name in kwargs if name in unknown}
+            self._take_keywords(taken, given)
+            unknown = set()
         if unknown:
             raise ArgumentError(f"{self.name} has no parameter {sorted(unknown)[0]!r}")
         for name, constant in self._constants.items():
@@ -305,6 +316,31 @@ class Executor:
             if name in given and (isinstance(given[name], _DATA) or constant is None):
                 check_constant(name, constant, adapted(given[name]))
         return [self._value(name, given, parameters) for name in self._passed_names()]
+
+    def _take_keywords(self, taken: dict[str, Any], given: dict[str, Any]) -> None:
+        """What `**kwargs` of the function gets: the names that it was compiled for, compile-time ones if repeated."""
+        compiled = self._compiled_keywords
+        passed = self._keywords in self._names
+        if taken.keys() - compiled.keys() or (passed and compiled.keys() != taken.keys()):
+            raise ArgumentError(
+                f"{self.name} was compiled for other keywords of `**{self._keywords}`",
+                values={"compiled for": ", ".join(compiled) or "none", "passed": ", ".join(taken) or "none"},
+                hint="compile again for these keywords",
+            )
+        if passed:
+            given[self._keywords] = Keywords({name: taken[name] for name in compiled})
+            return
+        for name, value in taken.items():
+            if isinstance(value, _DATA):
+                check_constant(f"{self._keywords}.{name}", compiled[name], adapted(value))
+
+    def _check_length(self, name: str, value: Any) -> None:
+        if isinstance(value, (tuple, list)) and len(value) != self._lengths[name]:
+            raise ArgumentError(
+                f"{name} of {self.name} has {len(value)} items",
+                values={"compiled for": f"{self._lengths[name]} items"},
+                hint="compile again for another number of items",
+            )
 
     def _passed_names(self) -> list[str]:
         known = {param.name for param in self.signature.params if not getattr(param, "env", False)}
@@ -445,12 +481,6 @@ class Executor:
     def last_report(self) -> Any:
         """On the emulator: what the last call found and counted, one report for each launch."""
         return getattr(self.device, "reports", None)
-
-
-def _gathering(function: FunctionType) -> str:
-    """The parameter that takes any number of positional arguments, empty where there is none."""
-    parameters = inspect.signature(function).parameters.values()
-    return next((item.name for item in parameters if item.kind is inspect.Parameter.VAR_POSITIONAL), "")
 
 
 def _runner(device: Any, params: Sequence[Any]) -> Callable[..., None]:

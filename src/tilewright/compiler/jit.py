@@ -33,6 +33,7 @@ from tilewright.base.location import SourceLocation
 from tilewright.lang import locations, trace
 from tilewright.lang.launch import Kernel, KernelLauncher
 from tilewright.lang.locations import ErrorsLocated, user_location
+from tilewright.lang.parameters import refuse_runtime_constants
 from tilewright.lang.rewrite import capture, rewrite
 from tilewright.lang.tracebacks import OnlyUserFrames
 
@@ -136,10 +137,19 @@ class JitFunction(_Decorated[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if trace.tracing():
-            return self.traced(*args, **kwargs)
+            return self._inlined(args, kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
         with OnlyUserFrames(), ErrorsLocated():
             return _compiler().run_directly(self, args, kwargs, no_cache)
+
+    def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Inline the call; if that fails for a value of run time where one of compile time was asked for, say so."""
+        try:
+            return self.traced(*args, **kwargs)
+        except CompileError as error:
+            if "run time" in str(error):
+                refuse_runtime_constants(self.function, args, kwargs, error)
+            raise
 
 
 class KernelFunction(_Decorated[P, KernelLauncher]):

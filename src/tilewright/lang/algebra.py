@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.lang import leaves, trace
+from tilewright.lang.kinds import ANY, INTEGER, NUMBER_TYPE, POSITIVE, STRUCTURED, instance, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Numeric, as_numeric, number_type
 from tilewright.lang.pointer import Pointer
@@ -21,7 +22,9 @@ from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, map_leaves
 from tilewright.layout import ComposedLayout, Fact, Layout
 
+TENSOR, POINTER = instance("a tensor", Tensor), instance("a pointer", Pointer)
 P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
@@ -104,7 +107,43 @@ def _plain(function: Callable[P, R]) -> _Plain[P, R]:
     return cast(Any, call)
 
 
-composition = _on_tensors(_checked(algebra.composition))
+def _inside(function: F) -> F:
+    """Composition, refused where a layout reaches past the end of a tensor: there is no such element."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 and isinstance(args[0], Tensor) and isinstance(args[1], Layout):
+            _check_inside(args[0], args[1])
+        return function(*args, **kwargs)
+
+    return cast(F, call)
+
+
+def _check_inside(tensor: Tensor, layout: Layout) -> None:
+    if not (algebra.is_static(tensor.layout.shape) and algebra.is_static(layout)):
+        return
+    reached, held = algebra.cosize(layout), algebra.size(tensor.layout)
+    if isinstance(reached, int) and reached > held:
+        raise CompileError(
+            "a layout reaches past the end of the tensor that it is composed with",
+            location=user_location(3),
+            values={"tensor": f"{tensor.layout}   {held} elements", "layout": f"{layout}   index {reached - 1}"},
+            hint="give the tile as many elements as the thread-value layout has",
+        )
+
+
+def _of_threads(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` of a layout, of a tiled operation that of its threads."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        threads = getattr(args[0], "__tw_threads__", None) if args else None
+        return function(*args, **kwargs) if threads is None else function(threads, *args[1:], **kwargs)
+
+    return cast(Any, call)
+
+
+composition = _inside(_on_tensors(_checked(algebra.composition)))
 logical_divide = _on_tensors(_checked(algebra.logical_divide))
 zipped_divide = _on_tensors(_checked(algebra.zipped_divide))
 tiled_divide = _on_tensors(_checked(algebra.tiled_divide))
@@ -118,7 +157,7 @@ tiled_product = _on_tensors(_checked(algebra.tiled_product))
 flat_product = _on_tensors(_checked(algebra.flat_product))
 blocked_product = _on_tensors(_checked(algebra.blocked_product))
 raked_product = _on_tensors(_checked(algebra.raked_product))
-flatten = _on_tensors(algebra.flatten)
+flatten = takes(STRUCTURED)(_on_tensors(algebra.flatten))
 group_modes = _on_tensors(algebra.group_modes)
 select = _on_tensors(algebra.select)
 append = _on_tensors(algebra.append)
@@ -126,10 +165,10 @@ prepend = _on_tensors(algebra.prepend)
 append_ones = _on_tensors(algebra.append_ones)
 prepend_ones = _on_tensors(algebra.prepend_ones)
 
-size = _of_layout(algebra.size)
+size = _of_layout(_of_threads(algebra.size))
 cosize = _of_layout(algebra.cosize)
-rank = _of_layout(algebra.rank)
-depth = _of_layout(algebra.depth)
+rank = takes(STRUCTURED)(_of_layout(algebra.rank))
+depth = takes(STRUCTURED)(_of_layout(algebra.depth))
 shape = _of_layout(algebra.shape)
 stride = _of_layout(algebra.stride)
 crd2idx = _plain(algebra.crd2idx)
@@ -155,6 +194,7 @@ repeat = _plain(algebra.repeat)
 repeat_as_tuple = _plain(algebra.repeat_as_tuple)
 
 
+@takes(NUMBER_TYPE, ANY)
 def size_in_bytes(dtype: type[Numeric], layout: Any, *, loc: object = None, ip: object = None) -> Any:
     """The bytes of a buffer of elements of `dtype` under `layout`, rounded up."""
     return algebra.size_in_bytes(number_type(dtype).width, layout)
@@ -214,6 +254,7 @@ def is_static(value: Any, *, loc: object = None, ip: object = None) -> bool:
     return bool(algebra.is_static(value.layout if isinstance(value, Tensor) else value))
 
 
+@takes(STRUCTURED)
 def slice_(target: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
     """The modes marked None; a tensor also moves to where the others are fixed."""
     return target.slice(coord) if isinstance(target, Tensor) else algebra.slice_(target, coord)
@@ -256,6 +297,7 @@ def make_identity_tensor(shape_: Any, *, loc: object = None, ip: object = None) 
     return Tensor(origin, algebra.make_identity_layout(shape_), None)
 
 
+@takes(POINTER, ANY, NUMBER_TYPE)
 def recast_ptr(
     ptr: Pointer,
     swizzle_: Any = None,
@@ -269,6 +311,7 @@ def recast_ptr(
     return moved if dtype is None else moved.recast(dtype)
 
 
+@takes(TENSOR, NUMBER_TYPE)
 def recast_tensor(source: Tensor, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Tensor:
     """The same memory as elements of `dtype`; the layout counts the new elements."""
     if dtype.width == source.element_type.width:
@@ -277,6 +320,7 @@ def recast_tensor(source: Tensor, dtype: type[Numeric], *, loc: object = None, i
     return Tensor(source.iterator.recast(dtype), layout, dtype)
 
 
+@takes(INTEGER, POSITIVE)
 def assume(value: Any, divby: int | None = None, *, loc: object = None, ip: object = None) -> Any:
     """`value`, which the caller knows to be a multiple of `divby`."""
     if divby is None or isinstance(value, int):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, types
+from tilewright.ir import build, mlir, types
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import (
@@ -45,6 +45,14 @@ def _triple(name: str) -> tuple[Int32, Int32, Int32]:
 def thread_idx(*, loc: object = None, ip: object = None) -> tuple[Int32, Int32, Int32]:
     """The thread's place in its block: (x, y, z)."""
     return _triple("thread_idx")
+
+
+def is_thread_index(number: Any) -> bool:
+    """True for the x of `thread_idx()` itself."""
+    value = getattr(number, "value", None)
+    if not isinstance(value, mlir.ir.OpResult) or "name" not in value.owner.attributes:
+        return False
+    return bool(value.owner.attributes["name"] == build.string("thread_idx.x"))
 
 
 def block_idx(*, loc: object = None, ip: object = None) -> tuple[Int32, Int32, Int32]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
+from tilewright.base.location import SourceLocation
 from tilewright.hw import launches
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
@@ -143,9 +144,11 @@ class KernelLauncher:
             _name_tensors(function, self.arguments.runtime)
         current.kernels.append(trace.KernelTrace(name, self.kernel.function, function, user_location()))
         body = function.regions[0].blocks[0]
+        current.block = tuple(block)
         with trace.device_side(body), aliases.body():
             arguments = rebuild(list(body.arguments)) | constants
-            _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
+            returned = _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
+            _refuse_result(self.kernel.function, returned)
             build.emit("gpu.return")
         return name
 
@@ -167,9 +170,21 @@ def _emit_launch(
     build.emit("gpu.launch_func", (), [*grid, *block, *cluster, *smem, *values, *stream], attributes)
 
 
-def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> None:
+def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> Any:
     """Run the body of a kernel; locations stop at this frame."""
-    function(*arguments.args, **arguments.kwargs)
+    return function(*arguments.args, **arguments.kwargs)
+
+
+def _refuse_result(function: Callable[..., Any], returned: Any) -> None:
+    """A kernel returns nothing: there is nobody to take it."""
+    if returned is not None:
+        code = inspect.unwrap(function).__code__
+        raise CompileError(
+            f"kernel {function.__name__} returns a value",
+            location=SourceLocation(code.co_filename, code.co_firstlineno, function=function.__name__),
+            values={"returned": leaves.describe(returned)},
+            hint="write it into a tensor that is an argument of the kernel",
+        )
 
 
 def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]], dict[str, Any]]]:

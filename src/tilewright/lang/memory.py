@@ -8,6 +8,7 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, types
 from tilewright.lang import trace
 from tilewright.lang.counts import MOST_BYTES
+from tilewright.lang.kinds import NUMBER_TYPE, instance, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int8, Numeric, number_type
 from tilewright.lang.pointer import AddressSpace, Pointer
@@ -17,6 +18,7 @@ from tilewright.layout import ComposedLayout, Layout, is_static, make_layout_lik
 from tilewright.layout.query import least, room
 
 _MOST_SHARED = (1 << 31) - 1  # what an allocation can say; how much a chip has is checked when all of it is known
+DEFAULT_ALIGN = 16  # of shared memory: the widest access of a thread
 RMEM_ALIGN = 32  # what the language prints for register tensors
 
 
@@ -41,11 +43,18 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: type[Numeric], *, loc: object 
     return make_tensor(Pointer(value, dtype, AddressSpace.rmem, RMEM_ALIGN), layout)
 
 
+@takes(instance("a tensor or a layout", Tensor, Layout, ComposedLayout), NUMBER_TYPE)
 def make_rmem_tensor_like(
     source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
 ) -> Tensor:
     """A register tensor of the shape of `source` (tensor or layout), compact in the order of its strides."""
     layout = source.layout if isinstance(source, Tensor) else source
+    if dtype is None and not isinstance(source, Tensor):
+        raise CompileError(
+            "make_rmem_tensor_like of a layout needs the type of the elements",
+            location=user_location(),
+            hint="make_rmem_tensor_like(layout, cutlass.Float32)",
+        )
     if isinstance(layout, ComposedLayout):
         layout = Layout(layout.shape)
     if dtype is None:
@@ -70,10 +79,16 @@ def _elements(layout: Any) -> int:
     return room(layout) if size(layout) else 0
 
 
+def _default_alignment(bytes_: int) -> int:
+    return min(DEFAULT_ALIGN, 1 << max(bytes_.bit_length() - 1, 0))
+
+
 class SmemAllocator:
     """Hands out the shared memory of a block.
 
-    A kernel launched without `smem=` gets as much as its allocators have handed out.
+    A kernel launched without `smem=` gets as much as its allocators have handed out. Where `byte_alignment` is left at
+    1, memory lies at a multiple of `DEFAULT_ALIGN` bytes, so that copies of 128 bits reach it; less than that many
+    bytes lie at a multiple of the greatest power of two that they hold. A greater number is taken as it is.
     """
 
     def __init__(self, *, loc: object = None, ip: object = None) -> None:
@@ -86,7 +101,9 @@ class SmemAllocator:
         if isinstance(size_or_type, type) and issubclass(size_or_type, Numeric):
             return self._bytes(max(size_or_type.width // 8, 1), size_or_type, byte_alignment)
         if hasattr(size_or_type, "__tw_struct__"):
-            base = self._bytes(size_or_type.size_in_bytes(), Int8, max(byte_alignment, size_or_type.alignment()))
+            count = size_or_type.size_in_bytes()
+            align = byte_alignment if byte_alignment != 1 else _default_alignment(count)
+            base = self._bytes(count, Int8, max(align, size_or_type.alignment()))
             return size_or_type(base)
         raise CompileError(f"allocate takes bytes or a type, not {size_or_type!r}", location=user_location())
 
@@ -122,7 +139,7 @@ class SmemAllocator:
 
     def _bytes(self, count: int, dtype: type[Numeric], alignment: int) -> Pointer:
         natural = max(dtype.width // 8, 1)
-        align = max(alignment, natural)
+        align = max(alignment if alignment > 1 else _default_alignment(count), natural)
         if alignment < 1 or alignment & (alignment - 1):
             raise CompileError(f"alignment {alignment} is no power of two", location=user_location())
         if count < 0:

@@ -22,11 +22,11 @@ from tilewright.hw import narrow_floats
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
 from tilewright.ir.context import holds_value
-from tilewright.lang import arithmetic, dtypes, polynomials
+from tilewright.lang import advice, arithmetic, dtypes, polynomials
 from tilewright.lang.dtypes import DType
 from tilewright.lang.known import bound_of, result_bound, result_divisibility
 from tilewright.lang.locations import user_location
-from tilewright.lang.rounding import float_power, integer_power, wrap
+from tilewright.lang.rounding import EXPONENTS_OF_PRODUCTS, float_power, integer_power, power_by_products, wrap
 from tilewright.layout.dynamic import DynamicInt
 
 if TYPE_CHECKING:
@@ -171,10 +171,11 @@ class Numeric(metaclass=NumericMeta):
     def python(self) -> Any:
         """The Python number held; an error on a value known only at run time."""
         if not self.is_static:
+            place = user_location()
             raise CompileError(
                 f"{_article(type(self))} known only at run time is used where Python needs a number",
-                location=user_location(),
-                hint="pass it as Constexpr, or keep it in operations of the language",
+                location=place,
+                hint=advice.on_number("" if place is None else place.expression()),
             )
         return self.value
 
@@ -678,7 +679,7 @@ def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: 
         return cls(-1 if name == "shr" and left < 0 else 0)
     try:
         if name == "pow":
-            return cls(float_power(left, right) if cls.is_float else integer_power(left, right, cls.width))
+            return _float_power(cls, left, right) if cls.is_float else cls(integer_power(left, right, cls.width))
         if name == "floordiv" and cls.is_float:
             quotient = cls(left / right).value
             return cls(math.floor(quotient) if math.isfinite(quotient) and quotient else quotient)
@@ -688,6 +689,14 @@ def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: 
             raise division_by_zero() from error
         unknown = name == "mod" or left == 0 or math.isnan(left)
         return cls(math.nan if unknown else math.copysign(math.inf, math.copysign(1, left) * math.copysign(1, right)))
+
+
+def _float_power(cls: type[Numeric], base: float, exponent: float) -> Numeric:
+    """As the compiled program has it, see `arithmetic`."""
+    if exponent not in EXPONENTS_OF_PRODUCTS or exponent < 2:
+        return cls(float_power(base, exponent))
+    facts = (cls if cls.width >= 32 else Float32).facts
+    return cls(power_by_products(base, int(exponent), lambda a, b: wrap(a * b, facts)))
 
 
 def division_by_zero() -> CompileError:

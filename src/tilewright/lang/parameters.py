@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from tilewright.base.errors import CompileError
+from tilewright.lang.leaves import describe, holds_runtime
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.tensor import Tensor
+from tilewright.layout import ComposedLayout, Layout, is_static
 
 T = TypeVar("T")
 
@@ -96,13 +98,74 @@ def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
     types = evaluated_annotations(function)
     runtime: dict[str, Any] = {}
     constants: dict[str, Any] = {}
+    gathers = gathering(function)
     for position, (name, value) in enumerate(bind(function, args, kwargs).items()):
         annotation = types.get(name)
-        if is_constexpr(annotation) or isinstance(value, (str, type(None), type)) or inspect.isroutine(value):
+        if is_constexpr(annotation) and (holds_runtime(value) or _is_layout_of_run_time(value)):
+            raise runtime_constant(function, position, name, value)
+        if is_constexpr(annotation) or _is_constant(value):
             constants[name] = value
+        elif name in gathers:
+            runtime[name] = _adapt_all(value, annotation, position, name)
         else:
             runtime[name] = adapt(value, annotation, position, name)
     return BoundArguments(runtime, constants)
+
+
+def _is_layout_of_run_time(value: Any) -> bool:
+    return isinstance(value, Layout | ComposedLayout) and not is_static(value)
+
+
+def runtime_constant(function: Callable[..., Any], position: int, name: str, value: Any) -> CompileError:
+    """The error of a parameter of compile time that is given a value of run time."""
+    return CompileError(
+        f"argument #{position + 1} ({name}) of {function.__name__} is Constexpr, but gets a value known only at run"
+        " time",
+        location=user_location(3),
+        values={name: describe(value)},
+        hint=f"make it a constant where it comes from (Constexpr there too), or annotate `{name}` with a type of run "
+        "time, such as cutlass.Int32",
+    )
+
+
+def refuse_runtime_constants(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], cause: CompileError
+) -> None:
+    """Raises CompileError where a call, which failed for `cause`, gives a parameter of compile time a runtime value."""
+    types = evaluated_annotations(function)
+    for position, (name, value) in enumerate(bind(function, args, kwargs).items()):
+        if is_constexpr(types.get(name)) and holds_runtime(value):
+            raise runtime_constant(function, position, name, value) from cause
+
+
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, (str, type(None), type)) or inspect.isroutine(value)
+
+
+def gathering(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters `*args` and `**kwargs` of a function, with their kinds."""
+    parameters = inspect.signature(function).parameters.values()
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {item.name: item.kind for item in parameters if item.kind in kinds}
+
+
+def gathered(name: str, value: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Key, path and value of each argument that `*args` or `**kwargs` took: its annotation is theirs."""
+    if isinstance(value, dict):
+        yield from ((key, f"{name}.{key}", item) for key, item in value.items())
+    else:
+        yield from ((number, f"{name}[{number}]", item) for number, item in enumerate(value))
+
+
+def _adapt_all(value: Any, annotation: Any, position: int, name: str) -> Any:
+    """What `*args` or `**kwargs` took as their annotation asks; without one Python numbers stay constants."""
+    if annotation is None:
+        return value
+    items = {
+        key: item if _is_constant(item) else adapt(item, annotation, position + number, path)
+        for number, (key, path, item) in enumerate(gathered(name, value))
+    }
+    return items if isinstance(value, dict) else tuple(items.values())
 
 
 def adapt(value: Any, annotation: Any, position: int, name: str) -> Any:

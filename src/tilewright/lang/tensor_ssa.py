@@ -18,6 +18,7 @@ from tilewright.ir.context import holds_value
 from tilewright.lang import arithmetic, dtypes
 from tilewright.lang.coordinates import coord_text, may_be_inside
 from tilewright.lang.counts import value_shape
+from tilewright.lang.kinds import Kind, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import (
     BY_NAME,
@@ -375,6 +376,10 @@ def full(shape: Any, fill_value: Any, dtype: type[Numeric], *, loc: object = Non
     return TensorSSA(build.value("vector.broadcast", type_, (number.ir_value(),)), shape, dtype)
 
 
+_SHAPED = Kind("a tensor or a TensorSSA", lambda value: hasattr(value, "shape") and hasattr(value, "element_type"))
+
+
+@takes(_SHAPED)
 def full_like(
     source: Any, fill_value: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
 ) -> TensorSSA:
@@ -382,11 +387,13 @@ def full_like(
     return full(source.shape, fill_value, dtype or source.element_type)
 
 
+@takes(_SHAPED)
 def zeros_like(source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> TensorSSA:
     """A TensorSSA of zeros in the shape of `source`."""
     return full_like(source, 0, dtype)
 
 
+@takes(_SHAPED)
 def ones_like(source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> TensorSSA:
     """A TensorSSA of ones in the shape of `source`."""
     return full_like(source, 1, dtype)
@@ -400,6 +407,7 @@ def where(condition: TensorSSA, left: Any, right: Any, *, loc: object = None, ip
             location=user_location(),
             hint="for numbers write `a if condition else b`",
         )
+    condition = condition if condition.dtype is Boolean else condition != 0
     operands = [item for item in (left, right) if isinstance(item, TensorSSA)]
     dtype = _meet(left, right, operands)
     left, right = (_as_ssa(item, condition.shape, dtype) for item in (left, right))

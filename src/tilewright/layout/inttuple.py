@@ -5,6 +5,7 @@ Everything here is about bare tuples; `query` and `modes` take layouts too.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
@@ -313,7 +314,8 @@ def elem_less(left: IntTuple, right: IntTuple) -> Any:
 def ceil_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
     """`value / divisor` rounded up, mode by mode; missing modes of `divisor` count as 1.
 
-    An integer divides a tuple from the left: `ceil_div((4, 6), 8)` is `(1, 3)`.
+    An integer divides a tuple from the left: `ceil_div((4, 6), 8)` is `(1, 3)`. A tuple divides an integer by its
+    product: `ceil_div(1000, (32, 4))` is 8.
 
     Raises:
         LayoutError: `divisor` has more modes than `value`.
@@ -322,13 +324,13 @@ def ceil_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
 
 
 def round_up(value: IntTuple, multiple: IntTuple) -> IntTuple:
-    """The least multiple of `multiple` that is at least `value`, mode by mode."""
+    """The least multiple of `multiple` that is at least `value`, mode by mode; of an integer, of its product."""
     value, multiple = tuples(value), tuples(multiple)
     if type(multiple) is int and multiple == 0:
         raise LayoutError("round_up: multiples of 0", values={"value": text(value)})
     if not isinstance(value, tuple):
         if isinstance(multiple, tuple):
-            raise LayoutError("round_up: ranks differ", values={"value": text(value), "multiple": text(multiple)})
+            return round_up(value, _whole(multiple))
         return mul(ceil_div_leaf(value, multiple), multiple)
     if not isinstance(multiple, tuple) or len(multiple) > len(value):
         raise LayoutError("round_up: ranks differ", values={"value": text(value), "multiple": text(multiple)})
@@ -344,7 +346,7 @@ def shape_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
     """
     value, divisor = tuples(value), tuples(divisor)
     if isinstance(divisor, tuple) and not isinstance(value, tuple):
-        return shape_div(value, product(divisor))
+        return shape_div(value, _whole(divisor))
     return _divide(value, divisor, _shape_div_leaf, "shape_div")
 
 
@@ -356,6 +358,11 @@ def _shape_div_leaf(value: Leaf, divisor: Leaf) -> Leaf:
     raise LayoutError("shape_div: neither extent divides the other", values={"extent": value, "divisor": divisor})
 
 
+def _whole(divisor: IntTuple) -> Leaf:
+    """The product of a divisor, in which None counts as 1."""
+    return functools.reduce(mul, [leaf for leaf in flat(divisor) if leaf is not None], 1)
+
+
 def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Leaf], function: str) -> IntTuple:
     if divisor is None:
         return value
@@ -363,7 +370,7 @@ def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Lea
         raise LayoutError(f"{function}: division by 0", values={"value": text(value), "divisor": text(divisor)})
     if not isinstance(value, tuple):
         if isinstance(divisor, tuple):
-            raise LayoutError(f"{function}: ranks differ", values={"value": text(value), "divisor": text(divisor)})
+            return _divide(value, _whole(divisor), leaf, function)
         return leaf(value, divisor)
     if isinstance(divisor, tuple):
         if len(divisor) > len(value):

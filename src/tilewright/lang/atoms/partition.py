@@ -5,10 +5,14 @@ The functions here take plain layouts; `on_outer` applies them to composed ones,
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tilewright import layout as algebra
+from tilewright.lang import trace
+from tilewright.lang.arch import is_thread_index
+from tilewright.lang.locations import user_location
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import ComposedLayout, Layout
 
@@ -40,6 +44,22 @@ def sliced(target: Any, tiled: Callable[[Layout], Layout], thread: Any) -> Any:
     if isinstance(target, Tensor):
         return Tensor(target.iterator, cut, target._element_type).slice(coord)
     return algebra.slice_(cut, coord)
+
+
+def warn_of_few_threads(what: str, threads: int, thread: Any) -> None:
+    """Warn where the threads of a block, as it is launched, are fewer than those that share the tile."""
+    block = trace.current().block if trace.tracing() else ()
+    if not block or not isinstance(block[0], int) or block[0] >= threads or not is_thread_index(thread):
+        return
+    message = (
+        f"the {what} shares its tile among {threads} threads, but the block has {block[0]} along x: the parts of the"
+        " others are left out"
+    )
+    place = user_location(3)
+    if place is None:
+        warnings.warn(message, stacklevel=3)
+    else:
+        warnings.warn_explicit(message, UserWarning, place.file, place.line)
 
 
 def thread_values(layout: Layout, tiler: Any, tv: Layout) -> Layout:

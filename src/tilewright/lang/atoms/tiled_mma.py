@@ -11,7 +11,7 @@ from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir.layout_text import encode
 from tilewright.lang.atoms.mma_atom import MmaAtom, MmaOp
-from tilewright.lang.atoms.partition import joined, modes, sliced
+from tilewright.lang.atoms.partition import joined, modes, sliced, warn_of_few_threads
 from tilewright.lang.locations import user_location
 from tilewright.lang.memory import make_rmem_tensor
 from tilewright.lang.numeric import as_numeric
@@ -49,6 +49,11 @@ class TiledMma(MmaAtom):
         return self.shape_mnk[mode] * int(algebra.size(self.thr_layout_vmnk, mode=[mode + 1]))
 
     @property
+    def __tw_threads__(self) -> Layout:
+        """What `cute.size` counts."""
+        return self.thr_layout_vmnk
+
+    @property
     def size(self) -> int:
         """Threads of the tile."""
         return int(algebra.size(self.thr_layout_vmnk))
@@ -66,6 +71,7 @@ class TiledMma(MmaAtom):
 
     def get_slice(self, thr_idx: Any) -> ThrMma:
         """The part of thread `thr_idx`."""
+        warn_of_few_threads("tiled MMA", self.size, thr_idx)
         return ThrMma(self, thr_idx)
 
     get_thread_slice = get_slice

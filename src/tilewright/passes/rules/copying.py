@@ -123,10 +123,17 @@ def required_width(bits: int, *views: TensorView) -> int:
                     "alignment known": f"{view.info.align} bytes",
                     "element": f"{element_bits(view.info.element)} bits",
                 },
-                hint="give the tensor its alignment (from_dlpack(assumed_align=16)) and its extents their divisibility "
-                "(mark_compact_shape_dynamic(divisibility=...), cute.assume), or use a smaller num_bits_per_copy",
+                hint=_WIDTH_HINTS.get(view.info.space, _WIDTH_HINTS["gmem"]),
             )
     return width
+
+
+_WIDTH_HINTS = {
+    "gmem": "give the tensor its alignment (from_dlpack(assumed_align=16)) and its extents their divisibility "
+    "(mark_compact_shape_dynamic(divisibility=...), cute.assume), or use a smaller num_bits_per_copy",
+    "smem": "allocate it at a multiple of those bytes (byte_alignment=, in a struct cute.struct.Align[...]), give each "
+    "thread elements that lie together, or use a smaller num_bits_per_copy",
+}
 
 
 def _widest(src: TensorView, dst: TensorView, per_predicate: int) -> int:
