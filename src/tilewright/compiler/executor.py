@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
 
+from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CompileError, LaunchError, TilewrightError
 from tilewright.base.signature import TupleParam
 from tilewright.compiler import stages
@@ -124,7 +125,8 @@ class Executor:
         """Run the stages that are left, in the current context."""
         assembles = target == "cuda" or shows_log(job.options)
         if assembles:
-            prepare()
+            with settings.scope(toolkit=job.toolkit):
+                prepare()
         stages.run(job, "cubin" if assembles else "ptx", observers)
         kind = _ffi_executor() if job.options.enable_tvm_ffi else cls
         made: Executor = kind(artifact_of(job), call, target, function, checks, job)

@@ -128,7 +128,14 @@ def _refuse_generator(function: FunctionType) -> None:
 
 class JitFunction(_Decorated[P, R]):
     """A function of the language. Called from Python it is compiled and run on the host; called while tracing it is
-    inlined."""
+    inlined.
+
+    `pipeline` is the pass list that it brings, None for the standard one; `defaults` are options that hold for it where
+    no others are given. Both are its DSL object's.
+    """
+
+    pipeline: Any = None
+    defaults: Any = None
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -195,10 +202,10 @@ def kernel(function: Any = None, *, preprocess: bool = True, preprocessor: bool 
     return _decorate(KernelFunction, function, preprocess if preprocessor is None else preprocessor)
 
 
-def warn_of_ignored(decorator: str, options: Iterable[str]) -> None:
+def warn_of_ignored(decorator: str, options: Iterable[str], taken: str = "preprocess=") -> None:
     """Say at the user's line which options a decorator ignores; sources for other compilers may have them."""
     for name in options:
-        warnings.warn(f"{decorator} ignores {name}=, which it does not have; it takes preprocess=", stacklevel=3)
+        warnings.warn(f"{decorator} ignores {name}=, which it does not have; it takes {taken}", stacklevel=3)
 
 
 class _JitDecorator(Protocol):

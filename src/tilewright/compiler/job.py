@@ -41,6 +41,7 @@ class Job:
     trace: Callable[[Job], Any]
     python: str
     override: Mapping[str, Any]
+    toolkit: str = ""  # that of this compilation, also for stages that are asked for later
     signature: Signature = field(default_factory=lambda: Signature("", ()))
     result: Any = None  # what the traced function returned
     returns_runtime: bool = False  # and whether values known only at run time are in it

@@ -7,7 +7,7 @@ same.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -208,11 +208,13 @@ class Options:
         )
 
     def merged(self, given: object) -> Options:
-        """These options changed by a flag string, an option object or class, or several of them."""
+        """These options changed by a flag string, an option object or class, a mapping by name, or several of them."""
         if given is None or given == "":
             return self
         if isinstance(given, Options):
             return given
+        if isinstance(given, Mapping):
+            return self._named(given)
         if isinstance(given, CompileOptions):
             return self.merged(given.given)
         if isinstance(given, str):
@@ -225,6 +227,13 @@ class Options:
                 result = result.merged(item)
             return result
         raise CompileError(f"{given!r} is no compile option", hint=f"options: {_flag_names()}")
+
+    def _named(self, given: Mapping[str, Any]) -> Options:
+        """These options changed by others, `{"opt_level": 2}`."""
+        unknown = [name for name in given if name not in {field.name for field in fields(self)}]
+        if unknown:
+            raise CompileError(f"unknown compile option {unknown[0]!r}", hint=f"known: {_flag_names()}")
+        return replace(self, **given).checked()
 
     def to_str(self) -> str:
         """The options that differ from the defaults, as flags."""

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tilewright.base import settings
 from tilewright.base.errors import CompileError, PassError
 from tilewright.base.location import SourceLocation
 from tilewright.compiler.assembling import assemble_kernel
@@ -78,7 +79,8 @@ def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
         if stage.name in job.finished:
             continue
         start = time.perf_counter()
-        stage.run(job)
+        with settings.scope(toolkit=job.toolkit):
+            stage.run(job)
         if stage.legal is not None and job.module is not None:
             job.operations[stage.name] = check_legal(job.module, stage)
         job.seconds[stage.name] = time.perf_counter() - start
@@ -132,7 +134,7 @@ def _cute(job: Job) -> None:
     job.pass_runs += before.runs
     job.texts["cute"] = asm(job.module)
     for kernel in job.kernels.values():
-        kernel.texts["cute"] = _part(job.texts["cute"], kernel.name)
+        kernel.texts["cute"] = _part(job, "cute", kernel.name)
     for op in kernels(job.module):
         job.kernels[_symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
 
@@ -149,6 +151,8 @@ def _nvvm(job: Job) -> None:
     _lower_host(job)
     after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
+    if not after.verify:
+        _verify(job.module, "nvvm")  # LLVM ends the process over what is not valid
     job.texts["nvvm"] = asm(job.module)
     user_text = replace_module(job)
     if user_text:
@@ -158,7 +162,7 @@ def _nvvm(job: Job) -> None:
     for op in _gpu_modules(job.module):
         kernel = job.kernels[_symbol(op)]
         findings = check_nvvm(op, job.arch)
-        kernel.texts["nvvm"] = _part(job.texts["nvvm"], kernel.name)
+        kernel.texts["nvvm"] = _part(job, "nvvm", kernel.name)
         kernel.user_text = user_text
         kernel.in_child = kernel.user_text or findings.unknown
         kernel.features = tuple(sorted({*_features(op), *findings.features}))
@@ -294,10 +298,12 @@ def asm(op: ir.Operation) -> str:
     return str(op.get_asm(enable_debug_info=False))
 
 
-def _part(text: str, kernel: str) -> str:
+def _part(job: Job, stage: str, kernel: str) -> str:
     """The `gpu.module` of a kernel, from the text of the whole module (printing it twice costs more)."""
-    lines = text.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith(f"  gpu.module @{kernel} "))
+    lines = job.texts[stage].splitlines()
+    start = next((number for number, line in enumerate(lines) if line.startswith(f"  gpu.module @{kernel} ")), None)
+    if start is None:  # a module that is not valid prints in another form
+        return next((asm(op) for op in _gpu_modules(job.module) if _symbol(op) == kernel), "")
     end = next(number for number in range(start, len(lines)) if lines[number] == "  }")
     return "\n".join(line.removeprefix("  ") for line in lines[start : end + 1]) + "\n"
 

@@ -10,7 +10,7 @@ import itertools
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -76,8 +76,9 @@ class UpstreamPass(Pass):
         super().__init__()
         self.text = text
 
-    def run(self, module: ir.Operation) -> None:
-        manager = current().cached(("pass manager", self.text), self._parse)
+    def run(self, module: ir.Operation, verify: bool = True) -> None:
+        manager = current().cached(("pass manager", self.text, verify), self._parse)
+        manager.enable_verifier(verify)
         try:
             manager.run(module)
         except mlir.ir.MLIRError as error:
@@ -123,7 +124,8 @@ class PassRun:
 class PassManager:
     """An ordered list of passes over a module.
 
-    `after_each(pass, module)` is called after every pass, for dumping and exploring.
+    With `verify` the module is verified after each pass. `after_each(pass, module)` is called after every pass, for
+    dumping and exploring.
     """
 
     passes: list[Pass] = field(default_factory=list)
@@ -140,6 +142,10 @@ class PassManager:
 
     def __iter__(self) -> Iterator[Pass]:
         return iter(self.passes)
+
+    def key(self) -> Hashable:
+        """What tells this list from every other: for a pass of the user its code and its state too."""
+        return (self.verify, *[_key(item) for item in self.passes])
 
     def add_pass(self, name: str, options: Mapping[str, object] | None = None) -> PassManager:
         """Append the pass registered as `name`."""
@@ -193,7 +199,7 @@ class PassManager:
         item.check(module)
         try:
             with nullcontext() if _is_ours(item) else checked_erasing():
-                item.run(module)
+                item.run(module, self.verify) if isinstance(item, UpstreamPass) else item.run(module)
         except mlir.ir.MLIRError as error:
             text = _diagnostics(error)
             raise PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text) from error
@@ -222,6 +228,22 @@ class PassManager:
 
 def _is_ours(item: Pass) -> bool:
     return type(item).__module__.startswith("tilewright.")
+
+
+def _key(item: Pass) -> Hashable:
+    if _is_ours(item):
+        return str(item)
+    # A class may be defined anew under its name, as by a notebook's cell, and its methods may be replaced.
+    state = [(name, _hashable(value)) for name, value in sorted(vars(item).items())]
+    return (str(item), type(item), *[getattr(type(item), name) for name in ("run", "check", "ensures")], *state)
+
+
+def _hashable(value: object) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value
 
 
 class Placed:
