@@ -29,7 +29,9 @@ from typing import (
 )
 
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import uninterrupted, whole
 from tilewright.base.location import SourceLocation
+from tilewright.ir.context import sessions
 from tilewright.lang import locations, trace
 from tilewright.lang.launch import Kernel, KernelLauncher
 from tilewright.lang.locations import ErrorsLocated, user_location
@@ -48,7 +50,7 @@ T = TypeVar("T")
 @functools.cache
 def _compiler() -> Any:
     """The compiler proper, `tilewright.compiler.build`."""
-    return importlib.import_module("tilewright.compiler.build")
+    return uninterrupted(lambda: importlib.import_module("tilewright.compiler.build"))
 
 
 class _Decorated(Generic[P, R]):
@@ -146,7 +148,7 @@ class JitFunction(_Decorated[P, R]):
             return self.traced(*args, **kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
         with OnlyUserFrames(), ErrorsLocated():
-            return _compiler().run_directly(self, args, kwargs, no_cache)
+            return whole(lambda: _compiler().run_directly(self, args, kwargs, no_cache), sessions())
 
 
 class KernelFunction(_Decorated[P, KernelLauncher]):
@@ -316,7 +318,10 @@ class Compile:
     def __call__(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Compile `function` for these arguments. It always compiles; keep the executor."""
         with OnlyUserFrames(), ErrorsLocated():
-            return _compiler().compile_function(self._options, decorated(function), args, **kwargs)
+            jit_function = decorated(function)
+            return whole(
+                lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs), sessions()
+            )
 
 
 compile_function = Compile()

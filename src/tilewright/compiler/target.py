@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import uninterrupted
 from tilewright.hw.chips import normalize_arch
 from tilewright.targets.nvidia import driver
 
@@ -22,7 +24,9 @@ TARGETS = tuple(DEVICES)
 def make_device(target: str, artifact: Any, checks: Any) -> Any:
     """The device that runs the compiled function `artifact`."""
     module, name = DEVICES[target]
-    return getattr(importlib.import_module(module), name)(artifact, checks)
+    if module not in sys.modules:
+        uninterrupted(lambda: importlib.import_module(module))
+    return getattr(sys.modules[module], name)(artifact, checks)
 
 
 def choose_target(wanted: str | None) -> str:

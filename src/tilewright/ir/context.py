@@ -2,6 +2,9 @@
 
 A context costs 4 to 10 ms, so those that are free wait for the next compilation of the same thread. Multithreading
 is off: Python verifiers and MLIR's threads deadlock (llvm issue 215781).
+
+All state of a compilation under way hangs on its session. An interrupt ends it anywhere, even where a `with` block is
+left: then its session is never used again, and `interrupts.whole(work, sessions())` takes it off the stack.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import mlir
+from tilewright.base.interrupts import is_outside
+from tilewright.ir import mlir, walk
 from tilewright.ir.dialect import irdl_text
 
 if TYPE_CHECKING:
@@ -32,15 +36,14 @@ class Session:
     """
 
     def __init__(self) -> None:
+        walk.install()
+        self.begin()
         self.context: ir.Context = mlir.ir.Context()
         self.context.enable_multithreading(False)
         # MLIR ends the process where an operation of no dialect is created, unless it allows them; they are refused
         # by `walk.unknown_operation` instead.
         self.context.allow_unregistered_dialects = True
         self.cache: dict[Any, Any] = {}
-        self.pure: dict[Any, Any] = {}  # pure operations of this compilation, see build.cute
-        # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.
-        self.appending = True
         self.uses = 0
         self.holders: list[weakref.ref[Any]] = []
         # MLIR looks for a Python module of every dialect at each operation, unless it found one before.
@@ -49,6 +52,15 @@ class Session:
             mlir.irdl.load_dialects(mlir.ir.Module.parse(irdl_text()))
             self.unknown: ir.Location = mlir.ir.Location.unknown()
         self.locate: Callable[[], ir.Location] = lambda: self.unknown
+
+    def begin(self) -> None:
+        """Forget the compilation before."""
+        self.pure: dict[Any, Any] = {}  # pure operations of this compilation, see build.cute
+        # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.
+        self.appending = True
+        self.traces: list[Any] = []  # the programs under construction, see lang/trace.py
+        self.bodies: list[list[Any]] = [[]]  # see lang/control/aliases.py
+        self.checks_erasing = False  # see ir/erasing.py
 
     def cached(self, key: Any, make: Callable[[], Any]) -> Any:
         """The object that `make` built the first time `key` was asked for."""
@@ -107,18 +119,29 @@ def compile_context() -> Iterator[Session]:
     """Enter a session: the MLIR context is current inside the block and must not be used outside it."""
     session = _idle.free.pop() if _idle.free else Session()
     session.uses += 1
-    session.pure.clear()
-    session.appending = True
-    _idle.active.append(session)
+    session.begin()
+    ended = False
     try:
+        _idle.active.append(session)
         with session.context:
             yield session
+        ended = True
+    except Exception as error:
+        ended = not is_outside(error)
+        raise
     finally:
-        _idle.active.pop()
+        # After an interrupt this may run late, when the next compilation is under way.
+        if session in _idle.active:
+            del _idle.active[_idle.active.index(session) :]
         _let_go(session)
         session.locate = lambda: session.unknown
-        if session.uses < _REUSE_LIMIT:
+        if ended and session.uses < _REUSE_LIMIT:
             _idle.free.append(session)
+
+
+def sessions() -> list[Session]:
+    """The sessions that this thread has entered, the innermost last."""
+    return _idle.active
 
 
 def current() -> Session:

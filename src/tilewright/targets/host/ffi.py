@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from tilewright.base import errors
 from tilewright.base.errors import ArgumentError, LaunchError, TilewrightError
+from tilewright.base.interrupts import uninterrupted
 from tilewright.base.location import SourceLocation
 from tilewright.targets.host import abi
 
@@ -43,21 +44,21 @@ class _HideTorch:
 
 
 @functools.cache
-def _import_tvm_ffi() -> ModuleType:
-    if "torch" in sys.modules or "tvm_ffi" in sys.modules:
-        return importlib.import_module("tvm_ffi")
-    finder = _HideTorch()
-    sys.meta_path.insert(0, finder)
-    try:
-        return importlib.import_module("tvm_ffi")
-    finally:
-        sys.meta_path.remove(finder)
-
-
 def tvm_ffi() -> ModuleType:
     """The module tvm_ffi; importing it does not import torch."""
+    return uninterrupted(_import_tvm_ffi)
+
+
+def _import_tvm_ffi() -> ModuleType:
     with _lock:
-        return _import_tvm_ffi()
+        if "torch" in sys.modules or "tvm_ffi" in sys.modules:
+            return importlib.import_module("tvm_ffi")
+        finder = _HideTorch()
+        sys.meta_path.insert(0, finder)
+        try:
+            return importlib.import_module("tvm_ffi")
+        finally:
+            sys.meta_path.remove(finder)
 
 
 @functools.cache
