@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.base.errors import ArgumentError
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.signature import TupleParam
 from tilewright.lang.numeric import Numeric
 from tilewright.lang.parameters import is_constexpr
@@ -63,7 +64,9 @@ def _is_plain(value: Any) -> bool:
 def _hints(cls: type) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls)
-    except Exception:  # noqa: BLE001  (an annotation may be any expression; it is no error here)
+    except Exception as error:
+        if raised_by_signal(error):
+            raise
         return dict(getattr(cls, "__annotations__", {}))
 
 
@@ -114,5 +117,7 @@ def _equal(left: Any, right: Any) -> bool:
         return True
     try:
         return bool(left == right)
-    except Exception:  # noqa: BLE001  (a user's __eq__ may raise anything)
+    except Exception as error:
+        if raised_by_signal(error):
+            raise
         return False

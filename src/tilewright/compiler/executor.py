@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CompileError, LaunchError, TilewrightError
+from tilewright.base.interrupts import is_outside, raised_by_signal
 from tilewright.base.signature import TupleParam
 from tilewright.compiler import stages
 from tilewright.compiler.aggregates import check_constant, check_fixed
@@ -32,12 +33,13 @@ from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
 from tilewright.lang.locations import ErrorsLocated, user_location
 from tilewright.lang.tracebacks import OnlyUserFrames
-from tilewright.targets.host.ffi import tvm_ffi
+from tilewright.targets.host.ffi import Carried, tvm_ffi
 from tilewright.targets.nvidia.assemble import prepare
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
 _EXTENSIONS = {"python": "py", "cute": "cute.mlir", "nvvm": "nvvm.mlir", "llvm": "ll", "ptx": "ptx", "cubin": "cubin",
                "sass": "sass"}  # fmt: skip
+_PRINTS = "...) @__tw_printf("  # a call, not the declaration
 _DATA = (bool, int, float, str, bytes, tuple, list, type, type(None))
 
 
@@ -155,7 +157,9 @@ class Executor:
         self._names = [name for name, value in call.runtime.items()]
         self.target = target
         self.device = make_device(target, artifact, checks)
-        self._direct = self.device.host.function if target == "cuda" else None
+        # What prints on the host calls Python, and is called through it.
+        straight = target == "cuda" and _PRINTS not in artifact.host_llvm
+        self._direct = self.device.host.function if straight else None
         self.stages = StageMap(artifact, job)
         kernels = job.kernels if job is not None else {}
         self.kernels = {
@@ -238,8 +242,10 @@ class Executor:
         if self._direct is not None and not kwargs:
             try:
                 self._direct(*args)
-            except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
-                raised = self.device.host.raised(error)
+            except Exception as error:
+                if raised_by_signal(error):
+                    raise
+                raised = self.device.host.raised(error)  # tvm-ffi raises whatever class an error names
                 if not isinstance(raised, ArgumentError):
                     raise self._placed(raised) from None
             else:
@@ -461,7 +467,12 @@ def _runner(device: Any, params: Sequence[Any]) -> Callable[..., None]:
     def run(*values: Any) -> None:
         if len(values) != len(params):
             raise ArgumentError(f"{len(params)} arguments are taken, {len(values)} were given")
-        device.run([converted(value, param) for value, param in zip(values, params, strict=True)])
+        try:
+            device.run([converted(value, param) for value, param in zip(values, params, strict=True)])
+        except BaseException as error:
+            if not is_outside(error):
+                raise
+            raise Carried.of(error) from None
 
     return run
 

@@ -319,9 +319,7 @@ class Compile:
         """Compile `function` for these arguments. It always compiles; keep the executor."""
         with OnlyUserFrames(), ErrorsLocated():
             jit_function = decorated(function)
-            return whole(
-                lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs), sessions()
-            )
+            return whole(lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs), sessions())
 
 
 compile_function = Compile()

@@ -12,7 +12,6 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from tilewright.compiler.pass_lists import split
 from tilewright.hw.features import ptx_version, supports
 from tilewright.ir import mlir
 from tilewright.ir.context import current
+from tilewright.ir.forking import Background
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.source import source_location
 from tilewright.ir.translate import to_llvm_ir
@@ -59,9 +59,6 @@ HOST_FINISH = (
     "convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,convert-math-to-libm,convert-arith-to-llvm,"
     "convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts"
 )
-
-# Host code compiles beside the kernels: LLVM runs without the GIL.
-_COMPILERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tilewright-host")
 
 
 @dataclass(frozen=True)
@@ -180,9 +177,9 @@ def _lower_host(job: Job) -> None:
     leave_at_failures(host.operation)
     check_host(host.operation)
     job.host_llvm = _translate(host.operation, job)
-    job.host_program = _COMPILERS.submit(
-        compile_program, job.host_llvm, job.signature, entry=job.entry, kernels=len(job.kernels)
-    )
+    # Host code compiles beside the kernels: LLVM runs without the GIL.
+    text, signature, entry, kernels = job.host_llvm, job.signature, job.entry, len(job.kernels)
+    job.host_program = Background(lambda: compile_program(text, signature, entry=entry, kernels=kernels))
 
 
 def _llvm(job: Job) -> None:

@@ -21,6 +21,7 @@ from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import is_outside
 from tilewright.ir import mlir, walk
 from tilewright.ir.dialect import irdl_text
+from tilewright.ir.forking import compiling
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -123,7 +124,7 @@ def compile_context() -> Iterator[Session]:
     ended = False
     try:
         _idle.active.append(session)
-        with session.context:
+        with compiling(anew=len(_idle.active) == 1), session.context:
             yield session
         ended = True
     except Exception as error:

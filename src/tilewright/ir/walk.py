@@ -47,7 +47,7 @@ def _visit(op: Any, callback: Any, before: bool, skip: Any, interrupt: Any) -> b
     """Walk `op`; False where the callback ends the walk."""
     if before:
         result = callback(op)
-        if result == interrupt or result == skip:
+        if result in (interrupt, skip):
             return bool(result == skip)
     for region in op.regions:
         for block in region:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.tensor import Tensor
@@ -62,7 +63,9 @@ def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
         return annotation
     try:
         return eval(annotation, scope)  # as inspect.get_annotations(eval_str=True) does
-    except Exception:  # noqa: BLE001  (an annotation may be any expression; it is no error here)
+    except Exception as error:
+        if raised_by_signal(error):
+            raise
         return annotation
 
 

@@ -6,7 +6,6 @@ among the passes registered here, then among MLIR's own.
 
 from __future__ import annotations
 
-import itertools
 import re
 import time
 import traceback
@@ -16,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.base.errors import PassError, TilewrightError
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
-from tilewright.ir import mlir
+from tilewright.ir import erasing, mlir, walk
 from tilewright.ir.context import current
 from tilewright.ir.erasing import checked_erasing
 from tilewright.ir.source import source_location
@@ -206,7 +206,9 @@ class PassManager:
         except TilewrightError:
             raise
         except Exception as error:
-            values = {"reason": _reason(error)} | _raised_at(error)
+            if raised_by_signal(error):
+                raise
+            values = {"reason": f"{type(error).__name__}: {error}"} | _raised_at(error)
             raise PassError(f"pass {item.name} failed", values=values) from error
         item.ensures(module)
         self.runs.append(PassRun(str(item), time.perf_counter() - start))
@@ -321,27 +323,12 @@ def check_known(module: ir.Operation, maker: str = "") -> None:
         raise unknown_operation(op.name, {"made by": maker} if maker else None, source_location(op.location))
 
 
-def _reason(error: Exception) -> str:
-    """An exception in a line. One raised inside a callback of MLIR's walk arrives as the text of a traceback."""
-    text = f"{type(error).__name__}: {error}"
-    if "Exception raised in callback" not in text:
-        return text
-    lines = text.splitlines()
-    start = max((number for number, line in enumerate(lines) if line.startswith("  File ")), default=0)
-    said = itertools.dropwhile(lambda line: line.startswith("    "), lines[start + 1 :])  # the source of the frame
-    return "\n".join(said) or text
-
-
 def _raised_at(error: Exception) -> dict[str, str]:
     """The line of the pass that raised, for its author."""
     frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename != __file__]
-    inner = _CALLBACK_FRAME.findall(str(error))
-    places += [f"{file}:{line}" for file, line in inner if "tilewright/ir/erasing" not in file]
+    ours = {__file__, walk.__file__, erasing.__file__}
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename not in ours]
     return {"raised at": places[-1]} if places else {}
-
-
-_CALLBACK_FRAME = re.compile(r'^\s*(?:File )?"?([^\s"]+\.py)"?(?:\(|, line )(\d+)', re.MULTILINE)
 
 
 def _diagnostics(error: Exception) -> str:
