@@ -24,6 +24,15 @@ def is_outside(error: BaseException | None) -> bool:
     return not isinstance(error, Exception) or raised_by_signal(error)
 
 
+def outside_of(error: BaseException | None) -> BaseException | None:
+    """The exception from outside that `error` is, or that was under way when `error` was raised; None without one."""
+    while error is not None:
+        if is_outside(error):
+            return error
+        error = None if error.__suppress_context__ else error.__context__
+    return None
+
+
 def raised_by_signal(error: BaseException) -> bool:
     """True where a signal handler raised `error`: a function that was given the frame which it interrupted."""
     trace = error.__traceback__
@@ -69,9 +78,11 @@ def whole(work: Callable[[], T], stack: list[Any] | None = None) -> T:
         if here == main:  # the only thread that runs signal handlers
             sys.unraisablehook = note
         result = work()
-    except BaseException:
-        if not lost:
+    except BaseException as error:
+        found = outside_of(error)  # what it left half done may have raised another error on the way
+        if found is error or (found is None and not lost):
             raise
+        lost += [found] if found is not None else []
     finally:
         if here == main:
             sys.unraisablehook = before

@@ -36,7 +36,7 @@ from tilewright.compiler.plan import one_chip
 from tilewright.compiler.stages import asm
 from tilewright.compiler.target import choose_arch, choose_target
 from tilewright.ir import mlir
-from tilewright.ir.context import active, compile_context, current
+from tilewright.ir.context import active, compile_context, current, whole
 from tilewright.passes.pipeline import PassManager, UpstreamPass
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
 
@@ -72,12 +72,16 @@ class Compiler:
         listed.verify = bool(enable_verifier)
         with settings.scope(**({"toolkit": cuda_toolkit} if cuda_toolkit else {})):
             if isinstance(module, str):
-                with compile_context():
-                    parsed = parse_module(module, "cute")
-                    _run(listed, parsed)
-                    return asm(parsed)
+                return whole(lambda: _run_on_text(listed, module))
             _run_on_module(listed, module)
         return module
+
+
+def _run_on_text(listed: PassManager, text: str) -> str:
+    with compile_context():
+        parsed = parse_module(text, "cute")
+        _run(listed, parsed)
+        return asm(parsed)
 
 
 def _completed(listed: PassManager, arch: str) -> PassManager:

@@ -29,9 +29,9 @@ from typing import (
 )
 
 from tilewright.base.errors import CompileError
-from tilewright.base.interrupts import uninterrupted, whole
+from tilewright.base.interrupts import uninterrupted
 from tilewright.base.location import SourceLocation
-from tilewright.ir.context import sessions
+from tilewright.ir.context import whole
 from tilewright.lang import locations, trace
 from tilewright.lang.launch import Kernel, KernelLauncher
 from tilewright.lang.locations import ErrorsLocated, user_location
@@ -148,7 +148,7 @@ class JitFunction(_Decorated[P, R]):
             return self.traced(*args, **kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
         with OnlyUserFrames(), ErrorsLocated():
-            return whole(lambda: _compiler().run_directly(self, args, kwargs, no_cache), sessions())
+            return whole(lambda: _compiler().run_directly(self, args, kwargs, no_cache))
 
 
 class KernelFunction(_Decorated[P, KernelLauncher]):
@@ -319,7 +319,7 @@ class Compile:
         """Compile `function` for these arguments. It always compiles; keep the executor."""
         with OnlyUserFrames(), ErrorsLocated():
             jit_function = decorated(function)
-            return whole(lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs), sessions())
+            return whole(lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs))
 
 
 compile_function = Compile()

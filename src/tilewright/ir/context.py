@@ -15,10 +15,11 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tilewright.base import interrupts
 from tilewright.base.errors import CompileError
-from tilewright.base.interrupts import is_outside
+from tilewright.base.interrupts import outside_of
 from tilewright.ir import mlir, walk
 from tilewright.ir.dialect import irdl_text
 from tilewright.ir.forking import compiling
@@ -26,6 +27,7 @@ from tilewright.ir.forking import compiling
 if TYPE_CHECKING:
     from mlir import ir
 
+T = TypeVar("T")
 _REUSE_LIMIT = 256  # an MLIR context never frees its attributes; a fresh one bounds the growth
 
 
@@ -115,34 +117,70 @@ class _Idle(threading.local):
 _idle = _Idle()
 
 
-@contextmanager
-def compile_context() -> Iterator[Session]:
-    """Enter a session: the MLIR context is current inside the block and must not be used outside it."""
-    session = _idle.free.pop() if _idle.free else Session()
-    session.uses += 1
-    session.begin()
-    ended = False
-    try:
-        _idle.active.append(session)
-        with compiling(anew=len(_idle.active) == 1), session.context:
-            yield session
-        ended = True
-    except Exception as error:
-        ended = not is_outside(error)
-        raise
-    finally:
-        # After an interrupt this may run late, when the next compilation is under way.
-        if session in _idle.active:
-            del _idle.active[_idle.active.index(session) :]
-        _let_go(session)
+class compile_context:
+    """Enter a session: the MLIR context is current inside the block and must not be used outside it.
+
+    (No generator: one that an interrupt kept from its end would end late, inside the next compilation.)
+    """
+
+    def __enter__(self) -> Session:
+        self.session = _idle.free.pop() if _idle.free else Session()
+        self.session.uses += 1
+        self.session.begin()
+        _idle.active.append(self.session)
+        self.gate = compiling(anew=len(_idle.active) == 1)
+        self.gate.__enter__()
+        self.session.context.__enter__()
+        return self.session
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        session = self.session
+        try:
+            session.context.__exit__(kind, error, traceback)
+        finally:
+            if session in _idle.active:
+                del _idle.active[_idle.active.index(session) :]
+            self.gate.__exit__(None, None, None)
+            _let_go(session)
         session.locate = lambda: session.unknown
-        if ended and session.uses < _REUSE_LIMIT:
+        if session.uses < _REUSE_LIMIT and (error is None or outside_of(error) is None):
             _idle.free.append(session)
 
 
-def sessions() -> list[Session]:
-    """The sessions that this thread has entered, the innermost last."""
-    return _idle.active
+def whole(work: Callable[[], T]) -> T:
+    """`interrupts.whole` for compilations: one that is interrupted is taken off the stacks, ours and MLIR's."""
+    before = _entered()
+    try:
+        return interrupts.whole(work, _idle.active)
+    except BaseException:
+        while _entered() != before and _leave_innermost():
+            pass
+        raise
+
+
+def _kinds() -> list[Any]:
+    return [mlir.ir.InsertionPoint, mlir.ir.Location, mlir.ir.Context]
+
+
+def _entered() -> list[int]:
+    """What is innermost of each kind that MLIR keeps a stack of."""
+    found = []
+    for kind in _kinds():
+        try:
+            found.append(id(kind.current))
+        except ValueError:  # there is none
+            found.append(0)
+    return found
+
+
+def _leave_innermost() -> bool:
+    for kind in _kinds():
+        try:
+            kind.current.__exit__(None, None, None)
+        except (ValueError, RuntimeError):  # there is none, or one of another kind is further in
+            continue
+        return True
+    return False
 
 
 def current() -> Session:

@@ -110,13 +110,18 @@ def program(trace: Trace) -> Iterator[Trace]:
         traces.pop()
 
 
-@contextmanager
-def device_side(block: ir.Block) -> Iterator[None]:
+class device_side:
     """Build device code at the end of `block`."""
-    trace = current()
-    before, trace.side = trace.side, "device"
-    try:
-        with mlir.ir.InsertionPoint(block):
-            yield
-    finally:
-        trace.side = before
+
+    def __init__(self, block: ir.Block) -> None:
+        self.point = mlir.ir.InsertionPoint(block)
+        self.trace = current()
+        self.before = self.trace.side
+
+    def __enter__(self) -> None:
+        self.trace.side = "device"
+        self.point.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.trace.side = self.before
+        self.point.__exit__(*error)
