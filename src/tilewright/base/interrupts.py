@@ -8,6 +8,8 @@ be lost; so either no instruction of Python runs there (`ir/walk.py`), or `whole
 from __future__ import annotations
 
 import inspect
+import itertools
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_NUMBERS = (int, signal.Signals)
 
 
 def is_outside(error: BaseException | None) -> bool:
@@ -34,27 +37,27 @@ def outside_of(error: BaseException | None) -> BaseException | None:
 
 
 def raised_by_signal(error: BaseException) -> bool:
-    """True where a signal handler raised `error`: a function that was given the frame which it interrupted."""
+    """True where a signal handler raised `error`: a function that was given a number and the frame it interrupted."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        interrupted, trace = trace.tb_frame, trace.tb_next
-        if _was_given(trace.tb_frame, interrupted):
+    while trace is not None:
+        if _handles_signals(trace.tb_frame):
             return True
+        trace = trace.tb_next
     return False
 
 
-def _was_given(function: FrameType, frame: FrameType) -> bool:
+def _handles_signals(function: FrameType) -> bool:
     code = function.f_code
     names = [*code.co_varnames[: code.co_argcount]]
     if code.co_flags & inspect.CO_VARARGS:
         names.append(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
     if not 1 <= len(names) <= 4:  # `(signum, frame)`, and what a method or a partial function is given before
         return False
+    given: list[Any] = []
     for value in [function.f_locals.get(name) for name in names]:
         # By `type`: an `isinstance` may ask a value of the user for its `__class__`.
-        if value is frame or (type(value) is tuple and any(item is frame for item in value)):
-            return True
-    return False
+        given += value if type(value) is tuple else [value]
+    return any(type(frame) is FrameType and type(number) in _NUMBERS for number, frame in itertools.pairwise(given))
 
 
 def whole(work: Callable[[], T], stack: list[Any] | None = None) -> T:

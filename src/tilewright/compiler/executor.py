@@ -6,6 +6,7 @@ import functools
 import inspect
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,13 @@ from typing import Any, cast
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CompileError, LaunchError, TilewrightError
 from tilewright.base.interrupts import is_outside, raised_by_signal
-from tilewright.base.signature import TupleParam
+from tilewright.base.signature import TensorParam, TupleParam
 from tilewright.compiler import stages
-from tilewright.compiler.aggregates import check_constant, check_fixed
+from tilewright.compiler.aggregates import check_constant, check_fixed, is_aggregate, members
 from tilewright.compiler.arguments import BoundCall, converted
 from tilewright.compiler.artifact import Artifact, KernelImage, artifact_of
 from tilewright.compiler.assembling import shows_log
+from tilewright.compiler.dlpack import refuse_lazy
 from tilewright.compiler.export import export_c, export_tvm_ffi
 from tilewright.compiler.inlined import name_calls
 from tilewright.compiler.job import Job, KernelJob
@@ -32,6 +34,7 @@ from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
 from tilewright.lang.locations import ErrorsLocated, user_location
+from tilewright.lang.parameters import evaluated_annotations, is_constexpr
 from tilewright.lang.tracebacks import OnlyUserFrames
 from tilewright.targets.host.ffi import Carried, tvm_ffi
 from tilewright.targets.nvidia.assemble import prepare
@@ -153,6 +156,8 @@ class Executor:
         self._bound = call.bound
         self._gathers = _gathering(function)
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
+        # Where torch tensors may stand, in tuples too.
+        self._tensors = [place for place, item in enumerate(self._params) if isinstance(item, TensorParam | TupleParam)]
         self._fixed = call.fixed()
         self._names = [name for name, value in call.runtime.items()]
         self.target = target
@@ -240,6 +245,7 @@ class Executor:
             EmulationError: the emulator found a fault.
         """
         if self._direct is not None and not kwargs:
+            self._refuse_lazy(args)
             try:
                 self._direct(*args)
             except Exception as error:
@@ -259,6 +265,21 @@ class Executor:
         except TilewrightError:
             with OnlyUserFrames():
                 raise
+
+    def _refuse_lazy(self, args: tuple[Any, ...]) -> None:
+        """Refuse torch's lazily negated tensors; native code does not see that they are."""
+        try:
+            for place in self._tensors:
+                if args[place].is_neg():
+                    break
+            else:
+                return
+        except (AttributeError, IndexError):  # not torch's: ask each
+            if "torch" not in sys.modules:
+                return
+        with OnlyUserFrames(), ErrorsLocated():
+            for value in args:
+                _refuse_lazy_parts(value)
 
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""
@@ -292,14 +313,36 @@ class Executor:
         return error
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Arguments by name and with defaults, in the order of the signature; compile-time ones may be repeated."""
+        """Arguments by name and with defaults, in the order of the signature.
+
+        A call may give those that are not annotated `Constexpr` (the ones compiled as None among them), all of them, or
+        only those of run time.
+        """
         parameters = inspect.signature(self._function).parameters
-        order = [name for name in parameters if name in self._names]
+        every = list(parameters)[self._bound :]
+        kinds = evaluated_annotations(self._function)
+        orders = [
+            [name for name in every if not is_constexpr(kinds.get(name))],
+            every,
+            [name for name in every if name in self._names],
+        ]
+        refusals: list[ArgumentError] = []
+        for order in orders:
+            try:
+                return self._ordered(order, args, kwargs, parameters)
+            except ArgumentError as error:
+                refusals.append(error)
+        # The longest form that the arguments do not exceed is the one that was meant.
+        meant = max(range(3), key=lambda form: (len(orders[form]) <= len(args), -abs(len(orders[form]) - len(args))))
+        raise refusals[meant]
+
+    def _ordered(
+        self, order: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any], parameters: Mapping[str, Any]
+    ) -> list[Any]:
+        """The values of run time, where `args` are those of the parameters in `order`."""
         if self._gathers in order:
             place = order.index(self._gathers)
             args = (*args[:place], tuple(args[place:]))
-        if len(args) > len(order):
-            order = list(parameters)[self._bound :]
         if len(args) > len(order):
             raise ArgumentError(
                 f"{self.name} takes {self._count} arguments, got {len(args)}", values={"parameters": ", ".join(order)}
@@ -453,6 +496,14 @@ class Executor:
     def last_report(self) -> Any:
         """On the emulator: what the last call found and counted, one report for each launch."""
         return getattr(self.device, "reports", None)
+
+
+def _refuse_lazy_parts(value: Any) -> None:
+    if is_aggregate(value):
+        for member in members("", value, None):
+            _refuse_lazy_parts(member.value)
+    else:
+        refuse_lazy(value)
 
 
 def _gathering(function: FunctionType) -> str:

@@ -176,10 +176,12 @@ def _entered() -> list[int]:
 def _leave_innermost() -> bool:
     for kind in _kinds():
         try:
-            kind.current.__exit__(None, None, None)
+            innermost = kind.current
+            if innermost is not None:
+                innermost.__exit__(None, None, None)
+                return True
         except (ValueError, RuntimeError):  # there is none, or one of another kind is further in
             continue
-        return True
     return False
 
 

@@ -18,7 +18,7 @@ from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.locations import current_line, user_location
-from tilewright.lang.numeric import Int32, Int64, Numeric, as_numeric, is_number
+from tilewright.lang.numeric import Boolean, Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import ComposedLayout
@@ -116,7 +116,7 @@ class KernelLauncher:
         _check_block(dims[1])
         symbol = self._trace(dims[1], dims[2], max_number_threads, min_blocks_per_mp)
         values, _ = _flatten(self.arguments.runtime)
-        stream_values = [] if stream is None else _handle(stream, "stream", "CUstream")
+        stream_values = [] if stream is None else _stream(stream)
         flags = int(cooperative) | int(use_pdl) << 1
         if launch_completion_event is not None or programmatic_event is not None:
             completion = (launch_completion_event, launch_completion_event_flags)
@@ -309,6 +309,24 @@ def _handle(value: Any, what: str, kind: str) -> list[ir.Value]:
             hint=f"pass a {kind} argument of the jit function",
         )
     return values
+
+
+def _stream(value: Any) -> list[ir.Value]:
+    """The handle of a stream: that of an argument, or a number that is one, 0 the default stream's."""
+    if not is_number(value):
+        return _handle(value, "stream", "CUstream")
+    number = as_numeric(value)
+    if not type(number).is_integer or isinstance(number, Boolean) or (number.is_static and int(number.value) < 0):
+        raise CompileError(
+            f"stream is {value if number.is_static else f'a number of type {type(number).__name__}'}",
+            location=user_location(3),
+            hint="pass a CUstream argument of the jit function, its handle as an integer, 0 for the default stream, or "
+            "None for the current one",
+        )
+    pointer = types.parse("!llvm.ptr")
+    if number.is_static and int(number.value) == 0:
+        return [build.value("llvm.mlir.zero", pointer)]
+    return [build.value("llvm.inttoptr", pointer, (Int64(number).ir_value(),))]
 
 
 def _event_record(stream: list[ir.Value], completion: tuple[Any, ...], programmatic: tuple[Any, ...]) -> ir.Value:

@@ -245,6 +245,10 @@ def _numpy_dtype(dtype: Any) -> str:
     name = _NUMPY_DTYPES.get(dtype.name)
     if name is None or not dtype.isnative:
         values = {"dtype": dtype, "taken": ", ".join(_NUMPY_DTYPES)}
+        if not dtype.isnative:
+            hint = 'convert with .astype(x.dtype.newbyteorder("="))'
+            what = f"NumPy arrays of {dtype.name} in the other byte order cannot be passed"
+            raise ArgumentError(what, values=values, hint=hint)
         raise ArgumentError(f"NumPy arrays of {dtype.name} cannot be passed", values=values)
     return name
 
