@@ -15,6 +15,7 @@ from typing import Any
 from tilewright.base.errors import ArgumentError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.signature import TupleParam
+from tilewright.lang.foreign import plain
 from tilewright.lang.numeric import Numeric
 from tilewright.lang.parameters import is_constexpr
 from tilewright.lang.typing import keeps_ints
@@ -44,13 +45,13 @@ def members(name: str, value: Any, annotation: Any) -> Iterator[Member]:
         fields = getattr(value, "_fields", None)
         kinds = _hints(type(value)) if fields else {}
         keeps = keeps_ints(annotation)
-        for number, item in enumerate(value):
+        for number, item in enumerate(map(plain, value)):
             kind = kinds.get(fields[number]) if fields else (annotation if keeps else None)
             yield Member(f"{name}[{number}]", number, item, kind, is_constexpr(kind) or (keeps and _is_plain(item)))
         return
     kinds = _hints(type(value))
     for field in dataclasses.fields(value):
-        item, kind = getattr(value, field.name), kinds.get(field.name)
+        item, kind = plain(getattr(value, field.name)), kinds.get(field.name)
         numeric = isinstance(kind, type) and issubclass(kind, Numeric)
         yield Member(
             f"{name}.{field.name}", field.name, item, kind, is_constexpr(kind) or (_is_plain(item) and not numeric)

@@ -25,6 +25,7 @@ from tilewright.compiler.objects import adapted, addresses, is_jit_argument, loa
 from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
 from tilewright.ir import types
 from tilewright.lang import leaves
+from tilewright.lang.foreign import plain
 from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import bind, evaluated_annotations, expects, is_constexpr, number_type_for
 from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
@@ -147,7 +148,7 @@ def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kw
     constants: dict[str, Any] = {}
     params: list[Param] = []
     for position, (parameter, given) in enumerate(bind(function, args, kwargs).items()):
-        annotation, value = kinds.get(parameter), adapted(given)
+        annotation, value = kinds.get(parameter), plain(adapted(given))
         param = None if is_constexpr(annotation) else param_of(parameter, value, annotation, position)
         if param is None:
             if not is_constexpr(annotation):

@@ -6,6 +6,7 @@ module and adds a `cute.launch` to the host function.
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.control import aliases
+from tilewright.lang.foreign import plain
 from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numeric import Boolean, Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
@@ -253,6 +255,7 @@ def _set_bounds(
 
 
 def _dims(value: Any, what: str) -> list[Any]:
+    value = plain(value)
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     if not 1 <= len(items) <= 3 or not all(map(_is_integer, items)):
         raise CompileError(
@@ -313,6 +316,7 @@ def _handle(value: Any, what: str, kind: str) -> list[ir.Value]:
 
 def _stream(value: Any) -> list[ir.Value]:
     """The handle of a stream: that of an argument, or a number that is one, 0 the default stream's."""
+    value = value.value or 0 if isinstance(value, ctypes.c_void_p) else value
     if not is_number(value):
         return _handle(value, "stream", "CUstream")
     number = as_numeric(value)

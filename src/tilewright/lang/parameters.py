@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import raised_by_signal
+from tilewright.lang.foreign import plain
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.tensor import Tensor
@@ -102,7 +103,7 @@ def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
     for position, (name, value) in enumerate(bind(function, args, kwargs).items()):
         annotation = types.get(name)
         if is_constexpr(annotation) or isinstance(value, (str, type(None), type)) or inspect.isroutine(value):
-            constants[name] = value
+            constants[name] = plain(value)
         else:
             runtime[name] = adapt(value, annotation, position, name)
     return BoundArguments(runtime, constants)
