@@ -424,7 +424,16 @@ class Executor:
         A file that holds something else is kept: the new one gets a number.
         """
         target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if raised_by_signal(error):
+                raise
+            raise CompileError(
+                f"cannot write into the folder {str(folder)!r}",
+                values={"reason": error.strerror},
+                hint="name a folder, or a path where one can be made, by DumpDir or TILEWRIGHT_DUMP_DIR",
+            ) from error
         written = []
         for name in names:
             content = self.stages[name]

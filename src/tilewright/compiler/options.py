@@ -290,7 +290,7 @@ def parse_flags(text: str) -> dict[str, Any]:
                 f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {_flag_names()}"
             )
         if isinstance(known[name].default, bool):
-            result[name] = value.lower() not in ("0", "false") if equals else True
+            result[name] = _switch(flag, value) if equals else True
             continue
         if not equals:
             if position == len(words):
@@ -300,6 +300,15 @@ def parse_flags(text: str) -> dict[str, Any]:
     if result.get("host_target"):
         parse_host_target(result["host_target"])
     return result
+
+
+_SWITCHES = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+
+
+def _switch(flag: str, value: str) -> bool:
+    if value.lower() not in _SWITCHES:
+        raise CompileError(f"{flag}={value} is neither on nor off", hint=f"one of {', '.join(_SWITCHES)}")
+    return _SWITCHES[value.lower()]
 
 
 def _level(value: object) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tilewright.compiler.options import Options
@@ -24,6 +24,11 @@ _FIELDS = {
     "opt-level": "opt_level",
     "enable-assertions": "enable_assertions",
     "preserve-line-info": "generate_line_info",
+}
+# Those of a compilation that cute-to-nvvm itself has no part in.
+_OTHERS = {entry.name.replace("_", "-"): entry.name for entry in fields(Options)}
+_OTHERS = {
+    key: name for key, name in _OTHERS.items() if key in CuteToNvvm.options and key not in (*_FIELDS, "gpu-arch")
 }
 
 
@@ -85,8 +90,10 @@ def asked_of(pipeline: PassManager) -> Asked:
     """What a pass list asks for."""
     for item in pipeline:
         if isinstance(item, CuteToNvvm):
-            fields = {_FIELDS[key]: value for key, value in item.given.items() if key in _FIELDS}
-            return Asked(str(item.given.get("cubin-chip", "")), str(item.given.get("toolkitPath", "")), fields)
+            known = _OTHERS | _FIELDS
+            asked = {known[key]: value for key, value in item.given.items() if key in known}
+            chip = item.given.get("cubin-chip", "") or item.given.get("gpu-arch", "")
+            return Asked(str(chip), str(item.given.get("toolkitPath", "")), asked)
     return Asked()
 
 

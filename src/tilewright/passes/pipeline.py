@@ -7,6 +7,7 @@ among the passes registered here, then among MLIR's own.
 from __future__ import annotations
 
 import re
+import shlex
 import time
 import traceback
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -368,7 +369,10 @@ def _options_text(options: Mapping[str, object]) -> str:
     def value_text(value: object) -> str:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
-    pairs = " ".join(f"{key}={value_text(value)}" for key, value in options.items())
+    def quoted(text: str) -> str:
+        return f'"{text}"' if " " in text else text
+
+    pairs = " ".join(f"{key}={quoted(value_text(value))}" for key, value in options.items())
     return f"{{{pairs}}}" if pairs else ""
 
 
@@ -395,7 +399,13 @@ def _split_options(item: str) -> tuple[str, dict[str, object]]:
     if not brace or "(" in name:
         return item, {}
     options: dict[str, object] = {}
-    for word in rest.rstrip("}").split():
+    text = rest.rstrip("}")
+    words = shlex.split(text) if '"' in text or "'" in text else text.split()
+    flags = bool(words) and words[0].startswith("--")  # `--opt-level 2 --keep-ptx`, as `CompileOptions` spells them
+    for word in words:
         key, equals, value = word.partition("=")
-        options[key] = value if equals else True
+        if flags and not word.startswith("--"):
+            options[next(reversed(options))] = word
+        else:
+            options[key.removeprefix("--")] = value if equals else True
     return name.strip(), options
