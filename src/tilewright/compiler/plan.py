@@ -86,7 +86,7 @@ def plan(
     overrides.check_override(override or {})
     if pipeline is None:
         pipeline = function.pipeline
-    listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline
+    listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline and pipeline.resolved()
     asked = pass_lists.asked_of(listed) if listed is not None else pass_lists.Asked()
     defaults = Options.from_settings().merged(function.defaults)
     made = replace(defaults, **asked.fields, gpu_arch="").checked().merged(options)

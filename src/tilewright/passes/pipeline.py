@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.base.errors import PassError, TilewrightError
@@ -143,6 +143,12 @@ class PassManager:
 
     def __iter__(self) -> Iterator[Pass]:
         return iter(self.passes)
+
+    def resolved(self) -> PassManager:
+        """The list with the passes that were not known yet by their names when it was written."""
+        late = [isinstance(item, UpstreamPass) and item.text.partition("{")[0] in REGISTRY for item in self.passes]
+        passes = [as_pass(str(item)) if known else item for item, known in zip(self.passes, late, strict=True)]
+        return replace(self, passes=passes, runs=[]) if any(late) else self
 
     def key(self) -> Hashable:
         """What tells this list from every other: for a pass of the user its code and its state too."""

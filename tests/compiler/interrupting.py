@@ -1,4 +1,6 @@
-"""Ends compilations and calls at many instants by a signal's exception: `python stress.py FIRST COUNT STEP_US KIND`.
+"""Ends compilations and calls at many instants by the exception of a signal's handler.
+
+`python interrupting.py FIRST COUNT MICROSECONDS KIND`
 
 Prints how many were ended, and raises where one came out as something else, or where the process cannot compile after.
 """
