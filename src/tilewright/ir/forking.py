@@ -32,14 +32,15 @@ _gate = _Gate()
 
 
 @contextmanager
-def compiling(anew: bool = False) -> Iterator[None]:
+def compiling(anew: bool = False, waits: bool = True) -> Iterator[None]:
     """Inside the block this thread compiles: other threads do not fork. With `anew` it is inside no other such block.
 
-    (What an interrupt left behind is then forgotten.)
+    (What an interrupt left behind is then forgotten.) A thread that helps another one `waits` for no fork: the fork
+    waits for the other.
     """
     thread = threading.get_ident()
     with _gate.changed:
-        if not _gate.inside[thread]:
+        if waits and not _gate.inside[thread]:
             _gate.changed.wait_for(lambda: not _gate.forking, PATIENCE)
         _gate.inside[thread] = 1 if anew else _gate.inside[thread] + 1
     try:
@@ -100,5 +101,5 @@ class Background(Generic[T]):
 
 
 def _compile(call: Callable[[], T]) -> T:
-    with compiling():
+    with compiling(waits=False):
         return call()
