@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-import sys
 from typing import Any
 
 from tilewright.base import settings
@@ -24,9 +24,12 @@ TARGETS = tuple(DEVICES)
 def make_device(target: str, artifact: Any, checks: Any) -> Any:
     """The device that runs the compiled function `artifact`."""
     module, name = DEVICES[target]
-    if module not in sys.modules:
-        uninterrupted(lambda: importlib.import_module(module))
-    return getattr(sys.modules[module], name)(artifact, checks)
+    return _class_of(module, name)(artifact, checks)
+
+
+@functools.cache
+def _class_of(module: str, name: str) -> Any:
+    return getattr(uninterrupted(lambda: importlib.import_module(module)), name)
 
 
 def choose_target(wanted: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Forking while something compiles.
+"""Forking, and ending the process, while something compiles.
 
 A forked process has the thread that forked, and no other: a lock that another thread held is held for ever, in LLVM's
 and MLIR's own code too. So a fork waits until no other thread compiles, for `PATIENCE` seconds at most (a compilation
@@ -7,6 +7,7 @@ may be waiting for the very thread that forks).
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections import Counter
@@ -25,7 +26,7 @@ class _Gate:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.inside: Counter[int] = Counter()
-        self.forking = False
+        self.closed_by: int | None = None  # the thread that forks, or ends the process
 
 
 _gate = _Gate()
@@ -41,7 +42,7 @@ def compiling(anew: bool = False, waits: bool = True) -> Iterator[None]:
     thread = threading.get_ident()
     with _gate.changed:
         if waits and not _gate.inside[thread]:
-            _gate.changed.wait_for(lambda: not _gate.forking, PATIENCE)
+            _gate.changed.wait_for(lambda: _gate.closed_by in (None, thread), PATIENCE)
         _gate.inside[thread] = 1 if anew else _gate.inside[thread] + 1
     try:
         yield
@@ -53,16 +54,17 @@ def compiling(anew: bool = False, waits: bool = True) -> Iterator[None]:
             _gate.changed.notify_all()
 
 
-def _before() -> None:
+def _close() -> None:
+    """Let no other thread begin a compilation, and wait for those under way."""
     thread = threading.get_ident()
     with _gate.changed:
-        _gate.forking = True
+        _gate.closed_by = thread
         _gate.changed.wait_for(lambda: all(other == thread for other in _gate.inside), PATIENCE)
 
 
 def _after_in_parent() -> None:
     with _gate.changed:
-        _gate.forking = False
+        _gate.closed_by = None
         _gate.changed.notify_all()
 
 
@@ -70,11 +72,13 @@ def _after_in_child() -> None:
     # The lock may have been another thread's, which is not here. This thread may be compiling still.
     _gate.changed = threading.Condition()
     _gate.inside = Counter({thread: count for thread, count in _gate.inside.items() if thread == threading.get_ident()})
-    _gate.forking = False
+    _gate.closed_by = None
     _Pool.executor = None
 
 
-os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+os.register_at_fork(before=_close, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+# Python ends daemon threads where they are: inside MLIR that ends the process by an abort.
+atexit.register(_close)
 
 
 class _Pool:
@@ -89,12 +93,16 @@ class Background(Generic[T]):
         self._process = os.getpid()
         if _Pool.executor is None:
             _Pool.executor = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tilewright-host")
-        self._future: Future[Any] = _Pool.executor.submit(_compile, call)
+        self._future: Future[Any] | None
+        try:
+            self._future = _Pool.executor.submit(_compile, call)
+        except RuntimeError:  # the process is ending, and pools with it
+            self._future = None
 
     def result(self) -> T:
         """What the call gave; waits for it."""
-        if self._process != os.getpid() and not self._future.done():
-            self._process, self._future = os.getpid(), Future()
+        if self._future is None or (self._process != os.getpid() and not self._future.done()):
+            self._future = Future()
             self._future.set_result(self._call())
         made: T = self._future.result()
         return made
