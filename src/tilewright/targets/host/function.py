@@ -124,7 +124,7 @@ class HostFunction:
             ArgumentError: an argument does not fit its parameter.
             LaunchError: a launch was refused.
         """
-        self._pending.take()  # of a call that an interrupt ended
+        self._pending.error = None  # of a call that an interrupt ended
         held = None
         for argument in arguments:
             if type(argument) not in _PLAIN:
