@@ -187,6 +187,6 @@ def _check(file: Path, facts: Mapping[str, Any]) -> None:
 def _take_over(table: int, *, device: bool) -> None:
     """Errors and the current stream of a function with a C interface come from tvm-ffi, as for compiled functions."""
     slots = (ctypes.c_uint64 * abi.FIRST_KERNEL).from_address(table)
-    ffi.set_errors_in(slots)
+    slots[abi.SLOT_SET_ERROR] = ffi.error_setter()
     if device:
         slots[abi.SLOT_ENV_STREAM] = ffi.c_function("TVMFFIEnvGetStream")

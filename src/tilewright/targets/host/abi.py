@@ -17,8 +17,7 @@ SLOT_WRITE = 3  # void (*)(const char* text, size_t length): where host printf g
 SLOT_DEVICES = 4  # the DLPack device types that tensors may be on, a bit each
 SLOT_ENTER = 5  # int (*)(void* table, int device, void** left): see __tw_enter; null where there is one device
 SLOT_CONTEXTS = 6  # the driver's functions for contexts (CONTEXT_FUNCTIONS), or null
-SLOT_INTERRUPTED = 7  # two words, or null: void (*)(void* error), which sets an error, and the error of INTERRUPTED
-FIRST_KERNEL = 8  # handle of kernel 0
+FIRST_KERNEL = 8  # handle of kernel 0; 7 is free
 
 CONTEXT_FUNCTIONS = ("cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxGetDevice", "cuDevicePrimaryCtxRetain")
 MOST_DEVICES = 64

@@ -97,6 +97,8 @@ def _raise(kind: bytes, message: bytes) -> None:
             library.TVMFFIObjectDecRef(error)
     except BaseException as outside:  # noqa: BLE001  (it cannot cross native code)
         late.error = outside
+        set_raised, error = interrupted()
+        set_raised(error)
 
 
 _raise_callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(_raise)
@@ -104,20 +106,14 @@ _raise_callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(_rais
 
 def error_setter() -> int:
     """The address of a C function `(const char* kind, const char* message)` that sets tvm-ffi's error."""
+    interrupted()
     return ctypes.cast(_raise_callback, ctypes.c_void_p).value or 0
 
 
 @functools.cache
-def interrupted_words() -> Any:
-    """For `abi.SLOT_INTERRUPTED`."""
-    error = _made(abi.INTERRUPTED.encode(), b"a signal came while an error was made")
-    return (ctypes.c_void_p * 2)(c_function("TVMFFIErrorSetRaised"), error.value)
-
-
-def set_errors_in(table: Any) -> None:
-    """Let the host code of `table` set its errors here."""
-    table[abi.SLOT_SET_ERROR] = error_setter()
-    table[abi.SLOT_INTERRUPTED] = ctypes.addressof(interrupted_words())
+def interrupted() -> tuple[Any, ctypes.c_void_p]:
+    """What sets an error, and the one that stands where the right one was not made: native code has promised one."""
+    return tvm_ffi().LIB.TVMFFIErrorSetRaised, _made(abi.INTERRUPTED.encode(), b"a signal came while an error was made")
 
 
 def make_function(address: int, keep_alive: object) -> Callable[..., Any]:

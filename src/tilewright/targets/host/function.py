@@ -178,7 +178,7 @@ def _address(callback: Any) -> int:
 def _fill_table(address: int, launch: int, device: Device, kernels: Sequence[int]) -> Any:
     table = (ctypes.c_uint64 * (abi.FIRST_KERNEL + len(kernels))).from_address(address)
     table[abi.SLOT_LAUNCH] = launch
-    ffi.set_errors_in(table)
+    table[abi.SLOT_SET_ERROR] = ffi.error_setter()
     table[abi.SLOT_ENV_STREAM] = ffi.c_function("TVMFFIEnvGetStream") if device == "cuda" else 0
     table[abi.SLOT_WRITE] = _address(_write_callback)
     table[abi.SLOT_DEVICES] = sum(1 << kind for kind in abi.DEVICES_OF[device])

@@ -24,20 +24,8 @@ declare i32 @vsnprintf(ptr, i64, ptr, ptr)
 declare i32 @snprintf(ptr, i64, ptr, ...)
 declare i64 @strlen(ptr)
 
-; Sets an error of a kind (a class of tilewright.base.errors) and returns RAISED. What sets it may be Python,
-; which a signal may end before it has; a result of RAISED without an error ends the process. So one is set before.
+; Sets an error of a kind (a class of tilewright.base.errors) and returns RAISED.
 define i32 @__tw_raise(ptr %table, ptr %kind, ptr %message) cold noinline {{
-  %first = getelementptr i64, ptr %table, i64 {interrupted}
-  %words = load ptr, ptr %first
-  %none = icmp eq ptr %words, null
-  br i1 %none, label %set, label %before
-before:
-  %set_first = load ptr, ptr %words
-  %error_p = getelementptr i64, ptr %words, i64 1
-  %error = load ptr, ptr %error_p
-  call void %set_first(ptr %error)
-  br label %set
-set:
   %slot = getelementptr i64, ptr %table, i64 {set_error}
   %set_error = load ptr, ptr %slot
   call void %set_error(ptr %kind, ptr %message)
@@ -585,10 +573,7 @@ def runtime_ir() -> str:
     kinds, kind_width = name_table("kind_names", abi.KIND_NAMES, 80, "object")
     dtypes, dtype_width = name_table("dtype_names", abi.DTYPE_FORMATS, 18, "unknown")
     devices, device_width = name_table("device_names", abi.DEVICE_NAMES, 20, "another device")
-    errors = _ERRORS.format(
-        set_error=abi.SLOT_SET_ERROR, interrupted=abi.SLOT_INTERRUPTED, raised=abi.RAISED, size=_MESSAGE_SIZE,
-        write=abi.SLOT_WRITE,
-    )  # fmt: skip
+    errors = _ERRORS.format(set_error=abi.SLOT_SET_ERROR, raised=abi.RAISED, size=_MESSAGE_SIZE, write=abi.SLOT_WRITE)
     reports = _REPORTS.format(
         **{name: strings(text) for name, text in _REPORT_TEXTS.items()},
         dtype=abi.DL_DTYPE, ndim=abi.DL_NDIM, shape=abi.DL_SHAPE, strides=abi.DL_STRIDES, device=abi.DL_DEVICE,
