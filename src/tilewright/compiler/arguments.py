@@ -20,10 +20,12 @@ from tilewright.base.signature import (
     TupleParam,
 )
 from tilewright.compiler.aggregates import Keywords, fixed_members, is_aggregate, member_at, members
+from tilewright.compiler.dlpack import refuse_lazy
 from tilewright.compiler.objects import adapted, addresses, is_jit_argument, load_object, object_param
 from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
 from tilewright.ir import types
 from tilewright.lang import leaves
+from tilewright.lang.foreign import plain
 from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import (
     bind,
@@ -155,7 +157,7 @@ def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kw
     params: list[Param] = []
     gathers = gathering(function)
     for position, (parameter, given) in enumerate(bind(function, args, kwargs).items()):
-        annotation, value = kinds.get(parameter), adapted(given)
+        annotation, value = kinds.get(parameter), plain(adapted(given))
         become = _gathered_param if parameter in gathers else param_of
         if parameter in gathers and isinstance(value, dict):
             value = Keywords(value)
@@ -207,6 +209,8 @@ def param_of(name: str, value: Any, annotation: Any, position: int) -> Param | N
         return value.param(name)
     if is_stream(value):
         return StreamParam(name, env=_is_env_stream(value))
+    if _names_stream(annotation) and (is_number(value) or isinstance(value, ctypes.c_void_p)):
+        return StreamParam(name)
     if isinstance(annotation, type) and issubclass(annotation, Numeric):
         if not is_number(value):
             raise expects(position, name, annotation, value)
@@ -270,7 +274,19 @@ def _in_host_memory(value: Any) -> bool:
 
 def is_stream(value: Any) -> bool:
     """True for CUDA streams and events of the driver bindings, of frameworks, and fake streams."""
-    return isinstance(value, FakeStream) or type(value).__name__ in _HANDLES or hasattr(type(value), "cuda_event")
+    cls = type(value)
+    return (
+        isinstance(value, FakeStream)
+        or cls.__name__ in _HANDLES
+        or hasattr(cls, "cuda_event")
+        or hasattr(cls, "__cuda_stream__")
+    )
+
+
+def _names_stream(annotation: Any) -> bool:
+    """True for `cuda.CUstream` and the like."""
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return name.rpartition(".")[2] in _HANDLES
 
 
 def _is_env_stream(value: Any) -> bool:
@@ -278,11 +294,23 @@ def _is_env_stream(value: Any) -> bool:
 
 
 def stream_handle(value: Any) -> int:
-    """The handle of a stream or event object."""
+    """The handle of a stream or event object.
+
+    Raises:
+        ArgumentError: it has none.
+    """
     for attribute in ("cuda_stream", "cuda_event", "ptr"):
         if hasattr(value, attribute):
             return int(getattr(value, attribute))
-    return int(value)
+    if hasattr(value, "__cuda_stream__"):  # the protocol of cuda.core: (version, handle)
+        return int(value.__cuda_stream__()[1])
+    handle = getattr(value, "handle", value)  # Numba's is a c_void_p
+    try:
+        return int(getattr(handle, "value", handle) or 0)
+    except TypeError as error:
+        raise ArgumentError(
+            f"a {type(value).__name__} has no handle of a CUDA stream", hint="pass a stream, its handle, or None"
+        ) from error
 
 
 def traced(call: BoundCall, block_arguments: list[Any]) -> dict[str, Any]:
@@ -355,6 +383,8 @@ def converted(value: Any, param: Param) -> Any:
     """An argument of a call as native code takes it."""
     if isinstance(value, Numeric):
         return bool(value.value) if isinstance(value, Boolean) else value.python()
+    if isinstance(param, TensorParam):
+        refuse_lazy(value)
     if isinstance(value, RuntimePointer):
         return value.address
     if is_stream(value):

@@ -1,4 +1,4 @@
-"""From a jit function and its arguments to a compiled function: tracing, the pass list, the cache of direct calls."""
+"""From a jit function and its arguments to a compiled function: tracing, the stages, the cache of direct calls."""
 
 from __future__ import annotations
 
@@ -7,27 +7,24 @@ import inspect
 import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.compiler import hooks, overrides, pass_lists, stages
-from tilewright.compiler.arguments import BoundCall, bind_call, leaf_type, on_host, traced
+from tilewright.compiler import hooks, stages
+from tilewright.compiler.arguments import BoundCall, leaf_type, on_host, traced
 from tilewright.compiler.executor import Executor
 from tilewright.compiler.jit import JitFunction
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.memory_cache import MemoryCache
-from tilewright.compiler.options import Options
-from tilewright.compiler.target import choose_arch, choose_target
-from tilewright.hw.chips import normalize_arch
+from tilewright.compiler.plan import Plan, plan
 from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
 from tilewright.lang import leaves, locations, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.launch import name_host_tensors
 from tilewright.lang.parameters import call_arguments
-from tilewright.passes.pipeline import Pass, PassManager, Placed, before
+from tilewright.passes.pipeline import Pass
 
 
 def compile_function(
@@ -72,22 +69,22 @@ def compile_function(
             location=locations.user_location(),
             hint="it says what the emulator looks for; options of the compiler go into options=",
         )
-    if pipeline is None:
-        pipeline = _listed(decorated[0])
-    listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline
-    chip, fields = pass_lists.asked_of(listed) if listed is not None else ("", {})
-    made = replace(Options.from_settings(), **fields).checked().merged(preset).merged(options)
     jit_function, bound_self = decorated
-    symbol = trace.symbol(jit_function.symbol_name)
-    call = replace(bind_call(jit_function.function, symbol, (*bound_self, *args), kwargs), bound=len(bound_self))
-    chosen = choose_target(target)
-    if arch and chip and normalize_arch(arch) != normalize_arch(chip):
-        raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})
-    job = _job(
-        jit_function, call, made, choose_arch(arch or chip or made.gpu_arch, chosen), override or {}, passes, listed
+    made = plan(
+        jit_function,
+        args,
+        kwargs,
+        bound=bound_self,
+        options=(*preset, options),
+        target=target,
+        arch=arch,
+        override=override,
+        passes=passes,
+        pipeline=pipeline,
     )
+    job = _job(made)
     job.after_pass = after_pass
-    executor = Executor.build(job, call, chosen, jit_function.function, checks, observers)
+    executor = Executor.build(job, made.call, made.target, jit_function.function, checks, observers)
     hooks.compiled(executor)
     if job.returns_runtime:
         _warn_of_result(job)
@@ -106,44 +103,8 @@ def _warn_of_result(job: Job) -> None:
         warnings.warn_explicit(message, UserWarning, place.file, place.line)
 
 
-def _job(
-    function: JitFunction[..., Any],
-    call: BoundCall,
-    options: Options,
-    arch: str,
-    override: Mapping[str, Any],
-    passes: Any,
-    pipeline: Any,
-) -> Job:
-    overrides.check_override(override)
-    return Job(
-        name=call.signature.name,
-        arch=arch,
-        options=options,
-        pipeline=_pipeline(arch, options, passes, pipeline),
-        trace=lambda job: trace_program(job, function, call),
-        python=_source(function.function),
-        override=override,
-        signature=call.signature,
-    )
-
-
-def _listed(function: JitFunction[..., Any]) -> PassManager | None:
-    """The pass list that a function of a DSL object brings; None for the standard one."""
-    text = getattr(function, "pipeline", None)
-    return None if text is None else PassManager.parse(text)
-
-
-def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | None) -> PassManager:
-    if pipeline is None:
-        manager = pass_lists.standard_pipeline(arch, options)
-    else:
-        manager = pass_lists.completed(pipeline, arch, options)
-    for item in passes if isinstance(passes, (list, tuple)) else (passes,):
-        place = item if isinstance(item, Placed) else before("cute-to-nvvm", item)
-        manager.insert(place.item, before=place.before, after=place.after)
-    manager.check_order()
-    return manager
+def _job(made: Plan) -> Job:
+    return made.job(lambda job: trace_program(job, made.function, made.call), _source(made.function.function))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -213,10 +174,8 @@ _cache: MemoryCache[Executor] = MemoryCache(limit=256)
 
 def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
     """Trace again (globals may have changed), and compile only what was not compiled before."""
-    call = bind_call(function.function, trace.symbol(function.symbol_name), args, kwargs)
-    options, target = Options.from_settings(), choose_target(None)
-    arch = choose_arch(options.gpu_arch, target)
-    job = _job(function, call, options, arch, {}, (), _listed(function))
+    made = plan(function, args, kwargs)
+    job = _job(made)
     with compile_context():
         stages.run(job, "cute")
         if job.returns_runtime:
@@ -225,13 +184,13 @@ def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs:
                 location=locations.user_location(),
                 hint="write it into a tensor; only values of compile time come back to Python",
             )
-        key = (job.texts["cute"], _places(job), call.signature, options, target, arch)
+        key = (job.texts["cute"], _places(job), made.key())
         executor = None if no_cache else _cache.get(key)
         if executor is None:
-            executor = Executor.finish(job, call, target, function.function, True, ())
+            executor = Executor.finish(job, made.call, made.target, function.function, True, ())
             hooks.compiled(executor)
             _cache.replace(key, executor)
-    executor.run_traced(call.passed())
+    executor.run_traced(made.call.passed())
     return job.result
 
 

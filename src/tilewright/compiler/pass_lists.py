@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tilewright.compiler.options import Options
@@ -23,6 +24,11 @@ _FIELDS = {
     "opt-level": "opt_level",
     "enable-assertions": "enable_assertions",
     "preserve-line-info": "generate_line_info",
+}
+# Those of a compilation that cute-to-nvvm itself has no part in.
+_OTHERS = {entry.name.replace("_", "-"): entry.name for entry in fields(Options)}
+_OTHERS = {
+    key: name for key, name in _OTHERS.items() if key in CuteToNvvm.options and key not in (*_FIELDS, "gpu-arch")
 }
 
 
@@ -52,7 +58,7 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
             passes.insert(position, missing())
     texts = [str(item) for item in passes]
     passes += [item for item in _finish() if str(item) not in texts]
-    return _checked(PassManager(passes), chosen)
+    return _checked(replace(pipeline, passes=passes, runs=[]), chosen)
 
 
 def _told(item: Pass, arch: str, options: Options) -> Pass:
@@ -71,17 +77,29 @@ def _checked(manager: PassManager, options: Options) -> PassManager:
     return manager
 
 
-def asked_of(pipeline: PassManager) -> tuple[str, dict[str, Any]]:
-    """The chip (or "") and the fields of `Options` that the options of cute-to-nvvm in a pass list ask for."""
+@dataclass(frozen=True)
+class Asked:
+    """What the options of cute-to-nvvm in a pass list ask for: chip and toolkit (or ""), and fields of `Options`."""
+
+    chip: str = ""
+    toolkit: str = ""
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+def asked_of(pipeline: PassManager) -> Asked:
+    """What a pass list asks for."""
     for item in pipeline:
         if isinstance(item, CuteToNvvm):
-            fields = {_FIELDS[key]: value for key, value in item.given.items() if key in _FIELDS}
-            return str(item.given.get("cubin-chip", "")), fields
-    return "", {}
+            known = _OTHERS | _FIELDS
+            asked = {known[key]: value for key, value in item.given.items() if key in known}
+            chip = item.given.get("cubin-chip", "") or item.given.get("gpu-arch", "")
+            return Asked(str(chip), str(item.given.get("toolkitPath", "")), asked)
+    return Asked()
 
 
 def split(pipeline: PassManager) -> tuple[PassManager, PassManager]:
     """The passes of stage `cute`, and those from `cute-to-nvvm` on."""
     names = [item.name for item in pipeline]
     position = names.index(CuteToNvvm.name)
-    return PassManager(pipeline.passes[:position]), PassManager(pipeline.passes[position:])
+    parts = pipeline.passes[:position], pipeline.passes[position:]
+    return replace(pipeline, passes=parts[0], runs=[]), replace(pipeline, passes=parts[1], runs=[])

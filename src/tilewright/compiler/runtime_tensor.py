@@ -15,6 +15,7 @@ from typing import Any, Self
 from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import Dim, Space, TensorParam
 from tilewright.compiler.dlpack import view
+from tilewright.lang.foreign import plain
 from tilewright.lang.numeric import BY_NAME, Numeric
 from tilewright.lang.pointer import AddressSpace
 from tilewright.lang.tensor import Tensor
@@ -25,6 +26,7 @@ _INT32_MAX = (1 << 31) - 1
 
 def _alignment(wanted: int | None, dtype: type[Numeric]) -> int:
     """The alignment in bytes that code may rely on; that of one element where none is given."""
+    wanted = plain(wanted)
     if wanted is None:
         return max(dtype.width // 8, 1)
     if not isinstance(wanted, int) or wanted < 1 or wanted & (wanted - 1):
@@ -331,6 +333,7 @@ def make_fake_compact_tensor(
 
 
 def _dim(item: Any) -> Dim:
+    item = plain(item)
     if isinstance(item, int):
         return Dim(item)
     if isinstance(item, SymInt):

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tilewright.base.errors import PassError
 from tilewright.ir import mlir
+from tilewright.ir.context import active, current
 from tilewright.ir.source import source_location
-
-
-class _Guard(threading.local):
-    on = False
-
-
-_guard = _Guard()
 
 
 @contextmanager
 def checked_erasing() -> Iterator[None]:
     """`op.erase()` raises a PassError inside the block, on this thread, where a result of `op` is used."""
     _install()
-    before, _guard.on = _guard.on, True
+    session = current()
+    before, session.checks_erasing = session.checks_erasing, True
     try:
         yield
     finally:
-        _guard.on = before
+        session.checks_erasing = before
 
 
 @functools.cache
@@ -38,7 +32,7 @@ def _install() -> None:
 
     @functools.wraps(plain)
     def erase(self: Any) -> None:
-        if _guard.on:
+        if active() and current().checks_erasing:
             _refuse_used(self)
         plain(self)
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.ir.libdevice import link_libdevice
 from tilewright.ir.llvm_api import ASSEMBLY, OBJECT, Context, LlvmError, Machine, api, take_text
 from tilewright.ir.signed_zeros import keep_signed_zeros
@@ -161,6 +162,8 @@ def emit_ptx_in_child(ir_text: str | bytes, *, time_limit: float = 120.0, **argu
     except subprocess.TimeoutExpired as error:
         raise LlvmError(f"LLVM took more than {time_limit:g} s for the given text") from error
     except OSError as error:
+        if raised_by_signal(error):
+            raise
         raise LlvmError(f"cannot start {sys.executable!r} to compile the given text: {error}") from error
     if child.returncode:
         raise _abort_error(child.returncode, child.stderr.decode(errors="replace"))

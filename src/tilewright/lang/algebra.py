@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.lang import leaves, trace
+from tilewright.lang.foreign import plain
 from tilewright.lang.kinds import ANY, INTEGER, NUMBER_TYPE, POSITIVE, STRUCTURED, instance, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Numeric, as_numeric, number_type
@@ -75,8 +76,9 @@ def _on_tensors(function: Callable[Concatenate[Any, P], R]) -> _OnTensors[P, R]:
 
     @functools.wraps(function)
     def call(target: Any, *args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
+        args, kwargs = plain(args), _plain_names(kwargs)
         if not isinstance(target, Tensor):
-            return function(target, *args, **kwargs)
+            return function(plain(target), *args, **kwargs)
         layout: Any = function(target.layout, *args, **kwargs)
         return Tensor(target.iterator, layout, target._element_type)
 
@@ -88,6 +90,7 @@ def _of_layout(function: Callable[P, R]) -> _Plain[P, R]:
 
     @functools.wraps(function)
     def call(target: Any, *args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
+        target, args, kwargs = plain(target), plain(args), _plain_names(kwargs)
         if isinstance(target, Tensor):
             target = target.layout
         elif hasattr(target, "shape") and not isinstance(target, (Layout, ComposedLayout)):
@@ -97,12 +100,16 @@ def _of_layout(function: Callable[P, R]) -> _Plain[P, R]:
     return cast(Any, call)
 
 
+def _plain_names(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: plain(value) for name, value in given.items()}
+
+
 def _plain(function: Callable[P, R]) -> _Plain[P, R]:
     """`function` as it is, with the `loc` and `ip` that generated code passes."""
 
     @functools.wraps(function)
     def call(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
+        return function(*plain(args), **_plain_names(kwargs))
 
     return cast(Any, call)
 

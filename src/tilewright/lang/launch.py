@@ -6,6 +6,7 @@ module and adds a `cute.launch` to the host function.
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,8 +20,9 @@ from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.control import aliases
+from tilewright.lang.foreign import plain
 from tilewright.lang.locations import current_line, user_location
-from tilewright.lang.numeric import Int32, Int64, Numeric, as_numeric, is_number
+from tilewright.lang.numeric import Boolean, Int32, Int64, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import ComposedLayout
@@ -120,7 +122,7 @@ class KernelLauncher:
         _check_cluster(dims[2])
         symbol = self._trace(dims[1], dims[2], max_number_threads, min_blocks_per_mp)
         values, _ = _flatten(self.arguments.runtime)
-        stream_values = [] if stream is None else _handle(stream, "stream", "CUstream")
+        stream_values = [] if stream is None else _stream(stream)
         flags = int(cooperative) | int(use_pdl) << 1
         if launch_completion_event is not None or programmatic_event is not None:
             completion = (launch_completion_event, launch_completion_event_flags)
@@ -271,6 +273,7 @@ def _set_bounds(
 
 
 def _dims(value: Any, what: str) -> list[Any]:
+    value = plain(value)
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     if not 1 <= len(items) <= 3 or not all(map(_is_integer, items)):
         raise CompileError(
@@ -347,6 +350,25 @@ def _handle(value: Any, what: str, kind: str) -> list[ir.Value]:
             hint=f"pass a {kind} argument of the jit function",
         )
     return values
+
+
+def _stream(value: Any) -> list[ir.Value]:
+    """The handle of a stream: that of an argument, or a number that is one, 0 the default stream's."""
+    value = value.value or 0 if isinstance(value, ctypes.c_void_p) else value
+    if not is_number(value):
+        return _handle(value, "stream", "CUstream")
+    number = as_numeric(value)
+    if not type(number).is_integer or isinstance(number, Boolean) or (number.is_static and int(number.value) < 0):
+        raise CompileError(
+            f"stream is {value if number.is_static else f'a number of type {type(number).__name__}'}",
+            location=user_location(3),
+            hint="pass a CUstream argument of the jit function, its handle as an integer, 0 for the default stream, or "
+            "None for the current one",
+        )
+    pointer = types.parse("!llvm.ptr")
+    if number.is_static and int(number.value) == 0:
+        return [build.value("llvm.mlir.zero", pointer)]
+    return [build.value("llvm.inttoptr", pointer, (Int64(number).ir_value(),))]
 
 
 def _event_record(stream: list[ir.Value], completion: tuple[Any, ...], programmatic: tuple[Any, ...]) -> ir.Value:

@@ -24,6 +24,7 @@ from tilewright.ir.context import active as build_active
 from tilewright.ir.context import holds_value
 from tilewright.lang import advice, arithmetic, dtypes, polynomials
 from tilewright.lang.dtypes import DType
+from tilewright.lang.foreign import is_foreign, plain
 from tilewright.lang.known import bound_of, result_bound, result_divisibility
 from tilewright.lang.locations import user_location
 from tilewright.lang.rounding import EXPONENTS_OF_PRODUCTS, float_power, integer_power, power_by_products, wrap
@@ -118,6 +119,7 @@ class Numeric(metaclass=NumericMeta):
     width = _Width()
     value: Any
     literal: float | None = None
+    __array_ufunc__ = None  # numbers of NumPy leave operators to this class
 
     def __init__(self, value: object = 0, *, loc: object = None, ip: object = None) -> None:
         if type(self) is Numeric:
@@ -527,6 +529,8 @@ def as_numeric(value: object) -> Numeric:
         number = Float32(value)
         number.literal = float(value)
         return number
+    if is_foreign(value):
+        return as_numeric(plain(value))
     found = _from_mlir(value)
     if found is None:
         raise CompileError(
@@ -564,7 +568,7 @@ def _both(left: object, right: object) -> tuple[Numeric, Numeric]:
 
 def is_number(value: object) -> bool:
     """True for what `as_numeric` takes, MLIR values apart."""
-    return isinstance(value, (Numeric, bool, int, float))
+    return isinstance(value, (Numeric, bool, int, float)) or is_foreign(value)
 
 
 def number_type(value: object) -> type[Numeric]:
@@ -611,6 +615,8 @@ def _payload(value: object, cls: type[Numeric]) -> Any:
         return wrap(value, cls.facts)
     if build_active() and isinstance(value, mlir.ir.Value):
         return value if value.type == cls.mlir_type else _payload(_from_mlir(value), cls)
+    if is_foreign(value):
+        return wrap(plain(value), cls.facts)
     whole = python_int(value)
     if whole is not None:
         return wrap(whole, cls.facts)

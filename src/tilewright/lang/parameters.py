@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import raised_by_signal
+from tilewright.lang.foreign import plain
 from tilewright.lang.leaves import describe, holds_runtime
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
@@ -64,7 +66,9 @@ def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
         return annotation
     try:
         return eval(annotation, scope)  # as inspect.get_annotations(eval_str=True) does
-    except Exception:  # noqa: BLE001  (an annotation may be any expression; it is no error here)
+    except Exception as error:
+        if raised_by_signal(error):
+            raise
         return annotation
 
 
@@ -104,7 +108,7 @@ def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
         if is_constexpr(annotation) and (holds_runtime(value) or _is_layout_of_run_time(value)):
             raise runtime_constant(function, position, name, value)
         if is_constexpr(annotation) or _is_constant(value):
-            constants[name] = value
+            constants[name] = plain(value)
         elif name in gathers:
             runtime[name] = _adapt_all(value, annotation, position, name)
         else:

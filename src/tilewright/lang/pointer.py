@@ -10,6 +10,7 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import holds_value
 from tilewright.lang import trace
+from tilewright.lang.foreign import plain
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Int32, Int64, Integer, Numeric, as_numeric, is_number, number_type
 from tilewright.lang.storing import as_element
@@ -207,6 +208,7 @@ def _check_place(memspace: object, alignment: object) -> None:
             location=user_location(),
             hint=f"mem_space is one of AddressSpace: {', '.join(map(str, AddressSpace))}",
         )
+    alignment = plain(alignment)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
         raise CompileError(
             "assumed_align is a power of two, in bytes", location=user_location(), values={"assumed_align": alignment}

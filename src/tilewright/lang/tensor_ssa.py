@@ -85,6 +85,8 @@ def _comparison(name: str) -> Callable[..., Any]:
 class TensorSSA:
     """`value` is an MLIR vector with one element for each index of `shape`, `dtype` its element type."""
 
+    __array_ufunc__ = None  # numbers of NumPy leave operators to this class
+
     def __init__(self, value: ir.Value, shape: Any, dtype: type[Numeric]) -> None:
         self.value = value
         holds_value(self)

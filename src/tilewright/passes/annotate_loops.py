@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
+from tilewright.ir.walk import operations
 from tilewright.passes.lowering import number_of, ptr_info
 from tilewright.passes.pipeline import Pass, register
 
@@ -33,12 +34,9 @@ class AnnotateLoops(Pass):
     name = "annotate-loops"
 
     def run(self, module: ir.Operation) -> None:
-        def visit(op: ir.Operation) -> Any:
+        for op in operations(module):
             if op.name in ("scf.for", "scf.while"):
                 _annotate(op)
-            return mlir.ir.WalkResult.ADVANCE
-
-        module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
 
 
 def _annotate(loop: ir.Operation) -> None:
@@ -73,19 +71,11 @@ def constant_of(value: ir.Value) -> int | None:
 def _picks_registers(loop: ir.Operation) -> bool:
     """True when an element or a view of a register tensor is chosen by the loop's index."""
     derived = {loop.regions[0].blocks[0].arguments[0]}
-    found = False
-
-    def visit(op: ir.Operation) -> Any:
-        nonlocal found
+    for op in operations(loop)[1:]:
         if any(operand in derived for operand in op.operands):
             derived.update(op.results)
-            found = found or _picks(op, derived)
-        return mlir.ir.WalkResult.INTERRUPT if found else mlir.ir.WalkResult.ADVANCE
-
-    for op in loop.regions[0].blocks[0].operations:
-        op.operation.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-        if found:
-            return True
+            if _picks(op, derived):
+                return True
     return False
 
 

@@ -18,6 +18,7 @@ from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue, materialize, widen
 from tilewright.ir.source import source_location
+from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout, cosize, flatten_to_tuple, is_static, size
 from tilewright.layout.dynamic import add, mul, sub
 from tilewright.passes.lowering import ptr_info, read_coord, read_layout, tensor_layout_text, text_of
@@ -89,15 +90,7 @@ def _arguments(function: ir.Operation) -> list[_Argument]:
 
 
 def _accesses(function: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name in _ELEMENTS or op.name in _WHOLE:
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
+    return [op for op in operations(function) if op.name in _ELEMENTS or op.name in _WHOLE]
 
 
 def _check(op: ir.Operation, arguments: list[_Argument]) -> None:

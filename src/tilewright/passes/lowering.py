@@ -16,6 +16,7 @@ from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue
 from tilewright.ir.source import source_location
+from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout
 
 if TYPE_CHECKING:
@@ -142,29 +143,18 @@ def _rule(rules: Rules, op: ir.Operation) -> Rule:
 
 
 def _operations(function: ir.Operation, rules: Rules) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name.startswith("cute.") or op.name in rules.table:
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
+    named = [(op, op.name) for op in operations(function)]
+    return [op for op, name in named if name.startswith("cute.") or name in rules.table]
 
 
 def _lower_pointer_types(function: ir.Operation, context: LoweringContext) -> None:
     """Values that pass through regions and signatures carry `!cute.ptr`; make them `!llvm.ptr` where they stand."""
-
-    def visit(op: ir.Operation) -> Any:
+    for op in operations(function):
         if not op.name.startswith("cute."):
             _set_types(op.results, context)
         for region in op.regions:
             for block in region:
                 _set_types(block.arguments, context)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
     if "function_type" in function.attributes:
         _set_function_type(function, context)
 

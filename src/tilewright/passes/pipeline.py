@@ -6,18 +6,19 @@ among the passes registered here, then among MLIR's own.
 
 from __future__ import annotations
 
-import itertools
 import re
+import shlex
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.base.errors import PassError, TilewrightError
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
-from tilewright.ir import mlir
+from tilewright.ir import erasing, mlir, walk
 from tilewright.ir.context import current
 from tilewright.ir.erasing import checked_erasing
 from tilewright.ir.source import source_location
@@ -76,8 +77,9 @@ class UpstreamPass(Pass):
         super().__init__()
         self.text = text
 
-    def run(self, module: ir.Operation) -> None:
-        manager = current().cached(("pass manager", self.text), self._parse)
+    def run(self, module: ir.Operation, verify: bool = True) -> None:
+        manager = current().cached(("pass manager", self.text, verify), self._parse)
+        manager.enable_verifier(verify)
         try:
             manager.run(module)
         except mlir.ir.MLIRError as error:
@@ -123,7 +125,8 @@ class PassRun:
 class PassManager:
     """An ordered list of passes over a module.
 
-    `after_each(pass, module)` is called after every pass, for dumping and exploring.
+    With `verify` the module is verified after each pass. `after_each(pass, module)` is called after every pass, for
+    dumping and exploring.
     """
 
     passes: list[Pass] = field(default_factory=list)
@@ -140,6 +143,16 @@ class PassManager:
 
     def __iter__(self) -> Iterator[Pass]:
         return iter(self.passes)
+
+    def resolved(self) -> PassManager:
+        """The list with the passes that were not known yet by their names when it was written."""
+        late = [isinstance(item, UpstreamPass) and item.text.partition("{")[0] in REGISTRY for item in self.passes]
+        passes = [as_pass(str(item)) if known else item for item, known in zip(self.passes, late, strict=True)]
+        return replace(self, passes=passes, runs=[]) if any(late) else self
+
+    def key(self) -> Hashable:
+        """What tells this list from every other: for a pass of the user its code and its state too."""
+        return (self.verify, *[_key(item) for item in self.passes])
 
     def add_pass(self, name: str, options: Mapping[str, object] | None = None) -> PassManager:
         """Append the pass registered as `name`."""
@@ -193,14 +206,16 @@ class PassManager:
         item.check(module)
         try:
             with nullcontext() if _is_ours(item) else checked_erasing():
-                item.run(module)
+                item.run(module, self.verify) if isinstance(item, UpstreamPass) else item.run(module)
         except mlir.ir.MLIRError as error:
             text = _diagnostics(error)
             raise PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text) from error
         except TilewrightError:
             raise
         except Exception as error:
-            values = {"reason": _reason(error)} | _raised_at(error)
+            if raised_by_signal(error):
+                raise
+            values = {"reason": f"{type(error).__name__}: {error}"} | _raised_at(error)
             raise PassError(f"pass {item.name} failed", values=values) from error
         item.ensures(module)
         self.runs.append(PassRun(str(item), time.perf_counter() - start))
@@ -222,6 +237,22 @@ class PassManager:
 
 def _is_ours(item: Pass) -> bool:
     return type(item).__module__.startswith("tilewright.")
+
+
+def _key(item: Pass) -> Hashable:
+    if _is_ours(item):
+        return str(item)
+    # A class may be defined anew under its name, as by a notebook's cell, and its methods may be replaced.
+    state = [(name, _hashable(value)) for name, value in sorted(vars(item).items())]
+    return (str(item), type(item), *[getattr(type(item), name) for name in ("run", "check", "ensures")], *state)
+
+
+def _hashable(value: object) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value
 
 
 class Placed:
@@ -299,27 +330,12 @@ def check_known(module: ir.Operation, maker: str = "") -> None:
         raise unknown_operation(op.name, {"made by": maker} if maker else None, source_location(op.location))
 
 
-def _reason(error: Exception) -> str:
-    """An exception in a line. One raised inside a callback of MLIR's walk arrives as the text of a traceback."""
-    text = f"{type(error).__name__}: {error}"
-    if "Exception raised in callback" not in text:
-        return text
-    lines = text.splitlines()
-    start = max((number for number, line in enumerate(lines) if line.startswith("  File ")), default=0)
-    said = itertools.dropwhile(lambda line: line.startswith("    "), lines[start + 1 :])  # the source of the frame
-    return "\n".join(said) or text
-
-
 def _raised_at(error: Exception) -> dict[str, str]:
     """The line of the pass that raised, for its author."""
     frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename != __file__]
-    inner = _CALLBACK_FRAME.findall(str(error))
-    places += [f"{file}:{line}" for file, line in inner if "tilewright/ir/erasing" not in file]
+    ours = {__file__, walk.__file__, erasing.__file__}
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename not in ours]
     return {"raised at": places[-1]} if places else {}
-
-
-_CALLBACK_FRAME = re.compile(r'^\s*(?:File )?"?([^\s"]+\.py)"?(?:\(|, line )(\d+)', re.MULTILINE)
 
 
 def _diagnostics(error: Exception) -> str:
@@ -359,7 +375,10 @@ def _options_text(options: Mapping[str, object]) -> str:
     def value_text(value: object) -> str:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
-    pairs = " ".join(f"{key}={value_text(value)}" for key, value in options.items())
+    def quoted(text: str) -> str:
+        return f'"{text}"' if " " in text else text
+
+    pairs = " ".join(f"{key}={quoted(value_text(value))}" for key, value in options.items())
     return f"{{{pairs}}}" if pairs else ""
 
 
@@ -386,7 +405,13 @@ def _split_options(item: str) -> tuple[str, dict[str, object]]:
     if not brace or "(" in name:
         return item, {}
     options: dict[str, object] = {}
-    for word in rest.rstrip("}").split():
+    text = rest.rstrip("}")
+    words = shlex.split(text) if '"' in text or "'" in text else text.split()
+    flags = bool(words) and words[0].startswith("--")  # `--opt-level 2 --keep-ptx`, as `CompileOptions` spells them
+    for word in words:
         key, equals, value = word.partition("=")
-        options[key] = value if equals else True
+        if flags and not word.startswith("--"):
+            options[next(reversed(options))] = word
+        else:
+            options[key.removeprefix("--")] = value if equals else True
     return name.strip(), options

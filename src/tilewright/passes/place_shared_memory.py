@@ -8,10 +8,11 @@ that come after a run are placed behind its own by the next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
 from tilewright.ir.context import located
+from tilewright.ir.walk import operations
 from tilewright.passes.lowering import number_of, ptr_info
 from tilewright.passes.pipeline import Pass, register
 
@@ -36,14 +37,12 @@ class PlaceSharedMemory(Pass):
 def kernels(module: ir.Operation) -> list[ir.Operation]:
     """The `gpu.func`s of a module, in order."""
     found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name == "gpu.func":
-            found.append(op)
-            return mlir.ir.WalkResult.SKIP
-        return mlir.ir.WalkResult.ADVANCE
-
-    module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
+    for block in [block for region in module.regions for block in region]:
+        for op in [op.operation for op in block]:
+            if op.name == "gpu.func":
+                found.append(op)
+            elif op.name in ("gpu.module", "builtin.module"):
+                found += kernels(op)
     return found
 
 
@@ -70,12 +69,5 @@ def _placed(kernel: ir.Operation) -> tuple[int, int]:
 
 
 def _shared_allocations(kernel: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name == "cute.alloc" and ptr_info(op.results[0].type).space == "smem":
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    kernel.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
+    allocations = [op for op in operations(kernel) if op.name == "cute.alloc"]
+    return [op for op in allocations if ptr_info(op.results[0].type).space == "smem"]

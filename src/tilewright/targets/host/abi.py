@@ -25,6 +25,9 @@ MOST_DEVICES = 64
 INVALID_CONTEXT = 201
 """CUDA_ERROR_INVALID_CONTEXT: the thread has no context."""
 
+INTERRUPTED = "Interrupted"
+"""The kind of the error that stands where a signal came before the right one was set."""
+
 RAISED = -1
 """The result of host code that has set an error."""
 INTERRUPTED = -2

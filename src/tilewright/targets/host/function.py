@@ -124,6 +124,7 @@ class HostFunction:
             ArgumentError: an argument does not fit its parameter.
             LaunchError: a launch was refused.
         """
+        self._pending.error = None  # of a call that an interrupt ended
         held = None
         for argument in arguments:
             if type(argument) not in _PLAIN:
@@ -135,7 +136,9 @@ class HostFunction:
             raised = self.raised(error)
         else:
             del held  # the views had to live until here
-            return
+            if ffi.late.error is None:
+                return
+            raised = ffi.late.take() or KeyboardInterrupt()
         raise raised from None
 
     def raised(self, error: BaseException) -> BaseException:
@@ -159,7 +162,10 @@ def _launch_callback(launch: Launch, pending: ffi.Pending) -> Any:
 
 
 def _write(text: int, length: int) -> None:
-    sys.stdout.write(ctypes.string_at(text, length).decode(errors="replace"))
+    try:
+        sys.stdout.write(ctypes.string_at(text, length).decode(errors="replace"))
+    except BaseException as error:  # noqa: BLE001  (must not cross native code; raised again behind it)
+        ffi.late.error = error
 
 
 _write_callback = abi.WriteFunction(_write)

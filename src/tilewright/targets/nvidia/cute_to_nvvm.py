@@ -47,6 +47,21 @@ class CuteToNvvm(Pass):
         "enable-assertions": False,
         "enable-cuda-dialect": False,
         "cuda-dialect-external-module": False,
+        # Options of a compilation, which the text of `CompileOptions` may bring: the compiler reads them.
+        "gpu-arch": "",
+        "ptxas-options": "",
+        "nvdisasm-options": "",
+        "link-libraries": "",
+        "generate-line-info": False,
+        "keep-ptx": False,
+        "keep-cubin": False,
+        "keep-sass": False,
+        "keep-ir": False,
+        "print-ir": False,
+        "enable-tvm-ffi": False,
+        "dump-dir": "",
+        "host-target": "",
+        "ptx-backend": "llvm",
     }
 
     def run(self, module: ir.Operation) -> None:
