@@ -25,7 +25,7 @@ MOST_DEVICES = 64
 INVALID_CONTEXT = 201
 """CUDA_ERROR_INVALID_CONTEXT: the thread has no context."""
 
-INTERRUPTED = "Interrupted"
+INTERRUPTED_KIND = "Interrupted"
 """The kind of the error that stands where a signal came before the right one was set."""
 
 RAISED = -1

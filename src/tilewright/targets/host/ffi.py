@@ -113,7 +113,7 @@ def error_setter() -> int:
 @functools.cache
 def interrupted() -> tuple[Any, ctypes.c_void_p]:
     """What sets an error, and the one that stands where the right one was not made: native code has promised one."""
-    return tvm_ffi().LIB.TVMFFIErrorSetRaised, _made(abi.INTERRUPTED.encode(), b"a signal came while an error was made")
+    return tvm_ffi().LIB.TVMFFIErrorSetRaised, _made(abi.INTERRUPTED_KIND.encode(), b"a signal came while an error was made")
 
 
 def make_function(address: int, keep_alive: object) -> Callable[..., Any]:
@@ -317,7 +317,7 @@ def translate(
     if ffi_error is None:
         # Raised before native code ran, by an argument that tvm-ffi cannot convert.
         return ArgumentError(f"an argument cannot be passed: {error}")
-    if ffi_error.kind == abi.INTERRUPTED:
+    if ffi_error.kind == abi.INTERRUPTED_KIND:
         return KeyboardInterrupt()
     class_ = _EXPORTED_KINDS.get(ffi_error.kind) if exported else getattr(errors, ffi_error.kind, None)
     if not (isinstance(class_, type) and issubclass(class_, TilewrightError)):
