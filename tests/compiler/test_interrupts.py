@@ -369,10 +369,10 @@ def test_an_error_that_a_signal_handler_raises_in_a_run(alarm):
 
 def test_errors_are_told_from_those_of_signal_handlers():
     def ordinary(number, frame):
-        raise ValueError
+        raise ValueError("no signal")
 
     for arguments in ((1, None), (None, sys._getframe()), ("x", 3)):
-        with pytest.raises(ValueError, match="") as caught:
+        with pytest.raises(ValueError, match="no signal") as caught:
             ordinary(*arguments)
         assert not interrupts.raised_by_signal(caught.value)
     assert not interrupts.is_outside(None) and not interrupts.is_outside(GeneratorExit())
