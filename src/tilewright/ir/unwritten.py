@@ -1,0 +1,208 @@
+"""Register tensors read before they are written: what LLVM would make of them stays to be seen.
+
+LLVM takes an element that no one has written for whatever suits it: it drops a store of it, and folds what is computed
+from it. Here such a value becomes the result of an empty inline assembly: a register of the PTX that nothing writes. It
+costs no instruction, the code is the same for every target, and the emulator, which knows of each register whether
+anything was written to it, reports where the value goes.
+
+A module that reads no element unwritten on any path, which most are, is left as it is. Elements at indices of run time
+stay in local memory, of which the emulator knows more; those at indices of loops that LLVM unrolls are found.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+from ctypes import c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
+
+from tilewright.ir.llvm_api import Context, Machine, Prototypes, api_with, take_text
+
+# Of llvm-c/Core.h: LLVMTypeKind, LLVMOpcode.
+_HALF, _FLOAT, _DOUBLE, _INTEGER, _POINTER, _VECTOR, _BFLOAT = 1, 2, 3, 8, 12, 13, 18
+_ALLOCA = 26
+_UNWRITTEN = re.compile(r"\bundef\b")
+_PROMOTE = "sroa"
+_UNROLL = "function(early-cse,simplifycfg,loop(loop-rotate,indvars,loop-unroll-full),instsimplify,sroa)"
+
+_VALUE, _TYPE = c_void_p, c_void_p
+_PROTOTYPES: Prototypes = {
+    "LLVMCloneModule": (c_void_p, (c_void_p,)),
+    "LLVMGetModuleContext": (c_void_p, (c_void_p,)),
+    "LLVMGetFirstFunction": (_VALUE, (c_void_p,)),
+    "LLVMGetNextFunction": (_VALUE, (_VALUE,)),
+    "LLVMIsDeclaration": (c_int, (_VALUE,)),
+    "LLVMGetFirstBasicBlock": (c_void_p, (_VALUE,)),
+    "LLVMGetNextBasicBlock": (c_void_p, (c_void_p,)),
+    "LLVMGetFirstInstruction": (_VALUE, (c_void_p,)),
+    "LLVMGetNextInstruction": (_VALUE, (_VALUE,)),
+    "LLVMGetInstructionOpcode": (c_int, (_VALUE,)),
+    "LLVMGetNumOperands": (c_int, (_VALUE,)),
+    "LLVMGetOperand": (_VALUE, (_VALUE, c_int)),
+    "LLVMSetOperand": (None, (_VALUE, c_int, _VALUE)),
+    "LLVMIsConstant": (c_int, (_VALUE,)),
+    "LLVMIsUndef": (c_int, (_VALUE,)),
+    "LLVMIsPoison": (c_int, (_VALUE,)),
+    "LLVMTypeOf": (_TYPE, (_VALUE,)),
+    "LLVMGetTypeKind": (c_int, (_TYPE,)),
+    "LLVMGetIntTypeWidth": (c_uint, (_TYPE,)),
+    "LLVMGetElementType": (_TYPE, (_TYPE,)),
+    "LLVMGetVectorSize": (c_uint, (_TYPE,)),
+    "LLVMGetAggregateElement": (_VALUE, (_VALUE, c_uint)),
+    "LLVMIntTypeInContext": (_TYPE, (c_void_p, c_uint)),
+    "LLVMFunctionType": (_TYPE, (_TYPE, c_void_p, c_uint, c_int)),
+    "LLVMConstInt": (_VALUE, (_TYPE, c_ulonglong, c_int)),
+    "LLVMGetInlineAsm": (
+        _VALUE, (_TYPE, c_char_p, c_size_t, c_char_p, c_size_t, c_int, c_int, c_int, c_int),
+    ),
+    "LLVMCreateBuilderInContext": (c_void_p, (c_void_p,)),
+    "LLVMDisposeBuilder": (None, (c_void_p,)),
+    "LLVMPositionBuilderBefore": (None, (c_void_p, _VALUE)),
+    "LLVMBuildCall2": (_VALUE, (c_void_p, _TYPE, _VALUE, c_void_p, c_uint, c_char_p)),
+    "LLVMBuildTrunc": (_VALUE, (c_void_p, _VALUE, _TYPE, c_char_p)),
+    "LLVMBuildZExt": (_VALUE, (c_void_p, _VALUE, _TYPE, c_char_p)),
+    "LLVMBuildShl": (_VALUE, (c_void_p, _VALUE, _VALUE, c_char_p)),
+    "LLVMBuildOr": (_VALUE, (c_void_p, _VALUE, _VALUE, c_char_p)),
+    "LLVMBuildBitCast": (_VALUE, (c_void_p, _VALUE, _TYPE, c_char_p)),
+    "LLVMBuildIntToPtr": (_VALUE, (c_void_p, _VALUE, _TYPE, c_char_p)),
+    "LLVMBuildInsertElement": (_VALUE, (c_void_p, _VALUE, _VALUE, _VALUE, c_char_p)),
+}  # fmt: skip
+
+
+def keep_unwritten(context: Context, machine: Machine, module: int) -> int:
+    """The module to go on with: `module` itself, or one in which elements read unwritten are empty registers."""
+    llvm = api_with(_PROTOTYPES)
+    if not any(_allocas(llvm, module)):
+        return module
+    other = context.adopt(llvm.LLVMCloneModule(module))
+    machine.run_passes(context, other, _PROMOTE)
+    if any(_allocas(llvm, other)):
+        machine.run_passes(context, other, _UNROLL)
+    if not _UNWRITTEN.search(take_text(llvm.LLVMPrintModuleToString(other), llvm.LLVMDisposeMessage)):
+        return module
+    _Marker(llvm, other).mark_all()
+    return other
+
+
+def _allocas(llvm: ctypes.CDLL, module: int) -> Iterator[int]:
+    """The stack slots of a module, which stand at the beginning of its functions."""
+    for function in _functions(llvm, module):
+        instruction = llvm.LLVMGetFirstInstruction(llvm.LLVMGetFirstBasicBlock(function))
+        while instruction:
+            if llvm.LLVMGetInstructionOpcode(instruction) == _ALLOCA:
+                yield instruction
+            instruction = llvm.LLVMGetNextInstruction(instruction)
+
+
+def _functions(llvm: ctypes.CDLL, module: int) -> Iterator[int]:
+    function = llvm.LLVMGetFirstFunction(module)
+    while function:
+        if not llvm.LLVMIsDeclaration(function):
+            yield function
+        function = llvm.LLVMGetNextFunction(function)
+
+
+class _Marker:
+    """Puts an empty register in the place of each undefined operand of a module."""
+
+    def __init__(self, llvm: ctypes.CDLL, module: int) -> None:
+        self.llvm, self.module = llvm, module
+        self.context = llvm.LLVMGetModuleContext(module)
+        self.count = 0
+
+    def mark_all(self) -> None:
+        self.builder = self.llvm.LLVMCreateBuilderInContext(self.context)
+        for function in _functions(self.llvm, self.module):
+            operands = list(self._operands(function))
+            self.llvm.LLVMPositionBuilderBefore(self.builder, self._begin(function))
+            for instruction, place, value in operands:
+                self.llvm.LLVMSetOperand(instruction, place, self._defined(value))
+        self.llvm.LLVMDisposeBuilder(self.builder)
+
+    def _begin(self, function: int) -> int:
+        """The first instruction of a function that is no stack slot."""
+        instruction: int = self.llvm.LLVMGetFirstInstruction(self.llvm.LLVMGetFirstBasicBlock(function))
+        while self.llvm.LLVMGetInstructionOpcode(instruction) == _ALLOCA:
+            instruction = self.llvm.LLVMGetNextInstruction(instruction)
+        return instruction
+
+    def _operands(self, function: int) -> Iterator[tuple[int, int, int]]:
+        """(instruction, place, value) of the operands that are undefined, in full or in some elements."""
+        llvm = self.llvm
+        block = llvm.LLVMGetFirstBasicBlock(function)
+        while block:
+            instruction = llvm.LLVMGetFirstInstruction(block)
+            while instruction:
+                for place in range(llvm.LLVMGetNumOperands(instruction)):
+                    value = llvm.LLVMGetOperand(instruction, place)
+                    if llvm.LLVMIsConstant(value) and self._undefined(value):
+                        yield instruction, place, value
+                instruction = llvm.LLVMGetNextInstruction(instruction)
+            block = llvm.LLVMGetNextBasicBlock(block)
+
+    def _undefined(self, value: int) -> bool:
+        if self.llvm.LLVMIsUndef(value):
+            return not self.llvm.LLVMIsPoison(value)
+        return any(self._undefined(element) for element in self._elements(value))
+
+    def _elements(self, value: int) -> list[int]:
+        type_ = self.llvm.LLVMTypeOf(value)
+        if self.llvm.LLVMGetTypeKind(type_) != _VECTOR:
+            return []
+        found = [self.llvm.LLVMGetAggregateElement(value, k) for k in range(self.llvm.LLVMGetVectorSize(type_))]
+        return [element for element in found if element]
+
+    def _defined(self, value: int) -> int:
+        """The same value with a register in the place of whatever is undefined."""
+        llvm, type_ = self.llvm, self.llvm.LLVMTypeOf(value)
+        if llvm.LLVMGetTypeKind(type_) != _VECTOR:
+            return self._register(type_) or value
+        index = llvm.LLVMIntTypeInContext(self.context, 32)
+        for place, element in enumerate(self._elements(value)):
+            if self._undefined(element):
+                new = self._defined(element)
+                at = llvm.LLVMConstInt(index, place, 0)
+                value = llvm.LLVMBuildInsertElement(self.builder, value, new, at, b"")
+        return value
+
+    def _register(self, type_: int) -> int | None:
+        """A value of a scalar type that nothing has written; None for types that no register holds."""
+        llvm, kind = self.llvm, self.llvm.LLVMGetTypeKind(type_)
+        if kind in (_FLOAT, _DOUBLE):
+            return self._empty(type_, "f" if kind == _FLOAT else "d")
+        if kind in (_HALF, _BFLOAT):
+            return self._built("BitCast", self._integer(16), type_)
+        if kind == _POINTER:
+            return self._built("IntToPtr", self._integer(64), type_)
+        return self._integer(llvm.LLVMGetIntTypeWidth(type_)) if kind == _INTEGER else None
+
+    def _integer(self, width: int) -> int:
+        """An integer of any width, from registers of 16, 32 and 64 bits."""
+        size = min((size for size in (16, 32, 64) if size >= width), default=64)
+        value = self._empty(self._int(size), {16: "h", 32: "r", 64: "l"}[size])
+        if width < size:
+            return self._built("Trunc", value, self._int(width))
+        whole = value if width == size else self._built("ZExt", value, self._int(width))
+        for shift in range(64, width, 64):
+            high = self._built("ZExt", self._empty(self._int(64), "l"), self._int(width))
+            high = self._joined("Shl", high, self.llvm.LLVMConstInt(self._int(width), shift, 0))
+            whole = self._joined("Or", whole, high)
+        return whole
+
+    def _int(self, width: int) -> int:
+        return int(self.llvm.LLVMIntTypeInContext(self.context, width))
+
+    def _built(self, what: str, value: int, type_: int) -> int:
+        return int(getattr(self.llvm, f"LLVMBuild{what}")(self.builder, value, type_, b""))
+
+    def _joined(self, what: str, a: int, b: int) -> int:
+        return int(getattr(self.llvm, f"LLVMBuild{what}")(self.builder, a, b, b""))
+
+    def _empty(self, type_: int, constraint: str) -> int:
+        """The result of an assembly that does nothing. Each has a text of its own: LLVM takes equal ones for one."""
+        llvm = self.llvm
+        text, constraints = f"// unwritten {self.count} $0".encode(), f"={constraint}".encode()
+        self.count += 1
+        signature = llvm.LLVMFunctionType(type_, None, 0, 0)
+        asm = llvm.LLVMGetInlineAsm(signature, text, len(text), constraints, len(constraints), 0, 0, 0, 0)
+        return int(llvm.LLVMBuildCall2(self.builder, signature, asm, None, 0, b""))
