@@ -24,6 +24,9 @@ _ALLOCA = 26
 _UNWRITTEN = re.compile(r"\bundef\b")
 _PROMOTE = "sroa"
 _UNROLL = "function(early-cse,simplifycfg,loop(loop-rotate,indvars,loop-unroll-full),instsimplify,sroa)"
+_SETTLE = "function(instcombine,adce)"
+"""What sees that all elements of a vector were written one after another."""
+_MARK = "// unwritten "
 
 _VALUE, _TYPE = c_void_p, c_void_p
 _PROTOTYPES: Prototypes = {
@@ -78,10 +81,15 @@ def keep_unwritten(context: Context, machine: Machine, module: int) -> int:
     machine.run_passes(context, other, _PROMOTE)
     if any(_allocas(llvm, other)):
         machine.run_passes(context, other, _UNROLL)
-    if not _UNWRITTEN.search(take_text(llvm.LLVMPrintModuleToString(other), llvm.LLVMDisposeMessage)):
+    if not _UNWRITTEN.search(_text(llvm, other)):
         return module
     _Marker(llvm, other).mark_all()
-    return other
+    machine.run_passes(context, other, _SETTLE)
+    return other if _MARK in _text(llvm, other) else module
+
+
+def _text(llvm: ctypes.CDLL, module: int) -> str:
+    return take_text(llvm.LLVMPrintModuleToString(module), llvm.LLVMDisposeMessage)
 
 
 def _allocas(llvm: ctypes.CDLL, module: int) -> Iterator[int]:
@@ -201,7 +209,7 @@ class _Marker:
     def _empty(self, type_: int, constraint: str) -> int:
         """The result of an assembly that does nothing. Each has a text of its own: LLVM takes equal ones for one."""
         llvm = self.llvm
-        text, constraints = f"// unwritten {self.count} $0".encode(), f"={constraint}".encode()
+        text, constraints = f"{_MARK}{self.count} $0".encode(), f"={constraint}".encode()
         self.count += 1
         signature = llvm.LLVMFunctionType(type_, None, 0, 0)
         asm = llvm.LLVMGetInlineAsm(signature, text, len(text), constraints, len(constraints), 0, 0, 0, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -201,26 +202,31 @@ class Order(Races):
             for lane in L.ids:
                 self.made_known.setdefault(int(lane), []).extend(self.made.pop(int(lane), ()))
         if kind == "shared acquire":
-            for lane in L.ids:
-                for seen in self.pending.get(int(lane), {}).values():
-                    self.acquire(int(lane), seen, level, True)
+            self.acquire_pending(L, level, True)
         if kind == "shared release":
             self.fenced_shared[L.ids] = self.clocks.clock[L.ids]
             self.clocks.tick(L.ids)
         if kind == "sc" and level == GPU:
             self.sequential.passed(L)
         if kind in ("memory", "sc", "acquire"):
-            for lane in L.ids:
-                for seen in self.pending.get(int(lane), {}).values():
-                    self.acquire(int(lane), seen, level)
-                if level == GPU:
-                    self.pending.pop(int(lane), None)
+            self.acquire_pending(L, level)
+            for lane in L.ids.tolist() if level == GPU and self.pending else ():
+                self.pending.pop(lane, None)
         if kind in ("memory", "sc", "release"):
             self.fenced_at[: level + 1, L.ids] = self.clocks.clock[L.ids]
             self.clocks.tick(L.ids)
 
-    def through_memory(self, site: int, L: Lanes, space: str, addr: Any, reads: bool, writes: bool) -> None:
-        """Strong accesses carry what their threads have released to those that acquire."""
+    def acquire_pending(self, L: Lanes, level: int, shared: bool = False) -> None:
+        """Threads come to know, by a fence, what the values that they have read carry."""
+        readers: dict[int, tuple[Publication, list[int]]] = {}
+        for lane in L.ids.tolist() if self.pending else ():
+            for seen in self.pending.get(lane, {}).values():
+                readers.setdefault(id(seen), (seen, []))[1].append(lane)
+        for seen, lanes in readers.values():
+            self.acquire(lanes, seen, level, shared)
+
+    def through_memory(self, site: int, L: Lanes, space: str, addr: Any, reads: bool, writes: Any) -> None:
+        """Strong accesses carry what their threads have released to those that acquire; `writes` may say whose write."""
         access = self.access(site)
         places = self.launch.published
         fenced = (self.fenced_at[self.levels[0]][L.ids] > 0) | (self.fenced_shared[L.ids] > 0)
@@ -229,39 +235,57 @@ class Order(Races):
             return
         shared = space == "shared"
         addresses = np.broadcast_to(self.sh.index(site, L, addr, 0) if shared else addr, (L.n,))
-        for address, thread, gives in zip(addresses.tolist(), L.ids.tolist(), releasing.tolist(), strict=True):
+        writing = np.broadcast_to(writes, (L.n,))
+        seen: Publication | None = None
+        readers: list[int] = []
+        for address, thread, gives, wrote in zip(
+            addresses.tolist(), L.ids.tolist(), releasing.tolist(), writing.tolist(), strict=True
+        ):
             key: Any = (id(self), address) if shared else address
             known = places.get(key)
             if reads and known:
-                self.saw(thread, known, access)
+                if known is not seen:
+                    self.saw(readers, seen, access)
+                    seen, readers = known, []
+                readers.append(thread)
             if gives:
+                self.saw(readers, seen, access)  # before it writes, since a thread passes on what it has acquired
+                readers = []
                 places[key] = self.published(thread, access, known if access.atomic else None)
-            elif writes and known and not access.atomic and known.publisher != (id(self), thread):
+            elif wrote and known and not access.atomic and known.publisher != (id(self), thread):
                 del places[key]  # another thread's store ends the release pattern
-        if access.releases and writes:
-            self.clocks.tick(L.ids)
+        self.saw(readers, seen, access)
+        if access.releases and np.count_nonzero(writing):
+            self.clocks.tick(L.ids[writing])
 
     def group(self, lane: int, level: int) -> tuple[int, int]:
         """The threads that a scope includes for a lane."""
         block = self.blocks[lane // self.shape.stride]
         return level, 0 if level == GPU else int(block if level == CTA else self.cluster_of(block))
 
-    def saw(self, lane: int, known: Publication, access: Access) -> None:
-        """A thread has read a value: it acquires now, or with a later fence."""
+    def saw(self, lanes: list[int], known: Publication | None, access: Access) -> None:
+        """Threads have read a value: they acquire now, or with a later fence."""
+        if known is None or not lanes:
+            return
         if access.acquires:
-            self.acquire(lane, known, access.scope)
+            self.acquire(lanes, known, access.scope)
         if access.scope == GPU:
-            self.sequential.saw(lane, known)
+            self.sequential.saw(lanes, known)
         if not access.acquires or access.scope < GPU:
-            self.pending.setdefault(lane, {})[id(known.root)] = known
+            root = id(known.root)
+            for lane in lanes:
+                self.pending.setdefault(lane, {})[root] = known
 
-    def acquire(self, lane: int, seen: Publication, scope: int, shared: bool = False) -> None:
-        """A thread comes to know what was released to groups that its own scope includes, or of that what counts for
+    def acquire(self, lanes: list[int], seen: Publication, scope: int, shared: bool = False) -> None:
+        """Threads come to know what was released to groups that their own scope includes, or of that what counts for
         shared memory."""
-        for level in self.levels:
-            known = seen.groups.get(self.group(lane, level)) if level <= scope else None
-            if known:
-                self.clocks.acquire(lane, narrowed(known) if shared else known)
+        stride = self.shape.stride
+        for _, members in groupby(lanes, lambda lane: lane // stride):
+            some = list(members)
+            for level in self.levels:
+                known = seen.groups.get(self.group(some[0], level)) if level <= scope else None
+                if known:
+                    self.clocks.acquire(some, narrowed(known) if shared else known)
 
     def published(self, lane: int, access: Access, before: Publication | None) -> Publication:
         """What a value just written carries; a read-modify-write adds to what the value before it did."""
