@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.checks.clocks import Knowledge, Publication, joined_rows, narrowed, together
-from tilewright.targets.emu.checks.races import Races
+from tilewright.targets.emu.checks.gathering import Gathering
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA, GPU, WEAK, Access
 from tilewright.targets.emu.checks.stamps import ONE_TICK, block_of, is_async, site_of
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
-from tilewright.targets.emu.ptx import Instruction
 
 
-class Order(Races):
+class Order(Gathering):
     """Turns synchronisation into knowledge (`clocks`)."""
 
     def barrier_passed(self, cohort: Cohort) -> None:
         self.launch.idle = 0
+        if self.living < self.slots * self.shape.threads:
+            self.check_passed(cohort)
         if not self.clocks.everyone_met():
             self.clocks.block_barrier(np.arange(self.slots))
         self.all_met()
@@ -44,6 +45,7 @@ class Order(Races):
         for cohort in cohorts:
             present[cohort.L.ids] = True
         self.check_alignment(done, cohorts)
+        self.check_done(number, done, present, cohorts)
         stride = self.shape.stride
         whole: list[int] = []
         for slot in np.flatnonzero(done):
@@ -59,33 +61,12 @@ class Order(Races):
         if whole:
             self.whole_barrier(np.array(whole))
 
-    def check_alignment(self, done: Array, cohorts: list[Cohort]) -> None:
-        """The threads of a warp execute one and the same `bar.sync`: the aligned form does not put up with less."""
-        places: dict[int, Instruction] = {}
-        for cohort in cohorts if len(cohorts) > 1 else ():
-            mine = cohort.code.blocks[cohort.pc].gate_site
-            assert mine is not None
-            for warp in np.unique(cohort.L.warp[done[cohort.L.slot]]).tolist():
-                other = places.setdefault(warp, mine)
-                if other is not mine and (is_aligned(mine) or is_aligned(other)):
-                    self.misaligned(mine, other, cohort.L.subset(np.flatnonzero(cohort.L.warp == warp)))
-                    return
-
-    def misaligned(self, mine: Instruction, other: Instruction, L: Lanes) -> None:
-        """The finding of threads of one warp that meet at different barrier instructions."""
-        values = {
-            "instruction": f"line {mine.line}: {mine.text}",
-            "other instruction": f"line {other.line}: {other.text}",
-        }
-        hint = "all threads of a warp execute the same bar.sync; barrier.sync without .aligned may differ"
-        message = "The threads of a warp wait at different barrier instructions"
-        self.report(Fault("barrier", message, -1, None, values, hint, L))
-
     def barrier_arrived(self, L: Lanes, number: int) -> None:
         for slot in np.unique(L.slot):
             threads = L.thread[L.slot == slot]
             row = self.clocks.rows(int(slot), threads).max(axis=0)
             place = (number, int(slot))
+            self.arriving.setdefault(place, []).append(L.ids[L.slot == slot])
             old = self.waiting.get(place)
             self.waiting[place] = row if old is None else joined_rows(old, row)
             known = self.clocks.foreign_of(L.ids[L.slot == slot])
@@ -94,6 +75,11 @@ class Order(Races):
         self.clocks.tick(L.ids)
 
     def warp_synced(self, L: Lanes, mask: Any) -> None:
+        self.check_warp(L, mask)
+        self.warp_ordered(L, mask)
+
+    def warp_ordered(self, L: Lanes, mask: Any) -> None:
+        """Threads of a mask have met: each knows what the others did before."""
         members = mask & L.present
         alive = self.alive_masks()[L.warp]
         everyone = members == alive
@@ -107,8 +93,21 @@ class Order(Races):
                 threads = L.thread[here & (masks == group)]
                 self.clocks.group_barrier(int(L.slot[here][0]), threads, None)
 
+    def warp_met(self, L: Lanes, mask: Any) -> None:
+        """A vote, shuffle, match, reduction or election: threads that run in lockstep have met there.
+
+        By the PTX ISA these order no memory, which is what `lockstep` checks. Without a memory access since the last
+        meeting of the same threads there is nothing to order.
+        """
+        met = L, self.accesses
+        if not self.ordered or self.launch.options.lockstep or (met[0] is self.met[0] and met[1] == self.met[1]):
+            return
+        self.met = met
+        self.warp_ordered(L, mask)
+
     def threads_ended(self, L: Lanes) -> None:
         """Threads have exited: other blocks must be done with the shared memory of a block that ends."""
+        self.note_end(L)
         if self.shape.cluster_blocks == 1:
             return
         shadow = self.shared_shadow
@@ -309,7 +308,3 @@ class Order(Races):
             return Publication(before.root, before.publisher, groups, together(before.fenced, fenced))
         return Publication(object(), (id(self), lane), groups, fenced)
 
-
-def is_aligned(instruction: Instruction) -> bool:
-    """Whether a barrier is one that whole warps execute together (PTX ISA 9.7.13.1)."""
-    return instruction.op == "bar" or "aligned" in instruction.mods
