@@ -172,5 +172,6 @@ def unwritten(what: str, site: int, lanes: Array | None, among: Lanes) -> Fault:
 
 
 UNWRITTEN = (
-    "it comes from shared or local memory that no thread has written, or by shfl from a lane that takes no part in it"
+    "it comes from shared or local memory or a register tensor that nothing was written to (an accumulator without"
+    " fill, for instance), or by shfl from a lane that takes no part in it"
 )
