@@ -5,8 +5,9 @@ from it. Here such a value becomes the result of an empty inline assembly: a reg
 costs no instruction, the code is the same for every target, and the emulator, which knows of each register whether
 anything was written to it, reports where the value goes.
 
-A module that reads no element unwritten on any path, which most are, is left as it is. Elements at indices of run time
-stay in local memory, of which the emulator knows more; those at indices of loops that LLVM unrolls are found.
+A module that reads no element unwritten on any path, which most are, is left as it is. Tensors at indices of run time
+stay in local memory, whose bytes the emulator knows as written or not: they begin with such values while LLVM optimises,
+so that it does not take what it reads for whatever suits it, and what is left of that is dropped in the end.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from tilewright.ir.llvm_api import Context, Machine, Prototypes, api_with, take_
 
 # Of llvm-c/Core.h: LLVMTypeKind, LLVMOpcode.
 _HALF, _FLOAT, _DOUBLE, _INTEGER, _POINTER, _VECTOR, _BFLOAT = 1, 2, 3, 8, 12, 13, 18
-_ALLOCA = 26
+_ALLOCA, _STORE, _CALL = 26, 28, 45
+_ADDRESSING = (29, 41, 60)  # getelementptr, bitcast, addrspacecast
+_BUILDING = (12, 20, 24, 30, 31, 40, 41, 50, 51, 52)  # mul, shl, or, trunc, zext, inttoptr, bitcast, of vectors
 _UNWRITTEN = re.compile(r"\bundef\b")
 _PROMOTE = "sroa"
 _UNROLL = "function(early-cse,simplifycfg,loop(loop-rotate,indvars,loop-unroll-full),instsimplify,sroa)"
 _SETTLE = "function(instcombine,adce)"
 """What sees that all elements of a vector were written one after another."""
 _MARK = "// unwritten "
+_HIDDEN = "// empty at first: $0"
 
 _VALUE, _TYPE = c_void_p, c_void_p
 _PROTOTYPES: Prototypes = {
@@ -43,6 +47,16 @@ _PROTOTYPES: Prototypes = {
     "LLVMGetNumOperands": (c_int, (_VALUE,)),
     "LLVMGetOperand": (_VALUE, (_VALUE, c_int)),
     "LLVMSetOperand": (None, (_VALUE, c_int, _VALUE)),
+    "LLVMIsAInstruction": (_VALUE, (_VALUE,)),
+    "LLVMIsAMemSetInst": (_VALUE, (_VALUE,)),
+    "LLVMInstructionEraseFromParent": (None, (_VALUE,)),
+    "LLVMGetInstructionParent": (c_void_p, (_VALUE,)),
+    "LLVMGetBasicBlockParent": (_VALUE, (c_void_p,)),
+    "LLVMGetAllocatedType": (_TYPE, (_VALUE,)),
+    "LLVMGetArrayLength2": (c_ulonglong, (_TYPE,)),
+    "LLVMGetAlignment": (c_uint, (_VALUE,)),
+    "LLVMPrintValueToString": (c_void_p, (_VALUE,)),
+    "LLVMBuildMemSet": (_VALUE, (c_void_p, _VALUE, _VALUE, _VALUE, c_uint)),
     "LLVMIsConstant": (c_int, (_VALUE,)),
     "LLVMIsUndef": (c_int, (_VALUE,)),
     "LLVMIsPoison": (c_int, (_VALUE,)),
@@ -52,6 +66,7 @@ _PROTOTYPES: Prototypes = {
     "LLVMGetElementType": (_TYPE, (_TYPE,)),
     "LLVMGetVectorSize": (c_uint, (_TYPE,)),
     "LLVMGetAggregateElement": (_VALUE, (_VALUE, c_uint)),
+    "LLVMVoidTypeInContext": (_TYPE, (c_void_p,)),
     "LLVMIntTypeInContext": (_TYPE, (c_void_p, c_uint)),
     "LLVMFunctionType": (_TYPE, (_TYPE, c_void_p, c_uint, c_int)),
     "LLVMConstInt": (_VALUE, (_TYPE, c_ulonglong, c_int)),
@@ -75,31 +90,97 @@ _PROTOTYPES: Prototypes = {
 def keep_unwritten(context: Context, machine: Machine, module: int) -> int:
     """The module to go on with: `module` itself, or one in which elements read unwritten are empty registers."""
     llvm = api_with(_PROTOTYPES)
-    if not any(_allocas(llvm, module)):
+    if not _slots(llvm, module):
         return module
     other = context.adopt(llvm.LLVMCloneModule(module))
     machine.run_passes(context, other, _PROMOTE)
-    if any(_allocas(llvm, other)):
+    if _slots(llvm, other):
         machine.run_passes(context, other, _UNROLL)
-    if not _UNWRITTEN.search(_text(llvm, other)):
+    slots = _slots(llvm, other)
+    if not slots and not _UNWRITTEN.search(_text(llvm, other)):
         return module
-    _Marker(llvm, other).mark_all()
+    _Marker(llvm, other).mark_all(slots)
     machine.run_passes(context, other, _SETTLE)
     return other if _MARK in _text(llvm, other) else module
+
+
+def drop_unwritten(module: int) -> None:
+    """Take away, after optimisation, what `keep_unwritten` wrote to local memory.
+
+    An assembly that might have written there stands in its place, since generation of code optimises too.
+    """
+    llvm = api_with(_PROTOTYPES)
+    context = llvm.LLVMGetModuleContext(module)
+    builder = llvm.LLVMCreateBuilderInContext(context)
+    for function in _functions(llvm, module):
+        for instruction in list(_instructions(llvm, function)):
+            place = _emptied(llvm, instruction)
+            if place is not None:
+                llvm.LLVMPositionBuilderBefore(builder, instruction)
+                type_ = (c_void_p * 1)(llvm.LLVMTypeOf(place))
+                signature = llvm.LLVMFunctionType(llvm.LLVMVoidTypeInContext(context), type_, 1, 0)
+                llvm.LLVMBuildCall2(builder, signature, _asm(llvm, signature, _HIDDEN, "l,~{memory}", True),
+                                    (c_void_p * 1)(place), 1, b"")  # fmt: skip
+                llvm.LLVMInstructionEraseFromParent(instruction)
+    llvm.LLVMDisposeBuilder(builder)
+
+
+def _emptied(llvm: ctypes.CDLL, instruction: int) -> int | None:
+    """The address in local memory to which an instruction writes an empty register; None for all others."""
+    opcode = llvm.LLVMGetInstructionOpcode(instruction)
+    if opcode == _STORE:
+        value, place = (llvm.LLVMGetOperand(instruction, k) for k in (0, 1))
+    elif opcode == _CALL and llvm.LLVMIsAMemSetInst(instruction):
+        place, value = (llvm.LLVMGetOperand(instruction, k) for k in (0, 1))
+    else:
+        return None
+    return place if _is_empty(llvm, value) and _is_local(llvm, place) else None
+
+
+def _asm(llvm: ctypes.CDLL, signature: int, text: str, constraints: str, effects: bool) -> int:
+    code, wants = text.encode(), constraints.encode()
+    return int(llvm.LLVMGetInlineAsm(signature, code, len(code), wants, len(wants), effects, 0, 0, 0))
+
+
+def _is_empty(llvm: ctypes.CDLL, value: int) -> bool:
+    """Whether a value is made of empty registers."""
+    if not llvm.LLVMIsAInstruction(value):
+        return False
+    if llvm.LLVMGetInstructionOpcode(value) == _CALL:
+        return _MARK in take_text(llvm.LLVMPrintValueToString(value), llvm.LLVMDisposeMessage)
+    if llvm.LLVMGetInstructionOpcode(value) not in _BUILDING:
+        return False
+    parts = [llvm.LLVMGetOperand(value, k) for k in range(llvm.LLVMGetNumOperands(value))]
+    parts = [part for part in parts if not llvm.LLVMIsConstant(part)]
+    return bool(parts) and all(_is_empty(llvm, part) for part in parts)
+
+
+def _is_local(llvm: ctypes.CDLL, place: int) -> bool:
+    """Whether an address is that of a stack slot, or of a part of it."""
+    while llvm.LLVMIsAInstruction(place):
+        opcode = llvm.LLVMGetInstructionOpcode(place)
+        if opcode == _ALLOCA:
+            return True
+        if opcode not in _ADDRESSING:
+            return False
+        place = llvm.LLVMGetOperand(place, 0)
+    return False
 
 
 def _text(llvm: ctypes.CDLL, module: int) -> str:
     return take_text(llvm.LLVMPrintModuleToString(module), llvm.LLVMDisposeMessage)
 
 
-def _allocas(llvm: ctypes.CDLL, module: int) -> Iterator[int]:
+def _slots(llvm: ctypes.CDLL, module: int) -> list[int]:
     """The stack slots of a module, which stand at the beginning of its functions."""
+    slots = []
     for function in _functions(llvm, module):
         instruction = llvm.LLVMGetFirstInstruction(llvm.LLVMGetFirstBasicBlock(function))
         while instruction:
             if llvm.LLVMGetInstructionOpcode(instruction) == _ALLOCA:
-                yield instruction
+                slots.append(instruction)
             instruction = llvm.LLVMGetNextInstruction(instruction)
+    return slots
 
 
 def _functions(llvm: ctypes.CDLL, module: int) -> Iterator[int]:
@@ -110,6 +191,16 @@ def _functions(llvm: ctypes.CDLL, module: int) -> Iterator[int]:
         function = llvm.LLVMGetNextFunction(function)
 
 
+def _instructions(llvm: ctypes.CDLL, function: int) -> Iterator[int]:
+    block = llvm.LLVMGetFirstBasicBlock(function)
+    while block:
+        instruction = llvm.LLVMGetFirstInstruction(block)
+        while instruction:
+            yield instruction
+            instruction = llvm.LLVMGetNextInstruction(instruction)
+        block = llvm.LLVMGetNextBasicBlock(block)
+
+
 class _Marker:
     """Puts an empty register in the place of each undefined operand of a module."""
 
@@ -118,14 +209,24 @@ class _Marker:
         self.context = llvm.LLVMGetModuleContext(module)
         self.count = 0
 
-    def mark_all(self) -> None:
+    def mark_all(self, slots: list[int]) -> None:
+        """Mark the undefined operands, and give stack slots empty contents."""
         self.builder = self.llvm.LLVMCreateBuilderInContext(self.context)
         for function in _functions(self.llvm, self.module):
             operands = list(self._operands(function))
             self.llvm.LLVMPositionBuilderBefore(self.builder, self._begin(function))
             for instruction, place, value in operands:
                 self.llvm.LLVMSetOperand(instruction, place, self._defined(value))
+        for slot in slots:
+            self._empty_slot(slot)
         self.llvm.LLVMDisposeBuilder(self.builder)
+
+    def _empty_slot(self, slot: int) -> None:
+        llvm = self.llvm
+        function = llvm.LLVMGetBasicBlockParent(llvm.LLVMGetInstructionParent(slot))
+        llvm.LLVMPositionBuilderBefore(self.builder, self._begin(function))
+        size = llvm.LLVMConstInt(self._int(64), llvm.LLVMGetArrayLength2(llvm.LLVMGetAllocatedType(slot)), 0)
+        llvm.LLVMBuildMemSet(self.builder, slot, self._integer(8), size, llvm.LLVMGetAlignment(slot))
 
     def _begin(self, function: int) -> int:
         """The first instruction of a function that is no stack slot."""
@@ -137,16 +238,11 @@ class _Marker:
     def _operands(self, function: int) -> Iterator[tuple[int, int, int]]:
         """(instruction, place, value) of the operands that are undefined, in full or in some elements."""
         llvm = self.llvm
-        block = llvm.LLVMGetFirstBasicBlock(function)
-        while block:
-            instruction = llvm.LLVMGetFirstInstruction(block)
-            while instruction:
-                for place in range(llvm.LLVMGetNumOperands(instruction)):
-                    value = llvm.LLVMGetOperand(instruction, place)
-                    if llvm.LLVMIsConstant(value) and self._undefined(value):
-                        yield instruction, place, value
-                instruction = llvm.LLVMGetNextInstruction(instruction)
-            block = llvm.LLVMGetNextBasicBlock(block)
+        for instruction in _instructions(llvm, function):
+            for place in range(llvm.LLVMGetNumOperands(instruction)):
+                value = llvm.LLVMGetOperand(instruction, place)
+                if llvm.LLVMIsConstant(value) and self._undefined(value):
+                    yield instruction, place, value
 
     def _undefined(self, value: int) -> bool:
         if self.llvm.LLVMIsUndef(value):
@@ -209,8 +305,7 @@ class _Marker:
     def _empty(self, type_: int, constraint: str) -> int:
         """The result of an assembly that does nothing. Each has a text of its own: LLVM takes equal ones for one."""
         llvm = self.llvm
-        text, constraints = f"{_MARK}{self.count} $0".encode(), f"={constraint}".encode()
-        self.count += 1
         signature = llvm.LLVMFunctionType(type_, None, 0, 0)
-        asm = llvm.LLVMGetInlineAsm(signature, text, len(text), constraints, len(constraints), 0, 0, 0, 0)
+        asm = _asm(llvm, signature, f"{_MARK}{self.count} $0", f"={constraint}", False)
+        self.count += 1
         return int(llvm.LLVMBuildCall2(self.builder, signature, asm, None, 0, b""))
