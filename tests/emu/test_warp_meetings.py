@@ -33,7 +33,10 @@ WAIT = (
 WRITE = "st.shared.u32 [%r10], %r1;"
 USES = {
     "a read, then a write": (READ, "st.shared.u32 [s], 9;"),
-    "a wait, then the end of the mbarrier": (WAIT.replace(" bar.warp.sync 0xffffffff;", ""), "mbarrier.inval.shared.b64 [m];"),
+    "a wait, then the end of the mbarrier": (
+        WAIT.replace(" bar.warp.sync 0xffffffff;", ""),
+        "mbarrier.inval.shared.b64 [m];",
+    ),
     "writes, then reads": (WRITE, "ld.shared.u32 %r5, [s+508]; ld.shared.u32 %r6, [s+4];"),
 }
 MEETINGS = {

@@ -21,15 +21,19 @@ from tilewright.ir.llvm_api import Context, Machine, Prototypes, api_with, take_
 
 # Of llvm-c/Core.h: LLVMTypeKind, LLVMOpcode.
 _HALF, _FLOAT, _DOUBLE, _INTEGER, _POINTER, _VECTOR, _BFLOAT = 1, 2, 3, 8, 12, 13, 18
+_OF_FUNCTION = 0xFFFFFFFF
 _ALLOCA, _STORE, _CALL = 26, 28, 45
 _ADDRESSING = (29, 41, 60)  # getelementptr, bitcast, addrspacecast
 _BUILDING = (12, 20, 24, 30, 31, 40, 41, 50, 51, 52)  # mul, shl, or, trunc, zext, inttoptr, bitcast, of vectors
-_UNWRITTEN = re.compile(r"\bundef\b")
+_UNWRITTEN = re.compile(rb"\bundef\b")
+_INSTRUCTION = re.compile(rb"  [^ \]]")
+"""How the line of an instruction begins; those behind the first of a `switch` begin otherwise."""
 _PROMOTE = "sroa"
 _UNROLL = "function(early-cse,simplifycfg,loop(loop-rotate,indvars,loop-unroll-full),instsimplify,sroa)"
 _SETTLE = "function(instcombine,adce)"
 """What sees that all elements of a vector were written one after another."""
 _MARK = "// unwritten "
+_MARKED = re.compile(_MARK.encode())
 _HIDDEN = "// empty at first: $0"
 
 _VALUE, _TYPE = c_void_p, c_void_p
@@ -73,6 +77,9 @@ _PROTOTYPES: Prototypes = {
     "LLVMGetInlineAsm": (
         _VALUE, (_TYPE, c_char_p, c_size_t, c_char_p, c_size_t, c_int, c_int, c_int, c_int),
     ),
+    "LLVMGetEnumAttributeKindForName": (c_uint, (c_char_p, c_size_t)),
+    "LLVMCreateEnumAttribute": (c_void_p, (c_void_p, c_uint, c_ulonglong)),
+    "LLVMAddCallSiteAttribute": (None, (_VALUE, c_uint, c_void_p)),
     "LLVMCreateBuilderInContext": (c_void_p, (c_void_p,)),
     "LLVMDisposeBuilder": (None, (c_void_p,)),
     "LLVMPositionBuilderBefore": (None, (c_void_p, _VALUE)),
@@ -97,11 +104,11 @@ def keep_unwritten(context: Context, machine: Machine, module: int) -> int:
     if _slots(llvm, other):
         machine.run_passes(context, other, _UNROLL)
     slots = _slots(llvm, other)
-    if not slots and not _UNWRITTEN.search(_text(llvm, other)):
+    if not slots and not _contains(llvm, other, _UNWRITTEN):
         return module
     _Marker(llvm, other).mark_all(slots)
     machine.run_passes(context, other, _SETTLE)
-    return other if _MARK in _text(llvm, other) else module
+    return other if _contains(llvm, other, _MARKED) else module
 
 
 def drop_unwritten(module: int) -> None:
@@ -167,18 +174,25 @@ def _is_local(llvm: ctypes.CDLL, place: int) -> bool:
     return False
 
 
-def _text(llvm: ctypes.CDLL, module: int) -> str:
-    return take_text(llvm.LLVMPrintModuleToString(module), llvm.LLVMDisposeMessage)
+def _text(llvm: ctypes.CDLL, function: int) -> bytes:
+    """The text of a function: to search it takes less time than to ask LLVM about each operand."""
+    pointer = llvm.LLVMPrintValueToString(function)
+    text = ctypes.string_at(pointer)
+    llvm.LLVMDisposeMessage(pointer)
+    return text
+
+
+def _contains(llvm: ctypes.CDLL, module: int, pattern: re.Pattern[bytes]) -> bool:
+    return any(pattern.search(_text(llvm, function)) for function in _functions(llvm, module))
 
 
 def _slots(llvm: ctypes.CDLL, module: int) -> list[int]:
-    """The stack slots of a module, which stand at the beginning of its functions."""
+    """The stack slots of a module: the lowering puts them at the beginning of its functions."""
     slots = []
     for function in _functions(llvm, module):
         instruction = llvm.LLVMGetFirstInstruction(llvm.LLVMGetFirstBasicBlock(function))
-        while instruction:
-            if llvm.LLVMGetInstructionOpcode(instruction) == _ALLOCA:
-                slots.append(instruction)
+        while llvm.LLVMGetInstructionOpcode(instruction) == _ALLOCA:
+            slots.append(instruction)
             instruction = llvm.LLVMGetNextInstruction(instruction)
     return slots
 
@@ -238,7 +252,11 @@ class _Marker:
     def _operands(self, function: int) -> Iterator[tuple[int, int, int]]:
         """(instruction, place, value) of the operands that are undefined, in full or in some elements."""
         llvm = self.llvm
-        for instruction in _instructions(llvm, function):
+        instructions = list(_instructions(llvm, function))
+        lines = [line for line in _text(llvm, function).split(b"\n") if _INSTRUCTION.match(line)]
+        if len(lines) == len(instructions):
+            instructions = [i for i, line in zip(instructions, lines, strict=True) if b"undef" in line]
+        for instruction in instructions:
             for place in range(llvm.LLVMGetNumOperands(instruction)):
                 value = llvm.LLVMGetOperand(instruction, place)
                 if llvm.LLVMIsConstant(value) and self._undefined(value):
@@ -308,4 +326,8 @@ class _Marker:
         signature = llvm.LLVMFunctionType(type_, None, 0, 0)
         asm = _asm(llvm, signature, f"{_MARK}{self.count} $0", f"={constraint}", False)
         self.count += 1
-        return int(llvm.LLVMBuildCall2(self.builder, signature, asm, None, 0, b""))
+        call = int(llvm.LLVMBuildCall2(self.builder, signature, asm, None, 0, b""))
+        for name in (b"memory", b"nounwind", b"willreturn"):  # memory(none): what no one uses goes
+            kind = llvm.LLVMGetEnumAttributeKindForName(name, len(name))
+            llvm.LLVMAddCallSiteAttribute(call, _OF_FUNCTION, llvm.LLVMCreateEnumAttribute(self.context, kind, 0))
+        return call

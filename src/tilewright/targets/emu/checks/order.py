@@ -307,4 +307,3 @@ class Order(Gathering):
         if before is not None:
             return Publication(before.root, before.publisher, groups, together(before.fenced, fenced))
         return Publication(object(), (id(self), lane), groups, fenced)
-
