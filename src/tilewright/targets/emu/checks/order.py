@@ -225,7 +225,7 @@ class Order(Gathering):
             self.acquire(lanes, seen, level, shared)
 
     def through_memory(self, site: int, L: Lanes, space: str, addr: Any, reads: bool, writes: Any) -> None:
-        """Strong accesses carry what their threads have released to those that acquire; `writes` may say whose write."""
+        """Strong accesses carry what their threads have released to those that acquire; `writes`: whether, or whose."""
         access = self.access(site)
         places = self.launch.published
         fenced = (self.fenced_at[self.levels[0]][L.ids] > 0) | (self.fenced_shared[L.ids] > 0)
