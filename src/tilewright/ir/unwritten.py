@@ -6,8 +6,8 @@ costs no instruction, the code is the same for every target, and the emulator, w
 anything was written to it, reports where the value goes.
 
 A module that reads no element unwritten on any path, which most are, is left as it is. Tensors at indices of run time
-stay in local memory, whose bytes the emulator knows as written or not. While LLVM optimises they begin with such values,
-so that it does not take what it reads for whatever suits it; what is left of that is dropped in the end.
+stay in local memory, of which the emulator knows what was written. While LLVM optimises they begin with such values, so
+that it does not take what it reads for whatever suits it; what is left of that is dropped in the end.
 """
 
 from __future__ import annotations
