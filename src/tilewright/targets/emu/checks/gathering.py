@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.base.errors import FaultKind
 from tilewright.targets.emu.checks.races import Races
 from tilewright.targets.emu.code import Code
 from tilewright.targets.emu.cohort import Cohort
@@ -124,7 +125,7 @@ class Gathering(Races):
             self.behind[place] = effects_behind(frame.code, frame.pc)
         return np.asarray(np.isin(self.ends[lanes], self.behind[place]))
 
-    def missing(self, gate: Instruction, L: Lanes, lanes: Array, what: str, kind: str) -> None:
+    def missing(self, gate: Instruction, L: Lanes, lanes: Array, what: str, kind: FaultKind) -> None:
         """The finding: threads wait without those that had to come."""
         slot, thread = divmod(int(lanes[0]), self.shape.stride)
         others = f" and {len(lanes) - 1} more" if len(lanes) > 1 else ""
