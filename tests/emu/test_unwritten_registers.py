@@ -248,3 +248,8 @@ def test_only_unwritten_elements_leave_a_trace():
 def test_what_stays_in_local_memory_is_not_written():
     text = cute.compile(launch, at_an_index_of_run_time, np.ones(32, np.float32), 3, target="emu").stages["ptx"]
     assert "ld.local" in text and text.count("st.local") == 0  # the one store goes elsewhere: LLVM drops it
+
+
+@pytest.mark.parametrize("kernel", [copied, at_an_index_of_run_time, written_by_some_threads])
+def test_such_code_assembles(kernel):
+    assert cute.compile(launch, kernel, np.ones(32, np.float32), 3, target="emu").stages["cubin"][:4] == b"\x7fELF"
