@@ -67,3 +67,16 @@ def test_a_slot_that_stays_in_memory_is_written_by_the_program_only():
 def test_without_optimisation_slots_stay_in_memory():
     text = ptx(copy("float", 4), 0)
     assert "__local_depot" in text and "unwritten" not in text
+
+
+@pytest.mark.parametrize("type_", ["{ i32, i64 }", "[4 x float]", "[2 x [4 x i8]]", "i64", "<4 x i32>"])
+def test_slots_of_others_stay_as_they_are(type_):
+    """What `printf` takes its arguments from, for one, is no register tensor."""
+    text = ptx(f"""  %slot = alloca {type_}, align 16
+  %at = getelementptr i32, ptr %slot, i32 %n
+  store volatile i32 7, ptr %at, align 4
+  %tensor = alloca [16 x i8], align 16
+  store i32 %n, ptr %tensor, align 4
+  %value = load i32, ptr %tensor, align 4
+  store i32 %value, ptr addrspace(1) %out, align 4""")
+    assert "unwritten" not in text and "empty at first" not in text

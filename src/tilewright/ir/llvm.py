@@ -61,12 +61,12 @@ def emit_ptx(
     with Context(source) as context, Machine(NVPTX_TRIPLE, chip, features, opt_level, opt_level) as machine:
         module = context.parse(ir_text)
         machine.aim(module)
+        given = module
+        if opt_level and (not source or "alloca" in source):
+            module = keep_unwritten(context, machine, module)
         link_bitcode(context, module, links)
         if libdevice:
             link_libdevice(context, module)
-        given = module
-        if opt_level and (not source or "alloca" in source or links):
-            module = keep_unwritten(context, machine, module)
         machine.optimise(context, module)
         if module != given:
             drop_unwritten(module)

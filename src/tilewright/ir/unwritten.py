@@ -20,7 +20,7 @@ from ctypes import c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
 from tilewright.ir.llvm_api import Context, Machine, Prototypes, api_with, take_text
 
 # Of llvm-c/Core.h: LLVMTypeKind, LLVMOpcode.
-_HALF, _FLOAT, _DOUBLE, _INTEGER, _POINTER, _VECTOR, _BFLOAT = 1, 2, 3, 8, 12, 13, 18
+_HALF, _FLOAT, _DOUBLE, _INTEGER, _ARRAY, _POINTER, _VECTOR, _BFLOAT = 1, 2, 3, 8, 11, 12, 13, 18
 _OF_FUNCTION = 0xFFFFFFFF
 _ALLOCA, _STORE, _CALL = 26, 28, 45
 _ADDRESSING = (29, 41, 60)  # getelementptr, bitcast, addrspacecast
@@ -188,14 +188,22 @@ def _contains(llvm: ctypes.CDLL, module: int, pattern: re.Pattern[bytes]) -> boo
 
 
 def _slots(llvm: ctypes.CDLL, module: int) -> list[int]:
-    """The stack slots of a module: the lowering puts them at the beginning of its functions."""
+    """The slots of register tensors, arrays of bytes: the lowering puts them at the beginning of functions."""
     slots = []
     for function in _functions(llvm, module):
         instruction = llvm.LLVMGetFirstInstruction(llvm.LLVMGetFirstBasicBlock(function))
         while llvm.LLVMGetInstructionOpcode(instruction) == _ALLOCA:
-            slots.append(instruction)
+            if _is_bytes(llvm, llvm.LLVMGetAllocatedType(instruction)):
+                slots.append(instruction)
             instruction = llvm.LLVMGetNextInstruction(instruction)
     return slots
+
+
+def _is_bytes(llvm: ctypes.CDLL, type_: int) -> bool:
+    if llvm.LLVMGetTypeKind(type_) != _ARRAY:
+        return False
+    element = llvm.LLVMGetElementType(type_)
+    return bool(llvm.LLVMGetTypeKind(element) == _INTEGER and llvm.LLVMGetIntTypeWidth(element) == 8)
 
 
 def _functions(llvm: ctypes.CDLL, module: int) -> Iterator[int]:
