@@ -52,7 +52,8 @@ def run_ptx(
         limit: the most blocks of code to run, for kernels that may not end.
         counters: count sectors of global memory and wavefronts of shared memory, by instruction.
         debugger: traces threads, stops at lines, watches addresses; see `tilewright.emulate.Debugger`.
-        lockstep: report races within a warp too; they show on no hardware while a warp runs in lockstep.
+        lockstep: report races within a warp too, and take votes, shuffles and the like for no order; these races show
+            on no hardware while a warp runs in lockstep.
         progress: whether a kernel that takes long says how far it is and which loop it is in: a bar on stderr from the
             first second on, if that is a terminal; else, and in pytest and CI, a line after 5 seconds, 10, 20, and so
             on. Default: the setting `TILEWRIGHT_PROGRESS`; True is a bar in every terminal.

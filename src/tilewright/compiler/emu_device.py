@@ -92,7 +92,7 @@ class EmuDevice:
             cluster=config.cluster,
             smem=config.smem,
             buffers=self._call.buffers,
-            options=watched(emu.Options(checks=self._checks, seed=settings.get("seed")), program),
+            options=watched(emu.Options(checks=self._checks, seed=settings.get("seed"), whole=True), program),
         )
         self._call.reports.append(report)
         note_report(report)

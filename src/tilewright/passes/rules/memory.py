@@ -97,15 +97,16 @@ def _alloc_rmem(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
         raise CompileError("shared memory was not placed", hint="run place-shared-memory before this pass")
     entry = entry_block(op)
     with mlir.ir.InsertionPoint.at_block_begin(entry):
-        count = build.constant(number_of(op, "bytes"), types.parse("i32"))
+        size = number_of(op, "bytes")
+        room = types.parse(f"!llvm.array<{size} x i8>")
         slot = build.value(
             "llvm.alloca",
             types.parse("!llvm.ptr"),
-            (count,),
-            {"elem_type": mlir.ir.TypeAttr.get(types.parse("i8")), "alignment": build.i64(max(info.align, 16))},
+            (build.constant(1, types.parse("i32")),),
+            {"elem_type": mlir.ir.TypeAttr.get(room), "alignment": build.i64(max(info.align, 16))},
         )
     if packed.is_packed(info.element):
-        _clear(slot, count)
+        _clear(slot, build.constant(size, types.parse("i32")))
     return [slot]
 
 

@@ -95,6 +95,7 @@ class FunctionCoder:
         self.canonical: dict[str, str] = {}
         self.registers: dict[str, Reg] = {}
         self.taintable: set[str] = find_taintable(function) if checks else set()
+        self.unwritten = {taint_register(name).name for name in function.unwritten}
         self.picked: set[str] = find_picked(function) if checks else set()
         self.accumulators: set[str] = find_accumulators(function) if checks else set()
         self.fragments: set[str] = find_fragments(function) if checks else set()
@@ -146,6 +147,8 @@ class FunctionCoder:
 
     def zero(self, reg: Reg) -> Any:
         kind = self.kind(reg)
+        if reg.name in self.unwritten:
+            return np.bool_(True)
         return np.zeros((1, 2), np.uint64) if kind == "q" else NUMPY[kind].type(0)
 
     def kind(self, reg: Reg) -> str:

@@ -11,8 +11,8 @@ def taint_register(name: str) -> Reg:
 
 
 def find_taintable(function: Function) -> set[str]:
-    """Registers that a load from shared or local memory can reach."""
-    marked: set[str] = set()
+    """Registers that a load from shared or local memory can reach, or a register that is read unwritten."""
+    marked: set[str] = set(function.unwritten)
     flows: dict[str, set[str]] = {}
     for instruction in function.body:
         if not instruction.ops:

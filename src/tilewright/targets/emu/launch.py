@@ -52,7 +52,8 @@ class Options:
     races within a warp too, which no hardware shows while its threads run in lockstep. `counters` counts sectors and
     wavefronts. `debugger` looks on, instruction by instruction. `progress`: whether a launch that takes long says so
     (`progress.Bar`); None for the setting's value. `timeout`: the most seconds that it may run (an `EmulationError`
-    beyond), None for the setting's value.
+    beyond), None for the setting's value. `whole`: every thread reaches each barrier of its block or warp, as the
+    DSL has it; by PTX it may have ended.
     """
 
     checks: bool | Literal["collect"] = True
@@ -65,6 +66,7 @@ class Options:
     debugger: Debugger | None = None
     progress: bool | None = None
     timeout: float | None = None
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.checks, bool) and self.checks != "collect":
