@@ -17,7 +17,10 @@ from tilewright import Float32, Int32
 from tilewright.base.errors import ArgumentError, CompileError, CudaDriverDependencyError
 from tilewright.compiler.arguments import make_ptr
 from tilewright.compiler.artifact import FORMAT
+from tilewright.compiler.cuda_device import _DeviceView
+from tilewright.compiler.dlpack import HostView
 from tilewright.compiler.loading import load_module
+from tilewright.targets.host import abi
 from tilewright.targets.host.seal import SIZE, sealed
 from tilewright.targets.nvidia import driver
 
@@ -444,3 +447,14 @@ def test_exports_are_the_same_in_two_processes(tmp_path):
         run_child(sys.executable, EXAMPLE / "export.py", tmp_path / seed, PYTHONHASHSEED=seed)
     for name in ("scale.h", "scale.o", "scale_ffi.o"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+def test_an_exported_function_refuses_tensors_beyond_its_form(folder):
+    memory = np.zeros(8, np.float32)
+    base = memory.ctypes.data + -memory.ctypes.data % 16
+    huge = _DeviceView(HostView(base, abi.CUDA, 0, "f32", (2**29 + 4,), (1,), True, memory))
+    for name in ("add", "add_ffi"):
+        function = getattr(cute.runtime.load_module(folder / f"{name}.o"), name)
+        with pytest.raises(ArgumentError, match="more than 536608768 elements, too many for the 32-bit form") as caught:
+            function(huge, huge, 1.0)
+        assert caught.value.hint == "compile it with extents of 64 bits: cute.sym_int64() in a fake tensor"

@@ -26,7 +26,8 @@ from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implic
 from tilewright.ir import types
 from tilewright.lang import leaves
 from tilewright.lang.foreign import plain
-from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
+from tilewright.lang.known import Share, Whole
+from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import (
     bind,
     evaluated_annotations,
@@ -39,10 +40,9 @@ from tilewright.lang.parameters import (
 from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
-from tilewright.targets.host import abi
+from tilewright.targets.host import abi, spans
 
 ENV_STREAM = "__stream"
-_INT32_MAX = (1 << 31) - 1
 _HANDLES = frozenset(("CUstream", "cudaStream_t", "Stream", "ExternalStream", "HostStream", "CUevent", "cudaEvent_t"))
 
 
@@ -365,18 +365,29 @@ def _traced_aggregate(param: TupleParam, source: Iterator[Any], value: Any) -> A
 def _traced_tensor(param: TensorParam, source: Iterator[Any]) -> Tensor:
     dtype = BY_NAME[param.dtype]
     pointer = Pointer(next(source), dtype, AddressSpace(param.space), param.align)
-    shape = tuple(_traced_dim(dim, source, bounded=True) for dim in param.shape)
-    stride = tuple(_traced_dim(dim, source, plain=param.implicit) for dim in param.stride)
+    whole = Whole(spans.free_product(param)) if spans.is_narrow(param) else None
+    shape = tuple(_traced_extent(dim, source, whole, mode) for mode, dim in enumerate(param.shape))
+    stride = tuple(_traced_dim(dim, source) for dim in param.stride)
+    for step in stride:
+        if isinstance(step, Integer):
+            step.plain = param.implicit
     return Tensor(pointer, Layout(shape, stride), dtype)
 
 
-def _traced_dim(dim: Dim, source: Iterator[Any], *, bounded: bool = False, plain: bool = False) -> Any:
+def _traced_extent(dim: Dim, source: Iterator[Any], whole: Whole | None, mode: int) -> Any:
+    number = _traced_dim(dim, source)
+    if dim.value is None:
+        number.bound = type(number).max
+        if dim.width == 32 and whole is not None:  # the call checks it, see `targets.host.spans`
+            number.bound, number.share = whole.most, Share(whole, frozenset((mode,)))
+    return number
+
+
+def _traced_dim(dim: Dim, source: Iterator[Any]) -> Any:
     if dim.value is not None:
         return dim.value
     cls: Any = Int64 if dim.width == 64 else Int32
-    number = cls.from_ir(next(source)).known(divisibility=dim.divisibility, bound=cls.max if bounded else None)
-    number.plain = plain
-    return number
+    return cls.from_ir(next(source)).known(divisibility=dim.divisibility)
 
 
 def converted(value: Any, param: Param) -> Any:

@@ -7,6 +7,7 @@ import inspect
 import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -18,6 +19,7 @@ from tilewright.compiler.jit import JitFunction
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.memory_cache import MemoryCache
 from tilewright.compiler.plan import Plan, plan
+from tilewright.compiler.wide_form import WideForm
 from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
 from tilewright.lang import leaves, locations, trace
@@ -25,6 +27,7 @@ from tilewright.lang.control import aliases
 from tilewright.lang.launch import name_host_tensors
 from tilewright.lang.parameters import call_arguments
 from tilewright.passes.pipeline import Pass
+from tilewright.targets.host import spans
 
 
 def compile_function(
@@ -82,12 +85,20 @@ def compile_function(
         passes=passes,
         pipeline=pipeline,
     )
-    job = _job(made)
-    job.after_pass = after_pass
-    executor = Executor.build(job, made.call, made.target, jit_function.function, checks, observers)
-    hooks.compiled(executor)
-    if job.returns_runtime:
-        _warn_of_result(job)
+
+    def compiled(call: BoundCall) -> Executor:
+        wanted = replace(made, call=call)
+        job = _job(wanted)
+        job.after_pass = after_pass
+        executor = Executor.build(job, call, made.target, jit_function.function, checks, observers)
+        hooks.compiled(executor)
+        if job.returns_runtime:
+            _warn_of_result(job)
+        return executor
+
+    executor = compiled(made.call)
+    if spans.has_narrow(made.call.signature) and not made.override:
+        executor.wide_form = WideForm(made.call, compiled)
     return executor
 
 

@@ -30,13 +30,14 @@ from tilewright.compiler.objects import adapted
 from tilewright.compiler.report import Report
 from tilewright.compiler.source_map import SourceMap
 from tilewright.compiler.target import make_device
+from tilewright.compiler.wide_form import WideForm
 from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
 from tilewright.lang.locations import ErrorsLocated, user_location
 from tilewright.lang.parameters import evaluated_annotations, gathering, is_constexpr
 from tilewright.lang.tracebacks import OnlyUserFrames
-from tilewright.targets.host.ffi import Carried, tvm_ffi
+from tilewright.targets.host.ffi import Carried, SpanError, tvm_ffi
 from tilewright.targets.nvidia.assemble import prepare
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
@@ -165,7 +166,9 @@ class Executor:
         self._compiled_keywords: dict[str, Any] = (call.runtime | call.constants).get(self._keywords, {})
         self._lengths = {name: len(value) for name, value in call.runtime.items() if isinstance(value, (tuple, list))}
         self.target = target
+        self.wide_form: WideForm | None = None  # what takes tensors beyond 2^31, where it can be made
         self.device = make_device(target, artifact, checks)
+        self._last_device = self.device
         # What prints on the host calls Python, and is called through it.
         straight = target == "cuda" and _PRINTS not in artifact.host_llvm
         self._direct = self.device.host.function if straight else None
@@ -256,6 +259,8 @@ class Executor:
                 if raised_by_signal(error):
                     raise
                 raised = self.device.host.raised(error)  # tvm-ffi raises whatever class an error names
+                if isinstance(raised, SpanError) and self.wide_form is not None and self.wide_form.executor is not None:
+                    return self.wide_form.executor(*args)
                 if not isinstance(raised, ArgumentError):
                     raise self._placed(raised) from None
             else:
@@ -294,6 +299,10 @@ class Executor:
                 if param.name in self._fixed:
                     check_fixed(cast(TupleParam, param), value, self._fixed[param.name])
             self._run(values)
+        except SpanError as error:
+            if self.wide_form is None:
+                raise self._placed(error) from error.__cause__
+            self._run_wide(self.wide_form, values)
         except TilewrightError as error:
             raise self._placed(error) from error.__cause__
 
@@ -304,7 +313,14 @@ class Executor:
         except TilewrightError as error:
             raise self._placed(error) from error.__cause__
 
+    def _run_wide(self, form: WideForm, values: Sequence[Any]) -> None:
+        """Run the 64-bit form, which is compiled now where no call needed it before."""
+        wide = form.get()
+        self._last_device = wide.device
+        wide.run(values)
+
     def _run(self, values: Sequence[Any]) -> None:
+        self._last_device = self.device
         self.device.run([converted(value, param) for value, param in zip(values, self._params, strict=True)])
 
     def _placed(self, error: TilewrightError) -> TilewrightError:
@@ -539,7 +555,7 @@ class Executor:
     @property
     def last_report(self) -> Any:
         """On the emulator: what the last call found and counted, one report for each launch."""
-        return getattr(self.device, "reports", None)
+        return getattr(self._last_device, "reports", None)
 
 
 def _refuse_lazy_parts(value: Any) -> None:

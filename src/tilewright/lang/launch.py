@@ -21,9 +21,11 @@ from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.foreign import plain
+from tilewright.lang.known import fits
 from tilewright.lang.locations import current_line, user_location
-from tilewright.lang.numeric import Boolean, Int32, Int64, Numeric, as_numeric, is_number
+from tilewright.lang.numeric import Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
+from tilewright.lang.printing import assert_
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import ComposedLayout
 
@@ -159,7 +161,8 @@ def _emit_launch(
     kernel: str, dims: list[list[Any]], smem: list[Any], values: list[Any], stream: list[Any], flags: int
 ) -> None:
     """`gpu.launch_func`. A cluster of (0, 0, 0) is none; without `smem` the launch takes what the kernel allocates."""
-    grid, block, cluster = ([_i32(extent) for extent in extents] for extents in dims)
+    names = ("grid", "block", "cluster")
+    grid, block, cluster = (_extents(values, name) for values, name in zip(dims, names, strict=True))
     if all(isinstance(extent, int) and extent == 0 for extent in dims[2]):
         cluster = []
     each = [1] * 6 + [int(bool(cluster))] * 3
@@ -195,9 +198,34 @@ def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]]
 
     def rebuild(fresh: list[Any]) -> dict[str, Any]:
         source = iter(fresh)
-        return {name: structure.build(source) for name, structure in structures.items()}
+        made = {name: structure.build(source) for name, structure in structures.items()}
+        for name, value in made.items():
+            _keep_facts(value, arguments[name])
+        return made
 
     return values, rebuild
+
+
+def _keep_facts(fresh: Any, given: Any) -> None:
+    """What is known of an argument's integers holds in the kernel too: they are the same numbers."""
+    if fresh is given or type(fresh) is not type(given):
+        return
+    if isinstance(given, Tensor):
+        pairs = zip(fresh.runtime_leaves(), given.runtime_leaves(), strict=True)
+    elif isinstance(given, Integer):
+        pairs = zip([fresh], [given], strict=True)
+    elif not leaves.has_protocol(given) and leaves.is_aggregate(given):
+        parts = leaves.split(given)
+        for key, item in leaves.split(fresh).items():
+            _keep_facts(item, parts[key])
+        return
+    else:
+        return
+    for own, known in pairs:
+        if not own.is_static and not known.is_static:
+            own.divisibility, own.bound, own.share, own.plain = (
+                known.divisibility, known.bound, known.share, known.plain,
+            )  # fmt: skip
 
 
 def _name_tensors(function: ir.Operation, arguments: dict[str, Any]) -> None:
@@ -334,6 +362,14 @@ def _check_cluster(cluster: list[Any]) -> None:
             values={"cluster": tuple(cluster), "limit": f"1 to {MAX_CLUSTER_BLOCKS} blocks"},
             hint=launches.cluster_hint(cluster),
         )
+
+
+def _extents(values: list[Any], what: str) -> list[ir.Value]:
+    """Extents of a launch in 32 bits; the program stops where one of 64 bits does not fit."""
+    for axis, extent in zip("xyz", values, strict=True):
+        if isinstance(extent, Integer) and not fits(extent, Int32):
+            assert_(Int64(Int32(extent)) == extent, f"the {what} of the launch does not fit 31 bits along {axis}")
+    return [_i32(extent) for extent in values]
 
 
 def _i32(number: Any) -> ir.Value:

@@ -24,11 +24,11 @@ from tilewright.ir.context import active as build_active
 from tilewright.ir.context import holds_value
 from tilewright.lang import advice, arithmetic, dtypes, polynomials
 from tilewright.lang.dtypes import DType
+from tilewright.lang.exact import ExactInteger, evaluated, unwidened
 from tilewright.lang.foreign import is_foreign, plain
-from tilewright.lang.known import bound_of, result_bound, result_divisibility
+from tilewright.lang.known import Share, bound_of, limited, result_bound, result_divisibility, result_share
 from tilewright.lang.locations import user_location
 from tilewright.lang.rounding import EXPONENTS_OF_PRODUCTS, float_power, integer_power, power_by_products, wrap
-from tilewright.layout.dynamic import DynamicInt
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -287,7 +287,7 @@ class Numeric(metaclass=NumericMeta):
         return format(str(self), spec)
 
 
-class Integer(Numeric, DynamicInt):
+class Integer(Numeric, ExactInteger):
     """Base of the integers. `divisibility` divides the value; with a `bound` the value lies in 0 to `bound`.
 
     `plain` ones print `?` whatever their width: strides of tensors that were passed without `from_dlpack`.
@@ -295,21 +295,29 @@ class Integer(Numeric, DynamicInt):
 
     divisibility: int = 1
     bound: int | None = None
+    share: Share | None = None
     plain: bool = False
 
     def known(self, *, divisibility: int = 1, bound: int | None = None) -> Self:
         """The same number with facts about it."""
-        made = type(self).from_ir(self.value)
+        made = type(self).from_ir(self.value) if not self.is_static else type(self)(self.value)
         made.divisibility = math.lcm(self.divisibility, divisibility)
         made.bound = self.bound if bound is None else bound
-        made.plain = self.plain
+        made.share, made.plain = self.share, self.plain
         return made
+
+    def widened(self) -> Integer:
+        if self.width >= 64:
+            return self
+        return _converted(self, Int64)  # type: ignore[return-value]
 
     def same_as(self, other: object) -> bool:
         """True when both are known to be equal: the same MLIR value. An `Int32(8)` stands for a runtime value."""
         if self.is_static or not isinstance(other, Integer) or other.is_static:
             return self is other
-        return bool(self.value == other.value)
+        return bool(self.value == other.value) or (
+            self.width != other.width and unwidened(self.value) == unwidened(other.value)
+        )
 
     def quotient(self, divisor: Any) -> Any:
         """`self // divisor` where the program's own sums and products show that it leaves no rest, else None."""
@@ -317,7 +325,7 @@ class Integer(Numeric, DynamicInt):
             return None
         atoms = polynomials.Atoms()
         found = polynomials.quotient(atoms.terms(self.value), atoms.terms(divisor.value))
-        return None if found is None else _evaluated(found, atoms, type(self))
+        return None if found is None else evaluated(found, atoms, type(self))
 
     @property
     def written(self) -> int | None:
@@ -333,17 +341,6 @@ class Integer(Numeric, DynamicInt):
         facts = ["i64"] if self.width == 64 and not self.plain else []
         facts += [f"div={self.divisibility}"] if self.divisibility > 1 else []
         return f"?{{{' '.join(facts)}}}" if facts else "?"
-
-
-def _evaluated(terms: polynomials.Terms, atoms: polynomials.Atoms, cls: type[Integer]) -> Integer | int:
-    """The value of a polynomial: a Python number where it is constant."""
-    total: Any = 0
-    for monomial, factor in terms.items():
-        product: Any = factor
-        for number in monomial:
-            product = cls(atoms.values[number]) * product
-        total = product + total
-    return total
 
 
 class Float(Numeric):
@@ -729,6 +726,7 @@ def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:
     if isinstance(result, Integer):
         result.divisibility = result_divisibility(name, left, right)
         result.bound = result_bound(name, low, high, right, cls.max)
+        result.share = limited(result_share(name, left, right), cls.max)
         result.plain = getattr(a, "plain", False) or getattr(b, "plain", False)
     return result
 
@@ -739,7 +737,7 @@ def _converted(number: Numeric, cls: type[Numeric]) -> Numeric:
         return number
     made = cls(number)
     if isinstance(made, Integer) and isinstance(number, Integer) and cls.width > number.width:
-        made.divisibility, made.bound = number.divisibility, bound_of(number)
+        made.divisibility, made.bound, made.share = number.divisibility, bound_of(number), number.share
     return made
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.lang.foreign import plain
+from tilewright.lang.known import fits
 from tilewright.lang.leaves import describe, holds_runtime
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
+from tilewright.lang.printing import assert_
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import ComposedLayout, Layout, is_static
 
@@ -177,10 +179,19 @@ def adapt(value: Any, annotation: Any, position: int, name: str) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, Numeric):
         if not is_number(value):
             raise expects(position, name, annotation, value)
-        return number_type_for(value, annotation, position, name)(as_numeric(value))
+        return _as_type(as_numeric(value), number_type_for(value, annotation, position, name), name)
     if annotation is Tensor and not isinstance(value, Tensor):
         raise expects(position, name, annotation, value)
     return as_numeric(value) if is_number(value) else value
+
+
+def _as_type(number: Numeric, cls: type[Numeric], name: str) -> Numeric:
+    """The number as `cls`; the program stops where one of 64 bits, as sizes are, does not fit 32."""
+    made = cls(number)
+    if isinstance(number, Integer) and isinstance(made, Integer) and cls.width == 32 and number.width > 32:
+        if not number.is_static and not fits(number, cls):
+            assert_(type(number)(made) == number, f"argument {name} of a kernel does not fit {cls}")
+    return made
 
 
 def number_type_for(value: Any, annotation: type[Numeric], position: int, name: str) -> type[Numeric]:

@@ -31,6 +31,7 @@ from tilewright.layout import (
     size,
     slice_and_offset,
 )
+from tilewright.layout.coordinates import fits_31_bits
 from tilewright.layout.dynamic import is_multiple
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         if isinstance(index, Integer) and index.is_static:
             return int(index.value)
         if isinstance(index, Integer) and index.width < 64 and needs_wide_offsets(self):
-            return Int64(index).known(divisibility=index.divisibility, bound=index.bound)
+            return index.widened()
         return index
 
     def load(self, *, loc: object = None, ip: object = None) -> TensorSSA:
@@ -200,6 +201,11 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         type_ = types.tensor(self.element_type.facts.name, str(pointer.memspace), text, pointer.alignment)
         groups = ((pointer.value,), _values(leaves32), _values(leaves64))
         return build.cute("make_tensor", (type_,), groups).results[0]
+
+    def runtime_leaves(self) -> list[Any]:
+        """The integers known only at run time in its layout, and in the coordinate that it begins at."""
+        own = [] if isinstance(self.iterator, Pointer) else _dynamic_leaves(self.iterator)
+        return own + _dynamic_leaves(self.layout)
 
     def __extract_mlir_values__(self) -> list[ir.Value]:
         pointer = isinstance(self.iterator, Pointer)
@@ -322,8 +328,10 @@ def map_leaves(function: Callable[[Any], Any], item: Any) -> Any:
 
 
 def needs_wide_offsets(tensor: Tensor) -> bool:
-    """True unless every element offset of the tensor is known to fit 31 bits."""
-    if tensor.is_coordinates or tensor.memspace in (AddressSpace.smem, AddressSpace.rmem):
+    """True unless every element offset of the tensor, or part of a coordinate, is known to fit 31 bits."""
+    if tensor.is_coordinates:
+        return not fits_31_bits(tensor.shape, tensor.stride)
+    if tensor.memspace in (AddressSpace.smem, AddressSpace.rmem):
         return False
     layout = tensor.layout.outer if isinstance(tensor.layout, ComposedLayout) else tensor.layout
     return not is_static(layout) or cosize(layout) >= 1 << 31
@@ -381,7 +389,7 @@ def _dynamic_leaves(item: Any) -> list[Any]:
 def refill_layout(layout: Any, source: Any) -> Any:
     """The layout with its runtime leaves taken from `source`: the i32 ones first, then the i64 ones."""
     text, leaves32, leaves64 = layout_text.encode(layout)
-    fresh = {32: [_refill(leaf, source) for leaf in leaves32], 64: [_refill(leaf, source) for leaf in leaves64]}
+    fresh = {32: [_extent(leaf, source) for leaf in leaves32], 64: [_extent(leaf, source) for leaf in leaves64]}
     queues = {width: iter(items) for width, items in fresh.items()}
     return layout_text.decode_layout(text, lambda width, divisibility: next(queues[width]))
 
@@ -390,7 +398,15 @@ def _refill(leaf: Any, source: Any) -> Any:
     if not isinstance(leaf, Integer):
         return leaf
     fresh = type(leaf).from_ir(next(source))
-    fresh.divisibility, fresh.bound, fresh.plain = leaf.divisibility, leaf.bound, leaf.plain
+    fresh.divisibility, fresh.plain = leaf.divisibility, leaf.plain
+    return fresh
+
+
+def _extent(leaf: Any, source: Any) -> Any:
+    """Another extent or stride in place of `leaf`: as little negative, but of other size."""
+    fresh = _refill(leaf, source)
+    if isinstance(leaf, Integer):
+        fresh.bound = None if leaf.greatest is None else type(leaf).max
     return fresh
 
 

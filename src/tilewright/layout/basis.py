@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tilewright.base.errors import ArgumentError, LayoutError, shown
-from tilewright.layout.dynamic import Leaf, add, mul, same
+from tilewright.layout.dynamic import Leaf, add_inside, mul, same
 from tilewright.layout.ratio import Ratio
 
 Path = tuple[int, ...]
@@ -124,7 +124,7 @@ def coordinate_sum(terms: Iterable[tuple[Path, Leaf]]) -> Any:
         if path:
             tree.setdefault(path[0], []).append((path[1:], value))
         else:
-            whole = value if whole is None else add(whole, value)
+            whole = value if whole is None else add_inside(whole, value)
     if not tree:
         return 0 if whole is None else whole
     if whole is not None and not (type(whole) is int and whole == 0):
@@ -135,7 +135,7 @@ def coordinate_sum(terms: Iterable[tuple[Path, Leaf]]) -> Any:
 def add_coordinates(left: Any, right: Any) -> Any:
     """Sum of two coordinates mode by mode; a missing mode, or the int 0, counts as 0."""
     if not isinstance(left, tuple) and not isinstance(right, tuple):
-        return add(left, right)
+        return add_inside(left, right)
     if not isinstance(left, tuple):
         left, right = right, left
     if not isinstance(right, tuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError, shown
 from tilewright.layout.basis import ScaledBasis, add_coordinates
-from tilewright.layout.coordinates import crd2idx
+from tilewright.layout.coordinates import crd2idx, spread
 from tilewright.layout.dynamic import DynamicInt, Leaf, divisibility, floor_div, mod
 from tilewright.layout.inttuple import (
     IntTuple,
@@ -86,7 +86,8 @@ class Layout:
         point = coord[0] if len(coord) == 1 else coord
         if type(point) is not int and not is_flat_static(point):
             point = clean_coord(point)
-        return crd2idx(point, self.shape, self.stride)
+        point, stride = spread(point, self.shape, self.stride)
+        return crd2idx(point, self.shape, stride)
 
     def __getitem__(self, mode: int) -> Layout:
         """The layout of one mode."""

@@ -9,7 +9,16 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout import coordinates
 from tilewright.layout.basis import ScaledBasis, coordinate_sum
 from tilewright.layout.dynamic import Leaf, add, ceil_div_leaf, mul, sub
-from tilewright.layout.inttuple import IntTuple, flat, is_congruent, product, text, tuples, wrap
+from tilewright.layout.inttuple import (
+    IntTuple,
+    compact_col_major,
+    flat,
+    is_congruent,
+    product,
+    text,
+    tuples,
+    wrap,
+)
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static
 
 Mode = int | Sequence[int] | None
@@ -144,7 +153,9 @@ def crd2idx(coord: Any, layout: Any, stride: IntTuple = None) -> Any:
         return layout(coord)
     if stride is not None and not is_congruent(tuples(layout), tuples(stride)):
         raise LayoutError("shape and stride must nest alike", values={"shape": text(layout), "stride": text(stride)})
-    return coordinates.crd2idx(coord, layout, stride)
+    coord, shape = tuples(coord), tuples(layout)
+    coord, steps = coordinates.spread(coord, shape, compact_col_major(shape) if stride is None else tuples(stride))
+    return coordinates.crd2idx(coord, shape, steps)
 
 
 def idx2crd(index: Any, shape: Any) -> Any:

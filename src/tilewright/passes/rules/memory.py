@@ -42,7 +42,10 @@ def _make_tensor(op: ir.Operation, context: LoweringContext) -> None:
     (ptr,), leaves32, leaves64 = build.groups(op)
     result = op.results[0]
     layout = read_layout(tensor_layout_text(result.type), leaves32, leaves64)
-    context.tensors[result] = TensorView(ptr, layout, ptr_info(result.type))
+    info = ptr_info(result.type)
+    if info.space not in ("smem", "rmem") and isinstance(layout, Layout):
+        layout = Layout(layout.shape, _map_leaves(widen_stride, layout.stride))
+    context.tensors[result] = TensorView(ptr, layout, info)
 
 
 @rules.lowers("ptr_offset")
@@ -216,6 +219,11 @@ def memory_type(element: ir.Type) -> ir.Type:
     if text == "i1" or text.startswith(_BYTE_FLOATS):
         return types.parse("i8")
     return element
+
+
+def widen_stride(step: IntValue | int) -> IntValue | int:
+    """A stride by which offsets of static coordinates are right, too."""
+    return widen(step) if isinstance(step, IntValue) else step
 
 
 def needs_wide_offsets(view: TensorView) -> bool:

@@ -28,6 +28,7 @@ from tilewright.base.errors import ArgumentError, LaunchError, TilewrightError
 from tilewright.base.interrupts import is_outside, uninterrupted
 from tilewright.base.location import SourceLocation
 from tilewright.targets.host import abi
+from tilewright.targets.host.spans import PHRASE
 
 _lock = threading.RLock()
 
@@ -252,6 +253,10 @@ def _numpy_dtype(dtype: Any) -> str:
 # Errors
 
 
+class SpanError(ArgumentError):
+    """A tensor is beyond the 32-bit form of a function; its 64-bit form takes it."""
+
+
 class Pending(threading.local):
     """The exception raised in a callback of the call that runs in this thread."""
 
@@ -327,6 +332,8 @@ def translate(
     if class_ is LaunchError and describe is not None and code.isdigit():
         values["error"] = f"{code}: {describe(int(code))}"
     message, place = _placed(message)
+    if class_ is ArgumentError and message.endswith(PHRASE):
+        class_ = SpanError
     made = class_(message, location=place, values=values, hint=hint)
     if isinstance(made, LaunchError) and code.isdigit():
         made.error_code = int(code)
