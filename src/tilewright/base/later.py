@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tilewright.base.errors import TilewrightError
 
-_HOPPER: Final = "needs sm_90 (Hopper), whose bulk copies, clusters and wgmma are not built yet"
+HOPPER: Final = "needs sm_90 (Hopper), whose bulk copies, clusters and wgmma are not built yet"
 _BLACKWELL: Final = "needs sm_100 (Blackwell), whose tensor memory and tcgen05 are not built yet"
 _SCALED: Final = "needs sm_120 (GeForce Blackwell), whose block-scaled products are not built yet"
 _SCHEDULER: Final = "is a scheduler of persistent kernels, for sm_90 and up, not built yet"
@@ -35,40 +35,48 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright.memory": {"TmemAllocator": _BLACKWELL},
     "tilewright.cute": {
         "experimental": "is CuTe DSL's experimental part, not built yet",
-        "FastDivmodDivisor fast_divmod_create_divisor": _SCHEDULER,
-        "make_layout_image_mask": _HOPPER,
+        "make_atom get_leaves static kernel_smem_size ffi": "is a part of NVIDIA's compiler, which has none here",
         "allreduce_sum": "is communication between threads, blocks and devices, not built yet: warps have "
         "cute.arch.warp_reduction_sum",
         "profile": "times parts of a kernel, not built yet: cute.testing.benchmark times whole ones",
     },
+    "tilewright.cute.math": {
+        "add sub mul div neg rem fpowi ipowi isnormal RoundingMode": "is an operator or not built yet: numbers and "
+        "vectors have + - * / % **, which round to the nearest",
+    },
     "tilewright.cute.arch": {
+        "add_cc addc sub_cc subc mad_cc madc": "keeps a carry between two instructions, not built: use Int64 or Int128",
+        "store_async_dsmem aggr_smem_size": HOPPER,
+        "cvt_i8_bf16_intrinsic cvt_i4_bf16_intrinsic cvt_i8x4_to_f32x4 cvt_i8x2_to_f32x2 cvt_i8_bf16 "
+        "cvt_i8x2_to_bf16x2 cvt_i8x4_to_bf16x4 cvt_f32_tf32 cvt_f32x2_bf16x2 sext_unpacked_i4_i8_intrinsic": "converts "
+        "MLIR vectors, not built: `v.to(cutlass.BFloat16)` converts a TensorSSA",
         "cp_async_bulk_commit_group cp_async_bulk_wait_group map_dsmem_ptr setmaxregister_decrease "
-        "setmaxregister_increase warpgroup_reg_alloc warpgroup_reg_dealloc": _HOPPER,
+        "setmaxregister_increase warpgroup_reg_alloc warpgroup_reg_dealloc": HOPPER,
         "add_packed_f32x2 alloc_tmem clc_response dealloc_tmem exp_packed_f32x2 fence_view_async_tmem_load "
         "fence_view_async_tmem_store fma_packed_f32x2 get_max_tmem_alloc_cols get_min_tmem_alloc_cols issue_clc_query "
         "mul_packed_f32x2 relinquish_tmem_alloc_permit retrieve_tmem_ptr sub_packed_f32x2": _BLACKWELL,
     },
     "tilewright.cute.nvgpu": {
-        "warpgroup OperandMajorMode make_tiled_tma_atom_A make_tiled_tma_atom_B": _HOPPER,
+        "warpgroup OperandMajorMode make_tiled_tma_atom_A make_tiled_tma_atom_B": HOPPER,
         "tcgen05": _BLACKWELL,
     },
     "tilewright.cute.nvgpu.cpasync": {
         "CopyBulkG2SOp CopyBulkTensorTileG2SMulticastOp CopyBulkTensorTileG2SOp CopyBulkTensorTileS2GOp "
         "CopyDsmemStoreOp CopyReduceBulkTensorTileS2GOp ReductionKind ReductionOp TmaInfo copy_tensormap "
         "cp_fence_tma_desc_release create_tma_multicast_mask fence_tma_desc_release make_tiled_tma_atom "
-        "prefetch_descriptor tma_partition update_tma_descriptor": _HOPPER,
+        "prefetch_descriptor tma_partition update_tma_descriptor": HOPPER,
     },
     "tilewright.cute.nvgpu.warp": {
         "LdMatrix16x16x8bOp StMatrix16x8x8bOp": "needs sm_100 (Blackwell) and is not built yet",
         "MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op": _SCALED,
     },
     "tilewright.pipeline": {
-        "PipelineCpAsync PipelineOrder PipelineTmaAsync PipelineTmaMultiConsumersAsync PipelineTmaStore agent_sync "
-        "alloc_reserved_mbarrier": _HOPPER,
+        "TmaStoreFence SyncObject PipelineTmaAsync PipelineTmaMultiConsumersAsync PipelineTmaStore agent_sync "
+        "alloc_reserved_mbarrier": HOPPER,
         "PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaUmma PipelineUmmaAsync sm100": _BLACKWELL,
     },
     "tilewright.utils": {
-        "TensorMapManager TensorMapUpdateMode compute_epilogue_tile_shape hopper_helpers sm90": _HOPPER,
+        "TensorMapManager TensorMapUpdateMode compute_epilogue_tile_shape hopper_helpers sm90": HOPPER,
         "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator blackwell_helpers "
         "blockscaled_layout block_copy get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
         "GroupedGemmTileSchedulerHelper PersistentTileSchedulerParams StaticPersistentGroupTileScheduler "

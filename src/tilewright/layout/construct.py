@@ -22,23 +22,22 @@ from tilewright.layout.query import shape_of, size
 from tilewright.layout.simplify import filter_zeros, is_zero
 
 
-def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
+def make_layout(shape: Any, *rest: Any, stride: IntTuple = None) -> Layout:
     """A layout of a shape and strides; compact and column-major without strides.
 
-    `make_layout(shape)`, `make_layout(shape, stride)`, `make_layout(shape, stride=stride)`; or layouts, which become
-    the modes of one.
+    `make_layout(shape)`, `make_layout(shape, stride)`, `make_layout(shape, stride=stride)`; or layouts, as arguments
+    or in one list or tuple, which become the modes of one.
 
     Raises:
         LayoutError: shape and stride nest differently, or layouts are mixed with tuples.
     """
-    if parts and all(isinstance(part, Layout) for part in parts) and stride is None:
+    listed = isinstance(shape, tuple | list) and len(shape) > 0 and isinstance(shape[0], Layout) and not rest
+    parts = tuple(shape) if listed else (shape, *rest)
+    if all(isinstance(part, Layout) for part in parts) and stride is None:
         return trusted(tuple(part.shape for part in parts), tuple(part.stride for part in parts))
-    shape = parts[0] if parts else ()
-    if stride is None and len(parts) == 2:
-        stride = parts[1]
-    elif len(parts) != 1:
-        shape = None
-    if shape is None or isinstance(shape, Layout):
+    if stride is None and len(rest) == 1:
+        stride, rest = rest[0], ()
+    if rest or any(isinstance(part, Layout) for part in parts):
         raise LayoutError("make_layout takes a shape and a stride, or layouts", values={"arguments": parts})
     return Layout(shape, stride)
 

@@ -218,6 +218,18 @@ class Swizzle:
         _set(self, "base", base)
         _set(self, "shift", shift)
 
+    @property
+    def num_bits(self) -> int:
+        return self.bits
+
+    @property
+    def num_base(self) -> int:
+        return self.base
+
+    @property
+    def num_shift(self) -> int:
+        return self.shift
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("Swizzle is immutable")
 

@@ -48,3 +48,19 @@ class NamedBarrier:
         self.arrive_and_wait()
 
     sync = arrive_and_wait
+
+    def arrive_unaligned(self, *, loc: object = None, ip: object = None) -> None:
+        """`arrive` where the threads of a warp come one by one."""
+        arch.barrier_arrive(barrier_id=self.barrier_id, number_of_threads=self.num_threads, aligned=False)
+
+    def wait_unaligned(self, *, loc: object = None, ip: object = None) -> None:
+        """`arrive_and_wait` where the threads of a warp come one by one."""
+        arch.barrier_unaligned(self.barrier_id, self.num_threads)
+
+    def get_barrier(self, *, loc: object = None, ip: object = None) -> int:
+        """The barrier's number."""
+        return self.barrier_id
+
+    def max(self) -> int:
+        """How many barriers a block has."""
+        return 16
