@@ -142,7 +142,9 @@ from tilewright.lang.algebra import (
 from tilewright.lang.arch import block_idx_x, block_idx_y, block_idx_z
 from tilewright.lang.atoms import (
     CopyAtom,
+    CopyOp,
     MmaAtom,
+    MmaOp,
     ThrCopy,
     ThrMma,
     TiledCopy,
@@ -175,6 +177,7 @@ from tilewright.lang.fast_divmod import (
     fast_divmod_create_divisor_v2,
 )
 from tilewright.lang.memory import make_rmem_tensor, make_rmem_tensor_like
+from tilewright.lang.mlir_types import T
 from tilewright.lang.native_struct import native_struct
 from tilewright.lang.numeric import (
     BFloat16,
@@ -262,6 +265,7 @@ make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
 TensorView = Tensor
 _Tensor = Tensor
+_ComposedLayout = ComposedLayout
 Int = int
 
 if TYPE_CHECKING:
@@ -280,23 +284,24 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AddressSpace", "BFloat16", "BankConflicts", "Boolean", "Coalescing", "CompileOptions", "ComposedLayout", "Coord",
-    "CopyAtom", "DumpDir", "E", "EnableAssertions", "EnableTVMFFI", "FastDivmodDivisor", "FastDivmodDivisorV2", "Float",
-    "Float16", "Float32", "Float64", "GPUArch", "GenerateLineInfo", "HostTarget", "Int", "Int16", "Int32", "Int64",
-    "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepPTX", "KeepSASS", "Layout", "LinkLibraries", "MmaAtom", "Numeric",
-    "NvdisasmOptions", "OptLevel", "PTXBackend", "Pointer", "PtxasOptions", "Ratio", "ReductionOp", "ScaledBasis",
-    "Shape", "Stride", "Swizzle", "SymInt", "Tensor", "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile",
-    "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32", "Uint64", "Uint8", "XTuple", "acos", "all_", "any_", "append",
-    "append_ones", "arch", "asin", "assume", "atan", "atan2", "autovec_copy", "bank_conflicts", "basic_copy",
-    "basic_copy_if", "basis_get", "basis_value", "block_idx_x", "block_idx_y", "block_idx_z", "blocked_product",
-    "ceil_div", "coalesce", "coalescing", "common_sub_layout", "compatible", "compile", "complement", "composition",
-    "congruent", "copy", "copy_atom_call", "cos", "cosize", "crd2crd", "crd2idx", "depth", "dice", "domain_offset",
-    "downcast", "dsl_user_op", "elem_less", "empty_like", "equal", "erf", "exp", "exp2", "fast_divmod_create_divisor",
-    "fast_divmod_create_divisor_v2", "filter", "filter_tuple", "filter_zeros", "find", "find_if", "flat_divide",
-    "flat_product", "flatten", "flatten_to_tuple", "from_dlpack", "front", "full", "full_like", "gemm", "get",
-    "get_divisibility", "get_nonswizzle_portion", "get_swizzle_portion", "group_modes", "has_underscore", "idx2crd",
-    "increment_coord", "inner_partition", "is_bijective", "is_compatible", "is_congruent", "is_major", "is_static",
-    "is_weakly_compatible", "is_weakly_congruent", "jit", "kernel", "layout_svg", "layout_text", "leading_dim",
-    "left_inverse", "local_partition", "local_tile", "log", "log10", "log2", "logical_divide", "logical_product",
+    "CopyAtom", "CopyOp", "DumpDir", "E", "EnableAssertions", "EnableTVMFFI", "FastDivmodDivisor",
+    "FastDivmodDivisorV2", "Float", "Float16", "Float32", "Float64", "GPUArch", "GenerateLineInfo", "HostTarget", "Int",
+    "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepPTX", "KeepSASS", "Layout",
+    "LinkLibraries", "MmaAtom", "MmaOp", "Numeric", "NvdisasmOptions", "OptLevel", "PTXBackend", "Pointer",
+    "PtxasOptions", "Ratio", "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt", "T", "Tensor",
+    "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32",
+    "Uint64", "Uint8", "XTuple", "acos", "all_", "any_", "append", "append_ones", "arch", "asin", "assume", "atan",
+    "atan2", "autovec_copy", "bank_conflicts", "basic_copy", "basic_copy_if", "basis_get", "basis_value", "block_idx_x",
+    "block_idx_y", "block_idx_z", "blocked_product", "ceil_div", "coalesce", "coalescing", "common_sub_layout",
+    "compatible", "compile", "complement", "composition", "congruent", "copy", "copy_atom_call", "cos", "cosize",
+    "crd2crd", "crd2idx", "depth", "dice", "domain_offset", "downcast", "dsl_user_op", "elem_less", "empty_like",
+    "equal", "erf", "exp", "exp2", "fast_divmod_create_divisor", "fast_divmod_create_divisor_v2", "filter",
+    "filter_tuple", "filter_zeros", "find", "find_if", "flat_divide", "flat_product", "flatten", "flatten_to_tuple",
+    "from_dlpack", "front", "full", "full_like", "gemm", "get", "get_divisibility", "get_nonswizzle_portion",
+    "get_swizzle_portion", "group_modes", "has_underscore", "idx2crd", "increment_coord", "inner_partition",
+    "is_bijective", "is_compatible", "is_congruent", "is_major", "is_static", "is_weakly_compatible",
+    "is_weakly_congruent", "jit", "kernel", "layout_svg", "layout_text", "leading_dim", "left_inverse",
+    "local_partition", "local_tile", "log", "log10", "log2", "logical_divide", "logical_product",
     "make_composed_layout", "make_copy_atom", "make_cotiled_copy", "make_fragment", "make_fragment_like",
     "make_identity_layout", "make_identity_tensor", "make_layout", "make_layout_image_mask", "make_layout_like",
     "make_layout_tv", "make_mma_atom", "make_ordered_layout", "make_ptr", "make_rmem_tensor", "make_rmem_tensor_like",

@@ -3,9 +3,16 @@
 from typing import TYPE_CHECKING
 
 from tilewright.base.later import missing as _missing
-from tilewright.pipeline.barriers import MbarrierArray, pipeline_init_arrive, pipeline_init_wait, sync
+from tilewright.pipeline.barriers import MbarrierArray, agent_sync, pipeline_init_arrive, pipeline_init_wait, sync
 from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp, PipelineUserType
-from tilewright.pipeline.named_barrier import NamedBarrier
+from tilewright.pipeline.named_barrier import (
+    NamedBarrier,
+    arrive,
+    arrive_and_wait,
+    arrive_unaligned,
+    wait,
+    wait_unaligned,
+)
 from tilewright.pipeline.order import PipelineOrder
 from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 from tilewright.pipeline.pipeline_async import PipelineAsync, PipelineCpAsync
@@ -17,5 +24,6 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 __all__ = [
     "Agent", "CooperativeGroup", "MbarrierArray", "NamedBarrier", "PipelineAsync", "PipelineConsumer",
     "PipelineCpAsync", "PipelineOp", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineUserType",
-    "make_pipeline_state", "pipeline_init_arrive", "pipeline_init_wait", "sync",
+    "agent_sync", "arrive", "arrive_and_wait", "arrive_unaligned", "make_pipeline_state", "pipeline_init_arrive",
+    "pipeline_init_wait", "sync", "wait", "wait_unaligned",
 ]  # fmt: skip

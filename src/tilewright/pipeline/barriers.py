@@ -6,13 +6,13 @@ from typing import Any
 
 from tilewright.base.later import HOPPER, NotBuiltError
 from tilewright.lang import mbarrier
-from tilewright.lang.arch import sync_threads, thread_idx
+from tilewright.lang.arch import barrier, sync_threads, sync_warp, thread_idx
 from tilewright.lang.guard import run_if
 from tilewright.lang.numeric import Boolean, as_numeric
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.threads import cluster_arrive, cluster_arrive_relaxed, cluster_wait
 from tilewright.layout import size
-from tilewright.pipeline.groups import CooperativeGroup, PipelineOp
+from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp
 
 
 class MbarrierArray:
@@ -118,6 +118,20 @@ def _in_cluster(shape: Any) -> bool:
     return shape is not None and int(size(shape)) > 1
 
 
-def sync(*, loc: object = None, ip: object = None) -> None:
+def sync(barrier_id: int = 0, *, loc: object = None, ip: object = None) -> None:
     """Wait for all threads of the block: barriers made before may be used after."""
-    sync_threads()
+    if barrier_id == 0:
+        sync_threads()
+    else:
+        barrier(barrier_id=barrier_id)
+
+
+def agent_sync(group: Agent, is_relaxed: bool = False, *, loc: object = None, ip: object = None) -> None:
+    """Wait for all threads of an agent: a warp, the block, the cluster (with `is_relaxed` without a fence)."""
+    if group is Agent.ThreadBlockCluster:
+        (cluster_arrive_relaxed if is_relaxed else cluster_arrive)()
+        cluster_wait()
+    elif group is Agent.ThreadBlock:
+        sync_threads()
+    elif group is Agent.Warp:
+        sync_warp()

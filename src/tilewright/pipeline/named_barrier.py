@@ -64,3 +64,28 @@ class NamedBarrier:
     def max(self) -> int:
         """How many barriers a block has."""
         return 16
+
+
+def arrive(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).arrive()`."""
+    NamedBarrier(barrier_id, num_threads).arrive()
+
+
+def arrive_unaligned(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).arrive_unaligned()`."""
+    NamedBarrier(barrier_id, num_threads).arrive_unaligned()
+
+
+def arrive_and_wait(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).arrive_and_wait()`."""
+    NamedBarrier(barrier_id, num_threads).arrive_and_wait()
+
+
+def wait(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).wait()`."""
+    NamedBarrier(barrier_id, num_threads).wait()
+
+
+def wait_unaligned(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).wait_unaligned()`."""
+    NamedBarrier(barrier_id, num_threads).wait_unaligned()
