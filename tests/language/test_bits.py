@@ -82,7 +82,17 @@ def test_lanes_and_registers():
     out = on_device(body, np.zeros((32, 9), np.uint32))
     for lane, row in enumerate(out.tolist()):
         below, own = (1 << lane) - 1, 1 << lane
-        assert row == [below, below | own, own, WORD & ~below, WORD & ~(below | own), 0xFF << lane // 8 * 8, WORD, 32, 1]
+        assert row == [
+            below,
+            below | own,
+            own,
+            WORD & ~below,
+            WORD & ~(below | own),
+            0xFF << lane // 8 * 8,
+            WORD,
+            32,
+            1,
+        ]
 
 
 FOLDS = {"add": sum, "min": min, "max": max}
@@ -161,5 +171,7 @@ def test_what_is_refused():
     refused(lambda out: cute.arch.warp_redux_sync(out[0], "mul"), "warp_redux_sync has no kind 'mul'")
     refused(lambda out: cute.arch.warp_redux_sync(out[0], "fmax"), "warp_redux_sync fmax of a Int32")
     refused(lambda out: cute.arch.warp_redux_sync(out[0], "max", nan=True), "with abs or nan")
-    refused(lambda out: cute.arch.warp_redux_sync(1.5, "fmax", 0xFF), "a part of a warp needs the instruction of sm_100a")
+    refused(
+        lambda out: cute.arch.warp_redux_sync(1.5, "fmax", 0xFF), "a part of a warp needs the instruction of sm_100a"
+    )
     refused(lambda out: cute.arch.fmax(cutlass.Float64(1), cutlass.Float64(2), nan=True), "fmax of Float64 with abs")

@@ -31,7 +31,7 @@ def test_signatures_show_documented_names(name, parameters):
     assert order == sorted(order) or keyword_only
 
 
-def L(shape, stride=None):  # noqa: N802
+def L(shape, stride=None):
     return cute.make_layout(shape, stride=stride)
 
 

@@ -120,6 +120,14 @@ LATER: Final[dict[str, dict[str, str]]] = {
 
 _CALLED: Final = {
     "tilewright": "cutlass",
+    "tilewright.base_dsl": "cutlass.base_dsl",
+    "tilewright.compat.base_dsl": "cutlass.base_dsl",
+    "tilewright.compat.dsl_module": "cutlass.base_dsl.dsl",
+    **{
+        f"tilewright.compat.{name}": f"cutlass.base_dsl.{name}"
+        for name in ("compiler", "jit_executor", "runtime", "typing", "utils")
+    },
+    "tilewright.cutlass_dsl": "cutlass.cutlass_dsl",
     "mlir.dialects": "cutlass._mlir.dialects",
     "tilewright.compat.mlir_helpers": "cutlass._mlir_helpers",
 }
