@@ -230,8 +230,6 @@ cute.math.erf x fastmath
 cute.math.erfc x fastmath
 cute.math.pow base exponent fastmath
 cute.math.cbrt x fastmath
-cute.math.expm1 x fastmath
-cute.math.log1p x fastmath
 cute.math.sincos x fastmath
 cute.math.abs x fastmath
 cute.math.absi x

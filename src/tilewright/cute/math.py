@@ -24,14 +24,12 @@ from tilewright.lang.math import (
     erfc,
     exp,
     exp2,
-    expm1,
     floor,
     fma,
     isfinite,
     isinf,
     isnan,
     log,
-    log1p,
     log2,
     log10,
     max,
@@ -55,7 +53,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 
 __all__ = [
     "abs", "absf", "absi", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clamp",
-    "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma", "isfinite", "isinf", "isnan",
-    "log", "log10", "log1p", "log2", "max", "min", "pow", "rcp", "round", "roundeven", "rsqrt", "sin", "sincos", "sinh",
-    "sqrt", "tan", "tanh", "trunc",
+    "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp2", "floor", "fma", "isfinite", "isinf", "isnan", "log",
+    "log10", "log2", "max", "min", "pow", "rcp", "round", "roundeven", "rsqrt", "sin", "sincos", "sinh", "sqrt", "tan",
+    "tanh", "trunc",
 ]  # fmt: skip

@@ -50,7 +50,7 @@ def _unary(op: str, doc: str) -> Callable[..., Any]:
         return _mapped(op, x, _attributes(fastmath, approx, ftz))
 
     function.__doc__ = doc
-    function.__name__ = op.partition(".")[2]
+    function.__name__ = op.rpartition(".")[2]
     return function
 
 
@@ -86,11 +86,9 @@ rsqrt = _unary("math.rsqrt", "1 / sqrt(x).")
 cbrt = _unary("math.cbrt", "Cube root.")
 exp = _unary("math.exp", "e to the x.")
 exp2 = _unary("math.exp2", "2 to the x.")
-expm1 = _unary("math.expm1", "e to the x, less 1.")
 log = _unary("math.log", "Natural logarithm.")
 log2 = _unary("math.log2", "Logarithm to base 2.")
 log10 = _unary("math.log10", "Logarithm to base 10.")
-log1p = _unary("math.log1p", "Natural logarithm of 1 + x.")
 sin = _unary("math.sin", "Sine of x in radians.")
 cos = _unary("math.cos", "Cosine of x in radians.")
 tan = _unary("math.tan", "Tangent of x in radians.")
@@ -109,7 +107,7 @@ floor = _unary("math.floor", "The greatest integer not above x.")
 ceil = _unary("math.ceil", "The least integer not below x.")
 round = _unary("math.round", "The nearest integer, of two the one away from 0.")
 roundeven = _unary("math.roundeven", "The nearest integer, of two the even one.")
-trunc = _unary("math.trunc", "The integer towards 0.")
+trunc = _unary("llvm.intr.trunc", "The integer towards 0.")
 
 
 def atan2(y: Any, x: Any, fastmath: bool = False, *, loc: object = None, ip: object = None) -> Any:
@@ -146,10 +144,7 @@ def rcp(
         return 1.0 / x
     if not isinstance(x, TensorSSA):
         return rcp_approx(x)
-    operand = x.to(Float32)
-    return operand.mapped(
-        lambda value: build.cute("approx", (value.type,), ((value,),), kind=build.string("rcp")).results[0]
-    )
+    return TensorSSA.from_elements([rcp_approx(item) for item in x.to(Float32)]).reshape(x.shape)
 
 
 def abs(x: Any, fastmath: bool = False, *, loc: object = None, ip: object = None) -> Any:
