@@ -3,8 +3,8 @@
 before: `cute.alloc {bytes = 128}` in space smem          after: `cute.smem_base {offset = 0}`
 
 The total is left on the kernel as `tilewright.smem_bytes`; a launch without `smem=` asks for that much. Allocations
-that come after a run are placed behind its own by the next. A kernel that takes the base itself, of what its launch asks
-for, is marked `tilewright.smem_base`.
+that come after a run are placed behind its own by the next. A kernel that takes the base itself, of what its launch
+asks for, is marked `tilewright.smem_base`.
 """
 
 from __future__ import annotations
