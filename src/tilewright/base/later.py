@@ -124,6 +124,7 @@ _CALLED: Final = {
     "tilewright.base_dsl": "cutlass.base_dsl",
     "tilewright.compat.base_dsl": "cutlass.base_dsl",
     "tilewright.compat.dsl_module": "cutlass.base_dsl.dsl",
+    "tilewright.compat.runtime_cuda": "cutlass.base_dsl.runtime.cuda",
     **{
         f"tilewright.compat.{name}": f"cutlass.base_dsl.{name}"
         for name in ("compiler", "jit_executor", "runtime", "typing", "utils")

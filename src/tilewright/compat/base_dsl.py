@@ -13,5 +13,14 @@ from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
 from tilewright.compiler.executor import Executor as JitCompiledFunction
 from tilewright.compiler.jit import dsl_user_op
 
+_LATE = {
+    **{
+        name: f"tilewright.compat.{name}" for name in ("arch", "compiler", "jit_executor", "runtime", "typing", "utils")
+    },
+    "dsl": "tilewright.compat.dsl_module",
+    "enums": "tilewright.compat.arch",
+    "env_manager": "tilewright.compat.env",
+}
+
 if not TYPE_CHECKING:  # a type checker would take any name for granted
-    __getattr__ = _missing(__name__, rest=_INTERNAL)
+    __getattr__ = _missing(__name__, _LATE, rest=_INTERNAL)

@@ -6,4 +6,4 @@ from tilewright.base.later import INTERNAL as _INTERNAL
 from tilewright.base.later import missing as _missing
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
-    __getattr__ = _missing(__name__, rest=_INTERNAL)
+    __getattr__ = _missing(__name__, {"cuda": "tilewright.compat.runtime_cuda"}, rest=_INTERNAL)
