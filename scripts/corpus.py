@@ -69,6 +69,7 @@ _WRAPPED = tuple(f"{kind.__name__}: " for kind in (*_RAW, ValueError, RuntimeErr
 def verdict_of(error: BaseException) -> tuple[str, str]:
     """The verdict of a file that ends in `error`, and why in one line."""
     text = str(error).splitlines()[0] if str(error) else ""
+    text = re.sub(r"(?<![\w.:/])(?:/[\w.+-]+)+/(?=[\w.+-])", ".../", text)  # folders of this machine
     why = f"{type(error).__name__}: {text}"
     if isinstance(error, SystemExit):
         return ("runs", "") if not error.code else ("own", f"exit {str(error.code).splitlines()[0]}")
@@ -80,14 +81,18 @@ def verdict_of(error: BaseException) -> tuple[str, str]:
         if type(error).__name__.startswith("NotBuilt") or "NotBuilt" in text or "not built" in str(error):
             return "needs", why
         return ("fault" if text.startswith(_WRAPPED) or "MLIRError" in text else "refused"), why
-    if isinstance(error, _RAW) or "MLIRError" in type(error).__name__:
-        return "fault", f"{why} at {_place(error)}"
+    if _is_raw(error):
+        return "fault", why
     return "own", why
 
 
-def _place(error: BaseException) -> str:
+def _is_raw(error: BaseException) -> bool:
+    """Whether Python or MLIR raised it on something of ours: a name of it, or inside it."""
+    if "MLIRError" in type(error).__name__:
+        return True
     frames = traceback.extract_tb(error.__traceback__)
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+    ours = bool(frames) and f"{os.sep}tilewright{os.sep}" in frames[-1].filename
+    return isinstance(error, _RAW) and (ours or re.search("tilewright|cutlass", str(error)) is not None)
 
 
 class _Errors:
@@ -139,6 +144,7 @@ def run_file(path: Path, arguments: list[str]) -> tuple[str, str]:
 def child(folder: Path, inside: str, arguments: list[str]) -> tuple[str, str]:
     """Import and run a file in this process, which ends afterwards."""
     path = folder / inside
+    cuda_on_cpu.install()  # here: it holds for the thread that asks for it
     sys.argv = [str(path)]
     os.chdir(path.parent)
     sys.path[:0] = [str(path.parent), str(folder), str(folder / "examples/python/CuTeDSL")]
@@ -196,10 +202,12 @@ def load() -> dict[tuple[str, str], tuple[str, str]]:
 
 def save(results: dict[tuple[str, str], tuple[str, str]]) -> None:
     """Keep the results and write the page."""
-    with RESULTS.open("w", newline="") as file:
+    partial = RESULTS.with_suffix(".part")
+    with partial.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("repository", "path", "verdict", "why"))
         writer.writerows((*key, *value) for key, value in sorted(results.items()))
+    partial.replace(RESULTS)
     PAGE.write_text(page(results))
 
 
@@ -220,7 +228,6 @@ def main() -> None:
         files = [(row["repository"], row["path"]) for row in csv.DictReader(file)]
     os.environ["TILEWRIGHT_TARGET"] = "emu"
     sys.path[:0] = [str(folder) for folder in folders.values()]
-    cuda_on_cpu.install()
     results, end = load(), time.monotonic() + options.budget
 
     def wanted(key: tuple[str, str]) -> bool:

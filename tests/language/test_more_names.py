@@ -8,6 +8,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.language.kernels import on_device
+from tilewright.base import later
 from tilewright.base.errors import CompileError
 from tilewright.cute.runtime import from_dlpack
 
@@ -181,3 +182,10 @@ def test_inline_ptx():
         on_device(lambda out: cute.arch.inline_ptx("mov {$r1};", read_only_args=[1]), np.zeros(1, np.int32))
     with pytest.raises(CompileError, match="inline_ptx with write_only_types is not built"):
         on_device(lambda out: cute.arch.inline_ptx("x", write_only_types=[1]), np.zeros(1, np.int32))
+
+
+def test_raw_pointers_of_the_primitives_are_not_built():
+    with pytest.raises(
+        later.NotBuiltError, match="raw_ptr belongs to CuTe DSL's experimental primitives, not built yet"
+    ):
+        on_device(lambda out: out.iterator.raw_ptr(), np.zeros(1, np.int32))

@@ -92,7 +92,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "prefetch_descriptor tma_partition update_tma_descriptor": HOPPER,
     },
     "tilewright.cute.nvgpu.warp": {
-        "_pack_shape _cute_nvgpu_ir MmaFP8Trait make_atom": INTERNAL,
+        "mma copy _pack_shape _cute_nvgpu_ir MmaFP8Trait make_atom": INTERNAL,
         "LdMatrix16x16x8bOp StMatrix16x8x8bOp": "needs sm_100 (Blackwell) and is not built yet",
         "MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op": _SCALED,
     },
