@@ -258,7 +258,7 @@ def test_the_message_names_function_and_argument():
         (lambda: downcast(A, -2), "downcast: `count` must be an integer from 1"),
         (lambda: upcast(A, 0), "upcast: `count` must be an integer from 1"),
         (lambda: upcast(A, 2.0), "upcast: `count` must be an integer"),
-        (lambda: idx2crd("5", (4, 8)), "idx2crd: `index` must be made of integers and None"),
+        (lambda: idx2crd("5", (4, 8)), "idx2crd: `idx` must be made of integers and None"),
         (lambda: size(1.5), "size: `value` must be made of integers"),
         (lambda: size((4, -8)), "an extent is negative"),
         (lambda: zipped_divide((4, 8), 2), "zipped_divide: `layout` must be a layout"),
