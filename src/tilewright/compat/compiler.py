@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError, PassError
+from tilewright.base.later import INTERNAL as _INTERNAL
+from tilewright.base.later import missing as _missing
 from tilewright.compiler import hooks, pass_lists
 from tilewright.compiler.jit import Compile as CompileCallable
 from tilewright.compiler.jit import compile_function
@@ -134,3 +136,7 @@ def PostCompileHookContext(compiler: Any, hook: Callable[[str], None]) -> Iterat
     """
     with hooks.after_compile(lambda executor: hook(executor.stages["nvvm"])):
         yield
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__, rest=_INTERNAL)

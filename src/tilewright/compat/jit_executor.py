@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
+from tilewright.base.later import INTERNAL as _INTERNAL
+from tilewright.base.later import missing as _missing
 from tilewright.compiler.executor import Executor
 from tilewright.ir import mlir
 from tilewright.ir.walk import operations
@@ -44,3 +46,7 @@ def load_kernels_from_ir_module(module: Any) -> list[Any]:
     for name, kernel in module.kernels.items():
         loaded.append(driver.driver().load_library(kernel.stages["cubin"]).kernel(name))
     return loaded
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__, rest=_INTERNAL)

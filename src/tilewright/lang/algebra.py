@@ -7,6 +7,7 @@ tensor needs them.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -22,6 +23,8 @@ from tilewright.lang.printing import assert_
 from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, map_leaves
 from tilewright.layout import ComposedLayout, Fact, Layout
+from tilewright.layout.inttuple import tuples as algebra_tuples
+from tilewright.layout.tile import outer_coord
 
 TENSOR, POINTER = instance("a tensor", Tensor), instance("a pointer", Pointer)
 P = ParamSpec("P")
@@ -43,13 +46,13 @@ class _OnTensors(Protocol[P, R_co]):
     """The same for one that gives a tensor where it is given one."""
 
     @overload
-    def __call__(self, target: Tensor, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
+    def __call__(self, target: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
     @overload
-    def __call__(self, target: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
+    def __call__(self, target: Tensor, /, *args: Any, **kwargs: Any) -> Tensor: ...
     @overload
-    def __call__(self, target: Any, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def __call__(self, target: Any, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     @overload
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> R_co: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
 def _check(fact: Fact) -> None:
@@ -71,33 +74,45 @@ def _checked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _on_tensors(function: Callable[Concatenate[Any, P], R]) -> _OnTensors[P, R]:
-    """`function` of a layout that gives a layout, on tensors too."""
+def _with_first(function: Callable[..., R], change: Callable[[Any], Any]) -> Callable[..., R]:
+    """`function`, whose first argument goes through `change`, by place or by its name; takes `loc` and `ip` too."""
+    name = inspect.unwrap(function).__code__.co_varnames[0]
 
     @functools.wraps(function)
-    def call(target: Any, *args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
+    def call(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> R:
         args, kwargs = plain(args), _plain_names(kwargs)
-        if not isinstance(target, Tensor):
-            return function(plain(target), *args, **kwargs)
-        layout: Any = function(target.layout, *args, **kwargs)
-        return Tensor(target.iterator, layout, target._element_type)
+        if args:
+            return function(change(args[0]), *args[1:], **kwargs)
+        if name in kwargs:
+            return function(change(kwargs.pop(name)), **kwargs)
+        return function(**kwargs)
+
+    return call
+
+
+def _on_tensors(function: Callable[Concatenate[Any, P], R]) -> _OnTensors[P, R]:
+    """`function` of a layout that gives a layout, on tensors too."""
+    name = inspect.unwrap(function).__code__.co_varnames[0]
+    of_layout = _with_first(function, lambda target: target.layout if isinstance(target, Tensor) else target)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        target = args[0] if args else kwargs.get(name)
+        found: Any = of_layout(*args, **kwargs)
+        return Tensor(target.iterator, found, target._element_type) if isinstance(target, Tensor) else found
 
     return cast(Any, call)
+
+
+def _layout_of(target: Any) -> Any:
+    if isinstance(target, Tensor):
+        return target.layout
+    return target.shape if hasattr(target, "shape") and not isinstance(target, (Layout, ComposedLayout)) else target
 
 
 def _of_layout(function: Callable[P, R]) -> _Plain[P, R]:
     """`function` of a layout or shape that gives numbers, on tensors too."""
-
-    @functools.wraps(function)
-    def call(target: Any, *args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
-        target, args, kwargs = plain(target), plain(args), _plain_names(kwargs)
-        if isinstance(target, Tensor):
-            target = target.layout
-        elif hasattr(target, "shape") and not isinstance(target, (Layout, ComposedLayout)):
-            target = target.shape
-        return function(target, *args, **kwargs)
-
-    return cast(Any, call)
+    return cast(Any, _with_first(function, _layout_of))
 
 
 def _plain_names(given: dict[str, Any]) -> dict[str, Any]:
@@ -155,9 +170,9 @@ logical_divide = _on_tensors(_checked(algebra.logical_divide))
 zipped_divide = _on_tensors(_checked(algebra.zipped_divide))
 tiled_divide = _on_tensors(_checked(algebra.tiled_divide))
 flat_divide = _on_tensors(_checked(algebra.flat_divide))
-_coalesce = _on_tensors(algebra.coalesce)
-_filter = _on_tensors(algebra.filter_)
-_filter_zeros = _on_tensors(algebra.filter_zeros)
+coalesce = _on_tensors(algebra.coalesce)
+filter = _on_tensors(algebra.filter_)
+filter_zeros = _on_tensors(algebra.filter_zeros)
 logical_product = _on_tensors(_checked(algebra.logical_product))
 zipped_product = _on_tensors(_checked(algebra.zipped_product))
 tiled_product = _on_tensors(_checked(algebra.tiled_product))
@@ -167,10 +182,14 @@ raked_product = _on_tensors(_checked(algebra.raked_product))
 flatten = takes(STRUCTURED)(_on_tensors(algebra.flatten))
 group_modes = _on_tensors(algebra.group_modes)
 select = _on_tensors(algebra.select)
+get = _on_tensors(algebra.get)
+dice = _on_tensors(algebra.dice)
 append = _on_tensors(algebra.append)
 prepend = _on_tensors(algebra.prepend)
 append_ones = _on_tensors(algebra.append_ones)
 prepend_ones = _on_tensors(algebra.prepend_ones)
+replace = _on_tensors(algebra.replace)
+zip_modes = _on_tensors(algebra.zip_modes)
 
 size = _of_layout(_of_threads(algebra.size))
 cosize = _of_layout(algebra.cosize)
@@ -178,57 +197,83 @@ rank = takes(STRUCTURED)(_of_layout(algebra.rank))
 depth = takes(STRUCTURED)(_of_layout(algebra.depth))
 shape = _of_layout(algebra.shape)
 stride = _of_layout(algebra.stride)
+nullspace = _of_layout(algebra.nullspace)
+is_bijective = _of_layout(algebra.is_bijective)
+make_layout_like = _of_layout(algebra.make_layout_like)
+
 crd2idx = _plain(algebra.crd2idx)
+crd2crd = _plain(algebra.crd2crd)
 idx2crd = _plain(algebra.idx2crd)
 complement = _plain(algebra.complement)
 right_inverse = _plain(algebra.right_inverse)
 left_inverse = _plain(algebra.left_inverse)
-max_common_layout = _plain(algebra.max_common_layout)
 make_ordered_layout = _plain(algebra.make_ordered_layout)
 make_identity_layout = _plain(algebra.make_identity_layout)
 make_composed_layout = _plain(algebra.make_composed_layout)
+make_layout_image_mask = _plain(algebra.make_layout_image_mask)
 make_layout_tv = _plain(algebra.make_layout_tv)
 make_swizzle = _plain(algebra.make_swizzle)
 tile_to_shape = _plain(algebra.tile_to_shape)
+tile_to_mma_shape = _plain(algebra.tile_to_mma_shape)
 ceil_div = _plain(algebra.ceil_div)
 round_up = _plain(algebra.round_up)
 shape_div = _plain(algebra.shape_div)
 product = _plain(algebra.product)
 product_each = _plain(algebra.product_each)
 product_like = _plain(algebra.product_like)
+prefix_product = _plain(algebra.prefix_product)
 repeat_like = _plain(algebra.repeat_like)
 repeat = _plain(algebra.repeat)
 repeat_as_tuple = _plain(algebra.repeat_as_tuple)
+elem_less = _plain(algebra.elem_less)
+equal = _plain(algebra.equal)
+is_major = _plain(algebra.is_major)
+leading_dim = _plain(algebra.leading_dim)
+increment_coord = _plain(algebra.increment_coord)
+upcast = _plain(algebra.upcast)
+downcast = _plain(algebra.downcast)
+recast_layout = _plain(algebra.recast_layout)
+flatten_to_tuple = _plain(algebra.flatten_to_tuple)
+unflatten = _plain(algebra.unflatten)
+transform_leaf = _plain(algebra.transform_leaf)
+basis_get = _plain(algebra.basis_get)
+basis_value = _plain(algebra.basis_value)
+
+
+def _shapes(function: Callable[P, R]) -> _Plain[P, R]:
+    """`function` of two tuples, which takes their layouts and tensors too."""
+
+    @functools.wraps(function)
+    def call(a: Any, b: Any, *, loc: object = None, ip: object = None) -> Any:
+        return cast(Any, function)(plain(getattr(a, "shape", a)), plain(getattr(b, "shape", b)))
+
+    return cast(Any, call)
+
+
+is_congruent = congruent = _shapes(algebra.is_congruent)
+is_weakly_congruent = weakly_congruent = _shapes(algebra.is_weakly_congruent)
+is_compatible = compatible = _shapes(algebra.is_compatible)
+is_weakly_compatible = weakly_compatible = _shapes(algebra.is_weakly_compatible)
+
+
+def _layouts(function: Callable[P, R]) -> _Plain[P, R]:
+    """`function` of two layouts, which takes those of tensors too."""
+
+    @functools.wraps(function)
+    def call(a: Any, b: Any, *, loc: object = None, ip: object = None) -> Any:
+        return cast(Any, function)(_layout_of(plain(a)), _layout_of(plain(b)))
+
+    return cast(Any, call)
+
+
+max_common_layout = _layouts(algebra.max_common_layout)
+max_common_vector = _layouts(algebra.max_common_vector)
 
 
 @takes(NUMBER_TYPE, ANY)
 def size_in_bytes(dtype: type[Numeric], layout: Any, *, loc: object = None, ip: object = None) -> Any:
     """The bytes of a buffer of elements of `dtype` under `layout`, rounded up."""
     return algebra.size_in_bytes(number_type(dtype).width, layout)
-
-
-elem_less = _plain(algebra.elem_less)
-is_congruent = _plain(algebra.is_congruent)
-is_weakly_congruent = _plain(algebra.is_weakly_congruent)
-increment_coord = _plain(algebra.increment_coord)
-upcast = _plain(algebra.upcast)
-downcast = _plain(algebra.downcast)
-recast_layout = _plain(algebra.recast_layout)
-
-
-def coalesce(target: Any, *, target_profile: Any = None, loc: object = None, ip: object = None) -> Any:
-    """The layout with fewest modes that has the same value at each index; see `tilewright.layout.coalesce`."""
-    return _coalesce(target, target_profile)
-
-
-def filter(target: Any, *, target_profile: Any = None, loc: object = None, ip: object = None) -> Any:
-    """Without the modes of stride 0 or extent 1; see `tilewright.layout.filter_`."""
-    return _filter(target, target_profile)
-
-
-def filter_zeros(target: Any, *, target_profile: Any = None, loc: object = None, ip: object = None) -> Any:
-    """Modes of stride 0 get extent 1; see `tilewright.layout.filter_zeros`."""
-    return _filter_zeros(target, target_profile)
 
 
 def make_layout(shape: Any, *rest: Any, stride: Any = None, loc: object = None, ip: object = None) -> Layout:
@@ -242,41 +287,44 @@ def _numbers(item: Any) -> Any:
     return map_leaves(lambda leaf: as_numeric(leaf) if leaves.is_dynamic(leaf) else leaf, item)
 
 
-def make_layout_like(source: Any, *, loc: object = None, ip: object = None) -> Any:
-    """A compact layout of the shape of `source`, in the order of its strides."""
-    return algebra.make_layout_like(source.layout if isinstance(source, Tensor) else source)
-
-
-def get(target: Any, mode: Any, *, loc: object = None, ip: object = None) -> Any:
-    """One mode of a tuple, layout or tensor."""
-    if isinstance(target, Tensor):
-        return Tensor(target.iterator, algebra.get(target.layout, mode), target._element_type)
-    return algebra.get(target, mode)
-
-
-def is_static(value: Any, *, loc: object = None, ip: object = None) -> bool:
+def is_static(x: Any, *, loc: object = None, ip: object = None) -> bool:
     """True when no part of the value is known only at run time."""
-    if isinstance(value, Numeric):
-        return value.is_static
-    return bool(algebra.is_static(value.layout if isinstance(value, Tensor) else value))
+    if isinstance(x, Numeric):
+        return x.is_static
+    return bool(algebra.is_static(x.layout if isinstance(x, Tensor) else x))
 
 
 @takes(STRUCTURED)
-def slice_(target: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
+def slice_(src: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
     """The modes marked None; a tensor also moves to where the others are fixed."""
-    return target.slice(coord) if isinstance(target, Tensor) else algebra.slice_(target, coord)
+    return src.slice(coord) if isinstance(src, Tensor) else algebra.slice_(src, coord)
 
 
-def dice(target: Any, dicer: Any, *, loc: object = None, ip: object = None) -> Any:
-    """The modes that are not None in `dicer`."""
-    return algebra.dice(target, dicer)
+def slice_and_offset(coord: Any, src: Any, *, loc: object = None, ip: object = None) -> tuple[Any, Any]:
+    """The layout of the modes marked None, and the index of the others."""
+    return algebra.slice_and_offset(coord, src.layout if isinstance(src, Tensor) else src)
 
 
-def local_tile(target: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: object = None, ip: object = None) -> Any:
-    """The tile at `coord` of `target` cut by `tiler`; see `tilewright.layout.local_tile`."""
+def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: object = None, ip: object = None) -> Any:
+    """The tile at `coord` of `input` cut by `tiler`; see `tilewright.layout.local_tile`."""
+    if not isinstance(input, Tensor):
+        return algebra.local_tile(input, tiler, coord, proj)
+    layout, offset = algebra.local_tile_and_offset(input.layout, tiler, map_leaves(input.widen, coord), proj)
+    return Tensor(input.advance(offset), layout, input._element_type)
+
+
+def inner_partition(target: Any, tiler: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
+    """The tile at `coord` of `target` cut by `tiler`: `local_tile`."""
+    return local_tile(target, tiler, coord)
+
+
+def outer_partition(target: Any, tiler: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
+    """The element at `coord` of every tile of `target` cut by `tiler`."""
     if not isinstance(target, Tensor):
-        return algebra.local_tile(target, tiler, coord, proj)
-    layout, offset = algebra.local_tile_and_offset(target.layout, tiler, map_leaves(target.widen, coord), proj)
+        return algebra.outer_partition(target, tiler, coord)
+    tiled = algebra.zipped_divide(target.layout, tiler)
+    place = outer_coord(tiled, map_leaves(target.widen, algebra_tuples(coord)))
+    layout, offset = algebra.slice_and_offset(place, tiled)
     return Tensor(target.advance(offset), layout, target._element_type)
 
 
@@ -290,18 +338,18 @@ def local_partition(
     return Tensor(target.advance(offset), layout, target._element_type)
 
 
-def domain_offset(coord: Any, target: Any, *, loc: object = None, ip: object = None) -> Any:
-    """`target` seen from `coord`."""
-    if not isinstance(target, Tensor):
-        return algebra.domain_offset(coord, target)
-    layout, offset = algebra.domain_offset(map_leaves(target.widen, coord), target.layout)
-    return Tensor(target.advance(offset), layout, target._element_type)
+def domain_offset(coord: Any, tensor: Any, *, loc: object = None, ip: object = None) -> Any:
+    """`tensor` (or layout) seen from `coord`."""
+    if not isinstance(tensor, Tensor):
+        return algebra.domain_offset(coord, tensor)
+    layout, offset = algebra.domain_offset(map_leaves(tensor.widen, coord), tensor.layout)
+    return Tensor(tensor.advance(offset), layout, tensor._element_type)
 
 
-def make_identity_tensor(shape_: Any, *, loc: object = None, ip: object = None) -> Tensor:
+def make_identity_tensor(shape: Any, *, loc: object = None, ip: object = None) -> Tensor:
     """A tensor whose element at a coordinate is that coordinate."""
-    origin = map_leaves(lambda _: 0, shape_)
-    return Tensor(origin, algebra.make_identity_layout(shape_), None)
+    origin = map_leaves(lambda _: 0, shape)
+    return Tensor(origin, algebra.make_identity_layout(shape), None)
 
 
 @takes(POINTER, ANY, NUMBER_TYPE)
@@ -319,19 +367,21 @@ def recast_ptr(
 
 
 @takes(TENSOR, NUMBER_TYPE)
-def recast_tensor(source: Tensor, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> Tensor:
-    """The same memory as elements of `dtype`; the layout counts the new elements."""
-    if dtype.width == source.element_type.width:
-        return Tensor(source.iterator.recast(dtype), source.layout, dtype)
-    layout = algebra.recast_layout(dtype.width, source.element_type.width, source.layout)
-    return Tensor(source.iterator.recast(dtype), layout, dtype)
+def recast_tensor(
+    src: Tensor, dtype: type[Numeric], swizzle_: Any = None, *, loc: object = None, ip: object = None
+) -> Tensor:
+    """The same memory as elements of `dtype`; the layout counts the new elements. CuTe DSL keeps `swizzle_` unused."""
+    if dtype.width == src.element_type.width:
+        return Tensor(src.iterator.recast(dtype), src.layout, dtype)
+    layout = algebra.recast_layout(dtype.width, src.element_type.width, src.layout)
+    return Tensor(src.iterator.recast(dtype), layout, dtype)
 
 
 @takes(INTEGER, POSITIVE)
-def assume(value: Any, divby: int | None = None, *, loc: object = None, ip: object = None) -> Any:
-    """`value`, which the caller knows to be a multiple of `divby`."""
-    if divby is None or isinstance(value, int):
-        if isinstance(value, int) and divby and value % divby:
-            raise CompileError(f"{value} is not a multiple of {divby}", location=user_location())
-        return value
-    return value.known(divisibility=divby)
+def assume(src: Any, divby: int | None = None, *, loc: object = None, ip: object = None) -> Any:
+    """`src`, which the caller knows to be a multiple of `divby`."""
+    if divby is None or isinstance(src, int):
+        if isinstance(src, int) and divby and src % divby:
+            raise CompileError(f"{src} is not a multiple of {divby}", location=user_location())
+        return src
+    return src.known(divisibility=divby)

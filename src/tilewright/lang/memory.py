@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import CompileError
+from tilewright.hw.chips import chip, normalize_arch
 from tilewright.ir import build, types
 from tilewright.lang import trace
 from tilewright.lang.counts import MOST_BYTES
@@ -19,6 +20,7 @@ from tilewright.layout.query import least, room
 
 _MOST_SHARED = (1 << 31) - 1  # what an allocation can say; how much a chip has is checked when all of it is known
 DEFAULT_ALIGN = 16  # of shared memory: the widest access of a thread
+DYNAMIC_ALIGN = 16  # what a launch gives dynamic shared memory at least
 RMEM_ALIGN = 32  # what the language prints for register tensors
 
 
@@ -45,11 +47,11 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: type[Numeric], *, loc: object 
 
 @takes(instance("a tensor or a layout", Tensor, Layout, ComposedLayout), NUMBER_TYPE)
 def make_rmem_tensor_like(
-    source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
+    src: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
 ) -> Tensor:
-    """A register tensor of the shape of `source` (tensor or layout), compact in the order of its strides."""
-    layout = source.layout if isinstance(source, Tensor) else source
-    if dtype is None and not isinstance(source, Tensor):
+    """A register tensor of the shape of `src` (tensor or layout), compact in the order of its strides."""
+    layout = src.layout if isinstance(src, Tensor) else src
+    if dtype is None and not isinstance(src, Tensor):
         raise CompileError(
             "make_rmem_tensor_like of a layout needs the type of the elements",
             location=user_location(),
@@ -58,7 +60,7 @@ def make_rmem_tensor_like(
     if isinstance(layout, ComposedLayout):
         layout = Layout(layout.shape)
     if dtype is None:
-        dtype = source.element_type if not source.is_coordinates else Boolean
+        dtype = src.element_type if not src.is_coordinates else Boolean
     return make_rmem_tensor(make_layout_like(layout), dtype)
 
 
@@ -83,6 +85,32 @@ def _default_alignment(bytes_: int) -> int:
     return min(DEFAULT_ALIGN, 1 << max(bytes_.bit_length() - 1, 0))
 
 
+def alloc_smem(
+    element_type: type[Numeric],
+    size_in_elems: int,
+    alignment: int | None = None,
+    *,
+    loc: object = None,
+    ip: object = None,
+) -> Pointer:
+    """A pointer to `size_in_elems` elements in shared memory, as `SmemAllocator` gives them."""
+    return SmemAllocator().allocate_array(element_type, size_in_elems, byte_alignment=alignment or 1)
+
+
+def get_dyn_smem(
+    element_type: type[Numeric], alignment: int | None = None, *, loc: object = None, ip: object = None
+) -> Pointer:
+    """A pointer to the dynamic shared memory that the launch asks for with `smem=`, aligned to `alignment` bytes.
+
+    Shared memory that the kernel allocates otherwise lies there too: use the one or the other.
+    """
+    trace.device("get_dyn_smem")
+    type_ = types.ptr(number_type(element_type).facts.name, "smem", DYNAMIC_ALIGN)
+    base = build.cute("smem_base", (type_,), (), offset=build.i32(0)).results[0]
+    pointer = Pointer(base, element_type, AddressSpace.smem, DYNAMIC_ALIGN)
+    return pointer.align(alignment or 1)
+
+
 class SmemAllocator:
     """Hands out the shared memory of a block.
 
@@ -93,6 +121,16 @@ class SmemAllocator:
 
     def __init__(self, *, loc: object = None, ip: object = None) -> None:
         trace.device("SmemAllocator")
+
+    @staticmethod
+    def capacity_in_bytes(compute_capability: str | None = None) -> int:
+        """The most shared memory a block may have on a chip (the one compiled for), in bytes.
+
+        Raises:
+            CompileError: the chip is unknown.
+        """
+        compiled_for = trace.current().arch if trace.tracing() else ""
+        return chip(normalize_arch(compute_capability or compiled_for or "sm_80")).shared_optin
 
     def allocate(self, size_or_type: Any, byte_alignment: int = 1, *, loc: object = None, ip: object = None) -> Any:
         """`allocate(bytes)` gives a pointer to bytes, `allocate(StructType)` an instance in shared memory."""

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
+from tilewright.base.later import NotBuiltError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import holds_value
 from tilewright.lang import trace
@@ -121,6 +122,14 @@ class Pointer:
         number = spaces.get(self.memspace, 0)
         type_ = types.parse(f"!llvm.ptr<{number}>" if number else "!llvm.ptr")
         return build.value("builtin.unrealized_conversion_cast", type_, (self.value,))
+
+    def raw_ptr(self) -> Pointer:
+        """What CuTe DSL's primitives take.
+
+        Raises:
+            NotBuiltError: always.
+        """
+        raise NotBuiltError("Pointer.raw_ptr belongs to CuTe DSL's experimental primitives, not built yet")
 
     def load(self, *, loc: object = None, ip: object = None) -> Numeric:
         """The element here."""

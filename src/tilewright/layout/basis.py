@@ -95,21 +95,21 @@ def E(mode: int | Sequence[int], *deeper: int) -> ScaledBasis | int:
     return ScaledBasis(1, path) if path else 1
 
 
-def basis_value(stride: Leaf) -> Leaf:
+def basis_value(e: Leaf) -> Leaf:
     """The number in front of the `@`; an integer is its own value."""
-    return stride.value if isinstance(stride, ScaledBasis) else stride
+    return e.value if isinstance(e, ScaledBasis) else e
 
 
-def basis_get(stride: Leaf, value: Any) -> Any:
-    """The part of the tuple `value` at the path of `stride`; all of it for an integer."""
-    if not isinstance(stride, ScaledBasis):
-        return value
-    for index in stride.mode:
-        items = value if isinstance(value, tuple) else (value,)
+def basis_get(basis: Leaf, t: Any) -> Any:
+    """The part of the tuple `t` at the path of `basis`; all of it for an integer."""
+    if not isinstance(basis, ScaledBasis):
+        return t
+    for index in basis.mode:
+        items = t if isinstance(t, tuple) else (t,)
         if index >= len(items):
-            raise LayoutError(f"there is no mode {stride} here", values={"stride": stride, "tuple": value})
-        value = items[index]
-    return value
+            raise LayoutError(f"there is no mode {basis} here", values={"stride": basis, "tuple": t})
+        t = items[index]
+    return t
 
 
 def coordinate_sum(terms: Iterable[tuple[Path, Leaf]]) -> Any:

@@ -14,22 +14,22 @@ from tilewright.layout.query import cosize, shape_of
 from tilewright.layout.simplify import coalesced_modes, filter_, int_modes, is_unit, is_zero, packed
 
 
-def complement(layout: Any, cotarget: Any = None) -> Layout:
-    """The layout `R`, ordered by stride, such that `layout(i) + R(j)` reach each index below `cotarget`, none twice.
+def complement(input: Any, cotarget: Any = None) -> Layout:
+    """The layout `R`, ordered by stride, such that `input(i) + R(j)` reach each index below `cotarget`, none twice.
 
-    `cotarget` is a size, a shape or a layout; without it, the cosize of `layout`. Modes of stride 0 count once.
-    If `layout` does not divide `cotarget`, R reaches past it.
+    `cotarget` is a size, a shape or a layout; without it, the cosize of `input`. Modes of stride 0 count once.
+    If `input` does not divide `cotarget`, R reaches past it.
 
     Raises:
-        LayoutError: `layout` is not injective, or leaves gaps below `cotarget` that no layout can fill.
+        LayoutError: `input` is not injective, or leaves gaps below `cotarget` that no layout can fill.
     """
-    if isinstance(layout, int):
-        layout = Layout(layout)
-    require_plain(layout, "complement")
-    modes = int_modes(layout) if type(cotarget) is int else None
+    if isinstance(input, int):
+        input = Layout(input)
+    require_plain(input, "complement")
+    modes = int_modes(input) if type(cotarget) is int else None
     if modes is not None:
-        return _static_complement(layout, *modes, cotarget)
-    return _complement(layout, cotarget)
+        return _static_complement(input, *modes, cotarget)
+    return _complement(input, cotarget)
 
 
 def _static_complement(layout: Layout, extents: list[int], strides: list[int], target: int) -> Layout:

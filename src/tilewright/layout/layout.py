@@ -219,6 +219,18 @@ class Swizzle:
         _set(self, "base", base)
         _set(self, "shift", shift)
 
+    @property
+    def num_bits(self) -> int:
+        return self.bits
+
+    @property
+    def num_base(self) -> int:
+        return self.base
+
+    @property
+    def num_shift(self) -> int:
+        return self.shift
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("Swizzle is immutable")
 
@@ -346,17 +358,17 @@ class ComposedLayout:
 AnyLayout = Layout | ComposedLayout
 
 
-def is_static(value: Any) -> bool:
+def is_static(x: Any) -> bool:
     """True if no leaf of the tuple, layout or swizzle is known only at run time."""
-    if isinstance(value, tuple):
-        return all(map(is_static, value))
-    if isinstance(value, Layout):
-        return is_static(value.shape) and is_static(value.stride)
-    if isinstance(value, ComposedLayout):
-        return is_static(value.inner) and is_static(value.offset) and is_static(value.outer)
-    if isinstance(value, ScaledBasis):
-        return is_static(value.value)
-    return not isinstance(value, DynamicInt)
+    if isinstance(x, tuple):
+        return all(map(is_static, x))
+    if isinstance(x, Layout):
+        return is_static(x.shape) and is_static(x.stride)
+    if isinstance(x, ComposedLayout):
+        return is_static(x.inner) and is_static(x.offset) and is_static(x.outer)
+    if isinstance(x, ScaledBasis):
+        return is_static(x.value)
+    return not isinstance(x, DynamicInt)
 
 
 def require_plain(value: Any, function: str) -> Layout:

@@ -96,25 +96,25 @@ def _with_modes(layout: Any, count: int) -> Any:
     return append_ones(layout, count)
 
 
-def tile_to_shape(block: Any, target: Any, order: Any = None) -> Any:
-    """`block` repeated until it has the shape `target`; `order` says over which modes first (smaller first).
+def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None) -> Any:
+    """`atom` repeated until it has the shape `trg_shape`; `order` says over which modes first (smaller first).
 
-    Mode i of the result is (mode i of `block`, repetitions). Without `order` from left to right. Where extents are
+    Mode i of the result is (mode i of `atom`, repetitions). Without `order` from left to right. Where extents are
     known only at run time the repetitions are rounded up.
 
     Raises:
-        LayoutError: a mode of `block` does not divide that of `target`.
+        LayoutError: a mode of `atom` does not divide that of `trg_shape`.
     """
-    if isinstance(block, ComposedLayout):
-        return block.with_outer(tile_to_shape(block.outer, target, order))
-    modes = rank(target)
-    padded = append_ones(block, modes)
+    if isinstance(atom, ComposedLayout):
+        return atom.with_outer(tile_to_shape(atom.outer, trg_shape, order))
+    modes = rank(trg_shape)
+    padded = append_ones(atom, modes)
     counts = []
-    for extent, part in zip(product_each(target), product_each(padded.shape), strict=True):
+    for extent, part in zip(product_each(trg_shape), product_each(padded.shape), strict=True):
         if is_static((extent, part)) and not is_multiple(extent, part):
             raise LayoutError(
                 f"tile_to_shape: extent {part} of the block does not divide {extent} of the target",
-                values={"block": block, "target": text(target)},
+                values={"block": atom, "target": text(trg_shape)},
             )
         counts.append(ceil_div_leaf(extent, part))
     places = tuple(range(modes)) if order is None else order

@@ -25,14 +25,14 @@ Mode = int | Sequence[int] | None
 """A path to a mode: nothing for the whole, an int, or a list that leads inwards."""
 
 
-def shape(value: Any, mode: Mode = None) -> IntTuple:
+def shape(input: Any, mode: Mode = None) -> IntTuple:
     """The shape of a layout or tensor, or of its mode at `mode`; of a tuple, itself."""
-    return at_mode(shape_of(value), mode)
+    return at_mode(shape_of(input), mode)
 
 
-def stride(value: Any, mode: Mode = None) -> IntTuple:
+def stride(input: Any, mode: Mode = None) -> IntTuple:
     """The strides of a layout, or of its mode at `mode`."""
-    return at_mode(value.stride, mode)
+    return at_mode(input.stride, mode)
 
 
 def shape_of(value: Any) -> IntTuple:
@@ -54,35 +54,35 @@ def at_mode(value: IntTuple, mode: Mode) -> IntTuple:
     return value
 
 
-def size(value: Any, mode: Mode = None) -> Leaf:
+def size(a: Any, mode: Mode = None) -> Leaf:
     """The number of elements: the product of the shape, or of its mode at `mode`."""
-    return product(shape(value, mode))
+    return product(shape(a, mode))
 
 
-def rank(value: Any, mode: Mode = None) -> int:
+def rank(a: Any, mode: Mode = None) -> int:
     """The number of modes; 1 for a leaf."""
-    return len(wrap(shape(value, mode)))
+    return len(wrap(shape(a, mode)))
 
 
-def depth(value: Any, mode: Mode = None) -> int:
+def depth(a: Any, mode: Mode = None) -> int:
     """The deepest nesting: 0 for a leaf."""
-    return _depth(shape(value, mode))
+    return _depth(shape(a, mode))
 
 
 def _depth(value: IntTuple) -> int:
     return 1 + max(map(_depth, value), default=0) if isinstance(value, tuple) else 0
 
 
-def cosize(value: Any, mode: Mode = None) -> Any:
+def cosize(a: Any, mode: Mode = None) -> Any:
     """One more than the largest index: the least size of a buffer that holds the layout's image.
 
     With negative strides, which begin below 0, it is the distance from the least index to the largest, and 1. With
     basis strides, the shape of the least box from the origin that holds the image. For a swizzled layout, that
     of the outer layout rounded up to the blocks within which the swizzle moves.
     """
-    if isinstance(value, ComposedLayout):
-        return _composed_cosize(value if mode is None else value.with_outer(_mode_of(value.outer, mode)))
-    extents, strides = flat(shape(value, mode)), flat(stride(value, mode))
+    if isinstance(a, ComposedLayout):
+        return _composed_cosize(a if mode is None else a.with_outer(_mode_of(a.outer, mode)))
+    extents, strides = flat(shape(a, mode)), flat(stride(a, mode))
     if any(isinstance(step, ScaledBasis) for step in strides):
         return _cosize_box(extents, strides)
     last: Leaf = 0
@@ -158,9 +158,9 @@ def crd2idx(coord: Any, layout: Any, stride: IntTuple = None) -> Any:
     return coordinates.crd2idx(coord, shape, steps)
 
 
-def idx2crd(index: Any, shape: Any) -> Any:
-    """The coordinate, congruent with `shape` (of a layout: its shape), at `index`."""
-    return coordinates.idx2crd(index, shape_of(shape))
+def idx2crd(idx: Any, shape: Any) -> Any:
+    """The coordinate, congruent with `shape` (of a layout: its shape), at `idx`."""
+    return coordinates.idx2crd(idx, shape_of(shape))
 
 
 def size_in_bytes(bits: int, layout: Any) -> Leaf:

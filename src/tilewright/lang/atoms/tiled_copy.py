@@ -93,12 +93,12 @@ class TiledCopy(CopyAtom):
 
     get_thread_slice = get_slice
 
-    def retile(self, source: Tensor) -> Tensor:
+    def retile(self, src: Tensor) -> Tensor:
         """A register fragment as this copy's instructions see it: ((atom values, rest), rests...).
 
         The fragment is one that a tiled MMA, or another tiled copy, made over the same tile.
         """
-        return Tensor(source.iterator, on_outer(self._retiled, source.layout), source._element_type)
+        return Tensor(src.iterator, on_outer(self._retiled, src.layout), src._element_type)
 
     def _transformed(self, side: Layout) -> Layout:
         """(thread, value) -> (m, n), the atom's values dealt as `side` of the instruction holds them."""
@@ -184,13 +184,13 @@ class ThrCopy(TiledCopy):
         super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn)
         self.thr_idx: Any = thr_idx if isinstance(thr_idx, int) else as_numeric(thr_idx)
 
-    def partition_S(self, source: Tensor) -> Tensor:
-        """What the thread reads of `source`: ((atom values, rest), rests of the tile, further modes)."""
-        return self._part(self.layout_src_tv, source)
+    def partition_S(self, src: Tensor) -> Tensor:
+        """What the thread reads of `src`: ((atom values, rest), rests of the tile, further modes)."""
+        return self._part(self.layout_src_tv, src)
 
-    def partition_D(self, destination: Tensor) -> Tensor:
-        """What the thread writes of `destination`."""
-        return self._part(self.layout_dst_tv, destination)
+    def partition_D(self, dst: Tensor) -> Tensor:
+        """What the thread writes of `dst`."""
+        return self._part(self.layout_dst_tv, dst)
 
     def _part(self, side: Layout, target: Tensor) -> Tensor:
         tensor: Tensor = sliced(target, lambda layout: self._partitioned(side, layout), self.thr_idx)
@@ -259,11 +259,11 @@ def make_tiled_copy_C(atom: CopyAtom, tiled_mma: Any, **_: object) -> TiledCopy:
 
 
 @takes(_ATOM, _TILED_MMA)
-def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: Any, **_: object) -> TiledCopy:
-    """The smallest tiled copy of values as operand C of `tiled_mma` holds them: one instruction's worth a thread."""
-    whole = tiled_mma.tv_layout_C_tiled
+def make_tiled_copy_C_atom(atom: CopyAtom, mma: Any, **_: object) -> TiledCopy:
+    """The smallest tiled copy of values as operand C of `mma` holds them: one instruction's worth a thread."""
+    whole = mma.tv_layout_C_tiled
     layout_tv = algebra.composition(whole, Layout((int(algebra.size(whole, mode=[0])), _plain(atom).values)))
-    return _over_active_modes(_plain(atom), layout_tv, (tiled_mma.tile_size(0), tiled_mma.tile_size(1)))
+    return _over_active_modes(_plain(atom), layout_tv, (mma.tile_size(0), mma.tile_size(1)))
 
 
 @takes(_ATOM, LAYOUT, LAYOUT)

@@ -62,8 +62,8 @@ class TiledMma(MmaAtom):
         """Extent of the tile along M, N or K (mode 0, 1, 2)."""
         return int(algebra.size(self._permutation(mode)))
 
-    def get_tile_size(self, mode: int) -> int:
-        return self.tile_size(mode)
+    def get_tile_size(self, mode_idx: int) -> int:
+        return self.tile_size(mode_idx)
 
     def _permutation(self, mode: int) -> Any:
         given = self.permutation_mnk[mode]
@@ -140,17 +140,17 @@ class TiledMma(MmaAtom):
     def _shape(self, operand: str, shape: Any) -> Any:
         return sliced(Layout(shape), lambda layout: self.cut(operand, layout), 0).shape
 
-    def make_fragment_A(self, source: Any) -> Tensor:
+    def make_fragment_A(self, input: Any) -> Tensor:
         """Registers for operand A, for a partitioned tensor (or a shape)."""
-        return self._fragment("A", source)
+        return self._fragment("A", input)
 
-    def make_fragment_B(self, source: Any) -> Tensor:
+    def make_fragment_B(self, input: Any) -> Tensor:
         """Registers for operand B, for a partitioned tensor (or a shape)."""
-        return self._fragment("B", source)
+        return self._fragment("B", input)
 
-    def make_fragment_C(self, source: Any) -> Tensor:
+    def make_fragment_C(self, input: Any) -> Tensor:
         """Registers for operand C, for a partitioned tensor (or a shape)."""
-        return self._fragment("C", source)
+        return self._fragment("C", input)
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
         layout = source.layout if isinstance(source, Tensor) else source if _is_layout(source) else Layout(source)
@@ -199,17 +199,17 @@ class ThrMma(TiledMma):
         super().__init__(tiled.op, tiled.atom_layout_mnk, tiled.permutation_mnk)
         self.thr_idx: Any = thr_idx if isinstance(thr_idx, int) else as_numeric(thr_idx)
 
-    def partition_A(self, tensor: Tensor) -> Tensor:
+    def partition_A(self, input_mk: Tensor) -> Tensor:
         """The thread's part of A, of modes (M,K,...): (values, rest of M, rest of K, ...)."""
-        return self._part("A", tensor)
+        return self._part("A", input_mk)
 
-    def partition_B(self, tensor: Tensor) -> Tensor:
+    def partition_B(self, input_nk: Tensor) -> Tensor:
         """The thread's part of B, of modes (N,K,...): (values, rest of N, rest of K, ...)."""
-        return self._part("B", tensor)
+        return self._part("B", input_nk)
 
-    def partition_C(self, tensor: Tensor) -> Tensor:
+    def partition_C(self, input_mn: Tensor) -> Tensor:
         """The thread's part of C, of modes (M,N,...): (values, rest of M, rest of N, ...)."""
-        return self._part("C", tensor)
+        return self._part("C", input_mn)
 
     def _part(self, operand: str, tensor: Tensor) -> Tensor:
         first, second = _OPERAND_MODES[operand]

@@ -114,7 +114,9 @@ def error_setter() -> int:
 @functools.cache
 def interrupted() -> tuple[Any, ctypes.c_void_p]:
     """What sets an error, and the one that stands where the right one was not made: native code has promised one."""
-    return tvm_ffi().LIB.TVMFFIErrorSetRaised, _made(abi.INTERRUPTED_KIND.encode(), b"a signal came while an error was made")
+    return tvm_ffi().LIB.TVMFFIErrorSetRaised, _made(
+        abi.INTERRUPTED_KIND.encode(), b"a signal came while an error was made"
+    )
 
 
 def make_function(address: int, keep_alive: object) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from tilewright.ir.context import located
 from tilewright.ir.source import source_location
 from tilewright.passes.lowering import LoweringContext, lower, number_of
 from tilewright.passes.pipeline import Pass, register
-from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BYTES, kernels
+from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BASE, SMEM_BYTES, kernels
 from tilewright.passes.rules import copying, gemm, memory, values
 from tilewright.targets.nvidia import atomic_rules, narrow, rules, tile_rules
 from tilewright.targets.nvidia.fast_roots import use_fast_roots
@@ -88,7 +88,7 @@ def _declare_shared_memory(kernel: ir.Operation, arch: str) -> None:
             values={"limit": f"{limit} bytes a block on {arch}"},
             hint="use fewer stages or a smaller tile",
         )
-    if not used:
+    if not used and SMEM_BASE not in kernel.attributes:
         return
     attributes = {
         "global_type": mlir.ir.TypeAttr.get(types.parse("!llvm.array<0 x i8>")),
