@@ -181,8 +181,8 @@ def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments)
 
 
 def _refuse_result(function: Callable[..., Any], returned: Any) -> None:
-    """A kernel returns nothing: there is nobody to take it."""
-    if returned is not None:
+    """A kernel returns nothing: there is nobody to take it. The value of a lambda's expression is not returned."""
+    if returned is not None and function.__name__ != "<lambda>":
         code = inspect.unwrap(function).__code__
         raise CompileError(
             f"kernel {function.__name__} returns a value",

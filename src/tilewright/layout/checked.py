@@ -129,7 +129,9 @@ def tree(leaf: Kind, what: str) -> Kind:
 
 
 integers = tree(integer, "made of integers")
-coord = tree(optional(integer), "made of integers and None")
+_COORD = "made of integers and None"
+_HINTS = {_COORD: "give one integer for each mode, or one that counts through the modes; None keeps a mode"}
+coord = tree(optional(integer), _COORD)
 strides = tree(_step, "made of integers and scaled basis elements")
 anything = tree(_any, "")
 _extents = tree(extent, "made of integers")
@@ -291,7 +293,8 @@ def checked(call: F, *kinds: Kind) -> F:
                 kind(value)
             except Unfit as unfit:
                 title = call.__name__.rstrip("_")
-                return LayoutError(f"{title}: `{place}` must be {unfit}", values={place: shown(value)})
+                hint = _HINTS.get(str(unfit))
+                return LayoutError(f"{title}: `{place}` must be {unfit}", values={place: shown(value)}, hint=hint)
         raise AssertionError("every argument is of its kind")
 
     @functools.wraps(call)
