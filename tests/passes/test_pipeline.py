@@ -48,7 +48,7 @@ def test_a_pass_of_twenty_lines_counts_loads():
     executor = compiled(counter)
     assert counter.count == 10 * executor.stages["cute"].count('"cute.load"') == 20
     assert executor.pipeline.startswith(
-        "builtin.module(annotate-loops,place-shared-memory,count-loads{scale=10},cute-to-nvvm{"
+        "builtin.module(annotate-loops,place-shared-memory,count-loads{scale=10},expand-views,cute-to-nvvm{"
     )
     assert "count-loads{scale=10}" in [name for name, _ in executor.pass_timings]
 
@@ -170,7 +170,7 @@ def test_an_operation_of_no_dialect(name):
     assert (out == 2 * x).all()
 
 
-@pytest.mark.parametrize("place", ["place-shared-memory", "cute-to-nvvm"])
+@pytest.mark.parametrize("place", ["place-shared-memory", "expand-views"])
 def test_an_operation_that_may_not_be_left(place):
     class Leave(Pass):
         name = "leave"
@@ -265,7 +265,7 @@ def test_what_is_not_used_is_erased():
 
 def test_passes_as_classes_and_as_text(registered):
     executor = compiled(CountLoads, "count-loads{scale=3 quiet=true}")
-    assert "count-loads,count-loads{scale=3 quiet=true},cute-to-nvvm" in executor.pipeline
+    assert "count-loads,count-loads{scale=3 quiet=true},expand-views,cute-to-nvvm" in executor.pipeline
 
 
 @pytest.mark.parametrize("wrong", [3, print, PassManager])
@@ -289,7 +289,7 @@ def test_options_of_the_wrong_type_are_named(registered, option, words):
 def test_the_module_after_each_pass():
     seen = {}
     compiled(CountLoads(), after_pass=lambda item, module: seen.setdefault(str(item).partition("{")[0], str(module)))
-    assert list(seen)[:4] == ["annotate-loops", "place-shared-memory", "count-loads", "cute-to-nvvm"]
+    assert list(seen)[:4] == ["annotate-loops", "place-shared-memory", "count-loads", "expand-views"]
     assert "cute.load" in seen["count-loads"] and "cute.load" not in seen["cute-to-nvvm"]
 
 

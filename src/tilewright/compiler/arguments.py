@@ -37,7 +37,7 @@ from tilewright.lang.parameters import (
     is_constexpr,
     number_type_for,
 )
-from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
+from tilewright.lang.pointer import AddressSpace, Held, Pointer, pointer_at
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
 from tilewright.targets.host import abi, spans
@@ -371,7 +371,8 @@ def _traced_tensor(param: TensorParam, source: Iterator[Any]) -> Tensor:
     for step in stride:
         if isinstance(step, Integer):
             step.plain = param.implicit
-    return Tensor(pointer, Layout(shape, stride), dtype)
+    tensor = Tensor(pointer, Layout(shape, stride), dtype)
+    return Tensor(pointer, tensor.layout, dtype, Held(tensor.value, tensor=True))
 
 
 def _traced_extent(dim: Dim, source: Iterator[Any], whole: Whole | None, mode: int) -> Any:

@@ -22,9 +22,10 @@ from tilewright.compiler.plan import Plan, plan
 from tilewright.compiler.wide_form import WideForm
 from tilewright.ir import build, mlir
 from tilewright.ir.context import compile_context, current, located
+from tilewright.ir.erasing import erase_unused
 from tilewright.lang import leaves, locations, trace
 from tilewright.lang.control import aliases
-from tilewright.lang.launch import name_host_tensors
+from tilewright.lang.launch import argument_names
 from tilewright.lang.parameters import call_arguments
 from tilewright.passes.pipeline import Pass
 from tilewright.targets.host import spans
@@ -139,14 +140,13 @@ def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) ->
         body = host.regions[0].blocks[0]
         with mlir.ir.InsertionPoint(body):
             seen = traced(call, list(body.arguments))
-            if program.assertions:
-                name_host_tensors(host, seen)
             arguments = call_arguments(function.function, seen)
             with located(locations.current), aliases.body():
                 job.result = _trace_root(function.traced, arguments)
             _warn_of_unlaunched(program)
             build.emit("func.return")
             job.returns_runtime = leaves.holds_runtime(job.result)
+    erase_unused(module.operation)
     job.entry = trace.free_symbol(job.name, {item.name for item in program.kernels})
     host.attributes["sym_name"] = build.string(job.entry)
     job.kernels = {
@@ -156,9 +156,14 @@ def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) ->
 
 
 def _host_function(call: BoundCall) -> Any:
-    types = [leaf_type(param, leaf) for param in call.signature.params for leaf in param.leaves()]
+    leaves_ = [(param, leaf) for param in call.signature.params for leaf in param.leaves()]
+    types = [leaf_type(param, leaf) for param, leaf in leaves_]
     function_type = mlir.ir.TypeAttr.get(mlir.ir.FunctionType.get(types, []))
-    attributes = {"sym_name": build.string(call.signature.name), "function_type": function_type}
+    attributes = {
+        "sym_name": build.string(call.signature.name),
+        "function_type": function_type,
+        "arg_attrs": argument_names([leaf.name for _, leaf in leaves_]),
+    }
     function = build.emit("func.func", (), (), attributes, regions=1)
     function.regions[0].blocks.append(*types, arg_locs=[current().unknown] * len(types))
     return function

@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.compiler.options import Options
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.check_bounds import CheckBounds
+from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
@@ -37,7 +38,8 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
     chosen = options or Options()
     lowering = CuteToNvvm(**{"cubin-chip": arch, "opt-level": chosen.opt_level})
     return _checked(
-        PassManager([AnnotateLoops(), PlaceSharedMemory(), _told(lowering, arch, chosen), *_finish()]), chosen
+        PassManager([AnnotateLoops(), PlaceSharedMemory(), ExpandViews(), _told(lowering, arch, chosen), *_finish()]),
+        chosen,
     )
 
 
@@ -52,10 +54,11 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
     names = [item.name for item in pipeline]
     passes = list(pipeline) if CuteToNvvm.name in names else [*pipeline, CuteToNvvm()]
     passes = [_told(item, arch, chosen) for item in passes]
+    if ExpandViews.name not in names:
+        passes.insert([item.name for item in passes].index(CuteToNvvm.name), ExpandViews())
     for missing in (PlaceSharedMemory, AnnotateLoops):
         if missing.name not in names:
-            position = [item.name for item in passes].index(CuteToNvvm.name)
-            passes.insert(position, missing())
+            passes.insert([item.name for item in passes].index(ExpandViews.name), missing())
     texts = [str(item) for item in passes]
     passes += [item for item in _finish() if str(item) not in texts]
     return _checked(replace(pipeline, passes=passes, runs=[]), chosen)
@@ -98,8 +101,8 @@ def asked_of(pipeline: PassManager) -> Asked:
 
 
 def split(pipeline: PassManager) -> tuple[PassManager, PassManager]:
-    """The passes of stage `cute`, and those from `cute-to-nvvm` on."""
+    """The passes of stage `cute`, and those from `expand-views` on."""
     names = [item.name for item in pipeline]
-    position = names.index(CuteToNvvm.name)
+    position = names.index(ExpandViews.name)
     parts = pipeline.passes[:position], pipeline.passes[position:]
     return replace(pipeline, passes=parts[0], runs=[]), replace(pipeline, passes=parts[1], runs=[])

@@ -129,7 +129,7 @@ def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | 
     else:
         manager = pass_lists.completed(pipeline, arch, options)
     for item in passes if isinstance(passes, (list, tuple)) else (passes,):
-        place = item if isinstance(item, Placed) else before("cute-to-nvvm", item)
+        place = item if isinstance(item, Placed) else before("expand-views", item)
         manager.insert(place.item, before=place.before, after=place.after)
     manager.check_order()
     return manager

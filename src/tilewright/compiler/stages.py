@@ -31,6 +31,7 @@ from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.source import source_location
 from tilewright.ir.translate import to_llvm_ir
 from tilewright.ir.walk import operations
+from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.lowering import number_of, text_of
 from tilewright.passes.pipeline import PassManager, UpstreamPass, check_known
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory, kernels
@@ -172,6 +173,7 @@ def _lower_host(job: Job) -> None:
         op.detach_from_parent()
         host.body.append(op)
     launched = {kernel.name: kernel.smem_bytes for kernel in job.kernels.values()}
+    ExpandViews().run(host.operation)  # no pass manager: without its kernels the module is not valid
     PassManager([CuteToHost(launched)]).run(host.operation, done=[PlaceSharedMemory.name])
     UpstreamPass(HOST_FINISH).run(host.operation)
     leave_at_failures(host.operation)

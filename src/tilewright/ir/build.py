@@ -46,6 +46,18 @@ def value(
     return emit(name, (result,), operands, attributes).results[0]
 
 
+def pure(name: str, result: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
+    """The result of an operation without effects or attributes; one for each block and operands."""
+    session = current()
+    if not session.appending:
+        return value(name, result, operands)
+    key = (mlir.ir.InsertionPoint.current.block, name, *operands, result)
+    found: ir.Value | None = session.pure.get(key)
+    if found is None:
+        found = session.pure[key] = value(name, result, operands)
+    return found
+
+
 def intrinsic(name: str, result: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
     """The result of LLVM's intrinsic `name`, types left out of its name."""
     attributes = {

@@ -5,8 +5,15 @@ Types
     `!cute.tensor<element, "space", "layout", align>`    an address with a layout, in canonical CuTe notation
 
 A layout is static text with `?` (i32) and `?{i64}` for what is known only at run time; those leaves are operands of
-`cute.make_tensor`, in order of appearance, i32 and i64 apart. Coordinates are written the same way. Spaces are
-`generic`, `gmem`, `smem`, `rmem`.
+`cute.make_tensor` and `cute.view`, in order of appearance, i32 and i64 apart. Coordinates are written the same way.
+Spaces are `generic`, `gmem`, `smem`, `rmem`.
+
+Tiling, partitioning, slicing, composing, offsetting and recasting a tensor are `cute.view`: `algebra` names the
+function (`tilewright.layout.views`), `arguments` are those that follow the tensor, with `?` for the leaves among the
+operands. The leaves of the result's layout are operands too; where the view begins is left to the pass `expand-views`.
+Under a swizzle `moves` says whether the `pointer` moves or the offset inside the `swizzle`, whose leaf has no operand; `width`
+are the bits, 32 or 64, in which the offset is computed.
+Kernels take whole tensors, and regions carry them.
 
 The memory operations keep whole tensors as operands, so a pass can read layouts and spaces off their types.
 """
@@ -38,7 +45,12 @@ SPECS: dict[str, OpSpec] = {
     for spec in (
         # Addresses and views.
         _op("make_tensor", "ptr:ptr leaves32:i32* leaves64:i64*", "tensor", "", "a view of memory", pure=True),
+        _op("view", "tensor:tensor arguments32:i32* arguments64:i64* leaves32:i32* leaves64:i64*", "tensor",
+            "algebra arguments moves width", "a part of a tensor, or the same elements in another arrangement", pure=True),
+        _op("iterator", "tensor:tensor", "ptr", "", "the address of a tensor's first element", pure=True),
+        _op("leaf", "tensor:tensor", "any", "index", "a leaf of a tensor's layout known only at run time", pure=True),
         _op("ptr_offset", "ptr:ptr offset:any", "ptr", "", "an address moved by a number of elements", pure=True),
+        _op("field", "ptr:ptr", "ptr", "offset name", "a member of a struct, `offset` bytes on", pure=True),
         _op("ptr_cast", "ptr:ptr", "ptr", "", "the same address under another pointer type", pure=True),
         _op("ptr_to_int", "ptr:ptr", "any", "", "an address as an integer", pure=True),
         _op("int_to_ptr", "value:any", "ptr", "", "an integer as an address", pure=True),

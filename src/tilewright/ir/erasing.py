@@ -1,4 +1,7 @@
-"""Erasing operations that are still used: MLIR ends the process over it, so passes of the user get an error instead."""
+"""Erasing operations: those that nothing uses, and those that are still used.
+
+MLIR ends the process over the second, so passes of the user get an error instead.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilewright.base.errors import PassError
-from tilewright.ir import mlir
+from tilewright.ir import build, mlir
 from tilewright.ir.context import active, current
+from tilewright.ir.dialect import PURE_OPS
 from tilewright.ir.source import source_location
+from tilewright.ir.walk import operations
+
+
+def erase_unused(root: Any) -> None:
+    """Erase the pure operations inside `root` whose results nothing uses. Divisions stay: they may be by zero."""
+    build.forget_pure()
+    for op in reversed(operations(root)):
+        pure = op.name in PURE_OPS or (op.name.startswith("arith.") and not op.name.startswith(_MAY_FAIL))
+        if pure and not any(True for result in op.results for _ in result.uses):
+            op.erase()
+
+
+_MAY_FAIL = ("arith.div", "arith.rem", "arith.ceildiv", "arith.floordiv")
 
 
 @contextmanager

@@ -105,7 +105,7 @@ def widen(value: IntValue | int) -> IntValue | int:
     """The same number in 64 bits (sign-extended: a coordinate may lie before the view)."""
     if isinstance(value, int) or value.width == 64:
         return value
-    return IntValue(build.value("arith.extsi", types.parse("i64"), (value.value,)), value.divisibility)
+    return IntValue(build.pure("arith.extsi", types.parse("i64"), (value.value,)), value.divisibility)
 
 
 def materialize(value: IntValue | int, width: int) -> ir.Value:
@@ -113,10 +113,18 @@ def materialize(value: IntValue | int, width: int) -> ir.Value:
     if isinstance(value, int):
         return build.constant(value, types.parse(f"i{width}"))
     if value.width < width:
-        return build.value("arith.extsi", types.parse(f"i{width}"), (value.value,))
+        return build.pure("arith.extsi", types.parse(f"i{width}"), (value.value,))
     if value.width > width:
-        return build.value("arith.trunci", types.parse(f"i{width}"), (value.value,))
+        return build.pure("arith.trunci", types.parse(f"i{width}"), (value.value,))
     return value.value
+
+
+def whole_groups(offset: IntValue | int, bits: int) -> IntValue | int:
+    """An offset of elements of `bits` bits known to fill whole bytes, written so that later passes see it."""
+    group = 8 // math.gcd(bits, 8)
+    if isinstance(offset, int) or group == 1 or offset.divisibility % group:
+        return offset
+    return offset // group * group
 
 
 def _divisor(value: IntValue | int) -> int:
@@ -132,4 +140,4 @@ def _power(value: IntValue | int) -> int:
 def _emit(name: str, left: IntValue | int, right: IntValue | int) -> ir.Value:
     width = max(item.width for item in (left, right) if isinstance(item, IntValue))
     a, b = materialize(left, width), materialize(right, width)
-    return build.value(name, a.type, (a, b))
+    return build.pure(name, a.type, (a, b))

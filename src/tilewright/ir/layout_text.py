@@ -1,23 +1,33 @@
 """Layouts and coordinates as text in types and attributes of the `cute` dialect.
 
 Runtime leaves print as `?`, `?{div=8}`, `?{i64}`, `?{i64 div=8}`; their values are operands, i32 and i64 apart, each in
-order of appearance. `encode` splits a layout into text and leaves, `decode_layout` joins them again.
+order of appearance. `encode` splits a layout into text and leaves, `decode_layout` joins them again. The arguments of a
+view are such texts with `;` between them: layouts may stand inside tuples there, and `_` is None.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.layout import ComposedLayout, Layout, ScaledBasis, Swizzle
 from tilewright.layout.dynamic import DynamicInt
 
-_TOKEN = re.compile(r"\s*((?:\?(?:\{[^}]*\})?|-?\d+)(?:@\d+)*|[(),:])")
+_TOKEN = re.compile(r"\s*((?:\?(?:\{[^}]*\})?|-?\d+)(?:@\d+)*|[(),:_])")
 
 
 def encode(item: Any) -> tuple[str, list[Any], list[Any]]:
     """Text of a layout or coordinate, its i32 leaves, its i64 leaves."""
+    return _encoded(lambda leaf: _text(item, leaf))
+
+
+def encode_arguments(arguments: tuple[Any, ...]) -> tuple[str, list[Any], list[Any]]:
+    """Text of the arguments of a view, their i32 leaves, their i64 leaves."""
+    return _encoded(lambda leaf: ";".join(_text(item, leaf) for item in arguments))
+
+
+def _encoded(write: Callable[[Callable[[DynamicInt], str]], str]) -> tuple[str, list[Any], list[Any]]:
     leaves32: list[Any] = []
     leaves64: list[Any] = []
 
@@ -27,7 +37,7 @@ def encode(item: Any) -> tuple[str, list[Any], list[Any]]:
         facts += [f"div={value.divisibility}"] if value.divisibility > 1 else []
         return f"?{{{' '.join(facts)}}}" if facts else "?"
 
-    return _text(item, leaf), leaves32, leaves64
+    return write(leaf), leaves32, leaves64
 
 
 def _text(item: Any, leaf: Callable[[DynamicInt], str]) -> str:
@@ -41,7 +51,19 @@ def _text(item: Any, leaf: Callable[[DynamicInt], str]) -> str:
         return leaf(item)
     if isinstance(item, tuple):
         return "(" + ",".join(_text(part, leaf) for part in item) + ")"
-    return str(item)
+    return "_" if item is None else str(item)
+
+
+def leaves(item: Any) -> list[Any]:
+    """The runtime leaves of a layout or coordinate in order of appearance."""
+    found: list[Any] = []
+
+    def leaf(value: DynamicInt) -> str:
+        found.append(value)
+        return "?"
+
+    _text(item, leaf)
+    return found
 
 
 def widths(text: str) -> list[int]:
@@ -53,40 +75,54 @@ def decode_layout(text: str, leaves: Callable[[int, int], Any]) -> Layout | Comp
     """The layout written `text`; `leaves(width, divisibility)` gives the next runtime leaf of that width."""
     if " o " in text:
         inner, offset, outer = text.split(" o ")
-        bits, base, shift = re.findall(r"-?\d+", inner)
         start = decode_coord(offset, leaves)  # before the outer layout: leaves come in order of appearance
-        return ComposedLayout(Swizzle(int(bits), int(base), int(shift)), start, decode_layout(outer, leaves))
-    shape, stride = text.split(":")
-    return Layout(decode_coord(shape, leaves), decode_coord(stride, leaves))
+        return ComposedLayout(decode_swizzle(inner), start, decode_layout(outer, leaves))
+    layout: Layout = decode_coord(text, leaves)
+    return layout
+
+
+def decode_swizzle(text: str) -> Swizzle:
+    """The swizzle written `text`."""
+    bits, base, shift = re.findall(r"-?\d+", text)
+    return Swizzle(int(bits), int(base), int(shift))
+
+
+def decode_arguments(text: str, leaves: Callable[[int, int], Any]) -> tuple[Any, ...]:
+    """The arguments written `text`."""
+    return tuple(
+        decode_layout(part, leaves) if " o " in part else decode_coord(part, leaves) for part in text.split(";") if part
+    )
 
 
 def decode_coord(text: str, leaves: Callable[[int, int], Any]) -> Any:
-    """The integer or tuple written `text`."""
-    tokens = _TOKEN.findall(text)
-    value, rest = _parse(iter(tokens), leaves)
-    if rest is not None:
-        raise ValueError(f"trailing {rest!r} in {text!r}")
+    """The integer, tuple or layout written `text`."""
+    tokens = [*_TOKEN.findall(text), ""]
+    value, end = _parse(tokens, 0, leaves)
+    if tokens[end]:
+        raise ValueError(f"trailing {tokens[end]!r} in {text!r}")
     return value
 
 
-def _parse(tokens: Iterator[str], leaves: Callable[[int, int], Any]) -> tuple[Any, str | None]:
-    token = next(tokens)
-    if token != "(":
-        return _leaf(token, leaves), next(tokens, None)
-    return tuple(_items(tokens, leaves)), next(tokens, None)
-
-
-def _items(tokens: Iterator[str], leaves: Callable[[int, int], Any]) -> Iterable[Any]:
-    for token in tokens:
-        if token == ")":
-            return
-        if token == "(":
-            yield tuple(_items(tokens, leaves))
-        elif token != ",":
-            yield _leaf(token, leaves)
+def _parse(tokens: list[str], at: int, leaves: Callable[[int, int], Any]) -> tuple[Any, int]:
+    """The item that begins at a token, and the place behind it."""
+    if tokens[at] != "(":
+        value, at = _leaf(tokens[at], leaves), at + 1
+    else:
+        items, at = [], at + 1
+        while tokens[at] != ")":
+            item, at = _parse(tokens, at, leaves)
+            items.append(item)
+            at += tokens[at] == ","
+        value, at = tuple(items), at + 1
+    if tokens[at] != ":":
+        return value, at
+    stride, at = _parse(tokens, at + 1, leaves)
+    return Layout(value, stride), at
 
 
 def _leaf(token: str, leaves: Callable[[int, int], Any]) -> Any:
+    if token == "_":
+        return None
     token, *path = token.split("@")
     value = _integer(token, leaves)
     return ScaledBasis(value, [int(mode) for mode in reversed(path)]) if path else value

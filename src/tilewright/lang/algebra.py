@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from tilewright import layout as algebra
@@ -23,8 +24,8 @@ from tilewright.lang.printing import assert_
 from tilewright.lang.swizzled import swizzled
 from tilewright.lang.tensor import Tensor, map_leaves
 from tilewright.layout import ComposedLayout, Fact, Layout
-from tilewright.layout.inttuple import tuples as algebra_tuples
-from tilewright.layout.tile import outer_coord
+from tilewright.layout.inttuple import tuples
+from tilewright.layout.tile import partition_tiler
 
 TENSOR, POINTER = instance("a tensor", Tensor), instance("a pointer", Pointer)
 P = ParamSpec("P")
@@ -66,12 +67,14 @@ def _checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not trace.tracing() or not trace.current().checks:
-            return function(*args, **kwargs)
-        with algebra.runtime_checks(_check):
+        with _facts_checked():
             return function(*args, **kwargs)
 
     return call
+
+
+def _facts_checked() -> AbstractContextManager[None]:
+    return algebra.runtime_checks(_check) if trace.tracing() and trace.current().checks else nullcontext()
 
 
 def _with_first(function: Callable[..., R], change: Callable[[Any], Any]) -> Callable[..., R]:
@@ -90,16 +93,20 @@ def _with_first(function: Callable[..., R], change: Callable[[Any], Any]) -> Cal
     return call
 
 
-def _on_tensors(function: Callable[Concatenate[Any, P], R]) -> _OnTensors[P, R]:
-    """`function` of a layout that gives a layout, on tensors too."""
-    name = inspect.unwrap(function).__code__.co_varnames[0]
-    of_layout = _with_first(function, lambda target: target.layout if isinstance(target, Tensor) else target)
+def _on_tensors(function: Callable[Concatenate[Any, P], R], view: str = "") -> _OnTensors[P, R]:
+    """`function` of a layout that gives a layout, on tensors too: `view` is its name among `layout.views`."""
+    name = view or inspect.unwrap(function).__name__
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        target = args[0] if args else kwargs.get(name)
-        found: Any = of_layout(*args, **kwargs)
-        return Tensor(target.iterator, found, target._element_type) if isinstance(target, Tensor) else found
+    def call(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
+        args, kwargs = plain(args), _plain_names(kwargs)
+        target = args[0] if args else kwargs.get(next(iter(signature.parameters)))
+        if not isinstance(target, Tensor):
+            return function(*args, **kwargs)
+        _, *rest = signature.bind(*args, **kwargs).args
+        found: Any = cast(Any, function)(target.layout, *rest)
+        return target.arranged(name, tuple(map(tuples, rest)), found)
 
     return cast(Any, call)
 
@@ -171,7 +178,7 @@ zipped_divide = _on_tensors(_checked(algebra.zipped_divide))
 tiled_divide = _on_tensors(_checked(algebra.tiled_divide))
 flat_divide = _on_tensors(_checked(algebra.flat_divide))
 coalesce = _on_tensors(algebra.coalesce)
-filter = _on_tensors(algebra.filter_)
+filter = _on_tensors(algebra.filter_, "filter")
 filter_zeros = _on_tensors(algebra.filter_zeros)
 logical_product = _on_tensors(_checked(algebra.logical_product))
 zipped_product = _on_tensors(_checked(algebra.zipped_product))
@@ -309,8 +316,10 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: obj
     """The tile at `coord` of `input` cut by `tiler`; see `tilewright.layout.local_tile`."""
     if not isinstance(input, Tensor):
         return algebra.local_tile(input, tiler, coord, proj)
-    layout, offset = algebra.local_tile_and_offset(input.layout, tiler, map_leaves(input.widen, coord), proj)
-    return Tensor(input.advance(offset), layout, input._element_type)
+    tiler, coord, proj = (tuples(item) for item in (tiler, coord, proj))
+    if proj is not None:
+        tiler, coord = algebra.dice(tiler, proj), algebra.dice(coord, proj)
+    return input.view("local_tile", tiler, map_leaves(input.widen, coord))
 
 
 def inner_partition(target: Any, tiler: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
@@ -322,10 +331,7 @@ def outer_partition(target: Any, tiler: Any, coord: Any, *, loc: object = None, 
     """The element at `coord` of every tile of `target` cut by `tiler`."""
     if not isinstance(target, Tensor):
         return algebra.outer_partition(target, tiler, coord)
-    tiled = algebra.zipped_divide(target.layout, tiler)
-    place = outer_coord(tiled, map_leaves(target.widen, algebra_tuples(coord)))
-    layout, offset = algebra.slice_and_offset(place, tiled)
-    return Tensor(target.advance(offset), layout, target._element_type)
+    return target.view("local_partition", tuples(tiler), map_leaves(target.widen, tuples(coord)))
 
 
 def local_partition(
@@ -334,16 +340,14 @@ def local_partition(
     """What thread `index` of the layout `tiler` gets of `target`."""
     if not isinstance(target, Tensor):
         return algebra.local_partition(target, tiler, index, proj)
-    layout, offset = algebra.local_partition_and_offset(target.layout, tiler, target.widen(index), proj)
-    return Tensor(target.advance(offset), layout, target._element_type)
+    return target.view("local_partition", *partition_tiler(tiler, target.widen(index), proj))
 
 
 def domain_offset(coord: Any, tensor: Any, *, loc: object = None, ip: object = None) -> Any:
     """`tensor` (or layout) seen from `coord`."""
     if not isinstance(tensor, Tensor):
         return algebra.domain_offset(coord, tensor)
-    layout, offset = algebra.domain_offset(map_leaves(tensor.widen, coord), tensor.layout)
-    return Tensor(tensor.advance(offset), layout, tensor._element_type)
+    return tensor.view("domain_offset", map_leaves(tensor.widen, tuples(coord)))
 
 
 def make_identity_tensor(shape: Any, *, loc: object = None, ip: object = None) -> Tensor:
@@ -371,10 +375,7 @@ def recast_tensor(
     src: Tensor, dtype: type[Numeric], swizzle_: Any = None, *, loc: object = None, ip: object = None
 ) -> Tensor:
     """The same memory as elements of `dtype`; the layout counts the new elements. CuTe DSL keeps `swizzle_` unused."""
-    if dtype.width == src.element_type.width:
-        return Tensor(src.iterator.recast(dtype), src.layout, dtype)
-    layout = algebra.recast_layout(dtype.width, src.element_type.width, src.layout)
-    return Tensor(src.iterator.recast(dtype), layout, dtype)
+    return src.recast(dtype)
 
 
 @takes(INTEGER, POSITIVE)

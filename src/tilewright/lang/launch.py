@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.hw import launches
-from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir import build, mlir, types
 from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.control import aliases
@@ -27,7 +27,6 @@ from tilewright.lang.numeric import Boolean, Int32, Int64, Integer, Numeric, as_
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
 from tilewright.lang.printing import assert_
 from tilewright.lang.tensor import Tensor
-from tilewright.layout import ComposedLayout
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -144,8 +143,7 @@ class KernelLauncher:
         constants = self.arguments.constants
         function = _kernel_function(current.module, name, [value.type for value in values])
         _set_bounds(function, block, cluster, max_threads, min_blocks)
-        if current.assertions:
-            _name_tensors(function, self.arguments.runtime)
+        function.attributes["arg_attrs"] = _named(self.arguments.runtime)
         current.kernels.append(trace.KernelTrace(name, self.kernel.function, function, user_location()))
         body = function.regions[0].blocks[0]
         current.block = tuple(block)
@@ -228,33 +226,19 @@ def _keep_facts(fresh: Any, given: Any) -> None:
             )  # fmt: skip
 
 
-def _name_tensors(function: ir.Operation, arguments: dict[str, Any]) -> None:
-    """Leave on the kernel which of its arguments are tensors, for the pass `check-bounds`."""
-    found: list[str] = []
-    position = 0
+def _named(arguments: dict[str, Any]) -> ir.Attribute:
+    """The name of each argument of a kernel; a member of a tuple or a class is called by its path."""
+    names: list[str] = []
     for name, value in arguments.items():
         for path, item in _parts(name, value):
             count = len(argument_structure(item).values(item))
-            if isinstance(item, Tensor) and not item.is_coordinates:
-                found.append(f"{path}|{position}|{layout_text.encode(item.layout)[0]}")
-            position += count
-    if found:
-        function.attributes["tilewright.tensors"] = build.string(";".join(found))
+            names += [path] if count == 1 else [f"{path}.{number}" for number in range(count)]
+    return argument_names(names)
 
 
-def name_host_tensors(function: ir.Operation, arguments: dict[str, Any]) -> None:
-    """The same on a host function, of arguments as it sees them."""
-    found: list[str] = []
-    for name, value in arguments.items():
-        for path, item in _parts(name, value):
-            if not isinstance(item, Tensor) or item.is_coordinates or isinstance(item.layout, ComposedLayout):
-                continue
-            pointer = item.iterator.value
-            if isinstance(pointer.owner, mlir.ir.Block):
-                position = mlir.ir.BlockArgument(pointer).arg_number
-                found.append(f"{path}|{position}|{layout_text.encode(item.layout)[0]}")
-    if found:
-        function.attributes["tilewright.tensors"] = build.string(";".join(found))
+def argument_names(names: Sequence[str]) -> ir.Attribute:
+    """The `arg_attrs` of a function whose arguments have these names."""
+    return build.attribute("[" + ", ".join(f'{{tilewright.name = "{name}"}}' for name in names) + "]")
 
 
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import dis
 import functools
 import itertools
+import linecache
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -104,6 +106,19 @@ def _place(code: CodeType, instruction: int, file: str, _: bytes) -> SourceLocat
 def user_location(depth: int = 1) -> SourceLocation | None:
     """The user's line that is running now, with the chain of calls that led there; None outside the user's code."""
     return _chain(_user_places(sys._getframe(depth)))
+
+
+_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
+
+
+def assigned_name() -> str:
+    """The variable to which the user's line that is running now assigns; "" where it assigns none, or several."""
+    places = _user_places(sys._getframe(1))
+    if not places:
+        return ""
+    place = _source_location(*places[0])
+    found = _ASSIGNMENT.match(linecache.getline(place.file, place.line))
+    return found.group(1) if found else ""
 
 
 def place_of(error: BaseException) -> SourceLocation | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.hw.chips import chip, normalize_arch
@@ -10,13 +10,16 @@ from tilewright.ir import build, types
 from tilewright.lang import trace
 from tilewright.lang.counts import MOST_BYTES
 from tilewright.lang.kinds import NUMBER_TYPE, instance, takes
-from tilewright.lang.locations import user_location
+from tilewright.lang.locations import assigned_name, user_location
 from tilewright.lang.numeric import Boolean, Int8, Numeric, number_type
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.swizzled import placed, swizzled
 from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.layout import ComposedLayout, Layout, is_static, make_layout_like, size
 from tilewright.layout.query import least, room
+
+if TYPE_CHECKING:
+    from mlir import ir
 
 _MOST_SHARED = (1 << 31) - 1  # what an allocation can say; how much a chip has is checked when all of it is known
 DEFAULT_ALIGN = 16  # of shared memory: the widest access of a thread
@@ -41,7 +44,7 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: type[Numeric], *, loc: object 
             values={"layout": layout, "a thread has at most": f"{MOST_BYTES} bytes"},
             hint="give each thread its part of the data, or keep it in shared or global memory",
         )
-    value = build.cute("alloc", (type_,), (), bytes=build.i32(bytes_)).results[0]
+    value = _alloc(type_, bytes_)
     return make_tensor(Pointer(value, dtype, AddressSpace.rmem, RMEM_ALIGN), layout)
 
 
@@ -109,6 +112,15 @@ def get_dyn_smem(
     base = build.cute("smem_base", (type_,), (), offset=build.i32(0)).results[0]
     pointer = Pointer(base, element_type, AddressSpace.smem, DYNAMIC_ALIGN)
     return pointer.align(alignment or 1)
+
+
+def _alloc(type_: ir.Type, bytes_: int) -> ir.Value:
+    """An allocation, named after the variable to which the user's line assigns it."""
+    op = build.cute("alloc", (type_,), (), bytes=build.i32(bytes_))
+    name = assigned_name()
+    if name:
+        op.attributes["tilewright.name"] = build.string(name)
+    return op.results[0]
 
 
 class SmemAllocator:
@@ -187,5 +199,5 @@ class SmemAllocator:
             raise CompileError(
                 f"{count} bytes of shared memory", location=user_location(), hint="a block has some 100 to 227 KiB"
             )
-        value = build.cute("alloc", (type_,), (), bytes=build.i32(max(count, 1))).results[0]  # an address of its own
+        value = _alloc(type_, max(count, 1))  # an address of its own
         return Pointer(value, dtype, AddressSpace.smem, align)

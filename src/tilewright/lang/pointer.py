@@ -33,18 +33,37 @@ class AddressSpace(Enum):
         return self.value
 
 
+class Held:
+    """An MLIR value that objects of the language share: a pointer or, with `tensor`, a whole tensor."""
+
+    __slots__ = ("__weakref__", "tensor", "value")
+
+    def __init__(self, value: Any, *, tensor: bool = False) -> None:
+        self.value = value
+        self.tensor = tensor
+        holds_value(self)
+
+
 class Pointer:
     """An address of elements of `dtype` in `memspace`, a multiple of `alignment` bytes.
 
-    `value` is the MLIR value of type `!cute.ptr`. `ptr + n` moves by n elements.
+    `value` is the MLIR value of type `!cute.ptr`; that of a tensor is made where it is used.
+    `ptr + n` moves by n elements.
     """
 
-    def __init__(self, value: ir.Value, dtype: type[Numeric], memspace: AddressSpace, alignment: int) -> None:
-        self.value = value
-        holds_value(self)
+    def __init__(self, value: ir.Value | Held, dtype: type[Numeric], memspace: AddressSpace, alignment: int) -> None:
+        self._held = value if isinstance(value, Held) else Held(value)
         self.dtype = dtype
         self.memspace = memspace
         self.alignment = alignment
+
+    @property
+    def value(self) -> ir.Value:
+        """The address."""
+        if not self._held.tensor:
+            return self._held.value
+        type_ = types.ptr(self.dtype.facts.name, str(self.memspace), self.alignment)
+        return build.cute("iterator", (type_,), ((self._held.value,),)).results[0]
 
     @property
     def space_text(self) -> str:
@@ -71,8 +90,7 @@ class Pointer:
             number = int(number.value)
         if isinstance(number, int) and number == 0:
             return self
-        bits = (abs(number) if isinstance(number, int) else _divisor(number)) * self.dtype.width
-        alignment = math.gcd(self.alignment, 1 if bits % 8 else bits // 8)  # an offset known to be 0 keeps it
+        alignment = math.gcd(self.alignment, byte_step(number, self.dtype.width))
         index = _index_value(_in_groups(number, self.dtype.width))
         type_ = types.ptr(self.dtype.facts.name, str(self.memspace), alignment)
         value = build.cute("ptr_offset", (type_,), ((self.value,), (index,))).results[0]
@@ -96,6 +114,14 @@ class Pointer:
         return NotImplemented
 
     __hash__ = object.__hash__
+
+    def field(self, name: str, offset: int) -> Pointer:
+        """The address of the member `name` of a struct here, `offset` bytes on."""
+        alignment = math.gcd(self.alignment, offset)
+        type_ = types.ptr(self.dtype.facts.name, str(self.memspace), alignment)
+        attributes = {"name": build.string(name), "offset": build.i32(offset)}
+        value = build.cute("field", (type_,), ((self.value,),), **attributes).results[0]
+        return Pointer(value, self.dtype, self.memspace, alignment)
 
     def align(self, min_align: int, *, loc: object = None, ip: object = None) -> Pointer:
         """The first address at or after this one that is a multiple of `min_align` bytes."""
@@ -169,7 +195,7 @@ class Pointer:
         """A pointer that is aligned as both are, where nothing else tells them apart."""
         if (self.dtype, self.memspace) != (other.dtype, other.memspace):
             return None
-        return Pointer(self.value, self.dtype, self.memspace, math.gcd(self.alignment, other.alignment))
+        return Pointer(self._held, self.dtype, self.memspace, math.gcd(self.alignment, other.alignment))
 
     def __tw_as__(self, weaker: Any) -> Pointer | None:
         """This pointer as one that is known to be aligned as `weaker` is."""
@@ -237,14 +263,24 @@ def make_ptr(
     return pointer_at(value, dtype, mem_space, assumed_align)
 
 
-def _divisor(number: Numeric) -> int:
-    return abs(int(number.value)) if number.is_static else getattr(number, "divisibility", 1)
+def byte_step(offset: Any, width: int) -> int:
+    """A divisor of the bytes that `offset` elements of `width` bits take; 0 of none."""
+    bits = divisor_of(offset) * width
+    return 1 if bits % 8 else bits // 8
+
+
+def divisor_of(number: Any) -> int:
+    """What is known to divide an integer; 0 of the number 0."""
+    if isinstance(number, int):
+        return abs(number)
+    is_known = isinstance(number, Numeric) and number.is_static
+    return abs(int(number.value)) if is_known else int(getattr(number, "divisibility", 1))
 
 
 def _in_groups(number: Any, width: int) -> Any:
     """An offset known to be a whole number of bytes, written so that passes see it: elements of 4 and 6 bits only."""
     group = 8 // math.gcd(width, 8)
-    if isinstance(number, int) or group == 1 or _divisor(number) % group:
+    if isinstance(number, int) or group == 1 or divisor_of(number) % group:
         return number
     return number // group * group
 

@@ -269,7 +269,7 @@ class StructBase:
     def __init__(self, base: Pointer) -> None:
         object.__setattr__(self, "_base", base)
         for name, field in self.__tw_struct__.items():
-            object.__setattr__(self, name, field.type.at(base + field.offset))
+            object.__setattr__(self, name, field.type.at(base.field(name, field.offset)))
 
     def __setattr__(self, name: str, value: Any) -> None:
         target = self.__dict__.get(name)

@@ -30,7 +30,7 @@ class SwizzledPointer(Pointer):
     def __init__(self, base: Pointer, swizzle: Swizzle, offset: Any = 0) -> None:
         bits = divisibility(offset) * base.dtype.width
         step = 1 if bits % 8 else bits // 8
-        super().__init__(base.value, base.dtype, base.memspace, math.gcd(base.alignment, step))
+        super().__init__(base._held, base.dtype, base.memspace, math.gcd(base.alignment, step))
         self.base = base
         self.swizzle = swizzle
         self.offset = offset
@@ -140,6 +140,11 @@ class SwizzledPointer(Pointer):
         return f"{super().__str__()[:-1]}, {self.swizzle}>"
 
     __repr__ = __str__
+
+
+def base_of(pointer: Pointer) -> Pointer:
+    """The pointer under the swizzle; itself where it has none."""
+    return pointer.base if isinstance(pointer, SwizzledPointer) else pointer
 
 
 def in_elements(swizzle: Swizzle, dtype: type[Numeric]) -> Swizzle:

@@ -1,14 +1,17 @@
 """Tensors: memory with a layout.
 
 A tensor is an iterator and a layout. The iterator is a `Pointer`, or a coordinate for tensors of coordinates
-(`make_identity_tensor`). Views cost nothing: slicing computes an offset and a new layout while tracing.
+(`make_identity_tensor`). A view of memory is one operation, `cute.view`, which names the function of the algebra; where
+it begins is computed by the pass `expand-views`. Views of coordinates are computed while tracing.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text, types
@@ -16,10 +19,10 @@ from tilewright.lang import leaves
 from tilewright.lang.coordinates import coord_text, is_negative, may_be_inside
 from tilewright.lang.counts import check_unrolled
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean, Int64, Integer, Numeric, is_number, python_int
-from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.numeric import Boolean, Int32, Int64, Integer, Numeric, is_number, python_int
+from tilewright.lang.pointer import AddressSpace, Held, Pointer, byte_step
 from tilewright.lang.storing import as_element, check_elements
-from tilewright.lang.swizzled import SwizzledPointer
+from tilewright.lang.swizzled import SwizzledPointer, base_of
 from tilewright.lang.tensor_ssa import TensorSSA
 from tilewright.layout import (
     ComposedLayout,
@@ -29,10 +32,10 @@ from tilewright.layout import (
     cosize,
     is_static,
     size,
-    slice_and_offset,
+    views,
 )
 from tilewright.layout.coordinates import fits_31_bits
-from tilewright.layout.dynamic import is_multiple
+from tilewright.layout.dynamic import DynamicInt, Multiple, add, is_multiple
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -44,10 +47,17 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
     `t[i]` and `t[i, j]` read one element, `t[i, None]` is a view. Indices are Python ints or integers of the language.
     """
 
-    def __init__(self, iterator: Any, layout: Layout | ComposedLayout, element_type: type[Numeric] | None) -> None:
+    def __init__(
+        self,
+        iterator: Any,
+        layout: Layout | ComposedLayout,
+        element_type: type[Numeric] | None,
+        held: Held | None = None,
+    ) -> None:
         self.iterator = iterator
         self.layout = layout
         self._element_type = element_type
+        self._held = held
 
     @property
     def is_coordinates(self) -> bool:
@@ -132,25 +142,27 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         """The view that keeps the modes marked None and fixes the others."""
         if is_negative(coord):
             raise self._outside(coord)
-        wide = map_leaves(self.widen, coord)
-        if isinstance(self.layout, ComposedLayout) and isinstance(self.layout.outer, Layout):
-            outer, offset = slice_and_offset(wide, self.layout.outer)
-            return self.within_swizzle(outer, offset)
-        layout, offset = slice_and_offset(wide, self.layout)
-        return Tensor(self.advance(offset), layout, self._element_type)
+        return self.view("slice", map_leaves(self.widen, coord))
 
-    def within_swizzle(self, outer: Layout, offset: Any) -> Tensor:
-        """A view of a tensor with a composed layout: the pointer moves by multiples of the swizzle's period, which the
-        swizzle leaves alone; what is less moves inside it."""
-        composed = cast(ComposedLayout, self.layout)
-        inner = composed.inner
-        if isinstance(inner, Swizzle) and is_multiple(offset, inner.period):
-            return Tensor(self.advance(offset), composed.with_outer(outer), self._element_type)
-        return Tensor(self.iterator, composed.with_outer(outer, offset), self._element_type)
+    def view(self, algebra: str, *arguments: Any) -> Tensor:
+        """The view `algebra(self, *arguments)`, see `tilewright.layout.views`."""
+        cut = views.cut(self.layout, algebra, arguments)
+        if self.is_coordinates:
+            return Tensor(add_coordinates(self.iterator, cut.start), cut.kept, None)
+        return _View(self, cut, self.element_type).made(algebra, arguments)
 
-    def advance(self, offset: Any) -> Any:
-        """The iterator moved by `offset` elements (or by a coordinate)."""
-        return add_coordinates(self.iterator, offset) if self.is_coordinates else self.iterator + offset
+    def arranged(self, algebra: str, arguments: tuple[Any, ...], layout: Any) -> Tensor:
+        """The view `algebra(self, *arguments)` that begins where the tensor does; `layout` is what it gives."""
+        if self.is_coordinates:
+            return Tensor(self.iterator, layout, None)
+        return _View(self, views.Cut(layout), self.element_type).made(algebra, arguments)
+
+    def recast(self, dtype: type[Numeric]) -> Tensor:
+        """The same memory as elements of `dtype`; the layout counts the new elements."""
+        bits = dtype.width, self.element_type.width
+        if isinstance(self.iterator, SwizzledPointer):
+            return Tensor(self.iterator.recast(dtype), views.cut(self.layout, "recast", bits).kept, dtype)
+        return _View(self, views.cut(self.layout, "recast", bits), dtype).made("recast", bits)
 
     def widen(self, index: Any) -> Any:
         """An index in 64 bits where offsets may not fit 31, see `needs_wide_offsets`; a known one as Python's."""
@@ -193,13 +205,12 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
 
     @property
     def value(self) -> ir.Value:
-        """The `cute.make_tensor` of this tensor, made where it is used."""
-        pointer, layout = self._pointer("a memory access"), self.layout
-        if isinstance(pointer, SwizzledPointer):
-            layout, pointer = pointer.layout(layout), pointer.base
-        text, leaves32, leaves64 = layout_text.encode(layout)
-        type_ = types.tensor(self.element_type.facts.name, str(pointer.memspace), text, pointer.alignment)
-        groups = ((pointer.value,), _values(leaves32), _values(leaves64))
+        """The tensor as a value: an argument, a view, or a `cute.make_tensor`, which is made where it is used."""
+        if self._held is not None:
+            return self._held.value
+        pointer, placed = base_of(self._pointer("a memory access")), _placed_layout(self)
+        type_ = _tensor_type(self.element_type, pointer.memspace, placed, pointer.alignment)
+        groups = ((pointer.value,), *map(_values, layout_text.encode(placed)[1:]))
         return build.cute("make_tensor", (type_,), groups).results[0]
 
     def runtime_leaves(self) -> list[Any]:
@@ -208,18 +219,14 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         return own + _dynamic_leaves(self.layout)
 
     def __extract_mlir_values__(self) -> list[ir.Value]:
-        pointer = isinstance(self.iterator, Pointer)
-        iterator = self.iterator.__extract_mlir_values__() if pointer else _dynamic_values(self.iterator)
-        return iterator + [leaf.ir_value() for leaf in _dynamic_leaves(self.layout)]
+        return _dynamic_values(self.iterator) + _dynamic_values(self.layout) if self.is_coordinates else [self.value]
 
     def __new_from_mlir_values__(self, values: list[ir.Value]) -> Tensor:
-        source = iter(values)
-        if isinstance(self.iterator, Pointer):
-            count = len(self.iterator.__extract_mlir_values__())
-            iterator: Any = self.iterator.__new_from_mlir_values__([next(source) for _ in range(count)])
-        else:
+        if self.is_coordinates:
+            source = iter(values)
             iterator = map_leaves(lambda leaf: _refill(leaf, source), self.iterator)
-        return Tensor(iterator, refill_layout(self.layout, source), self._element_type)
+            return Tensor(iterator, _refill_layout(self.layout, source), self._element_type)
+        return _with_leaves(Held(values[0], tensor=True), self)
 
     def __tw_meet__(self, other: Any) -> Tensor | None:
         """A tensor of what is known of both pointers, where nothing else tells the tensors apart."""
@@ -297,6 +304,112 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
             values={"tensor": self, "index": coord_text(coord)},
             hint="indices count from 0; negative ones do not count from the end",
         )
+
+
+class _View:
+    """A view of a tensor in memory, `cut` out of it, whose elements are of type `dtype`."""
+
+    def __init__(self, source: Tensor, cut: views.Cut, dtype: type[Numeric]) -> None:
+        self.source = source
+        self.dtype = dtype
+        self.kept = cut.kept
+        self.start = views.start_divisor(cut)
+        self.before = _placed_layout(source)
+        # A swizzle leaves multiples of its period alone: the pointer moves by them, what is less moves inside it.
+        swizzled = isinstance(self.before, ComposedLayout)
+        self.inside = swizzled and not is_multiple(self.start, self.before.inner.period)
+
+    def made(self, algebra: str, arguments: tuple[Any, ...]) -> Tensor:
+        """The operation, and the tensor that it gives."""
+        align = base_of(self.source.iterator).alignment
+        if not self.inside:
+            align = math.gcd(align, byte_step(self.start, self.dtype.width))
+        placed = self._placed()
+        given, *taken = layout_text.encode_arguments(arguments)
+        _, *left = layout_text.encode(views.outer_of(placed))
+        type_ = _tensor_type(self.dtype, self.source.memspace, placed, align)
+        op = build.cute(
+            "view",
+            (type_,),
+            ((self.source.value,), *map(_values, (*taken, *left))),
+            algebra=build.string(algebra),
+            arguments=build.string(given),
+            moves=build.string("swizzle" if self.inside else "pointer"),
+            width=build.i32(64 if needs_wide_offsets(self.source) else 32),
+        )
+        held = Held(op.results[0], tensor=True)
+        if isinstance(placed, ComposedLayout) and isinstance(placed.offset, Multiple):
+            placed = ComposedLayout(placed.inner, _leaf(held, 0, placed.offset), placed.outer)
+        return _of_value(held, self.source, placed, self.dtype, align)
+
+    def _placed(self) -> Layout | ComposedLayout:
+        """The layout of the view; its offset inside the swizzle is a `Multiple` where it is left to `expand-views`."""
+        if isinstance(self.kept, ComposedLayout) or isinstance(self.before, Layout):
+            return self.kept
+        offset = self.before.offset
+        if self.inside:
+            offset = add(self.start, views.known(offset))
+        return ComposedLayout(self.before.inner, offset, self.kept)
+
+
+def _placed_layout(tensor: Tensor) -> Layout | ComposedLayout:
+    """The layout under the swizzle of the pointer, if it has one.
+
+    Raises:
+        CompileError: it is composed of something else than a swizzle and a layout.
+    """
+    pointer, layout = tensor.iterator, tensor.layout
+    placed = pointer.layout(layout) if isinstance(pointer, SwizzledPointer) else layout
+    if isinstance(placed, ComposedLayout) and not (
+        isinstance(placed.inner, Swizzle) and isinstance(placed.outer, Layout)
+    ):
+        raise CompileError(
+            "memory is addressed by a layout, or by a swizzle of one",
+            location=user_location(),
+            values={"layout": placed},
+        )
+    return placed
+
+
+def _of_value(held: Held, like: Tensor, placed: Layout | ComposedLayout, dtype: type[Numeric], align: int) -> Tensor:
+    """The tensor that is the value `held`, with its swizzle where `like` has it: at the pointer or in the layout."""
+    pointer = Pointer(held, dtype, like.memspace, align)
+    if isinstance(like.iterator, SwizzledPointer) and isinstance(placed, ComposedLayout):
+        swizzled = SwizzledPointer(pointer, like.iterator.swizzle, placed.offset)
+        return Tensor(swizzled, placed.outer, dtype, held)
+    return Tensor(pointer, placed, dtype, held)
+
+
+def _tensor_type(dtype: type[Numeric], space: AddressSpace, placed: Layout | ComposedLayout, align: int) -> ir.Type:
+    return types.tensor(dtype.facts.name, str(space), layout_text.encode(placed)[0], align)
+
+
+def _leaf(held: Held, index: int, like: DynamicInt) -> Integer:
+    """Leaf number `index` of a tensor's layout, of which is known what is known of `like`."""
+    cls: type[Integer] = Int64 if like.width == 64 else Int32
+    op = build.cute("leaf", (cls.mlir_type,), ((held.value,),), index=build.i32(index))
+    made = cls.from_ir(op.results[0])
+    made.divisibility, made.plain = max(like.divisibility, 1), getattr(like, "plain", False)
+    made.bound = None if getattr(like, "greatest", None) is None else cls.max  # as little negative, but of other size
+    return made
+
+
+def _with_leaves(held: Held, like: Tensor) -> Tensor:
+    """A tensor like another, whose value is `held`."""
+    placed = _placed_layout(like)
+    numbers = itertools.count()
+
+    def leaf(item: Any) -> Any:
+        return _leaf(held, next(numbers), item) if isinstance(item, DynamicInt) else item
+
+    def filled(layout: Layout) -> Layout:
+        return Layout(map_leaves(leaf, layout.shape), map_leaves(leaf, layout.stride))
+
+    if isinstance(placed, ComposedLayout):
+        fresh: Layout | ComposedLayout = ComposedLayout(placed.inner, leaf(placed.offset), filled(placed.outer))
+    else:
+        fresh = filled(placed)
+    return _of_value(held, like, fresh, like.element_type, base_of(like.iterator).alignment)
 
 
 def make_tensor(iterator: Any, layout: Any, *, loc: object = None, ip: object = None) -> Tensor:
@@ -386,7 +499,7 @@ def _dynamic_leaves(item: Any) -> list[Any]:
     return leaves32 + leaves64
 
 
-def refill_layout(layout: Any, source: Any) -> Any:
+def _refill_layout(layout: Any, source: Any) -> Any:
     """The layout with its runtime leaves taken from `source`: the i32 ones first, then the i64 ones."""
     text, leaves32, leaves64 = layout_text.encode(layout)
     fresh = {32: [_extent(leaf, source) for leaf in leaves32], 64: [_extent(leaf, source) for leaf in leaves64]}

@@ -10,6 +10,7 @@ traced values whose operators emit code.
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 Leaf = Any
@@ -87,6 +88,67 @@ class DynamicInt:
 
     def __str__(self) -> str:
         return self.dynamic_text()
+
+
+class Multiple(DynamicInt):
+    """Some multiple of `divisibility` (0: the number 0), `width` bits wide: for what is known of a result without
+    computing it."""
+
+    __slots__ = ("_divisibility", "_width")
+
+    def __init__(self, divisibility: int = 1, width: int = 32) -> None:
+        self._divisibility = divisibility
+        self._width = width
+
+    @property
+    def divisibility(self) -> int:
+        return self._divisibility
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    def same_as(self, other: Leaf) -> bool:
+        return self is other
+
+    def _with(self, other: Leaf, divisibility: int) -> Multiple:
+        wide = other.width if isinstance(other, DynamicInt) else 0
+        return Multiple(divisibility, max(self._width, wide))
+
+    def _sum(self, other: Leaf) -> Multiple:
+        return self._with(other, gcd(self._divisibility, divisibility(other)))
+
+    def _product(self, other: Leaf) -> Multiple:
+        return self._with(other, self._divisibility * divisibility(other))
+
+    def _rest(self, other: Leaf) -> Multiple:
+        return self._with(other, gcd(self._divisibility, divisibility(other)))
+
+    def _quotient(self, other: Leaf) -> Multiple:
+        exact = type(other) is int and other and self._divisibility % other == 0
+        return self._with(other, self._divisibility // abs(other) if exact else 1)
+
+    def _bits(self, other: Leaf) -> Multiple:
+        powers = (number & -number for number in (self._divisibility, divisibility(other)))
+        return self._with(other, gcd(*powers))
+
+    __add__ = __radd__ = __sub__ = __rsub__ = _sum
+    __mul__ = __rmul__ = _product
+    __mod__ = _rest
+    __floordiv__ = _quotient
+    __and__ = __rand__ = __xor__ = __rxor__ = _bits
+
+    def __rmod__(self, other: Leaf) -> Multiple:
+        return self._rest(other)
+
+    def __rfloordiv__(self, other: Leaf) -> Multiple:
+        return self._with(other, 1)
+
+    def __rshift__(self, bits: int) -> Multiple:
+        return self._quotient(1 << bits)
+
+    def __lshift__(self, bits: int) -> Multiple:
+        return self._product(1 << bits)
 
 
 def is_int(leaf: object) -> bool:

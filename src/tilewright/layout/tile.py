@@ -88,13 +88,19 @@ def local_partition(target: Any, tiler: Any, index: Leaf, proj: Any = None) -> A
 
 def local_partition_and_offset(layout: Any, threads: Any, index: Leaf, proj: Any = None) -> tuple[Any, Any]:
     """`local_partition`, and the index of the thread's first element."""
+    tiler, coord = partition_tiler(threads, index, proj)
+    tiled = zipped_divide(layout, tiler)
+    return slice_and_offset(outer_coord(tiled, coord), tiled)
+
+
+def partition_tiler(threads: Any, index: Leaf, proj: Any = None) -> tuple[Any, Any]:
+    """The tile that the layout `threads` covers, and the coordinate of thread `index` in it, both by `proj`."""
     grid = as_layout(threads)
     tiler, coord = product_each(grid.shape), wrap(grid.get_flat_coord(index))
     proj = tuples(proj)
     if isinstance(proj, tuple):
         tiler, coord = dice(tiler, proj), dice(coord, proj)
-    tiled = zipped_divide(layout, tiler)
-    return slice_and_offset(outer_coord(tiled, coord), tiled)
+    return tiler, coord
 
 
 def domain_offset(coord: Any, layout: Any) -> tuple[Any, Any]:

@@ -1,1 +1,5 @@
-"""Passes: the pass list, the lowering machinery, and the passes that know no target."""
+"""Passes: what they can ask of a program."""
+
+from tilewright.passes.origin import Coordinates, Origin, Root, origin
+
+__all__ = ["Coordinates", "Origin", "Root", "origin"]

@@ -80,8 +80,8 @@ def _picks_registers(loop: ir.Operation) -> bool:
 
 
 def _picks(op: ir.Operation, derived: set[ir.Value]) -> bool:
-    if op.name == "cute.ptr_offset":
-        return ptr_info(op.operands[0].type).space == "rmem" and op.operands[1] in derived
+    if op.name in ("cute.ptr_offset", "cute.view"):
+        return ptr_info(op.operands[0].type).space == "rmem" and any(index in derived for index in op.operands[1:])
     if op.name not in ("cute.load", "cute.store"):
         return False
     *before, coord32, coord64 = build.groups(op)

@@ -1,16 +1,17 @@
 """check-bounds: assert that each access to a tensor stays inside it. It runs only with `EnableAssertions`.
 
 before: `%v = cute.load %t, %i {coord = "?"}`
-after:  assertions on `%i` against the shape of `%t`, and on the place in memory against the argument of the function
-        that `%t` is a part of; then the load
+after:  assertions on `%i` against the shape of `%t`, and on the place in memory against the tensor that `%t` is a part
+        of (its `origin`); then the load
 
 Kernels and host functions are checked alike. The index is checked for single elements; the memory also for transfers of
 whole tensors, where a predicate is true. What fails prints the index and the shape, or the offset and the size, before
-it stops: a thread by a trap, a host function by an error.
+it stops: a thread by a trap, a host function by an error. Where the memory cannot be checked, `remarks` says why.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,107 +22,182 @@ from tilewright.ir.source import source_location
 from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout, cosize, flatten_to_tuple, is_static, size
 from tilewright.layout.dynamic import add, mul, sub
-from tilewright.passes.lowering import ptr_info, read_coord, read_layout, tensor_layout_text, text_of
+from tilewright.passes.lowering import parameters, ptr_info, read_coord, tensor_layout_text, text_of
+from tilewright.passes.origin import Root, origin
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import kernels
+from tilewright.passes.rules.memory import element_bits
 
 if TYPE_CHECKING:
     from mlir import ir
 
-TENSORS = "tilewright.tensors"  # on a function: its tensor arguments, see `argument_text`
 _ELEMENTS = ("cute.load", "cute.store", "cute.atomic")
 _WHOLE = ("cute.load_tensor", "cute.store_tensor", "cute.fill", "cute.copy")
 _MOST_OFFSETS = 64  # of a swizzled tensor whose layout is known only at run time
 
 
-def argument_text(name: str, first: int, layout: str) -> str:
-    """One tensor argument for the attribute `TENSORS`: its pointer is argument `first`, its leaves follow, those of 32
-    bits before those of 64; on a host function in the order of the text."""
-    return f"{name}|{first}|{layout}"
-
-
 @register
 class CheckBounds(Pass):
-    """See the module."""
+    """See the module. `remarks` has a line for each access whose place in memory is not checked."""
 
     name = "check-bounds"
 
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self.remarks: list[str] = []
+
     def run(self, module: ir.Operation) -> None:
         build.forget_pure()
+        self.remarks = []
         for function in [*kernels(module), *_host_functions(module)]:
-            arguments = _arguments(function)
             for op in _accesses(function):
                 location = op.location
                 with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
-                    _check(op, arguments)
+                    self._check(op)
         build.forget_pure()
 
+    def _check(self, op: ir.Operation) -> None:
+        if op.name in _ELEMENTS:
+            *_, (tensor,), coord32, coord64 = build.groups(op)
+            coord = read_coord(text_of(op, "coord"), coord32, coord64)
+            layout = _layout_of(tensor)
+            _check_index(op, coord, layout)
+            self._check_memory(op, tensor, [layout(_widened(coord))])
+            return
+        groups = build.groups(op)
+        tensors = [value for group in groups[:2] for value in group if _is_tensor(value)]
+        pred = groups[2][0] if op.name == "cute.copy" and groups[2] else None
+        for tensor in tensors:
+            if pred is not None:
+                self._check_predicated(op, tensor, pred)
+            else:
+                self._check_memory(op, tensor, _extremes(_layout_of(tensor)))
 
-@dataclass(frozen=True)
-class _Argument:
-    """A tensor that the kernel was given."""
+    def _check_memory(self, op: ir.Operation, tensor: ir.Value, offsets: list[Any]) -> None:
+        """Each element offset inside the memory that the tensor is a part of."""
+        memory = _memory_of(tensor, op)
+        if isinstance(memory, str):
+            self._remark(op, memory)
+            return
+        places = [add(add(memory.start, offset), memory.before) for offset in offsets]
+        checks = [_below(place, memory.room) for place in places if not _known_below(place, memory.room)]
+        if checks:
+            values = [materialize(item, 64) for item in (places[0], places[-1], memory.room)]
+            name = memory.root.name or "the allocation"
+            message = f"access outside the memory of {name} {memory.root.layout}"
+            _assert(op, checks, message, f"elements %lld to %lld of %lld of {name}", values)
 
-    name: str
-    pointer: ir.Value
-    layout: Layout | ComposedLayout
+    def _check_predicated(self, op: ir.Operation, tensor: ir.Value, pred: ir.Value) -> None:
+        layout, flags = _layout_of(tensor), _layout_of(pred)
+        if not is_static(size(layout)) or not is_static(size(flags)):
+            self._remark(op, "the number of its elements is known only at run time")
+            return
+        run = max(int(size(layout)) // max(int(size(flags)), 1), 1)
+        i1 = types.parse("i1")
+        for number in range(int(size(flags))):
+            groups = ((pred,), (), ())
+            flag = build.cute("load", (i1,), groups, coord=build.string(str(number))).results[0]
+            guard = build.emit("scf.if", (), (flag,), regions=2)
+            with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
+                self._check_memory(op, tensor, [layout(number * run), layout((number + 1) * run - 1)])
+                build.emit("scf.yield")
+
+    def _remark(self, op: ir.Operation, reason: str) -> None:
+        text = f"{source_location(op.location)}: {op.name} is not checked: {reason}"
+        if text not in self.remarks:
+            self.remarks.append(text)
 
 
 def _host_functions(module: ir.Operation) -> list[ir.Operation]:
     return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "func.func"]
 
 
-def _arguments(function: ir.Operation) -> list[_Argument]:
-    if TENSORS not in function.attributes:
-        return []
-    values = list(function.regions[0].blocks[0].arguments)
-    found = []
-    for part in text_of(function, TENSORS).split(";"):
-        name, first, text = part.split("|")
-        at = int(first)
-        widths = layout_text.widths(text)
-        order = list(range(len(widths)))
-        if function.name != "func.func":
-            order.sort(key=lambda index: widths[index])
-        taken = {index: values[at + 1 + place] for place, index in enumerate(order)}
-        narrow = [taken[index] for index, width in enumerate(widths) if width == 32]
-        wide = [taken[index] for index, width in enumerate(widths) if width == 64]
-        found.append(_Argument(name, values[at], read_layout(text, narrow, wide)))
-    return found
-
-
 def _accesses(function: ir.Operation) -> list[ir.Operation]:
     return [op for op in operations(function) if op.name in _ELEMENTS or op.name in _WHOLE]
-
-
-def _check(op: ir.Operation, arguments: list[_Argument]) -> None:
-    if op.name in _ELEMENTS:
-        *_, (tensor,), coord32, coord64 = build.groups(op)
-        coord = read_coord(text_of(op, "coord"), coord32, coord64)
-        layout = _layout_of(tensor)
-        if layout is not None:
-            _check_index(op, coord, layout)
-            _check_memory(op, tensor, [layout(_widened(coord))], arguments)
-        return
-    groups = build.groups(op)
-    tensors = [value for group in groups[:2] for value in group if _is_tensor(value)]
-    pred = groups[2][0] if op.name == "cute.copy" and groups[2] else None
-    for tensor in tensors:
-        if pred is not None:
-            _check_predicated(op, tensor, pred, arguments)
-        elif (layout := _layout_of(tensor)) is not None:
-            _check_memory(op, tensor, _extremes(layout), arguments)
 
 
 def _is_tensor(value: ir.Value) -> bool:
     return str(value.type).startswith("!cute.tensor")
 
 
-def _layout_of(tensor: ir.Value) -> Layout | ComposedLayout | None:
-    owner = tensor.owner
-    if getattr(owner, "name", "") != "cute.make_tensor":
-        return None
-    _, leaves32, leaves64 = build.groups(owner)
-    return read_layout(tensor_layout_text(tensor.type), leaves32, leaves64)
+def _layout_of(tensor: ir.Value) -> Layout | ComposedLayout:
+    """The layout of a tensor, its runtime leaves asked of it at the insertion point."""
+    numbers = itertools.count()
+
+    def leaf(width: int, divisibility: int) -> IntValue:
+        index = build.i32(next(numbers))
+        found = build.cute("leaf", (types.parse(f"i{width}"),), ((tensor,),), index=index).results[0]
+        return IntValue(found, divisibility)
+
+    return layout_text.decode_layout(tensor_layout_text(tensor.type), leaf)
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The tensor that another is a part of. In elements: where the part starts, how much lies before the whole one's
+    first element, and how much it spans."""
+
+    root: Root
+    start: Any
+    before: Any
+    room: Any
+
+
+def _memory_of(tensor: ir.Value, op: ir.Operation) -> _Memory | str:
+    """The memory around a tensor, or why it is not known."""
+    found = origin(tensor)
+    roots = found.roots or found.derived_from
+    if len(roots) != 1:
+        return found.reason
+    root = roots[0]
+    if not _is_tensor(root.value):
+        return "the extent of the memory at a pointer is not known"
+    if not _dominates(root.value, op):
+        return "the memory is chosen by a branch"
+    layout = _layout_of(root.value)
+    before, room = _room(layout)
+    if tensor == root.value:
+        return _Memory(root, 0, before, room)
+    bits = element_bits(ptr_info(tensor.type).element)
+    if element_bits(root.element) != bits:
+        before, room = (
+            _recounted(before, element_bits(root.element), bits),
+            _recounted(room, element_bits(root.element), bits),
+        )
+    distance = IntValue(build.value("arith.subi", types.parse("i64"), (_address(tensor), _address(root.value))))
+    return _Memory(root, _recounted(distance, 8, bits), before, room)
+
+
+def _recounted(count: Any, bits: int, new: int) -> Any:
+    """A number of elements of `bits` bits as one of elements of `new` bits; it may be negative."""
+    if isinstance(count, int):
+        return count * bits // new
+    scaled = mul(widen(count), bits)
+    return IntValue(
+        build.value("arith.floordivsi", types.parse("i64"), (materialize(scaled, 64), materialize(new, 64)))
+    )
+
+
+def _address(tensor: ir.Value) -> ir.Value:
+    """The address of the first element in 64 bits."""
+    element, space, _, align = parameters(tensor.type)
+    pointer = types.parse(f'!cute.ptr<{element}, "{space}", {align}>')
+    iterator = build.cute("iterator", (pointer,), ((tensor,),)).results[0]
+    if space != "smem":
+        return build.cute("ptr_to_int", (types.parse("i64"),), ((iterator,),)).results[0]
+    narrow = build.cute("ptr_to_int", (types.parse("i32"),), ((iterator,),)).results[0]
+    return build.value("arith.extui", types.parse("i64"), (narrow,))
+
+
+def _dominates(value: ir.Value, op: ir.Operation) -> bool:
+    """True when a block around `op`, or its own, has `value` before it."""
+    block = value.owner if isinstance(value.owner, mlir.ir.Block) else value.owner.operation.block
+    around: Any = op
+    while around.name not in ("gpu.func", "func.func"):
+        if around.block == block:
+            return True
+        around = around.parent.operation
+    return False
 
 
 def _widened(coord: Any) -> Any:
@@ -156,21 +232,6 @@ def _below(left: IntValue | int, right: IntValue | int) -> ir.Value:
     return build.value("arith.cmpi", types.parse("i1"), operands, {"predicate": build.i64(6)})
 
 
-def _check_memory(op: ir.Operation, tensor: ir.Value, offsets: list[Any], arguments: list[_Argument]) -> None:
-    """Each element offset inside the argument that the tensor is a part of."""
-    found = _origin(tensor, arguments)
-    if found is None:
-        return
-    argument, start = found
-    first, room = _room(argument.layout)
-    places = [_sum(_sum(start, offset), first) for offset in offsets]
-    checks = [_below(place, room) for place in places if not _known_below(place, room)]
-    if checks:
-        values = [materialize(item, 64) for item in (places[0], places[-1], room)]
-        message = f"access outside the memory of {argument.name} {argument.layout}"
-        _assert(op, checks, message, f"elements %lld to %lld of %lld of {argument.name}", values)
-
-
 def _room(layout: Layout | ComposedLayout) -> tuple[Any, Any]:
     """Elements that the layout reaches before its first one, and all that it spans: strides may be negative."""
     if isinstance(layout, ComposedLayout) or (is_static(layout) and size(layout) == 0):
@@ -194,21 +255,6 @@ def _reach(layout: Layout) -> tuple[Any, Any]:
     return before, after
 
 
-def _check_predicated(op: ir.Operation, tensor: ir.Value, pred: ir.Value, arguments: list[_Argument]) -> None:
-    layout, flags = _layout_of(tensor), _layout_of(pred)
-    if layout is None or flags is None or not is_static(size(layout)) or not is_static(size(flags)):
-        return
-    run = max(int(size(layout)) // max(int(size(flags)), 1), 1)
-    i1 = types.parse("i1")
-    for number in range(int(size(flags))):
-        groups = ((pred,), (), ())
-        flag = build.cute("load", (i1,), groups, coord=build.string(str(number))).results[0]
-        guard = build.emit("scf.if", (), (flag,), regions=2)
-        with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
-            _check_memory(op, tensor, [layout(number * run), layout((number + 1) * run - 1)], arguments)
-            build.emit("scf.yield")
-
-
 def _extremes(layout: Layout | ComposedLayout) -> list[Any]:
     """The least and the greatest offset of the layout; where a swizzle hides them all of them, up to a limit."""
     count = size(layout)
@@ -221,29 +267,6 @@ def _extremes(layout: Layout | ComposedLayout) -> list[Any]:
         before, after = _reach(layout)
         return [sub(0, before), after]
     return [layout(index) for index in range(min(count, _MOST_OFFSETS))]
-
-
-def _origin(tensor: ir.Value, arguments: list[_Argument]) -> tuple[_Argument, Any] | None:
-    """The argument that a tensor is a part of, and the elements from the argument's start to the tensor's."""
-    width = ptr_info(tensor.type).element
-    pointer, start = tensor.owner.operands[0], 0
-    while True:
-        for argument in arguments:
-            if pointer == argument.pointer:
-                return (argument, start) if ptr_info(pointer.type).element == width else None
-        owner = pointer.owner
-        name = getattr(owner, "name", "")
-        if name == "cute.ptr_offset" and ptr_info(owner.operands[0].type).element == width:
-            start = _sum(start, widen(IntValue(owner.operands[1])))
-        elif name != "cute.ptr_cast":
-            return None
-        pointer = owner.operands[0]
-
-
-def _sum(left: Any, right: Any) -> Any:
-    if isinstance(left, int) and isinstance(right, int):
-        return left + right
-    return widen(left) + widen(right) if not isinstance(left, int) else widen(right) + left
 
 
 def _assert(op: ir.Operation, checks: list[ir.Value], message: str, shown: str, values: list[ir.Value]) -> None:

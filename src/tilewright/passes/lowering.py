@@ -106,6 +106,8 @@ def parameters(type_: ir.Type) -> list[str]:
 def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> None:
     """Rewrite every `cute` operation of `function`, and others that have a rule, in place."""
     operations = _operations(function, rules)
+    if "arg_attrs" in function.attributes:  # the names of arguments, for passes of stage `cute`
+        del function.attributes["arg_attrs"]
     _lower_pointer_types(function, context)
     dead = []
     for op in operations:
@@ -179,6 +181,11 @@ def read_layout(text: str, leaves32: Sequence[ir.Value], leaves64: Sequence[ir.V
 def read_coord(text: str, leaves32: Sequence[ir.Value], leaves64: Sequence[ir.Value]) -> Any:
     """The coordinate written `text` over runtime leaves."""
     return layout_text.decode_coord(text, _leaf_source(leaves32, leaves64))
+
+
+def read_arguments(text: str, leaves32: Sequence[ir.Value], leaves64: Sequence[ir.Value]) -> tuple[Any, ...]:
+    """The arguments of a view written `text` over runtime leaves."""
+    return layout_text.decode_arguments(text, _leaf_source(leaves32, leaves64))
 
 
 def _leaf_source(leaves32: Sequence[ir.Value], leaves64: Sequence[ir.Value]) -> Callable[[int, int], IntValue]:

@@ -15,6 +15,7 @@ from tilewright.ir import build, mlir
 from tilewright.ir.context import located
 from tilewright.ir.walk import operations
 from tilewright.passes.lowering import number_of, ptr_info
+from tilewright.passes.origin import NAME
 from tilewright.passes.pipeline import Pass, register
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def _place(kernel: ir.Operation) -> None:
         location = op.location
         with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
             base = build.cute("smem_base", (op.results[0].type,), (), offset=build.i32(start))
+            if NAME in op.attributes:
+                base.attributes[NAME] = op.attributes[NAME]
         op.results[0].replace_all_uses_with(base.results[0])
         op.erase()
     kernel.attributes[SMEM_BYTES] = build.i32(end)

@@ -9,8 +9,9 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright.base.errors import CompileError
 from tilewright.cute.nvgpu import cpasync, warp
-from tilewright.lang.atoms.partition import on_outer, sliced
+from tilewright.lang.atoms.partition import part_of
 from tilewright.layout import Layout, flatten_to_tuple, right_inverse, size
+from tilewright.layout.partition import mma_operand, retile, thread_values
 
 COPY_CASES = [
     # threads, values, extents of the tensor
@@ -31,13 +32,13 @@ def universal(dtype=cutlass.Float32, bits=0):
 def copy_part(tiled, thread, layout, side="src"):
     """The indices of `thread`, in order, of a tensor of that layout."""
     atom_side = getattr(tiled, f"layout_{side}_tv")
-    cut = tiled._partitioned(atom_side, layout)
+    cut = thread_values(layout, tiled.tiler_mn, tiled._transformed(atom_side))
     threads, values = cut
     return [cut((thread, value)) for value in range(size(values))] if size(threads) > thread else []
 
 
 def mma_part(tiled, operand, thread, layout):
-    cut = tiled.cut(operand, layout)
+    cut = mma_operand(layout, *tiled._cut(operand))
     first, second = {"A": (1, 3), "B": (2, 3), "C": (1, 2)}[operand]
     vmnk = tiled.thr_layout_vmnk.get_flat_coord(thread)
     return [cut(((vmnk[0], (vmnk[first], vmnk[second])), value)) for value in range(size(cut[1]))]
@@ -89,7 +90,7 @@ def test_random_tiled_copies_deal_as_their_layouts_say():
 
 def test_modes_of_a_part_are_instruction_values_rest_values_and_rests_of_the_tile():
     tiled = cute.make_tiled_copy_tv(universal(bits=128), Layout((4, 8), (8, 1)), Layout((2, 4), (4, 1)))
-    part = sliced(Layout((16, 64, 3)), lambda layout: tiled._partitioned(tiled.layout_src_tv, layout), 5)
+    part = part_of(Layout((16, 64, 3)), "partition", tiled.tiler_mn, tiled._transformed(tiled.layout_src_tv), 5)
     assert part.shape == ((4, 2), 2, 2, 3)
     assert tiled.size == 32 and tiled.tiler_mn == (8, 32)
     assert tiled.layout_src_tv_tiled.shape[0] == tiled.layout_tv_tiled.shape[0]
@@ -167,7 +168,7 @@ def test_retiled_fragments_and_partitioned_tensors_name_the_same_elements(operan
         for thread in (0, 1, 37 % tiled.size, tiled.size - 1):
             part = mma_part(tiled, operand, thread, Layout(extents))
             shape_ = getattr(tiled, f"partition_shape_{operand}")(extents)
-            retiled = on_outer(copy._retiled, Layout(shape_))
+            retiled = retile(Layout(shape_), *copy._retiling(Layout(shape_)))
             seen = [part[retiled(number)] for number in range(size(retiled))]
             assert seen == copy_part(copy, thread, Layout(extents), "dst")
 

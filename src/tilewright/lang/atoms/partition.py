@@ -1,12 +1,8 @@
-"""How a tiled operation cuts a layout: thread modes first, then what a thread holds.
-
-The functions here take plain layouts; `on_outer` applies them to composed ones, `sliced` to tensors.
-"""
+"""How a tiled operation cuts tensors and layouts into the parts of its threads."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from tilewright import layout as algebra
@@ -14,19 +10,11 @@ from tilewright.lang import trace
 from tilewright.lang.arch import is_thread_index
 from tilewright.lang.locations import user_location
 from tilewright.lang.tensor import Tensor
-from tilewright.layout import ComposedLayout, Layout
+from tilewright.layout import Layout
+from tilewright.layout.partition import modes
+from tilewright.layout.views import cut
 
-
-def on_outer(function: Callable[[Layout], Layout], layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
-    """`function` of the layout that gives the domain."""
-    return (
-        layout.with_outer(on_outer(function, layout.outer)) if isinstance(layout, ComposedLayout) else function(layout)
-    )
-
-
-def modes(layout: Layout) -> list[Layout]:
-    """The modes of a layout; one for a layout of rank 1 without a tuple."""
-    return list(layout) if isinstance(layout.shape, tuple) else [layout]
+__all__ = ["joined", "modes", "part_of", "warn_of_few_threads"]
 
 
 def joined(*parts: Layout) -> Layout:
@@ -34,16 +22,12 @@ def joined(*parts: Layout) -> Layout:
     return algebra.make_layout(*parts)
 
 
-def sliced(target: Any, tiled: Callable[[Layout], Layout], thread: Any) -> Any:
-    """The part of `thread` of a tensor (or layout), cut by `tiled` into (thread, (value, (rests...)))."""
-    layout = target.layout if isinstance(target, Tensor) else target
-    cut = on_outer(tiled, layout)
-    rests = cut.shape[1][1]
-    open_rests = (None,) * len(rests) if isinstance(rests, tuple) else None
-    coord = (thread, (None, open_rests))
+def part_of(target: Any, view: str, *arguments: Any) -> Any:
+    """The part of a thread, `view(target, *arguments)`, of a tensor or a layout."""
     if isinstance(target, Tensor):
-        return Tensor(target.iterator, cut, target._element_type).slice(coord)
-    return algebra.slice_(cut, coord)
+        return target.view(view, *arguments)
+    kept = cut(target, view, arguments).kept
+    return kept if isinstance(target, Layout) else target.with_outer(kept)
 
 
 def warn_of_few_threads(what: str, threads: int, thread: Any) -> None:
@@ -60,13 +44,3 @@ def warn_of_few_threads(what: str, threads: int, thread: Any) -> None:
         warnings.warn(message, stacklevel=3)
     else:
         warnings.warn_explicit(message, UserWarning, place.file, place.line)
-
-
-def thread_values(layout: Layout, tiler: Any, tv: Layout) -> Layout:
-    """`layout` cut by `tiler`, its tile seen through `tv`, which maps (thread, value) to an index in the tile.
-
-    Gives (thread, (value, (rests...))).
-    """
-    tile, rest = modes(algebra.zipped_divide(layout, tiler))
-    threads, values = modes(algebra.composition(tile, tv))
-    return joined(threads, joined(values, rest))

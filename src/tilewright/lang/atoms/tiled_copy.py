@@ -13,12 +13,14 @@ from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir.layout_text import encode
 from tilewright.lang.atoms.copy_atom import CopyAtom
-from tilewright.lang.atoms.partition import joined, modes, on_outer, sliced, thread_values, warn_of_few_threads
+from tilewright.lang.atoms.partition import joined, modes, part_of, warn_of_few_threads
 from tilewright.lang.kinds import LAYOUT, Kind, instance, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import as_numeric
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
+from tilewright.layout.partition import thread_values
+from tilewright.layout.views import outer_of
 
 
 class TiledCopy(CopyAtom):
@@ -98,7 +100,7 @@ class TiledCopy(CopyAtom):
 
         The fragment is one that a tiled MMA, or another tiled copy, made over the same tile.
         """
-        return Tensor(src.iterator, on_outer(self._retiled, src.layout), src._element_type)
+        return src.view("retile", *self._retiling(outer_of(src.layout)))
 
     def _transformed(self, side: Layout) -> Layout:
         """(thread, value) -> (m, n), the atom's values dealt as `side` of the instruction holds them."""
@@ -110,9 +112,6 @@ class TiledCopy(CopyAtom):
         layout: Layout = algebra.coalesce(whole, (1, (1, 1)))
         return layout
 
-    def _partitioned(self, side: Layout, layout: Layout) -> Layout:
-        return thread_values(layout, self.tiler_mn, self._transformed(side))
-
     def _reference(self, side: Layout) -> Layout:
         """The tile itself, partitioned: (thread, value) -> index in the tile."""
         extents = tuple(int(algebra.size(mode)) for mode in algebra.wrap(self.tiler_mn))
@@ -120,7 +119,8 @@ class TiledCopy(CopyAtom):
         cut = thread_values(tile, extents, self._transformed(side))
         return joined(cut[0], modes(cut[1])[0])
 
-    def _retiled(self, layout: Layout) -> Layout:
+    def _retiling(self, layout: Layout) -> tuple[Any, Layout]:
+        """The tiler and the order by which `retile` of the algebra gives the fragment `layout` another arrangement."""
         if not isinstance(layout.shape, tuple):
             layout = joined(layout)
         rank = len(layout.shape)
@@ -132,9 +132,7 @@ class TiledCopy(CopyAtom):
         by_atom = algebra.zipped_divide(algebra.coalesce(order), self.values)
         grid = algebra.product_each(fragments.shape)
         self._require_grid(layout, values, grid[: rank - 1])
-        tile, rest = modes(algebra.zipped_divide(layout, (values, *grid[: rank - 1])))
-        seen = algebra.composition(tile, by_atom)
-        return joined(seen, *modes(rest)[1:]) if rank > 1 else joined(seen)
+        return (values, *grid[: rank - 1]), by_atom
 
     def _require_grid(self, layout: Layout, values: int, grid: tuple[int, ...]) -> None:
         extents = [int(algebra.size(mode)) for mode in modes(layout)[1:]]
@@ -193,8 +191,8 @@ class ThrCopy(TiledCopy):
         return self._part(self.layout_dst_tv, dst)
 
     def _part(self, side: Layout, target: Tensor) -> Tensor:
-        tensor: Tensor = sliced(target, lambda layout: self._partitioned(side, layout), self.thr_idx)
-        return tensor
+        part: Tensor = part_of(target, "partition", self.tiler_mn, self._transformed(side), self.thr_idx)
+        return part
 
     def __extract_mlir_values__(self) -> list[Any]:
         return [] if isinstance(self.thr_idx, int) else [self.thr_idx.ir_value()]

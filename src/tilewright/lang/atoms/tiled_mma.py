@@ -11,12 +11,13 @@ from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir.layout_text import encode
 from tilewright.lang.atoms.mma_atom import MmaAtom, MmaOp
-from tilewright.lang.atoms.partition import joined, modes, sliced, warn_of_few_threads
+from tilewright.lang.atoms.partition import joined, modes, part_of, warn_of_few_threads
 from tilewright.lang.locations import user_location
 from tilewright.lang.memory import make_rmem_tensor
 from tilewright.lang.numeric import as_numeric
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
+from tilewright.layout.partition import mma_operand
 
 # The modes of M, N, K that an operand has.
 _OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
@@ -76,20 +77,20 @@ class TiledMma(MmaAtom):
 
     get_thread_slice = get_slice
 
-    def cut(self, operand: str, layout: Layout) -> Layout:
-        """`layout` of the modes of an operand, as ((v,(thr,thr)),(value,(rest,rest,...)))."""
+    def _cut(self, operand: str) -> tuple[Any, ...]:
+        """How the algebra cuts an operand, see `layout.partition.mma_operand`."""
         first, second = _OPERAND_MODES[operand]
-        ordered = algebra.logical_divide(layout, (self._permutation(first), self._permutation(second)))
-        atom, rest = modes(algebra.zipped_divide(ordered, (self.shape_mnk[first], self.shape_mnk[second])))
-        thread, value = modes(algebra.composition(atom, getattr(self, f"tv_layout_{operand}")))
-        over = tuple(int(algebra.size(self.thr_layout_vmnk, mode=[mode + 1])) for mode in (first, second))
-        threads, rests = modes(algebra.zipped_divide(rest, over))
-        return joined(joined(thread, threads), joined(value, rests))
+        return (
+            (self._permutation(first), self._permutation(second)),
+            (self.shape_mnk[first], self.shape_mnk[second]),
+            getattr(self, f"tv_layout_{operand}"),
+            tuple(int(algebra.size(self.thr_layout_vmnk, mode=[mode + 1])) for mode in (first, second)),
+        )
 
     def _tiled(self, operand: str) -> Layout:
         """(thread, value) -> index in the operand's tile, for all threads of the block."""
         first, second = _OPERAND_MODES[operand]
-        cut = self.cut(operand, Layout((self.tile_size(first), self.tile_size(second))))
+        cut = mma_operand(Layout((self.tile_size(first), self.tile_size(second))), *self._cut(operand))
         vmnk = self._over_vmnk(operand, cut[0])
         layout = algebra.composition(vmnk, self._thread_to_vmnk())
         return joined(layout, cut[1])
@@ -138,7 +139,7 @@ class TiledMma(MmaAtom):
         return self._shape("C", shape_mn)
 
     def _shape(self, operand: str, shape: Any) -> Any:
-        return sliced(Layout(shape), lambda layout: self.cut(operand, layout), 0).shape
+        return part_of(Layout(shape), "partition_mma", *self._cut(operand), (0, (0, 0))).shape
 
     def make_fragment_A(self, input: Any) -> Tensor:
         """Registers for operand A, for a partitioned tensor (or a shape)."""
@@ -215,7 +216,7 @@ class ThrMma(TiledMma):
         first, second = _OPERAND_MODES[operand]
         vmnk = self.thr_layout_vmnk.get_flat_coord(self.thr_idx)
         thread = (vmnk[0], (vmnk[first + 1], vmnk[second + 1]))
-        part: Tensor = sliced(tensor, lambda layout: self.cut(operand, layout), thread)
+        part: Tensor = part_of(tensor, "partition_mma", *self._cut(operand), thread)
         return part
 
     def __extract_mlir_values__(self) -> list[Any]:

@@ -56,6 +56,11 @@ def _ptr_offset(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     return [gep(op.operands[0], op.operands[1], memory_type(element))]
 
 
+@rules.lowers("field")
+def _field(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    return [gep_constant(op.operands[0], number_of(op, "offset"), types.parse("i8"))]
+
+
 def _known_offset(value: ir.Value) -> IntValue | int:
     """An offset with what its constants say of it."""
     owner = value.owner
