@@ -11,9 +11,8 @@ Spaces are `generic`, `gmem`, `smem`, `rmem`.
 Tiling, partitioning, slicing, composing, offsetting and recasting a tensor are `cute.view`: `algebra` names the
 function (`tilewright.layout.views`), `arguments` are those that follow the tensor, with `?` for the leaves among the
 operands. The leaves of the result's layout are operands too; where the view begins is left to the pass `expand-views`.
-Under a swizzle `moves` says whether the `pointer` moves or the offset inside the `swizzle`, whose leaf has no operand; `width`
-are the bits, 32 or 64, in which the offset is computed.
-Kernels take whole tensors, and regions carry them.
+Under a swizzle `moves` says whether the `pointer` moves or the offset inside the `swizzle`, whose leaf has no operand;
+`width` are the bits, 32 or 64, in which the offset is computed. Kernels take whole tensors, and regions carry them.
 
 The memory operations keep whole tensors as operands, so a pass can read layouts and spaces off their types.
 """
@@ -46,7 +45,7 @@ SPECS: dict[str, OpSpec] = {
         # Addresses and views.
         _op("make_tensor", "ptr:ptr leaves32:i32* leaves64:i64*", "tensor", "", "a view of memory", pure=True),
         _op("view", "tensor:tensor arguments32:i32* arguments64:i64* leaves32:i32* leaves64:i64*", "tensor",
-            "algebra arguments moves width", "a part of a tensor, or the same elements in another arrangement", pure=True),
+            "algebra arguments moves width", "a part of a tensor, or its elements in another arrangement", pure=True),
         _op("iterator", "tensor:tensor", "ptr", "", "the address of a tensor's first element", pure=True),
         _op("leaf", "tensor:tensor", "any", "index", "a leaf of a tensor's layout known only at run time", pure=True),
         _op("ptr_offset", "ptr:ptr offset:any", "ptr", "", "an address moved by a number of elements", pure=True),
