@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir import build, layout_text, mlir, types, vectors
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue, materialize, widen
 from tilewright.ir.source import source_location
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 TENSORS = "tilewright.tensors"  # on a function: its tensor arguments, see `argument_text`
 _ELEMENTS = ("cute.load", "cute.store", "cute.atomic")
-_WHOLE = ("cute.load_tensor", "cute.store_tensor", "cute.fill", "cute.copy")
+_WHOLE = ("cute.load_tensor", "cute.store_tensor", "cute.fill", "cute.copy", "cute.copy_value")
+_COPIES = {"cute.copy": 2, "cute.copy_value": 1}  # and which group of operands is the predicate
 _MOST_OFFSETS = 64  # of a swizzled tensor whose layout is known only at run time
 
 
@@ -103,8 +104,9 @@ def _check(op: ir.Operation, arguments: list[_Argument]) -> None:
             _check_memory(op, tensor, [layout(_widened(coord))], arguments)
         return
     groups = build.groups(op)
-    tensors = [value for group in groups[:2] for value in group if _is_tensor(value)]
-    pred = groups[2][0] if op.name == "cute.copy" and groups[2] else None
+    at = _COPIES.get(op.name, len(groups))
+    tensors = [value for group in groups[:at] for value in group if _is_tensor(value)]
+    pred = groups[at][0] if op.name in _COPIES and groups[at] else None
     for tensor in tensors:
         if pred is not None:
             _check_predicated(op, tensor, pred, arguments)
@@ -195,18 +197,31 @@ def _reach(layout: Layout) -> tuple[Any, Any]:
 
 
 def _check_predicated(op: ir.Operation, tensor: ir.Value, pred: ir.Value, arguments: list[_Argument]) -> None:
-    layout, flags = _layout_of(tensor), _layout_of(pred)
-    if layout is None or flags is None or not is_static(size(layout)) or not is_static(size(flags)):
+    layout, entries = _layout_of(tensor), _entries(pred)
+    if layout is None or entries is None or not is_static(size(layout)):
         return
-    run = max(int(size(layout)) // max(int(size(flags)), 1), 1)
-    i1 = types.parse("i1")
-    for number in range(int(size(flags))):
-        groups = ((pred,), (), ())
-        flag = build.cute("load", (i1,), groups, coord=build.string(str(number))).results[0]
+    run = max(int(size(layout)) // max(entries, 1), 1)
+    for number in range(entries):
+        flag = _entry(pred, number)
         guard = build.emit("scf.if", (), (flag,), regions=2)
         with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
             _check_memory(op, tensor, [layout(number * run), layout((number + 1) * run - 1)], arguments)
             build.emit("scf.yield")
+
+
+def _entries(pred: ir.Value) -> int | None:
+    """The number of Booleans of a predicate: a vector, or a tensor of static size."""
+    if vectors.is_vector(pred.type):
+        return int(pred.type.shape[0])
+    layout = _layout_of(pred)
+    return int(size(layout)) if layout is not None and is_static(size(layout)) else None
+
+
+def _entry(pred: ir.Value, number: int) -> ir.Value:
+    i1 = types.parse("i1")
+    if vectors.is_vector(pred.type):
+        return build.value("vector.extract", i1, (pred,), {"static_position": build.i64_array([number])})
+    return build.cute("load", (i1,), ((pred,), (), ()), coord=build.string(str(number))).results[0]
 
 
 def _extremes(layout: Layout | ComposedLayout) -> list[Any]:
