@@ -110,11 +110,9 @@ class _Slot:
 
 @dataclass(frozen=True)
 class _Carried:
-    """Elements that a region hands on together, as one of `element` or a vector; a vector travels as a `type` of as
-    many bits: LLVM would take a vector that a loop carries apart."""
+    """Elements that a region hands on together, and the type of the value that they make."""
 
     places: tuple[int, ...]
-    element: Any
     type: Any
 
 
@@ -213,9 +211,8 @@ class _Promotion:
                 places = tuple(range(first, min(first + each, made.start + made.count)))
             for item in places:
                 mask &= ~(1 << item)
-            bits = len(places) * getattr(made.element, "width", 0)
-            type_ = made.element if len(places) == 1 else types.parse(f"i{bits}")
-            found.append(_Carried(places, made.element, type_))
+            type_ = made.element if len(places) == 1 else _vector_type(made.element, len(places))
+            found.append(_Carried(places, type_))
         return found
 
     def _values(self, carried: Sequence[_Carried], at: ir.Operation) -> list[ir.Value]:
@@ -225,11 +222,7 @@ class _Promotion:
     def _read_carried(self, item: _Carried) -> ir.Value:
         if all(self.slots[place] is None for place in item.places):
             return _undefined(item.type)
-        if len(item.places) == 1:
-            return self._number(item.places[0])
-        value = self._vector(item.places)
-        machine = vectors.cast(value, vectors.machine_vector(value.type))
-        return build.value("llvm.bitcast", item.type, (machine,))
+        return self._number(item.places[0]) if len(item.places) == 1 else self._vector(item.places)
 
     def _yield(self, block: ir.Block, carried: Sequence[_Carried]) -> None:
         """Let the block hand on the values of `carried` too."""
@@ -256,11 +249,6 @@ class _Promotion:
 
     def _set(self, item: _Carried, value: ir.Value) -> None:
         length = len(item.places)
-        if length > 1:
-            type_ = _vector_type(item.element, length)
-            with _behind(value):
-                whole = build.value("llvm.bitcast", vectors.machine_vector(type_), (value,))
-                value = vectors.cast(whole, type_)
         for index, place in enumerate(item.places):
             self.slots[place] = _Slot(value, index, length if length > 1 else 0)
 
