@@ -12,6 +12,7 @@ from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
+from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
 
 TO_LLVM = (
@@ -38,7 +39,16 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
     chosen = options or Options()
     lowering = CuteToNvvm(**{"cubin-chip": arch, "opt-level": chosen.opt_level})
     return _checked(
-        PassManager([AnnotateLoops(), PlaceSharedMemory(), ExpandViews(), _told(lowering, arch, chosen), *_finish()]),
+        PassManager(
+            [
+                PromoteRegisterTensors(),
+                AnnotateLoops(),
+                PlaceSharedMemory(),
+                ExpandViews(),
+                _told(lowering, arch, chosen),
+                *_finish(),
+            ]
+        ),
         chosen,
     )
 
@@ -59,6 +69,8 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
     for missing in (PlaceSharedMemory, AnnotateLoops):
         if missing.name not in names:
             passes.insert([item.name for item in passes].index(ExpandViews.name), missing())
+    if PromoteRegisterTensors.name not in names:
+        passes.insert(0, PromoteRegisterTensors())
     texts = [str(item) for item in passes]
     passes += [item for item in _finish() if str(item) not in texts]
     return _checked(replace(pipeline, passes=passes, runs=[]), chosen)

@@ -14,7 +14,8 @@ operands. The leaves of the result's layout are operands too; where the view beg
 Under a swizzle `moves` says whether the `pointer` moves or the offset inside the `swizzle`, whose leaf has no operand;
 `width` are the bits, 32 or 64, in which the offset is computed. Kernels take whole tensors, and regions carry them.
 
-The memory operations keep whole tensors as operands, so a pass can read layouts and spaces off their types.
+The memory operations keep whole tensors as operands, so a pass can read layouts and spaces off their types. Registers
+whose indices are known are values, see `passes.promote_register_tensors`: `src` and `pred` of a copy may be vectors.
 """
 
 from __future__ import annotations
@@ -60,14 +61,19 @@ SPECS: dict[str, OpSpec] = {
         _op("store", "value:any tensor:tensor coord32:i32* coord64:i64*", "", "coord", "write one element"),
         _op("load_tensor", "tensor:tensor", "any", "", "all elements, in colexicographic order, as a vector"),
         _op("store_tensor", "value:any tensor:tensor", "", "", "write all elements from a vector"),
-        _op("copy", "src:tensor dst:tensor pred:tensor*", "", "atom", "copy by instructions of `atom`, under pred"),
+        _op("copy", "src:any dst:tensor pred:any*", "", "atom", "copy by instructions of `atom`, under pred"),
+        _op("copy_value", "src:tensor pred:any* old:any*", "any", "atom",
+            "what `copy` leaves in registers that held `old`, which is given where there is a pred"),
         _op("gemm", "d:tensor a:tensor b:tensor c:tensor", "", "atom", "D = A * B + C by instructions of `atom`"),
+        _op("gemm_value", "a:any b:any c:any", "any", "atom extents",
+            "D of a `gemm` of fragments of `extents` instructions along M, N and K"),
         _op("async_commit", "", "", "", "close this thread's group of asynchronous copies"),
         _op("async_wait", "", "", "groups", "wait until at most `groups` of this thread's groups are unfinished"),
         _op("fill", "value:any tensor:tensor", "", "", "write one value to all elements"),
         _op("atomic", "value:any compared:any* tensor:tensor coord32:i32* coord64:i64*", "any",
             "kind coord order scope", "atomic read-modify-write of one element; gives the old value (`compared`: cas)"),
-        # Values.
+        # Values. A register fragment as a value is a vector of its elements in colexicographic order.
+        _op("join", "parts:any*", "any", "", "numbers and vectors side by side as one vector", pure=True),
         _op("reduce", "value:any init:any", "any", "kind shape profile", "fold a vector over the modes of `profile`",
             pure=True),
         _op("convert", "value:any", "any", "source target", "a number of type `source` as one of type `target`",

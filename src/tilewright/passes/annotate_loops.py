@@ -47,11 +47,11 @@ def _annotate(loop: ir.Operation) -> None:
         wish = "disable = true" if count == 1 else f"disable = false, count = {count} : i32"
         if count > 0:
             loop.attributes[ANNOTATION] = _unroll(wish)
-    elif loop.name == "scf.for" and 1 < _turns(loop) <= MOST_TURNS and _picks_registers(loop):
+    elif loop.name == "scf.for" and 1 < turns(loop) <= MOST_TURNS and picks_registers(loop):
         loop.attributes[ANNOTATION] = _unroll("disable = false, full = true")
 
 
-def _turns(loop: ir.Operation) -> int:
+def turns(loop: ir.Operation) -> int:
     """How often a loop over constant bounds runs; 0 where a bound is known only at run time."""
     bounds = [constant_of(operand) for operand in list(loop.operands)[:3]]
     if any(bound is None for bound in bounds):
@@ -68,7 +68,7 @@ def constant_of(value: ir.Value) -> int | None:
     return int(mlir.ir.IntegerAttr(owner.operation.attributes["value"]).value)
 
 
-def _picks_registers(loop: ir.Operation) -> bool:
+def picks_registers(loop: ir.Operation) -> bool:
     """True when an element or a view of a register tensor is chosen by the loop's index."""
     derived = {loop.regions[0].blocks[0].arguments[0]}
     for op in operations(loop)[1:]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.ir import build, layout_text, mlir, types
-from tilewright.ir.context import located
+from tilewright.ir.context import current, located
 from tilewright.ir.int_value import IntValue
 from tilewright.ir.source import source_location
 from tilewright.ir.walk import operations
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from mlir import ir
 
 Rule = Callable[["ir.Operation", "LoweringContext"], "Sequence[ir.Value] | None"]
+"""None: the operation stays until all are lowered, as others look up what it stands for. `KEEP`: it stays for good."""
+
+KEEP: Sequence[Any] = []
 
 
 class Rules:
@@ -69,9 +72,14 @@ class LoweringContext:
     address_space: dict[str, int]
     facts: dict[str, Any] = field(default_factory=dict)
     tensors: dict[Any, TensorView] = field(default_factory=dict)
+    fragments: dict[Any, Any] = field(default_factory=dict)  # vectors as their parts, see `rules.fragments`
 
     def tensor(self, value: ir.Value) -> TensorView:
         return self.tensors[value]
+
+    def taken_apart(self) -> list[ir.Operation]:
+        """The operations whose vectors were read by their parts: nobody may need the whole."""
+        return [fragment.maker for fragment in self.fragments.values() if fragment.maker is not None]
 
     def llvm_ptr(self, space: str) -> ir.Type:
         number = self.address_space[space]
@@ -80,13 +88,18 @@ class LoweringContext:
 
 def ptr_info(type_: ir.Type) -> PtrInfo:
     """The parameters of a `!cute.ptr` or `!cute.tensor` type."""
+    found: PtrInfo = current().cached(("ptr info", type_), lambda: _ptr_info(type_))
+    return found
+
+
+def _ptr_info(type_: ir.Type) -> PtrInfo:
     element, space, *rest = parameters(type_)
     return PtrInfo(types.parse(element), space, int(rest[-1].partition(" ")[0]))
 
 
 def tensor_layout_text(type_: ir.Type) -> str:
     """The layout in a `!cute.tensor` type."""
-    return parameters(type_)[2]
+    return str(current().cached(("layout text", type_), lambda: parameters(type_)[2]))
 
 
 def parameters(type_: ir.Type) -> list[str]:
@@ -115,11 +128,16 @@ def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> Non
         if results is None:
             dead.append(op)
             continue
+        if results is KEEP:
+            continue
         for old, new in zip(op.results, results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
     for op in reversed(dead):
         op.erase()
+    for op in context.taken_apart():
+        if not any(True for result in op.results for _ in result.uses):
+            op.erase()
 
 
 def _apply(rule: Rule, op: ir.Operation, context: LoweringContext) -> Sequence[ir.Value] | None:

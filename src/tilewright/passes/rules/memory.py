@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types, vectors
+from tilewright.ir.context import current
 from tilewright.ir.int_value import IntValue, materialize, widen
 from tilewright.ir.vectors import extract, insert
 from tilewright.layout import ComposedLayout, Layout, Swizzle, coalesce, cosize, is_static, size
@@ -217,6 +218,11 @@ _BYTE_FLOATS = ("f8E",)
 
 def memory_type(element: ir.Type) -> ir.Type:
     """The type that holds an element in memory: Booleans and floats of 8 bits take a byte, others see `packed`."""
+    found: ir.Type = current().cached(("memory type", element), lambda: _memory_type(element))
+    return found
+
+
+def _memory_type(element: ir.Type) -> ir.Type:
     bits = packed.bits_of(element)
     if bits:
         return types.parse(f"i{bits}")
@@ -402,6 +408,26 @@ def _memory_shape(type_: ir.Type) -> ir.Type:
     if not isinstance(type_, mlir.ir.VectorType):
         return memory_type(type_)
     return _vector(memory_type(type_.element_type), type_.shape[0])
+
+
+def as_stored(value: ir.Value) -> ir.Value:
+    """Booleans as bytes; other values as they are."""
+    if element_of(value.type) != types.parse("i1"):
+        return value
+    return build.value("arith.extui", _memory_shape(value.type), (value,))
+
+
+def as_value(value: ir.Value) -> ir.Value:
+    """Bytes as Booleans."""
+    type_ = types.parse("i1")
+    if isinstance(value.type, mlir.ir.VectorType):
+        type_ = _vector(type_, value.type.shape[0])
+    return _from_memory(value, type_)
+
+
+def element_of(type_: ir.Type) -> ir.Type:
+    """The element type of a vector type, else the type."""
+    return mlir.ir.VectorType(type_).element_type if isinstance(type_, mlir.ir.VectorType) else type_
 
 
 def _from_memory(value: ir.Value, type_: ir.Type) -> ir.Value:

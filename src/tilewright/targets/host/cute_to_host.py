@@ -23,7 +23,7 @@ from tilewright.lang.arithmetic import compare, constant, constant_of, select
 from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, lower, number_of, text_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_BYTES, kernels
-from tilewright.passes.rules import copying, gemm, memory, narrow, values
+from tilewright.passes.rules import copying, fragments, gemm, memory, narrow, values
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -57,7 +57,11 @@ class CuteToHost(Pass):
             stream = function.regions[0].blocks[0].arguments[-1]
             context = LoweringContext(ADDRESS_SPACE, {"order": order, "smem": smem, "stream": stream})
             _add_table(function, context)
-            lower(function, memory.rules + values.rules + copying.rules + gemm.rules + narrow.rules + rules, context)
+            lower(
+                function,
+                memory.rules + fragments.rules + values.rules + copying.rules + gemm.rules + narrow.rules + rules,
+                context,
+            )
             _order_zeros(function)
             _end_loops(function, context)
             _return_status(function, context)

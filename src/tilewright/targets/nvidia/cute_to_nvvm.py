@@ -17,7 +17,7 @@ from tilewright.ir.source import source_location
 from tilewright.passes.lowering import LoweringContext, lower, number_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BASE, SMEM_BYTES, kernels
-from tilewright.passes.rules import copying, gemm, memory, values
+from tilewright.passes.rules import copying, fragments, gemm, memory, values
 from tilewright.targets.nvidia import atomic_rules, narrow, rules, tile_rules
 from tilewright.targets.nvidia.fast_roots import use_fast_roots
 
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
 from tilewright.base.errors import CompileError
 
-RULES = memory.rules + values.rules + copying.rules + gemm.rules + rules.rules + tile_rules.rules + narrow.rules
+RULES = (
+    memory.rules
+    + fragments.rules
+    + values.rules
+    + copying.rules
+    + gemm.rules
+    + rules.rules
+    + tile_rules.rules
+    + narrow.rules
+)
 RULES += atomic_rules.rules
 ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0}
 FEATURES = "tilewright.features"
