@@ -102,8 +102,13 @@ def tensor_layout_text(type_: ir.Type) -> str:
     return str(current().cached(("layout text", type_), lambda: parameters(type_)[2]))
 
 
-def parameters(type_: ir.Type) -> list[str]:
+def parameters(type_: ir.Type) -> tuple[str, ...]:
     """The parameters of a type of the `cute` dialect as text, quotes removed."""
+    found: tuple[str, ...] = current().cached(("parameters", type_), lambda: _parameters(type_))
+    return found
+
+
+def _parameters(type_: ir.Type) -> tuple[str, ...]:
     body = str(type_).partition("<")[2][:-1]
     parts, depth, quoted, start = [], 0, False, 0
     for position, char in enumerate(body):
@@ -113,7 +118,7 @@ def parameters(type_: ir.Type) -> list[str]:
             parts.append(body[start:position])
             start = position + 1
     parts.append(body[start:])
-    return [part.strip().strip('"') for part in parts]
+    return tuple(part.strip().strip('"') for part in parts)
 
 
 def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> None:

@@ -205,12 +205,16 @@ def _store_part(part: ir.Value, view: TensorView, start: int, width: int) -> Non
 
 def element_bytes(element: ir.Type) -> int:
     """Bytes of one element in memory."""
-    return max(int(memory_type(element).width) // 8, 1)
+    found: int = current().cached(("element bytes", element), lambda: max(int(memory_type(element).width) // 8, 1))
+    return found
 
 
 def element_bits(element: ir.Type) -> int:
     """Bits of one element in memory."""
-    return packed.bits_of(element) or element_bytes(element) * 8
+    found: int = current().cached(
+        ("element bits", element), lambda: packed.bits_of(element) or element_bytes(element) * 8
+    )
+    return found
 
 
 _BYTE_FLOATS = ("f8E",)
