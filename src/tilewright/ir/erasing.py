@@ -13,20 +13,23 @@ from typing import Any
 from tilewright.base.errors import PassError
 from tilewright.ir import build, mlir
 from tilewright.ir.context import active, current
-from tilewright.ir.dialect import PURE_OPS
 from tilewright.ir.source import source_location
 from tilewright.ir.walk import operations
 
 
 def erase_unused(root: Any) -> None:
-    """Erase the pure operations inside `root` whose results nothing uses. Divisions stay: they may be by zero."""
+    """Erase the arithmetic, addresses and views inside `root` that nothing uses. Divisions stay: they may be by zero."""
     build.forget_pure()
     for op in reversed(operations(root)):
-        pure = op.name in PURE_OPS or (op.name.startswith("arith.") and not op.name.startswith(_MAY_FAIL))
-        if pure and not any(True for result in op.results for _ in result.uses):
+        name = op.name
+        unneeded = name in _ADDRESSES or (name.startswith("arith.") and not name.startswith(_MAY_FAIL))
+        if unneeded and not any(True for result in op.results for _ in result.uses):
             op.erase()
 
 
+_ADDRESSES = frozenset(
+    f"cute.{name}" for name in ("make_tensor", "view", "iterator", "leaf", "ptr_offset", "field", "ptr_cast")
+)
 _MAY_FAIL = ("arith.div", "arith.rem", "arith.ceildiv", "arith.floordiv")
 
 
