@@ -18,7 +18,7 @@ from tilewright.ir.walk import operations
 
 
 def erase_unused(root: Any) -> None:
-    """Erase the arithmetic, addresses and views inside `root` that nothing uses. Divisions stay: they may be by zero."""
+    """Erase the arithmetic, addresses and views inside `root` that nothing uses; divisions stay, as they may fail."""
     build.forget_pure()
     for op in reversed(operations(root)):
         name = op.name
