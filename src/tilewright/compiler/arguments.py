@@ -395,6 +395,8 @@ def converted(value: Any, param: Param) -> Any:
     """An argument of a call as native code takes it."""
     if isinstance(value, Numeric):
         return bool(value.value) if isinstance(value, Boolean) else value.python()
+    if isinstance(value, RuntimeTensor):
+        return value
     if isinstance(param, TensorParam):
         refuse_lazy(value)
     if isinstance(value, RuntimePointer):

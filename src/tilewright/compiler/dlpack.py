@@ -191,11 +191,21 @@ def _without_grad(source: Any) -> Any:
     return source.detach()
 
 
+def _is_plain(source: Any) -> bool:
+    """True for a tensor of torch with nothing odd about it, which is all that most calls see."""
+    torch = sys.modules.get("torch")
+    if torch is None or type(source) is not torch.Tensor or source.layout is not torch.strided:
+        return False
+    odd = source.requires_grad or source.is_neg() or source.is_conj()
+    return not (odd or source.is_meta or source.is_quantized or source.is_nested)
+
+
 def _dlpack(source: Any) -> HostView:
-    refuse_lazy(source)
-    _refuse_without_memory(source)
-    if getattr(source, "requires_grad", False):
-        source = _without_grad(source)
+    if not _is_plain(source):
+        refuse_lazy(source)
+        _refuse_without_memory(source)
+        if getattr(source, "requires_grad", False):
+            source = _without_grad(source)
     device, device_id = source.__dlpack_device__()
     on_gpu = int(device) in (abi.CUDA, abi.CUDA_MANAGED)
     capsule = source.__dlpack__(stream=-1) if on_gpu else source.__dlpack__()
