@@ -24,13 +24,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT), str(ROOT / "scripts" / "compat")]
 
 EXAMPLES = ("ampere/", "cta_norm", "ampere_gemm_with_fake_tensor")
 SUITE = (
@@ -102,101 +99,8 @@ class Record:
         self.programs.update(other.programs)
 
 
-class Recorder:
-    """Notes every compilation of this process; call it with an executor."""
-
-    def __init__(self, source: str, repeats: int) -> None:
-        self.source, self.repeats = source, repeats
-        self.record = Record()
-        self._seen: Counter[str] = Counter()
-
-    def __call__(self, executor: Any) -> None:
-        from tilewright.base.errors import TilewrightError  # after the path is set, in the child alone
-
-        try:
-            self._note(executor)
-        except TilewrightError as error:  # what a test compiles may be wrong on purpose
-            sys.stderr.write(f"{self.source}: {executor.name} has no machine code: {error}\n")
-
-    def _note(self, executor: Any) -> None:
-        if not executor.kernels:
-            return
-        executor.device.run = lambda values: None  # what it computes is for the tests to check
-        for name, kernel in executor.kernels.items():
-            found = measured(self.source, self._numbered(f"kernel {name}"), kernel)
-            self.record.kernels[found.key] = found
-        program = Program(
-            self.source,
-            self._numbered(f"program {executor.name}"),
-            executor.operations["cute"],
-            executor.stages["nvvm"].count("\n"),
-            seconds(executor, self.repeats),
-        )
-        self.record.programs[program.key] = program
-
-    def _numbered(self, name: str) -> str:
-        self._seen[name] += 1
-        return f"{name.split()[1]}#{self._seen[name]}"
-
-
-def measured(source: str, name: str, kernel: Any) -> Kernel:
-    """The figures of a compiled kernel."""
-    from tilewright.targets.nvidia.sass import parse
-
-    code = [item for item in parse(kernel.stages["sass"]) if item.kernel == kernel.name and item.mnemonic != "NOP"]
-    info = kernel.info
-    spills = info.spill_store_bytes + info.spill_load_bytes
-    return Kernel(
-        source, name, len(code), info.registers, spills, info.stack_bytes, kernel.stages["ptx"].count("\n")
-    )  # fmt: skip
-
-
-def seconds(executor: Any, repeats: int) -> dict[str, float]:
-    """Seconds of each stage: the least of the executor's own compilation and `repeats` more."""
-    from tilewright.compiler import stages
-    from tilewright.compiler.job import Job
-    from tilewright.ir.context import compile_context
-
-    made, runs = executor.job, [executor.job.seconds]
-    for _ in range(repeats):
-        job = Job(
-            made.name, made.arch, made.options, made.pipeline, made.trace, made.python, made.override, made.signature
-        )  # fmt: skip
-        with compile_context():
-            stages.run(job, "cubin")
-        runs.append(job.seconds)
-    return {stage: min(run[stage] for run in runs if stage in run) for stage in STAGES}
-
-
-def record_here(source: str, arguments: list[str], repeats: int) -> Record:
-    """Run a source in this process and note what it compiles."""
-    import run_one
-
-    from tilewright.compiler import hooks
-
-    recorder = Recorder(source, repeats)
-    with hooks.after_compile(recorder):
-        try:
-            _run(arguments, run_one)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (what was compiled counts, not how the program ends)
-            sys.stderr.write(f"{source}: {type(error).__name__}: {error}\n")
-    return recorder.record
-
-
-def _run(arguments: list[str], run_one: Any) -> None:
-    if arguments[0] == "demo":
-        from tilewright.tools import demo
-
-        for case in demo.CASES:
-            demo.run_case(case)
-    elif arguments[0] == "suite":
-        run_one.pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments[1:]])
-    else:
-        run_one.main(arguments)
-
-
 def sources(cutlass: Path | None, only: str) -> list[tuple[str, list[str], Path]]:
-    """Name, arguments of `record_here` and working directory of each source."""
+    """Name, arguments of `compat/record_code.py` and working directory of each source."""
     found: list[tuple[str, list[str], Path]] = [("demo", ["demo"], ROOT)]
     if cutlass is not None:
         with (ROOT / "scripts" / "compat" / "files.csv").open() as file:
@@ -211,12 +115,13 @@ def sources(cutlass: Path | None, only: str) -> list[tuple[str, list[str], Path]
 
 def record(name: str, arguments: list[str], folder: Path, repeats: int, cutlass: Path | None) -> Record:
     """Run one source in a process of its own."""
-    paths = [ROOT / "src", ROOT, ROOT / "src" / "tilewright" / "dropin_path"]
+    paths = [ROOT / "src", ROOT, ROOT / "scripts", ROOT / "src" / "tilewright" / "dropin_path"]
     paths += [cutlass / "examples/python/CuTeDSL"] if cutlass is not None else []
     environment = {**os.environ, "TILEWRIGHT_TARGET": "emu", "PYTHONPATH": os.pathsep.join(map(str, paths))}
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "record.json"
-        command = [sys.executable, __file__, "--repeats", str(repeats), "--child", name, str(out), *arguments]
+        child = ROOT / "scripts" / "compat" / "record_code.py"
+        command = [sys.executable, str(child), name, str(out), str(repeats), *arguments]
         subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=False)
         return Record.read(out) if out.exists() else Record()
 
@@ -280,8 +185,8 @@ def _change(old: float, new: float) -> str:
     return f"{(new / old - 1) * 100:+.1f} %" if old else ""
 
 
-def main() -> int:
-    """The command line."""
+def main(arguments: list[str]) -> int:
+    """The command line; gives the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--save", type=Path, help="write the figures to this file")
     parser.add_argument("--read", type=Path, help="take figures that were saved, instead of compiling")
@@ -291,17 +196,12 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=0, help="compilations more of each program, for the seconds")
     parser.add_argument("--instructions", type=float, default=2.0, help="per cent that a kernel may gain")
     parser.add_argument("--registers", type=int, default=2, help="registers that a kernel may gain")
-    parser.add_argument("--child", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        name, out, *arguments = given.child
-        record_here(name, arguments, given.repeats).write(Path(out))
-        return 0
+    given = parser.parse_args(arguments)
     cutlass = given.cutlass.resolve() if given.cutlass else None
     made = Record.read(given.read) if given.read else Record()
-    for name, arguments, folder in () if given.read else sources(cutlass, given.only):
+    for name, command, folder in () if given.read else sources(cutlass, given.only):
         sys.stderr.write(f"{name}\n")
-        made.add(record(name, arguments, folder, given.repeats, cutlass))
+        made.add(record(name, command, folder, given.repeats, cutlass))
         if given.save:
             made.write(given.save)
     if given.against is None:
@@ -314,4 +214,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

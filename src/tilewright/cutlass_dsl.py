@@ -1,5 +1,9 @@
 """`cutlass.cutlass_dsl`: the language's machinery under CuTe DSL's names."""
 
+from typing import TYPE_CHECKING
+
+from tilewright.base.later import INTERNAL as _INTERNAL
+from tilewright.base.later import missing as _missing
 from tilewright.compat.arch import Arch
 from tilewright.compat.dsl import BaseDSL, CuTeDSL, CutlassBaseDSL, CutlassDSL
 from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
@@ -45,3 +49,6 @@ from tilewright.lang.numeric import minimum as min
 from tilewright.lang.parameters import Constexpr
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.values import extract_mlir_values, new_from_mlir_values
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__, rest=_INTERNAL)

@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 
 from tilewright.base import later
 from tilewright.base.errors import CompileError
+from tilewright.compat import dialects
 from tilewright.ir import mlir as gate
 
 # Modules whose place here differs from their place in CuTe DSL. A name ending in "." stands for all below it.
@@ -48,10 +49,15 @@ _ELSEWHERE = {
     "cutlass.cute.arch.smem": "tilewright.cute.arch",
     "cutlass.runtime": "tilewright.cute.runtime",
     "cutlass.testing": "tilewright.cute.testing",
-    "cutlass._mlir": "mlir",
+    "cutlass._mlir": "tilewright.compat.mlir",
+    "cutlass._mlir.dialects": "tilewright.compat.dialects",
     "cutlass._mlir._mlir_libs._cutlass_ir._mlir.": "mlir.",
     "cutlass._mlir.": "mlir.",
+    "cutlass._mlir_helpers": "tilewright.compat.mlir_helpers",
+    "cutlass._mlir_helpers.math": "tilewright.cute.math",
+    "cutlass._mlir_helpers.": "tilewright.compat.mlir_helpers.",
 }
+_DIALECT = "cutlass._mlir.dialects."
 # Parents of modules above that are no modules here.
 _EMPTY = frozenset(
     ("cutlass._mlir._mlir_libs", "cutlass._mlir._mlir_libs._cutlass_ir", "cutlass._mlir._mlir_libs._cutlass_ir._mlir")
@@ -68,7 +74,9 @@ class _Loader(importlib.abc.Loader):
         name = _ours(spec.name)
         if name.partition(".")[0] == "mlir":
             gate.libllvm()
-        made = importlib.import_module(name)
+        leaf = spec.name.removeprefix(_DIALECT)
+        own = spec.name.startswith(_DIALECT) and "." not in leaf
+        made = dialects.dialect(leaf) if own else importlib.import_module(name)
         self._own_spec = made.__spec__ or spec
         return made
 

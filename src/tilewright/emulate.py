@@ -39,6 +39,7 @@ def run_ptx(
     lockstep: bool = False,
     debugger: Debugger | None = None,
     progress: bool | None = None,
+    timeout: float | None = None,
 ) -> Report:
     """Run a kernel of a PTX text; arrays are read and written in place.
 
@@ -56,9 +57,12 @@ def run_ptx(
         limit: the most blocks of code to run, for kernels that may not end.
         counters: count sectors of global memory and wavefronts of shared memory, by instruction.
         debugger: traces threads, stops at lines, watches addresses; see `tilewright.emulate.Debugger`.
-        lockstep: report races within a warp too; they show on no hardware while a warp runs in lockstep.
-        progress: a progress bar on stderr, if that is a terminal, once the kernel has run for a second; default: the
-            setting `TILEWRIGHT_PROGRESS`, without it a bar outside pytest and CI.
+        lockstep: report races within a warp too, and take votes, shuffles and the like for no order; these races show
+            on no hardware while a warp runs in lockstep.
+        progress: whether a kernel that takes long says how far it is and which loop it is in: a bar on stderr from the
+            first second on, if that is a terminal; else, and in pytest and CI, a line after 5 seconds, 10, 20, and so
+            on. Default: the setting `TILEWRIGHT_PROGRESS`; True is a bar in every terminal.
+        timeout: the most seconds that the kernel may run; default: the setting `TILEWRIGHT_TIMEOUT`.
 
     Raises:
         EmulationError: the text is not PTX that is known here, or the kernel did something undefined. It names the
@@ -88,7 +92,16 @@ def run_ptx(
         debugger.learn(program)
         debugger.check()
     chosen = settings.get("seed") if seed is None else seed
-    options = Options(checks, chosen, limit, counters=counters, lockstep=lockstep, debugger=debugger, progress=progress)
+    options = Options(
+        checks,
+        chosen,
+        limit,
+        counters=counters,
+        lockstep=lockstep,
+        debugger=debugger,
+        progress=progress,
+        timeout=timeout,
+    )
     return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
 
 
@@ -102,6 +115,7 @@ def observe(
     lockstep: bool | None = None,
     debugger: Debugger | None = None,
     progress: bool | None = None,
+    timeout: float | None = None,
 ) -> Iterator[list[Report]]:
     """Look on at compiled functions: what this thread calls inside the block runs on the emulator with these options.
 
@@ -113,7 +127,7 @@ def observe(
     """
     given: dict[str, Any] = {
         "checks": checks, "seed": seed, "limit": limit, "counters": counters, "lockstep": lockstep,
-        "debugger": debugger, "progress": progress,
+        "debugger": debugger, "progress": progress, "timeout": timeout,
     }  # fmt: skip
     with reports_of(**{name: value for name, value in given.items() if value is not None}) as reports:
         yield reports

@@ -7,9 +7,10 @@ import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import ArgumentError
+from tilewright.base.later import missing as _missing
 from tilewright.compiler.convert_tensors import convert
 from tilewright.compiler.runtime_tensor import RuntimeTensor, from_dlpack, leading_mode
 from tilewright.cuda import HostStream
@@ -185,6 +186,9 @@ def convert_cute_tensor(
     convert(source, cute_tensor)
     return cute_tensor
 
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__)
 
 __all__ = [
     "ArgumentError", "GaussianInitConfig", "HostStream", "Numeric", "RandomInitConfig", "RuntimeTensor",

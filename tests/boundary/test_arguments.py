@@ -193,8 +193,10 @@ def test_strides_of_32_bits():
     made = cute.compile(nothing, tensor, target="emu")
     assert [dim.width for dim in made.signature.params[0].stride if dim.value is None] == [32]
     far = np.lib.stride_tricks.as_strided(np.zeros(4, np.float32), (2, 2), (4 << 31, 4))
-    with pytest.raises(ArgumentError, match="does not fit 32 bits"):
-        made(far)
+    with pytest.raises(RuntimeError, match="too many for the 32-bit form"):
+        made.native(far)
+    made(far)  # by the 64-bit form
+    assert [dim.width for dim in made.wide_form.executor.signature.params[0].stride if dim.value is None] == [64]
 
 
 def test_pointers_as_addresses_and_c_void_p():

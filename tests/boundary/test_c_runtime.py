@@ -16,6 +16,7 @@ from tests.boundary.support import COMPILER, add, fake_driver, needs_c, run_chil
 from tilewright import Float32
 from tilewright.base.errors import CompileError
 from tilewright.cute.export import aot_config, runtime_library, wheel_folders
+from tilewright.targets.host.seal import SIZE, sealed
 
 needs_cpp = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
 pytestmark = [needs_c, needs_cpp]
@@ -71,7 +72,7 @@ def test_what_cannot_be_loaded(folder, tmp_path):
     (folder / "short.o").write_bytes(data[: len(data) // 2])
     (folder / "text.o").write_text("not an object")
     for name, status, message in (
-        ("short.o", 3, "it is damaged"),
+        ("short.o", 3, "it is damaged: its checksum does not fit"),
         ("foreign.o", 3, "it is for another processor"),
         ("text.o", 3, "it is no object file"),
     ):
@@ -84,10 +85,38 @@ def test_what_cannot_be_loaded(folder, tmp_path):
     assert done.stdout == "load 2\n" and "cannot open a shared library" in done.stderr
 
 
+def test_a_damaged_object_is_refused(folder):
+    """In one process: nothing crashes, every status is InvalidObject."""
+    program = """if True:
+        import ctypes, sys
+        library = ctypes.CDLL(sys.argv[1])
+        data = open(sys.argv[2], "rb").read()
+        module = ctypes.c_void_p()
+        create, destroy = library.CuteDSLRT_Module_Create_From_Bytes, library.CuteDSLRT_Module_Destroy
+        destroy.argtypes = [ctypes.c_void_p]
+        def load(changed):
+            return create(ctypes.byref(module), changed, ctypes.c_size_t(len(changed)), None, ctypes.c_size_t(0))
+        assert load(data) == 0
+        destroy(module)
+        places = {*range(0, len(data), 97), *range(64), *range(len(data) - 64, len(data))}
+        flipped = [data[:p] + bytes([data[p] ^ m]) + data[p + 1 :] for p in places for m in (1, 2, 0xFF)]
+        sizes = (0, 1, 16, 63, 64, len(data) // 2, len(data) - 24, len(data) - 1)
+        others = [data[:n] for n in sizes] + [data + b"\\0", data + data, data[:500] + data[501:]]
+        print(len(flipped) > 1000, {load(changed) for changed in flipped + others})
+    """
+    library = next((folder / "cache").glob("runtime-*")) / "libcute_dsl_runtime.so"
+    done = run_child(sys.executable, "-c", program, library, folder / "add.o")
+    assert done.stdout == "True {3}\n", done.stderr[-1000:]
+    assert "it is damaged: its checksum does not fit" in done.stderr
+
+
 def test_a_symbol_that_the_process_lacks_is_named(folder):
     source = folder / "needy.c"
     source.write_text("int nowhere(void); int __tw_run_add(void **a, int n) { return nowhere(); }")
     subprocess.run([COMPILER, "-c", "-fPIC", "-o", str(folder / "needy.o"), str(source)], check=True)
+    done = use(folder, "bytes", "needy.o")
+    assert done.stdout == "load 3\n" and "its checksum does not fit" in done.stderr  # no exported object
+    (folder / "needy.o").write_bytes(sealed((folder / "needy.o").read_bytes()))
     done = use(folder, "bytes", "needy.o")
     assert done.stdout == "load 4\n" and "it needs nowhere" in done.stderr
 
@@ -96,7 +125,7 @@ def test_functions_that_cannot_be_had(folder, fake):
     done = use(folder, "path", "add.o", "subtract", driver=fake)
     assert "function 2" in done.stdout and "no function of that name is exported: subtract" in done.stderr
     aged = (folder / "add.o").read_bytes().replace(b'{"tilewright":', b'{"tilewrighT":')
-    (folder / "aged.o").write_bytes(aged)
+    (folder / "aged.o").write_bytes(sealed(aged[:-SIZE]))
     done = use(folder, "path", "aged.o", driver=fake)
     assert "function 3" in done.stdout and "exported by another version" in done.stderr
     done = run_child(folder / "use", "path", folder / "add.o", "add", driver=fake, FAKE_CUDA_FAIL="100")

@@ -17,6 +17,11 @@ from tilewright import Float32, Int32
 from tilewright.base.errors import ArgumentError, CompileError, CudaDriverDependencyError
 from tilewright.compiler.arguments import make_ptr
 from tilewright.compiler.artifact import FORMAT
+from tilewright.compiler.cuda_device import _DeviceView
+from tilewright.compiler.dlpack import HostView
+from tilewright.compiler.loading import load_module
+from tilewright.targets.host import abi
+from tilewright.targets.host.seal import SIZE, sealed
 from tilewright.targets.nvidia import driver
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/export"
@@ -53,9 +58,12 @@ def test_the_header_names_the_dynamic_parts_only(folder):
     assert f"static inline int32_t cute_dsl_add_on_wrapper({parameters}) {{" in text
 
 
-@pytest.mark.parametrize("language", ["c", "c++"])
-def test_the_header_is_strict_c_and_cpp(folder, language):
-    command = [COMPILER, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", language, str(folder / "add_on.h")]
+@pytest.mark.parametrize("standard", ["c99", "c11", "c17", "c++11", "c++17"])
+@pytest.mark.parametrize("header", ["add", "add_on"])
+def test_the_header_is_strict_c_and_cpp(folder, header, standard):
+    language = standard.rstrip("0123456789")
+    strict = [f"-std={standard}", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+    command = [COMPILER, *strict, "-fsyntax-only", "-x", language, str(folder / f"{header}.h")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -261,12 +269,84 @@ def test_a_name_that_is_not_exported(folder):
         module.sub
 
 
+def damaged(data):
+    """Each damaged form of an object with its name: every 61st byte flipped, and all of its headers and its end."""
+    places = {*range(0, len(data), 61), *range(64), *range(len(data) - 64, len(data))}
+    for place in sorted(places):
+        for mask in (0x01, 0x02, 0xFF):
+            yield f"byte {place} ^ {mask}", data[:place] + bytes([data[place] ^ mask]) + data[place + 1 :]
+    for size in (0, 1, 3, 4, 16, 63, 64, 65, len(data) // 2, len(data) - 25, len(data) - 24, len(data) - 1):
+        yield f"first {size} bytes", data[:size]
+    yield "appended", data + b"\0"
+    yield "appended text", data + b"TWSEAL1\n"
+    yield "twice", data + data
+    yield "zeros inside", data[:1000] + bytes(1000) + data[2000:]
+    yield "two bytes swapped", data[:1001] + data[1002:1003] + data[1001:1002] + data[1003:]
+    yield "a byte left out", data[:500] + data[501:]
+
+
+@pytest.mark.parametrize("name", ["add", "add_on", "add_ffi"])
+def test_a_damaged_object_is_refused(folder, tmp_path, name):
+    data = (folder / f"{name}.o").read_bytes()
+    path = tmp_path / "damaged.o"
+    for what, changed in damaged(data):
+        if changed == data:
+            continue
+        path.write_bytes(changed)
+        try:
+            load_module(path)
+        except CompileError as error:
+            assert "damaged" in str(error) or "not an object file" in str(error), what
+        else:
+            raise AssertionError(f"{what} was loaded")
+
+
+def test_the_messages_of_damage(folder, tmp_path):
+    data = (folder / "add.o").read_bytes()
+    path = tmp_path / "damaged.o"
+    for changed, message in (
+        (data[:-1], "it does not end with its checksum"),
+        (data[:-SIZE], "it does not end with its checksum"),
+        (data[:5000] + b"\x55" + data[5001:], "its checksum does not fit"),
+        (data[:16] + b"\3" + data[17:], "its checksum does not fit"),
+    ):
+        path.write_bytes(changed)
+        with pytest.raises(CompileError, match="is damaged, or no object that export_to_c wrote") as caught:
+            load_module(path)
+        assert caught.value.values["reason"] == message
+    path.write_bytes(b"")
+    with pytest.raises(CompileError, match="is not an object file"):
+        load_module(path)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.999])
+def test_a_torn_library_is_refused(folder, tmp_path, part):
+    data = (folder / "all.so").read_bytes()
+    path = tmp_path / "torn.so"
+    path.write_bytes(data[: int(len(data) * part)])
+    with pytest.raises(CompileError, match="is damaged") as caught:
+        load_module(path)
+    assert "bytes are missing" in caught.value.values["reason"]
+    path.write_bytes(data[:40])
+    with pytest.raises(CompileError, match="is damaged") as caught:
+        load_module(path)
+    assert caught.value.values["reason"] == "its header is cut off"
+
+
+def test_linkers_pass_over_the_checksum(folder, tmp_path):
+    data = (folder / "add.o").read_bytes()
+    assert data == sealed(data[:-SIZE])
+    made = tmp_path / "add.so"
+    subprocess.run([COMPILER, "-shared", "-o", str(made), str(folder / "add.o")], check=True)
+    assert load_module(made).add.name == load_module(folder / "add.o").add.name == "add"
+
+
 def test_another_version_is_refused(folder, tmp_path):
     data = (folder / "add.o").read_bytes()
     old = f'"tilewright":{FORMAT},'.encode()
     assert data.count(old) == 1
     path = tmp_path / "old.o"
-    path.write_bytes(data.replace(old, b'"tilewright":0,'))
+    path.write_bytes(sealed(data[:-SIZE].replace(old, b'"tilewright":0,')))
     with pytest.raises(CompileError, match="exported by another version") as caught:
         cute.runtime.load_module(path)
     assert caught.value.values == {"its interface": 0, "this version's": FORMAT}
@@ -367,3 +447,14 @@ def test_exports_are_the_same_in_two_processes(tmp_path):
         run_child(sys.executable, EXAMPLE / "export.py", tmp_path / seed, PYTHONHASHSEED=seed)
     for name in ("scale.h", "scale.o", "scale_ffi.o"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+def test_an_exported_function_refuses_tensors_beyond_its_form(folder):
+    memory = np.zeros(8, np.float32)
+    base = memory.ctypes.data + -memory.ctypes.data % 16
+    huge = _DeviceView(HostView(base, abi.CUDA, 0, "f32", (2**29 + 4,), (1,), True, memory))
+    for name in ("add", "add_ffi"):
+        function = getattr(cute.runtime.load_module(folder / f"{name}.o"), name)
+        with pytest.raises(ArgumentError, match="more than 536608768 elements, too many for the 32-bit form") as caught:
+            function(huge, huge, 1.0)
+        assert caught.value.hint == "compile it with extents of 64 bits: cute.sym_int64() in a fake tensor"

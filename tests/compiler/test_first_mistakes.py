@@ -101,7 +101,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
         as_kernel(lambda x: cute.domain_offset((1, 2, 3), x)), "does not fit the shape", "one integer for each mode",
     ),
     "an offset that is no number": (
-        as_kernel(lambda x: cute.domain_offset("a", x)), "made of integers, not str", "one integer for each mode",
+        as_kernel(lambda x: cute.domain_offset("a", x)), "made of integers", "one integer for each mode",
     ),
     "a memory space that is none": (
         as_kernel(lambda x: cute.make_ptr(Float32, 0, x)), "a pointer into", "one of AddressSpace",

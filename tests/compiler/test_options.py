@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +19,7 @@ from tilewright.compiler.options import (
     Options,
     StringCompileOption,
 )
+from tilewright.targets.nvidia.cubin import line_table
 from tilewright.tools.demo import CASES
 
 
@@ -120,3 +123,75 @@ def test_what_ptxas_says_is_shown_and_kept(capfd):
     executor.stages["sass"]
     quiet = cute.compile(double, *floats(), target="emu")
     assert quiet.stages["cubin"] and capfd.readouterr().err == "" and quiet.ptxas_log == ""
+
+
+@pytest.mark.parametrize("word", ["off", "no", "0", "false", "OFF"])
+def test_switches_that_are_off(word):
+    options = Options(enable_assertions=True, keep_ptx=True).merged(f"--enable-assertions={word} --keep-ptx={word}")
+    assert (options.enable_assertions, options.keep_ptx) == (False, False)
+
+
+@pytest.mark.parametrize("word", ["on", "yes", "1", "true"])
+def test_switches_that_are_on(word):
+    assert Options().merged(f"--enable-assertions={word}").enable_assertions
+
+
+def test_switches_that_are_neither():
+    error = refused(
+        lambda: cute.compile(double, *floats(), options="--enable-assertions=maybe"), CompileError, "neither on nor off"
+    )
+    assert "off" in error.hint
+
+
+def test_options_by_name():
+    assert Options().merged({"opt_level": 1, "keep_ptx": True}) == Options(opt_level=1, keep_ptx=True)
+    with pytest.raises(CompileError, match="unknown compile option 'opt_lvl'") as caught:
+        Options().merged({"opt_lvl": 1})
+    assert "--opt-level" in caught.value.hint
+
+
+@pytest.mark.parametrize("below", ["", "/below"])
+def test_a_dump_folder_that_cannot_be_made(tmp_path, below):
+    (tmp_path / "file").write_text("")
+    folder = f"{tmp_path}/file{below}"
+    error = refused(
+        lambda: cute.compile(double, *floats(), options=f"--keep-ptx --dump-dir {folder}"), CompileError, "cannot write"
+    )
+    assert folder in str(error) and "DumpDir" in error.hint
+
+
+def test_line_tables_are_in_the_cubin_where_they_are_asked_for():
+    def rows(*options, **given):
+        chosen = cute.compile[options] if options else cute.compile
+        made = chosen(double, *floats(), target="emu", **given)
+        return len(line_table(made.stages["cubin"], "double_kernel")), made
+
+    plain, made = rows()
+    lined, with_lines = rows(cute.GenerateLineInfo)
+    assert plain == 0 < lined
+    assert made.stages["ptx"] == with_lines.stages["ptx"] and ".loc" in made.stages["ptx"]
+    assert made.stages["sass"].count("/*0") == with_lines.stages["sass"].count("/*0")
+    assert rows(cute.GenerateLineInfo(False))[0] == 0
+    assert rows(options="--generate-line-info")[0] == rows(cute.PtxasOptions("-lineinfo"))[0] == lined
+
+
+def logged(source):
+    """What a program writes to stderr with the compiler's logger."""
+    program = f"""
+import logging, sys
+from tilewright.compat.logger import log
+{source}
+log().warning("said")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return done.stderr.count("said")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["", "log()", "logging.basicConfig()", "logging.basicConfig(); log()", "log(); logging.basicConfig()",
+     "logging.getLogger('tilewright').addHandler(logging.StreamHandler())",
+     "log(); log(); logging.getLogger().addHandler(logging.StreamHandler())"],
+)  # fmt: skip
+def test_the_logger_says_things_once(source):
+    assert logged(source) == 1

@@ -65,10 +65,10 @@ def loop_kernel(x, y, n):
     total = cutlass.Float32(0)
     for step in cutlass.range(n):
         if step != 1:
-            total += x[i] * 2.0 - x[step] ** 2
+            total += x[i] * 2.0 - cute.math.pow(x[step], 2.0)
     y[i] = total
     part = cute.local_tile(x, (2,), (i,)).load()
-    cute.local_tile(y, (2,), (i + 4,)).store(part * 2.0 - part**2)
+    cute.local_tile(y, (2,), (i + 4,)).store(part * 2.0 - cute.math.pow(part, 2.0))
     cute.autovec_copy(cute.local_tile(x, (2,), (i,)), cute.local_tile(y, (2,), (i + 12,)))
 
 

@@ -10,7 +10,7 @@ from tests.emu.test_instructions import HEAD
 from tilewright.base import settings
 from tilewright.emulate import Debugger, run_ptx
 from tilewright.targets.emu import progress
-from tilewright.targets.emu.progress import ERASE, Bar, appears, line, short
+from tilewright.targets.emu.progress import ERASE, Bar, form_of, line, sentence, short
 
 
 class Terminal(io.StringIO):
@@ -55,20 +55,45 @@ def test_what_a_line_says():
     ]  # fmt: skip
 
 
-def test_where_it_appears(monkeypatch):
-    assert not appears(True, io.StringIO()) and not appears(True, None)
-    assert appears(True, Terminal()) and not appears(False, Terminal())
-    assert not appears(None, Terminal())  # pytest is running
+def test_where_what_appears(monkeypatch):
+    log = io.StringIO()
+    assert form_of(True, None) is None and form_of(False, log) is None and form_of(False, Terminal()) is None
+    assert form_of(True, Terminal()) == "bar" and form_of(True, log) == form_of(None, log) == "lines"
+    assert form_of(None, Terminal()) == "lines"  # pytest is running
     monkeypatch.delitem(sys.modules, "pytest")
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("TILEWRIGHT_PROGRESS", raising=False)
-    assert appears(None, Terminal())
+    assert form_of(None, Terminal()) == "bar" and form_of(None, log) == "lines"
     monkeypatch.setenv("CI", "true")
-    assert not appears(None, Terminal())
+    assert form_of(None, Terminal()) == "lines"
     with settings.scope(progress=True):
-        assert appears(None, Terminal())
+        assert form_of(None, Terminal()) == "bar" and form_of(None, log) == "lines"
     monkeypatch.setenv("TILEWRIGHT_PROGRESS", "0")
-    assert not appears(None, Terminal())
+    assert form_of(None, Terminal()) is None and form_of(None, log) is None
+
+
+def test_lines_come_after_five_seconds_and_then_rarely():
+    clock, log = Clock(), io.StringIO()
+    bar = Bar("softmax", 200, True, log, clock)
+    seen = []
+    for second in range(3000):
+        clock.now = 100 + second
+        if bar.due():
+            seen.append(second)
+            bar.show(3, 1000, "k.py:7  while i < n:")
+    bar.clear()
+    assert seen == [5, 10, 20, 40, 80, 160, 320, 640, 1240, 1840, 2440]
+    assert log.getvalue().startswith(sentence("softmax", 3, 200, 1000, 5, "k.py:7  while i < n:"))
+    assert log.getvalue().count("has been running") == len(seen)
+
+
+def test_what_a_sentence_says():
+    assert sentence("k", 0, 1, 45_600, 5.2, "k.py:7  while i < n:") == (
+        "\ntilewright: kernel k has been running on the emulator for 5 seconds: "
+        "0 of 1 blocks have ended, 45.6 k instructions\n  in the loop at k.py:7  while i < n:\n"
+    )
+    assert sentence("k", 0, 1, 0, 5, None).endswith("0 instructions\n")
+    assert line("k", 50, 200, 1, 75.9, "k.py:7").endswith("50 of 200 blocks, k.py:7")
 
 
 def test_a_terminal_that_is_gone_stops_nothing():
@@ -107,17 +132,29 @@ def test_a_long_run_shows_its_state_and_cleans_up(monkeypatch):
     report = run_ptx(COUNT, "count", 40, 1024, [out], checks=False, progress=True)
     assert (out == 5000).all() and report.blocks == 40
     drawn = screen.getvalue().split(ERASE)
-    assert len(drawn) == 5 and drawn[0] == drawn[-1] == ""  # three batches of 16 blocks at most
-    assert [text.split(",")[0].split("] ")[1] for text in drawn[1:-1]] == [f"{n} of 40 blocks" for n in (0, 16, 32)]
-    assert drawn[2].startswith("count  40%  0:0") and "246 M instr" in drawn[2]
+    assert drawn[0] == drawn[-1] == "" and all(text.startswith("count ") for text in drawn[1:-1])
+    ended = [int(text.split("] ")[1].split(" of 40 blocks")[0]) for text in drawn[1:-1]]
+    assert {0, 16, 32} >= set(ended) and ended == sorted(ended) and ended[-1] > 0  # three batches of 16 blocks at most
 
 
-def test_no_bar_unless_asked_for_in_pytest_nor_beside_a_debugger(monkeypatch):
+def test_nothing_if_not_wanted_nor_beside_a_debugger(monkeypatch):
     screen = terminal(monkeypatch)
     out = np.zeros(1, np.uint32)
-    run_ptx(COUNT, "count", 1, 32, [out], checks=False)
+    run_ptx(COUNT, "count", 1, 32, [out], checks=False, progress=False)
+    with settings.scope(progress=False):
+        run_ptx(COUNT, "count", 1, 32, [out], checks=False)
     run_ptx(COUNT, "count", 1, 1, [out], checks=False, progress=True, debugger=Debugger())
     assert screen.getvalue() == ""
+
+
+def test_lines_name_the_loop(monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(progress.Bar.__init__, "__defaults__", (None, log, Clock(3.0)))
+    run_ptx(COUNT.replace("5000", "50000"), "count", 1, 32, [np.zeros(1, np.uint32)], checks=False)
+    first = log.getvalue().split("tilewright: ")[1]
+    assert first.startswith("kernel count has been running on the emulator for ")
+    assert first.endswith("in the loop at PTX line 8: @%p1 bra L\n\n")
 
 
 def test_an_error_takes_the_bar_away(monkeypatch):

@@ -2,6 +2,7 @@
 
 import array
 import ctypes
+import functools
 import math
 import struct
 
@@ -23,6 +24,7 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
+from tilewright.targets.host import spans
 from tilewright.targets.host.wrapper import wrapper_ir
 
 MATRIX = tensor(shape=(dyn(), dyn()), stride=(dyn(width=64), Dim(value=1)))
@@ -388,18 +390,70 @@ def test_symbols_are_equal_across_arguments():
     assert recorder.leaves(wide[:1], np.zeros(6, np.float32))[1:3] == [1, 6]
 
 
-def test_extents_and_strides_beyond_32_bits():
+MOST = (2**31 - 2**20) // 4  # elements of f32 in the 32-bit form
+BEYOND = f"it has or spans more than {MOST} elements, too many for the 32-bit form"
+
+
+def test_extents_and_strides_beyond_the_32_bit_form():
     narrow = Recorder(tensor(shape=(dyn(), dyn()), stride=(dyn(), dyn())))
-    message = str(refusal(narrow, View(64, (2**31, 1), (1, 1))))
-    assert message.startswith("argument 1 'a' of f: extent 2147483648 of mode 0 does not fit 32 bits\n")
-    message = str(refusal(narrow, View(64, (2, 2), (1, -(2**31) - 1))))
-    assert message.startswith("argument 1 'a' of f: stride -2147483649 of mode 1 does not fit 32 bits\n")
-    message = str(refusal(narrow, View(64, (2**16, 2**16), (2**16, 1))))
-    assert message.startswith("argument 1 'a' of f: its last offset 4294967295 does not fit 32 bits\n")
-    assert message.endswith("hint: compile with 64-bit strides to take tensors this large")
-    assert narrow.leaves(View(64, (2**15, 2**16), (2**16, 1)))[1:] == [2**15, 2**16, 2**16, 1]
+    for shape, stride in [
+        ((2**31, 1), (1, 1)), ((2, 2), (1, -(2**31) - 1)), ((2**15, 2**15), (2**15, 1)), ((2**20, 2**20), (0, 0)),
+        ((0, 2**40), (1, 1)), ((2, 0), (2**40, 1)), ((2**62, 2**62), (2**62, 2**62)),
+        ((2, 2), (-(2**63), 1)), ((2**33, 2**31), (2**31, 2**33)),
+    ]:  # fmt: skip
+        error = refusal(narrow, View(64, shape, stride))
+        assert error.message == f"argument 1 'a' of f: {BEYOND}"
+        assert error.values["actual"].startswith(f"f32 ({shape[0]}, {shape[1]}) : ({stride[0]}, {stride[1]})")
+        assert error.hint == "compile it with extents of 64 bits: cute.sym_int64() in a fake tensor"
+    assert narrow.leaves(View(64, (2**14, 2**14), (2**14, 1)))[1:] == [2**14, 2**14, 2**14, 1]
+    assert narrow.leaves(View(64, (1, 2), (2**40, -(MOST - 1))))[1:] == [1, 2, 0, -(MOST - 1)]
     wide = Recorder(tensor(shape=(dyn(width=64), dyn(width=64)), stride=(dyn(width=64), Dim(value=1))))
     assert wide.leaves(View(64, (2**33, 2**33), (2**33, 1))) == [64, 2**33, 2**33, 2**33]
+
+
+@pytest.mark.parametrize(("dtype", "code"), [("i8", (0, 8, 1)), ("f16", (2, 16, 1)), ("f64", (2, 64, 1))])
+def test_the_largest_tensor_of_the_32_bit_form(dtype, code):
+    recorder = Recorder(tensor(dtype=dtype, align=1))
+    most = (2**31 - 2**20) // (code[1] // 8)
+    assert recorder.leaves(View(64, (most,), (1,), dtype=code)) == [64, most]
+    assert "too many for the 32-bit form" in str(refusal(recorder, View(64, (most + 1,), (1,), dtype=code)))
+
+
+def test_packed_types_count_elements_too():
+    recorder = Recorder(tensor(dtype="f4e2m1fn", align=1))
+    most = 2**31 - 2**20
+    assert recorder.leaves(View(64, (most,), (1,), dtype=(17, 4, 1))) == [64, most]
+    assert recorder.leaves(View(64, (most // 2,), (1,), dtype=(17, 4, 2))) == [64, most]
+    for extent, lanes in ((most + 1, 1), (most // 2 + 1, 2)):
+        assert "too many for the" in str(refusal(recorder, View(64, (extent,), (1,), dtype=(17, 4, lanes))))
+
+
+EXTENT = st.one_of(
+    st.integers(0, 5), st.integers(0, 2**17), st.integers(2**28, 2**34), st.sampled_from([MOST, MOST + 1])
+)
+STRIDE = st.one_of(st.integers(-5, 5), st.integers(-(2**17), 2**17), st.integers(-(2**34), 2**34))
+
+
+@given(st.lists(st.tuples(EXTENT, STRIDE), min_size=3, max_size=3))
+@settings(max_examples=400, deadline=None)
+def test_the_check_is_exact(modes):
+    """Against Python's integers, and against the check of tensors that a direct call makes in Python."""
+    shape, stride = zip(*modes, strict=True)
+    param = tensor(shape=(dyn(),) * 3, stride=(dyn(width=64),) * 3)
+    recorder = _exact_recorder(param)
+    count = math.prod(max(extent, 1) for extent in shape)
+    span = 1 + sum((max(extent, 1) - 1) * abs(step) for extent, step in modes)
+    large = count > MOST or span > MOST
+    assert spans.too_large(param, shape, stride) is large
+    if large:
+        assert BEYOND in str(refusal(recorder, View(64, shape, stride)))
+    else:
+        assert recorder.leaves(View(64, shape, stride))[1:4] == list(shape)
+
+
+@functools.cache
+def _exact_recorder(param):
+    return Recorder(param)
 
 
 def test_long_shapes_print_whole_or_cut_off(matrix):
@@ -410,7 +464,7 @@ def test_long_shapes_print_whole_or_cut_off(matrix):
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(np.zeros(4, ">f4"), "arrays of float32 cannot be passed"), (np.zeros(4, "U3"), "arrays of str96 cannot be"),
+    [(np.zeros(4, ">f4"), "float32 in the other byte order"), (np.zeros(4, "U3"), "arrays of str96 cannot be"),
      (np.zeros(4, ml_dtypes.int4), "arrays of int4 cannot be passed"), (np.zeros(4, "c8"), "of complex64 cannot"),
      (np.zeros(3, "f4,u1")["f0"], "stride is not a whole number of elements")],
 )  # fmt: skip

@@ -114,6 +114,86 @@ def test_numbers_reach_native_code_as_they_are():
         executor(out, "a", 0, 0.0, 0.0, False, 0, 0)
 
 
+@cute.kernel
+def combine_kernel(*tensors: cute.Tensor, **factors: Float32):
+    i = cute.arch.thread_idx()[0]
+    total = Float32(0)
+    for tensor, factor in zip(tensors[:-1], factors.values(), strict=True):
+        assert type(factor) is Float32
+        total += tensor[i] * factor
+    tensors[-1][i] = total
+
+
+@cute.jit
+def combine(*tensors: cute.Tensor, **factors: Float32):
+    combine_kernel(*tensors, **factors).launch(grid=1, block=32)
+
+
+def test_annotations_of_all_positional_and_keyword_arguments():
+    x, out = arrays()
+    combine(x, x + 1, out, a=2, b=3)
+    assert (out == 2 * x + 3 * (x + 1)).all()
+    executor = cute.compile(combine, x, x, x, out, a=1, b=1, c=1)
+    executor(x, x + 1, x + 2, out, a=2, b=0.5, c=3)
+    assert (out == 2 * x + 0.5 * (x + 1) + 3 * (x + 2)).all()
+    executor(x, x + 1, x + 2, out, c=3, a=2, b=0.5)
+    assert (out == 2 * x + 0.5 * (x + 1) + 3 * (x + 2)).all()
+
+
+@cute.kernel
+def write_kernel(out: cute.Tensor, *numbers: Int32, **wishes: cutlass.Constexpr):
+    for i in cutlass.range_constexpr(len(numbers)):
+        out[i] = numbers[i] * wishes["factor"]
+
+
+@cute.jit
+def write(out: cute.Tensor, *numbers: Int32, **wishes: cutlass.Constexpr[int]):
+    assert all(type(number) is Int32 for number in numbers) and type(wishes["factor"]) is int
+    write_kernel(out, *numbers, **wishes).launch(grid=1, block=1)
+
+
+def test_numbers_and_constants_among_all_arguments():
+    out = np.zeros(4, np.int32)
+    write(out, 1, 2, True, factor=5)
+    assert out.tolist() == [5, 10, 5, 0]
+    executor = cute.compile(write, out, 1, 2, factor=-3)
+    executor(out, 7, 8)
+    executor(out, 7, 9, factor=-3)
+    assert out.tolist() == [-21, -27, 5, 0]
+
+
+def test_constants_of_all_positional_arguments_and_optional_keywords():
+    @cute.jit
+    def host(out: cute.Tensor, *sizes: cutlass.Constexpr, **rest):
+        assert all(type(size) is int for size in sizes)
+        write_kernel(out, *sizes, factor=1 if rest["mask"] is None else 2).launch(grid=1, block=1)
+
+    out = np.zeros(2, np.int32)
+    host(out, 3, 4, mask=None)
+    assert out.tolist() == [3, 4]
+    host(out, 3, 4, mask=out)
+    assert out.tolist() == [6, 8]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: combine(x, 3, x, a=1.0, b=1.0), r"argument #2 \(tensors\[1\]\) to be cute.Tensor, but got int"),
+        (lambda x: combine(x, x, a="1"), r"argument #2 \(factors.a\) to be Float32, but got str"),
+        (lambda x: write(x, 1, 2.5j, factor=1), r"argument #3 \(numbers\[1\]\) to be Int32, but got complex"),
+        (lambda x: cute.compile(combine, x, x, a=1)(x, x, x, a=1), "tensors of combine has 3 items"),
+        (lambda x: cute.compile(combine, x, x, a=1)(x, x), "compiled for other keywords of `\\*\\*factors`"),
+        (lambda x: cute.compile(combine, x, x, a=1)(x, x, b=1), "compiled for other keywords of `\\*\\*factors`"),
+        (lambda x: cute.compile(combine, x, x, a=1)(x, x, a=1, b=1), "compiled for other keywords"),
+        (lambda x: cute.compile(write, x, 1, factor=2)(x, 1, factor=3), "wishes.factor is compile-time and differs"),
+        (lambda x: cute.compile(write, x, 1, factor=2)(x, 1, 2), "numbers of write has 2 items"),
+    ],
+)
+def test_wrong_arguments_of_all_kinds(call, message):
+    with pytest.raises((CompileError, cutlass.ArgumentError), match=message):
+        call(np.zeros(32, np.float32))
+
+
 def test_parameters_of_every_kind():
     @cute.kernel
     def kernel(first, /, *tensors, shift):

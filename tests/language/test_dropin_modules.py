@@ -139,14 +139,14 @@ def test_modules_that_are_not_here_are_named_as_they_were_imported(tmp_path):
             pass
 
         refused("cutlass.base_dsl.not_there")
-        refused("cutlass._mlir.dialects.cute")
+        refused("cutlass._mlir.dialects.not_there")
         cute.compile(nothing, np.zeros(4, np.float32), target="emu")
-        refused("cutlass._mlir.dialects.cute")
+        refused("cutlass._mlir.dialects.not_there")
     """
     printed = run(source, tmp_path)
     assert printed.splitlines() == [
         "No module named 'cutlass.base_dsl.not_there'",
-        *["No module named 'cutlass._mlir.dialects.cute'"] * 2,
+        *["No module named 'cutlass._mlir.dialects.not_there'"] * 2,
     ]
 
 

@@ -1,5 +1,6 @@
 """Picking and grouping modes, slicing, coordinates, and the arithmetic of bare tuples."""
 
+import math
 from itertools import pairwise
 from itertools import product as grid
 
@@ -257,7 +258,9 @@ def test_elem_less():
     ("value", "divisor", "result"),
     [
         (7, 2, 4), ((7, 9), (2, 4), (4, 3)), ((7, 9), (2,), (4, 9)), ((4, 6), 8, (1, 3)), ((4, (6, 2)), 8, (1, (3, 2))),
-        ((7, (9, 2)), (2, (4, 1)), (4, (3, 2))), ((7, 9), (None, 2), (7, 5)),
+        ((7, (9, 2)), (2, (4, 1)), (4, (3, 2))), ((7, 9), (None, 2), (7, 5)), (1000, (512,), 2), (1000, (32, 4), 8),
+        (100, ((8, 2), 4), 2), ((1000, 65), ((32, 4), 8), (8, 9)), (7, (), 7), (129, [(2, 4), [16]], 2),
+        (10, (3, None), 4),
     ],
 )  # fmt: skip
 def test_ceil_div(value, divisor, result):
@@ -265,9 +268,19 @@ def test_ceil_div(value, divisor, result):
 
 
 def test_ceil_div_refuses_more_modes():
-    for bad in [((4, 4), (1, 2, 3)), (4, (1, 2))]:
-        with pytest.raises(LayoutError, match="ceil_div: ranks differ"):
-            ceil_div(*bad)
+    with pytest.raises(LayoutError, match="ceil_div: ranks differ"):
+        ceil_div((4, 4), (1, 2, 3))
+
+
+@pytest.mark.parametrize("divisor", [(3,), (2, 5), ((2, 3), 4), (1, (1, 7), (2, (2,)))])
+def test_a_tuple_divides_a_number_by_its_product(divisor):
+    whole = math.prod(leaf for leaf in flatten_to_tuple(divisor))
+    for value in (*range(1, 200), 2**31 - 1, 2**40 + 1):
+        quotient = -(-value // whole)
+        assert ceil_div(value, divisor) == quotient and round_up(value, divisor) == quotient * whole
+    for function in (ceil_div, round_up):
+        with pytest.raises(LayoutError, match=r"division by 0|multiples of 0"):
+            function(4, (*divisor, 0))
 
 
 def test_round_up():

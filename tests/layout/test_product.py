@@ -1,5 +1,6 @@
 """Products: disjoint copies of a block in the order of the tiler."""
 
+import random
 from itertools import product
 
 import pytest
@@ -127,3 +128,73 @@ def test_run_time_repetitions():
         )
     with pytest.raises(LayoutError, match="it is not known that n is a multiple of 2"):
         logical_product(parse("(2,2):(4,1)"), Layout((n,)))
+
+
+@pytest.mark.parametrize(
+    ("block", "tiler", "blocked", "raked"),
+    [
+        ("2:2", "6:1", "((2,(2,3))):((2,(1,4)))", "(((2,3),2)):(((1,4),2))"),
+        ("(2):(2)", "6:1", "((2,(2,3))):((2,(1,4)))", "(((2,3),2)):(((1,4),2))"),
+        ("2:2", "(6):(1)", "((2,(2,3))):((2,(1,4)))", "(((2,3),2)):(((1,4),2))"),
+        ("3:4", "8:1", "((3,(4,2))):((4,(1,12)))", "(((4,2),3)):(((1,12),4))"),
+    ],
+)
+def test_products_of_a_gapped_block_of_rank_1(block, tiler, blocked, raked):
+    assert str(blocked_product(parse(block), parse(tiler))) == blocked
+    assert str(raked_product(parse(block), parse(tiler))) == raked
+
+
+def random_block(rng):
+    extents = [rng.choice([1, 2, 3, 4, 6]) for _ in range(rng.randint(1, 3))]
+    strides, reach = [0] * len(extents), 1
+    for place in rng.sample(range(len(extents)), len(extents)):
+        strides[place] = reach * rng.choice([1, 1, 2, 3])
+        reach = strides[place] * extents[place]
+    if len(extents) == 1 and rng.random() < 0.8:
+        nested = rng.choice([0, 0, 1, 2])
+        shape, stride = extents[0], strides[0]
+        for _ in range(nested):
+            shape, stride = (shape,), (stride,)
+        return Layout(shape, stride)
+    if len(extents) == 3 and rng.random() < 0.5:
+        return Layout((extents[0], tuple(extents[1:])), (strides[0], tuple(strides[1:])))
+    return Layout(tuple(extents), tuple(strides))
+
+
+def digits(x, extents):
+    out = []
+    for n in extents:
+        out.append(x % n)
+        x //= n
+    return out
+
+
+@pytest.mark.parametrize("function", [blocked_product, raked_product], ids=lambda f: f.__name__)
+def test_ranked_products_by_definition(function):
+    """Mode i is mode i of the block with mode i of the tiler: values are those of the logical product."""
+    compared = 0
+    for number in range(300):
+        rng = random.Random(number)
+        block, tiler = random_block(rng), random_block(rng)
+        try:
+            logical = logical_product(block, tiler)
+        except LayoutError:
+            with pytest.raises(LayoutError):
+                function(block, tiler)
+            continue
+        made = function(block, tiler)
+        modes = max(len(block), len(tiler))
+        assert len(made) == modes
+        inner, outer = ([oracle.size(part[i]) if i < len(part) else 1 for i in range(modes)] for part in (block, tiler))
+        values, whole = oracle.values(made), oracle.values(logical)
+        for index, value in enumerate(whole):
+            place, weight = 0, 1
+            for a, b, n, m in zip(
+                digits(index % oracle.size(block), inner), digits(index // oracle.size(block), outer), inner, outer,
+                strict=True,
+            ):  # fmt: skip
+                place += weight * (a + n * b if function is blocked_product else b + m * a)
+                weight *= n * m
+            assert values[place] == value, (block, tiler, made)
+        compared += 1
+    assert compared > 180

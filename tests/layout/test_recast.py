@@ -116,7 +116,7 @@ def test_refusals():
         upcast(parse("4:2"), 4)
     with pytest.raises(LayoutError, match="one mode must have stride 1"):
         downcast(parse("4:2"), 2)
-    with pytest.raises(LayoutError, match="positive"):
+    with pytest.raises(LayoutError, match="integer from 1"):
         recast_layout(0, 8, Layout(4))
     with pytest.raises(LayoutError, match="coordinates"):
         upcast(parse("4:1@0"), 2)

@@ -143,7 +143,7 @@ def test_operands_tensors_views_and_atoms():
             "atoms": [(passes.atom_of(op).name, passes.atom_of(op).number("bits")) for op in copies],
             "views": [(item.algebra, item.arguments[0], passes.is_tensor(item.source)) for item in views],
             "coordinate": [str(value.type) for value in views[1].operands.values()],
-            "vector": passes.is_tensor(operands[0]["pred"][0]),
+            "predicate": str(operands[0]["pred"][0].type),
         }
 
     found = seen(move, np.zeros(32, np.float32), np.zeros(40, np.float32), look=look)
@@ -152,7 +152,7 @@ def test_operands_tensors_views_and_atoms():
     assert found["bits"] == 32 and found["align"][1] == 16
     assert found["atoms"] == [("universal", 32), ("universal", 0)]
     assert found["views"] == [("local_tile", (4,), True)] * 2
-    assert found["coordinate"] == ["i64"] and found["vector"]
+    assert found["coordinate"] == ["i64"] and found["predicate"] == "vector<4xi1>"
 
 
 def test_symbols_stand_for_extents_of_run_time():

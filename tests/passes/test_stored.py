@@ -26,15 +26,28 @@ class Negate(passes.Rewrite):
             return passes.change_stored(op, lambda x: rewriter.build("arith.negf", x.type, x))
 
 
-def run(body, *arguments, block=8, item=None, **given):
-    """Launch `body(x, y)` with and without the pass."""
+def at_end(item):
+    """Where passes go that say nothing: registers whose indices are known are values by then."""
+    return item
+
+
+def at_start(item):
+    """Where registers are memory still."""
+    return cutlass.before("promote-register-tensors", item)
+
+
+PLACES = [at_end, at_start]
+
+
+def run(body, *arguments, block=8, item=None, place=at_end, **given):
+    """Launch `body(x, y)` with the pass."""
 
     @cute.jit
     def host(x: cute.Tensor, y: cute.Tensor):
         cute.kernel(body)(x, y).launch(grid=1, block=block)
 
     item = Negate() if item is None else item
-    executor = cute.compile(host, *arguments, passes=item, **given)
+    executor = cute.compile(host, *arguments, passes=place(item), **given)
     executor(*arguments)
     return item, executor
 
@@ -88,10 +101,11 @@ BODIES = [one_element, a_vector, memory_to_memory, by_an_atom, from_registers, t
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 @pytest.mark.parametrize("level", [0, 3])
-def test_what_is_stored_is_negated(body, level):
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_stored_is_negated(body, place, level):
     x, y = np.arange(64, dtype=np.float32) + 1, np.zeros(64, np.float32)
     xs, ys = from_dlpack(x, assumed_align=16), from_dlpack(y, assumed_align=16)
-    item, _ = run(body, xs, ys, options=f"--opt-level {level}")
+    item, _ = run(body, xs, ys, place=place, options=f"--opt-level {level}")
     expected = -x if body is not one_element else np.where(np.arange(64) < 8, -x, 0)
     assert item.changes == 1 and np.array_equal(y, expected)
 
@@ -112,7 +126,8 @@ def test_a_fill():
 
 
 @pytest.mark.parametrize("level", [0, 3])
-def test_under_a_predicate(level):
+@pytest.mark.parametrize("place", PLACES)
+def test_under_a_predicate(place, level):
     """What is not copied is neither read nor written, and the rest is changed."""
 
     def body(x, y):
@@ -124,7 +139,7 @@ def test_under_a_predicate(level):
         cute.copy(atom, cute.local_tile(x, (4,), (i,)), cute.local_tile(y, (4,), (i,)), pred=pred)
 
     x, y = np.arange(1, 14, dtype=np.float32), np.full(13, 99, np.float32)
-    item, _ = run(body, x, y, block=4, options=f"--opt-level {level}")
+    item, _ = run(body, x, y, block=4, place=place, options=f"--opt-level {level}")
     assert item.changes == 1 and np.array_equal(y, -x)
 
 
@@ -136,20 +151,93 @@ def test_as_wide_as_before():
     assert ptx.count("ld.global.v4") == ptx.count("st.global.v4") == 2 and "local" not in ptx
 
 
-def test_registers_that_are_filled_by_a_copy():
-    """The destination is the register tensor itself: no copy of it is made."""
+class Twice(passes.Rewrite):
+    """Doubles what copies write to registers that are memory."""
 
-    class Twice(Negate):
-        name = "twice"
+    name = "twice"
+    greedy = False
+
+    @passes.rule("cute.copy")
+    def double(self, op, rewriter):
+        if passes.tensor_info(passes.target_of(op)).space == "rmem":
+            return passes.change_stored(op, lambda x: rewriter.build("arith.addf", x.type, x, x))
+
+
+def test_registers_that_are_filled_by_a_copy():
+    """The vector goes into the register tensor itself, which becomes a value all the same."""
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    item, executor = run(from_registers, x, y, item=Twice(), place=at_start)
+    assert item.changes == 1 and np.array_equal(y, 2 * x) and "cute.alloc" not in executor.stages["cute"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_registers_with_an_index_of_run_time(place):
+    """They stay memory."""
+
+    def body(x, y):
+        i = cute.arch.thread_idx()[0]
+        fragment = cute.make_rmem_tensor((8,), Float32)
+        cute.autovec_copy(cute.local_tile(x, (8,), (i,)), fragment)
+        y[i] = fragment[i]
+
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    item, _ = run(body, x, y, item=Twice(), place=place)
+    assert item.changes == 1 and np.array_equal(y[:8], 2 * x[::9]) and not y[8:].any()
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("known", [True, False])
+def test_registers_that_a_predicate_keeps(place, known):
+    """What is not copied stays in the registers as it was, unchanged."""
+
+    def body(x, y):
+        i = cute.arch.thread_idx()[0]
+        fragment, pred = cute.make_rmem_tensor((4,), Float32), cute.make_rmem_tensor((4,), cutlass.Boolean)
+        fragment.fill(7)
+        for n in cutlass.range_constexpr(4):
+            pred[n] = i * 4 + n < 13
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32)
+        cute.copy(atom, cute.local_tile(x, (4,), (i,)), fragment, pred=pred)
+        for n in cutlass.range(4):
+            y[i * 4 + n] = fragment[n if cutlass.const_expr(known) else (i * 4 + n) % 4]
+
+    x, y = np.arange(1, 17, dtype=np.float32), np.zeros(16, np.float32)
+    item, _ = run(body, x, y, item=Twice(), place=place, block=4)
+    doubled = place is at_start or not known
+    copied = np.where(np.arange(16) < 13, x * 2 if doubled else x, 7)
+    assert item.changes == int(doubled)
+    assert np.array_equal(y, copied)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_vector_on_its_way_is_changed_where_it_is(known):
+    """A copy of a vector is its own second half: no other copy is made of it."""
+
+    class Halves(Negate):
+        name = "halves"
 
         @passes.rule("cute.copy")
         def negate(self, op, rewriter):
-            if passes.tensor_info(passes.target_of(op)).space == "rmem":
-                return passes.change_stored(op, lambda x: rewriter.build("arith.addf", x.type, x, x))
+            if passes.tensor_info(passes.target_of(op)).space == "gmem":
+                split = passes.split_copy(op)
+                kinds.append(split.value.owner.name)
+                split.store(rewriter.build("arith.negf", split.value.type, split.value))
+                return True
 
+    def body(x, y):
+        i = cute.arch.thread_idx()[0]
+        fragment = cute.make_rmem_tensor((8,), Float32)
+        cute.autovec_copy(cute.local_tile(x, (8,), (i,)), fragment)
+        if cutlass.const_expr(not known):
+            fragment[i] = fragment[i] + 1
+        cute.autovec_copy(fragment, cute.local_tile(y, (8,), (i,)))
+
+    kinds = []
     x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
-    item, executor = run(from_registers, x, y, item=Twice())
-    assert item.changes == 1 and np.array_equal(y, 2 * x) and executor.stages["cute"].count("cute.alloc") == 1
+    item, executor = run(body, x, y, item=Halves())
+    assert item.changes == 1 and kinds == ["cute.copy_value" if known else "cute.load_tensor"]
+    assert np.array_equal(y, -x if known else -(x + np.eye(8, dtype=np.float32).reshape(-1)))
+    assert executor.stages["cute"].count('"cute.copy"') == (1 if known else 2)
 
 
 def test_an_asynchronous_copy_has_no_value():

@@ -52,7 +52,7 @@ FAULTS = {
     "picture without end": (
         ["layout", "(1000000,1000000):(1,1000000)", "--svg", "x.svg"], ["a picture of 1000000000000 values"]
     ),
-    "bits of nothing": (["layout", "(8,64):(64,1)", "--swizzle", "3,3,3", "--bits", "0"], ["at least one bit"]),
+    "bits of nothing": (["layout", "(8,64):(64,1)", "--swizzle", "3,3,3", "--bits", "0"], ["has 1 to 1024 bits"]),
     "empty tile": (["layout", "(8,64):(64,1)", "--tiler", "0,-1"], ["extents are positive"]),
     "open call": (["layout", "zipped_divide((8,8):(8,1), (3,4)"], ["its brackets do not match"]),
     "text behind a call": (["layout", "coalesce((8,8):(8,1)):2"], ["something stands behind it"]),

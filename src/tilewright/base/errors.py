@@ -42,7 +42,7 @@ class TilewrightError(Exception):
         if self.location is not None:
             lines += [f"  {line}" for line in self.location.excerpt()]
         width = max((len(name) for name in self.values), default=0)
-        lines += [f"  {name:<{width}}  {value}" for name, value in self.values.items()]
+        lines += [f"  {name:<{width}}  {_text(value)}" for name, value in self.values.items()]
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
@@ -52,9 +52,26 @@ def _lasting(value: object) -> object:
     """`value`, or its text unless it is plain: a runtime value may be gone when the error is printed, and all of its
     MLIR context with it."""
     if isinstance(value, tuple) and type(value) is tuple:
-        return value if all(_lasting(item) is item for item in value) else str(value)
+        return value if all(_lasting(item) is item for item in value) else _text(value)
     plain = isinstance(value, str | int | float | BaseException | type | None)
-    return value if plain or type(value).__module__.startswith("tilewright.base.") else str(value)
+    return value if plain or type(value).__module__.startswith("tilewright.base.") else _text(value)
+
+
+def _text(value: object) -> str:
+    """What it prints as; its class where it has no text, such as an int of too many digits."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001
+        return f"a {type(value).__name__} that cannot be printed"
+
+
+def shown(value: object, most: int = 200) -> str:
+    """The `repr` of any object for an error: cut where it is long, its class where it has none."""
+    try:
+        written = repr(value)
+    except Exception:  # noqa: BLE001  (too many digits, too deep, or a `__repr__` of the user's that fails)
+        return f"a {type(value).__name__} that cannot be printed"
+    return written if len(written) <= most else f"{written[:most]}..."
 
 
 class LayoutError(TilewrightError, ValueError):
@@ -98,8 +115,8 @@ FaultKind = Literal[
 """The classes of findings of the emulator; docs/emulator.md says what each means."""
 
 
-class EmulationError(TilewrightError):
-    """An emulated kernel did something undefined, or cannot be emulated.
+class EmulationError(TilewrightError, RuntimeError):
+    """An emulated kernel did something undefined, or cannot be emulated; a RuntimeError, as a driver's error would be.
 
     `kind` is the class of the finding. It is "program" where the PTX itself is wrong or not emulated.
     """

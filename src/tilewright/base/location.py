@@ -28,6 +28,10 @@ class SourceLocation:
         """The text of the line, empty when the file is gone."""
         return linecache.getline(self.file, self.line).rstrip("\n")
 
+    def expression(self) -> str:
+        """The text that the columns mark, empty where they mark none."""
+        return self.source()[self.column : self.end_column].strip() if self.end_column > self.column else ""
+
     def excerpt(self) -> list[str]:
         """The lines that show this place in an error: `file:line  source` and a caret below."""
         text = self.source()

@@ -20,6 +20,14 @@ def _flag(text: str) -> bool:
     return text.strip().lower() not in ("", "0", "false", "no", "off")
 
 
+def _seconds(text: str) -> float | None:
+    """A positive number; 0 for no limit."""
+    seconds = float(text)
+    if not seconds >= 0:
+        raise ValueError(text)
+    return seconds or None
+
+
 _KEPT = frozenset(("ir", "ir-debug", "ptx", "cubin", "sass", "all"))
 
 
@@ -63,7 +71,10 @@ TABLE: dict[str, Setting] = {
                        "a CUDA toolkit to take ptxas and nvdisasm from, before the installed packages"),
     "seed": Setting(("TILEWRIGHT_SEED",), 0, int, False, "order of warps and blocks on the emulator"),
     "progress": Setting(("TILEWRIGHT_PROGRESS",), None, _flag, False,
-                        "a progress bar on long emulations; default: in a terminal, outside pytest and CI"),
+                        "0: long emulations say nothing on stderr, 1: a bar in every terminal; default: lines in "
+                        "pytest and CI, as where there is no terminal"),
+    "timeout": Setting(("TILEWRIGHT_TIMEOUT",), None, _seconds, False,
+                       "the most seconds that a kernel may run on the emulator; default: no limit"),
     "ci": Setting(("CI",), False, _flag, False, "continuous integration: no progress bar unless asked for"),
 }  # fmt: skip
 

@@ -1,5 +1,9 @@
 """`cutlass.base_dsl`: the base of the language under CuTe DSL's names."""
 
+from typing import TYPE_CHECKING
+
+from tilewright.base.later import INTERNAL as _INTERNAL
+from tilewright.base.later import missing as _missing
 from tilewright.compat import errors as common
 from tilewright.compat.arch import Arch
 from tilewright.compat.compiler import CompilationError, CompileCallable, CompileOptions, Compiler
@@ -8,3 +12,15 @@ from tilewright.compat.env import EnvironmentVarManager
 from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
 from tilewright.compiler.executor import Executor as JitCompiledFunction
 from tilewright.compiler.jit import dsl_user_op
+
+_LATE = {
+    **{
+        name: f"tilewright.compat.{name}" for name in ("arch", "compiler", "jit_executor", "runtime", "typing", "utils")
+    },
+    "dsl": "tilewright.compat.dsl_module",
+    "enums": "tilewright.compat.arch",
+    "env_manager": "tilewright.compat.env",
+}
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__, _LATE, rest=_INTERNAL)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError, PassError
+from tilewright.base.later import INTERNAL as _INTERNAL
+from tilewright.base.later import missing as _missing
 from tilewright.compiler import hooks, pass_lists
 from tilewright.compiler.jit import Compile as CompileCallable
 from tilewright.compiler.jit import compile_function
@@ -32,11 +34,11 @@ from tilewright.compiler.options import (
     StringCompileOption,
 )
 from tilewright.compiler.overrides import parse_module
+from tilewright.compiler.plan import one_chip
 from tilewright.compiler.stages import asm
 from tilewright.compiler.target import choose_arch, choose_target
-from tilewright.hw.chips import normalize_arch
 from tilewright.ir import mlir
-from tilewright.ir.context import active, compile_context, current
+from tilewright.ir.context import active, compile_context, current, whole
 from tilewright.passes.pipeline import PassManager, UpstreamPass
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
 
@@ -62,7 +64,7 @@ class Compiler:
                 the kernels alone: host functions are lowered by other passes.
             cuda_toolkit: a toolkit to use for this call in place of the one that is set.
             arch: the chip, where the list names none.
-            enable_verifier: verify the module after each pass; MLIR's own passes always do.
+            enable_verifier: verify the module after each pass.
 
         Raises:
             PassError: a pass failed, or is not known.
@@ -72,22 +74,24 @@ class Compiler:
         listed.verify = bool(enable_verifier)
         with settings.scope(**({"toolkit": cuda_toolkit} if cuda_toolkit else {})):
             if isinstance(module, str):
-                with compile_context():
-                    parsed = parse_module(module, "cute")
-                    _run(listed, parsed)
-                    return asm(parsed)
+                return whole(lambda: _run_on_text(listed, module))
             _run_on_module(listed, module)
         return module
+
+
+def _run_on_text(listed: PassManager, text: str) -> str:
+    with compile_context():
+        parsed = parse_module(text, "cute")
+        _run(listed, parsed)
+        return asm(parsed)
 
 
 def _completed(listed: PassManager, arch: str) -> PassManager:
     if not any(isinstance(item, CuteToNvvm) for item in listed):
         return listed
-    chip, fields = pass_lists.asked_of(listed)
-    if arch and chip and normalize_arch(arch) != normalize_arch(chip):
-        raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})
-    wanted = arch or chip or settings.get("arch")
-    return pass_lists.completed(listed, choose_arch(wanted, choose_target(None)), Options(**fields).checked())
+    asked = pass_lists.asked_of(listed)
+    chip = one_chip({"arch": arch, "cubin-chip": asked.chip}) or settings.get("arch")
+    return pass_lists.completed(listed, choose_arch(chip, choose_target(None)), Options(**asked.fields).checked())
 
 
 def _run_on_module(listed: PassManager, module: Any) -> None:
@@ -132,3 +136,7 @@ def PostCompileHookContext(compiler: Any, hook: Callable[[str], None]) -> Iterat
     """
     with hooks.after_compile(lambda executor: hook(executor.stages["nvvm"])):
         yield
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__, rest=_INTERNAL)

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from tilewright.compat.arch import Arch
@@ -32,9 +32,14 @@ class _OwnedFunction(JitFunction[..., Any]):
     dsl: BaseDSL
 
     @property
-    def pipeline(self) -> str | None:
-        """The pass list as text; None for the standard one."""
+    def pipeline(self) -> Any:
+        """The pass list, as text or `PassManager`; None for the standard one."""
         return self.dsl._get_pipeline(None) if type(self.dsl)._get_pipeline is not BaseDSL._get_pipeline else None
+
+    @property
+    def defaults(self) -> Any:
+        """The options that the DSL object was made with."""
+        return self.dsl.defaults
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,11 @@ class BaseDSL:
     _instances: ClassVar[dict[type, BaseDSL]] = {}
 
     def __init__(self, **options: Any) -> None:
+        """`options` are compile options by name, `opt_level=1`, for what this object decorates."""
+        known = {field.name for field in fields(Options)}
+        warn_of_ignored(type(self).__name__, [name for name in options if name not in known], "compile options")
         self.options = options
+        self.defaults = {name: value for name, value in options.items() if name in known}
         self.envar = EnvironmentVarManager()
 
     @classmethod
@@ -74,7 +83,7 @@ class BaseDSL:
     @property
     def compile_options(self) -> PassOptions:
         """The options that hold when none are given."""
-        return PassOptions(Options.from_settings())
+        return PassOptions(Options.from_settings().merged(self.defaults))
 
     def _arch(self) -> str:
         if trace.tracing() and trace.current().arch:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
+from tilewright.base.later import INTERNAL as _INTERNAL
+from tilewright.base.later import missing as _missing
 from tilewright.compiler.executor import Executor
 from tilewright.ir import mlir
+from tilewright.ir.walk import operations
 from tilewright.targets.nvidia import driver
 
 JITExecutor = JitCompiledFunction = Executor
@@ -33,15 +36,8 @@ def walk_module_and_get_cubin_data(module: Any) -> list[bytes]:
 
 def _binaries(module: Any) -> list[bytes]:
     """The first object of each `gpu.binary`."""
-    found: list[bytes] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "gpu.binary":
-            found.append(bytes(mlir.gpu.ObjectAttr(op.attributes["objects"][0]).object))
-        return mlir.ir.WalkResult.ADVANCE
-
-    module.walk(visit)
-    return found
+    found = [op for op in operations(module) if op.name == "gpu.binary"]
+    return [bytes(mlir.gpu.ObjectAttr(op.attributes["objects"][0]).object) for op in found]
 
 
 def load_kernels_from_ir_module(module: Any) -> list[Any]:
@@ -50,3 +46,7 @@ def load_kernels_from_ir_module(module: Any) -> list[Any]:
     for name, kernel in module.kernels.items():
         loaded.append(driver.driver().load_library(kernel.stages["cubin"]).kernel(name))
     return loaded
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__, rest=_INTERNAL)

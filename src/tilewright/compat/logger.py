@@ -10,12 +10,19 @@ from tilewright.compiler import hooks
 def log() -> logging.Logger:
     """The logger `tilewright`. It writes to stderr where no handler is set up."""
     logger = logging.getLogger("tilewright")
-    if not logger.handlers:
+    if _report not in hooks._hooks:
+        hooks._hooks.append(_report)
+    if not logger.hasHandlers():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s: %(message)s"))
+        handler.addFilter(_nobody_else)
         logger.addHandler(handler)
-        hooks._hooks.append(_report)
     return logger
+
+
+def _nobody_else(_: logging.LogRecord) -> bool:
+    """Whether no handler further up writes the record too: the user may set one up later, as by `basicConfig`."""
+    return not logging.getLogger().handlers
 
 
 def _report(executor: object) -> None:

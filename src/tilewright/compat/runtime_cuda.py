@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tilewright.base.errors import LaunchError
+from tilewright.base.later import INTERNAL as _INTERNAL
+from tilewright.base.later import missing as _missing
 from tilewright.cuda import default_stream, initialize_cuda_context, stream_create, stream_sync
 from tilewright.targets.nvidia import driver
 
@@ -34,3 +36,7 @@ def get_device_attribute(attribute: Any, device_id: int = 0) -> int:
 def load_cubin_module_data(cubin: bytes) -> Any:
     """A cubin loaded by the driver."""
     return driver.driver().load_library(cubin)
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__, rest=_INTERNAL)

@@ -1,5 +1,9 @@
 """`cutlass.base_dsl.typing`."""
 
+from typing import TYPE_CHECKING
+
+from tilewright.base.later import INTERNAL as _INTERNAL
+from tilewright.base.later import missing as _missing
 from tilewright.compiler.objects import get_c_pointers, get_mlir_types
 from tilewright.lang.mlir_types import T
 from tilewright.lang.numeric import (
@@ -39,3 +43,6 @@ from tilewright.lang.parameters import Constexpr
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.tensor_ssa import TensorSSA as Vector
 from tilewright.lang.values import extract_mlir_values, new_from_mlir_values
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__, rest=_INTERNAL)

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.base.errors import ArgumentError
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.signature import TupleParam
+from tilewright.lang.foreign import plain
 from tilewright.lang.numeric import Numeric
 from tilewright.lang.parameters import is_constexpr
 from tilewright.lang.typing import keeps_ints
@@ -30,26 +32,33 @@ class Member:
     static: bool
 
 
+class Keywords(dict[str, Any]):
+    """The arguments that `**kwargs` of a function took."""
+
+
 def is_aggregate(value: Any) -> bool:
     """True for objects passed member by member."""
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list, Keywords)):
         return True
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def members(name: str, value: Any, annotation: Any) -> Iterator[Member]:
     """The items of an aggregate, in order."""
+    if isinstance(value, Keywords):
+        yield from (Member(f"{name}.{key}", key, item, annotation, False) for key, item in value.items())
+        return
     if isinstance(value, (tuple, list)):
         fields = getattr(value, "_fields", None)
         kinds = _hints(type(value)) if fields else {}
         keeps = keeps_ints(annotation)
-        for number, item in enumerate(value):
+        for number, item in enumerate(map(plain, value)):
             kind = kinds.get(fields[number]) if fields else (annotation if keeps else None)
             yield Member(f"{name}[{number}]", number, item, kind, is_constexpr(kind) or (keeps and _is_plain(item)))
         return
     kinds = _hints(type(value))
     for field in dataclasses.fields(value):
-        item, kind = getattr(value, field.name), kinds.get(field.name)
+        item, kind = plain(getattr(value, field.name)), kinds.get(field.name)
         numeric = isinstance(kind, type) and issubclass(kind, Numeric)
         yield Member(
             f"{name}.{field.name}", field.name, item, kind, is_constexpr(kind) or (_is_plain(item) and not numeric)
@@ -63,13 +72,17 @@ def _is_plain(value: Any) -> bool:
 def _hints(cls: type) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls)
-    except Exception:  # noqa: BLE001  (an annotation may be any expression; it is no error here)
+    except Exception as error:
+        if raised_by_signal(error):
+            raise
         return dict(getattr(cls, "__annotations__", {}))
 
 
 def member_at(value: Any, whole: str, name: str) -> Any:
     """The item of `value` whose path is `name`, where `value` has path `whole`."""
     step = name[len(whole) :]
+    if isinstance(value, Keywords):
+        return value[step[1:]]
     return getattr(value, step[1:]) if step.startswith(".") else value[int(step[1:-1])]
 
 
@@ -114,5 +127,7 @@ def _equal(left: Any, right: Any) -> bool:
         return True
     try:
         return bool(left == right)
-    except Exception:  # noqa: BLE001  (a user's __eq__ may raise anything)
+    except Exception as error:
+        if raised_by_signal(error):
+            raise
         return False

@@ -19,20 +19,30 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
-from tilewright.compiler.aggregates import fixed_members, is_aggregate, member_at, members
+from tilewright.compiler.aggregates import Keywords, fixed_members, is_aggregate, member_at, members
+from tilewright.compiler.dlpack import refuse_lazy
 from tilewright.compiler.objects import adapted, addresses, is_jit_argument, load_object, object_param
 from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
 from tilewright.ir import types
 from tilewright.lang import leaves
-from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Numeric, as_numeric, is_number
-from tilewright.lang.parameters import bind, evaluated_annotations, expects, is_constexpr, number_type_for
+from tilewright.lang.foreign import plain
+from tilewright.lang.known import Share, Whole
+from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
+from tilewright.lang.parameters import (
+    bind,
+    evaluated_annotations,
+    expects,
+    gathered,
+    gathering,
+    is_constexpr,
+    number_type_for,
+)
 from tilewright.lang.pointer import AddressSpace, Held, Pointer, pointer_at
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
-from tilewright.targets.host import abi
+from tilewright.targets.host import abi, spans
 
 ENV_STREAM = "__stream"
-_INT32_MAX = (1 << 31) - 1
 _HANDLES = frozenset(("CUstream", "cudaStream_t", "Stream", "ExternalStream", "HostStream", "CUevent", "cudaEvent_t"))
 
 
@@ -145,9 +155,13 @@ def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kw
     runtime: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     params: list[Param] = []
+    gathers = gathering(function)
     for position, (parameter, given) in enumerate(bind(function, args, kwargs).items()):
-        annotation, value = kinds.get(parameter), adapted(given)
-        param = None if is_constexpr(annotation) else param_of(parameter, value, annotation, position)
+        annotation, value = kinds.get(parameter), plain(adapted(given))
+        become = _gathered_param if parameter in gathers else param_of
+        if parameter in gathers and isinstance(value, dict):
+            value = Keywords(value)
+        param = None if is_constexpr(annotation) else become(parameter, value, annotation, position)
         if param is None:
             if not is_constexpr(annotation):
                 _check_constant(parameter, value, position)
@@ -195,6 +209,8 @@ def param_of(name: str, value: Any, annotation: Any, position: int) -> Param | N
         return value.param(name)
     if is_stream(value):
         return StreamParam(name, env=_is_env_stream(value))
+    if _names_stream(annotation) and (is_number(value) or isinstance(value, ctypes.c_void_p)):
+        return StreamParam(name)
     if isinstance(annotation, type) and issubclass(annotation, Numeric):
         if not is_number(value):
             raise expects(position, name, annotation, value)
@@ -224,6 +240,16 @@ def _aggregate_param(name: str, value: Any, annotation: Any, position: int) -> T
     return TupleParam(name, found) if found else None
 
 
+def _gathered_param(name: str, value: Any, annotation: Any, position: int) -> TupleParam | None:
+    """The parameter of what `*args` or `**kwargs` took, each as if it stood alone."""
+    found = [
+        param_of(path, adapted(item), annotation, position + number)
+        for number, (_, path, item) in enumerate(gathered(name, value))
+    ]
+    items = tuple(item for item in found if item is not None)
+    return TupleParam(name, items) if items else None
+
+
 def is_tensor(value: Any) -> bool:
     """True for tensors of any framework."""
     return hasattr(value, "__dlpack__") or isinstance(value, (RuntimeTensor, FakeTensor))
@@ -237,6 +263,8 @@ def on_host(call: BoundCall) -> bool:
 def _in_host_memory(value: Any) -> bool:
     if isinstance(value, RuntimeTensor):
         return value.view.device == abi.CPU
+    if isinstance(value, Keywords):
+        return any(map(_in_host_memory, value.values()))
     if isinstance(value, (tuple, list)):
         return any(_in_host_memory(item) for item in value)
     if isinstance(value, FakeTensor) or not is_tensor(value):
@@ -246,7 +274,19 @@ def _in_host_memory(value: Any) -> bool:
 
 def is_stream(value: Any) -> bool:
     """True for CUDA streams and events of the driver bindings, of frameworks, and fake streams."""
-    return isinstance(value, FakeStream) or type(value).__name__ in _HANDLES or hasattr(type(value), "cuda_event")
+    cls = type(value)
+    return (
+        isinstance(value, FakeStream)
+        or cls.__name__ in _HANDLES
+        or hasattr(cls, "cuda_event")
+        or hasattr(cls, "__cuda_stream__")
+    )
+
+
+def _names_stream(annotation: Any) -> bool:
+    """True for `cuda.CUstream` and the like."""
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return name.rpartition(".")[2] in _HANDLES
 
 
 def _is_env_stream(value: Any) -> bool:
@@ -254,11 +294,23 @@ def _is_env_stream(value: Any) -> bool:
 
 
 def stream_handle(value: Any) -> int:
-    """The handle of a stream or event object."""
+    """The handle of a stream or event object.
+
+    Raises:
+        ArgumentError: it has none.
+    """
     for attribute in ("cuda_stream", "cuda_event", "ptr"):
         if hasattr(value, attribute):
             return int(getattr(value, attribute))
-    return int(value)
+    if hasattr(value, "__cuda_stream__"):  # the protocol of cuda.core: (version, handle)
+        return int(value.__cuda_stream__()[1])
+    handle = getattr(value, "handle", value)  # Numba's is a c_void_p
+    try:
+        return int(getattr(handle, "value", handle) or 0)
+    except TypeError as error:
+        raise ArgumentError(
+            f"a {type(value).__name__} has no handle of a CUDA stream", hint="pass a stream, its handle, or None"
+        ) from error
 
 
 def traced(call: BoundCall, block_arguments: list[Any]) -> dict[str, Any]:
@@ -313,25 +365,40 @@ def _traced_aggregate(param: TupleParam, source: Iterator[Any], value: Any) -> A
 def _traced_tensor(param: TensorParam, source: Iterator[Any]) -> Tensor:
     dtype = BY_NAME[param.dtype]
     pointer = Pointer(next(source), dtype, AddressSpace(param.space), param.align)
-    shape = tuple(_traced_dim(dim, source, bounded=True) for dim in param.shape)
-    stride = tuple(_traced_dim(dim, source, plain=param.implicit) for dim in param.stride)
+    whole = Whole(spans.free_product(param)) if spans.is_narrow(param) else None
+    shape = tuple(_traced_extent(dim, source, whole, mode) for mode, dim in enumerate(param.shape))
+    stride = tuple(_traced_dim(dim, source) for dim in param.stride)
+    for step in stride:
+        if isinstance(step, Integer):
+            step.plain = param.implicit
     tensor = Tensor(pointer, Layout(shape, stride), dtype)
     return Tensor(pointer, tensor.layout, dtype, Held(tensor.value, tensor=True))
 
 
-def _traced_dim(dim: Dim, source: Iterator[Any], *, bounded: bool = False, plain: bool = False) -> Any:
+def _traced_extent(dim: Dim, source: Iterator[Any], whole: Whole | None, mode: int) -> Any:
+    number = _traced_dim(dim, source)
+    if dim.value is None:
+        number.bound = type(number).max
+        if dim.width == 32 and whole is not None:  # the call checks it, see `targets.host.spans`
+            number.bound, number.share = whole.most, Share(whole, frozenset((mode,)))
+    return number
+
+
+def _traced_dim(dim: Dim, source: Iterator[Any]) -> Any:
     if dim.value is not None:
         return dim.value
     cls: Any = Int64 if dim.width == 64 else Int32
-    number = cls.from_ir(next(source)).known(divisibility=dim.divisibility, bound=cls.max if bounded else None)
-    number.plain = plain
-    return number
+    return cls.from_ir(next(source)).known(divisibility=dim.divisibility)
 
 
 def converted(value: Any, param: Param) -> Any:
     """An argument of a call as native code takes it."""
     if isinstance(value, Numeric):
         return bool(value.value) if isinstance(value, Boolean) else value.python()
+    if isinstance(value, RuntimeTensor):
+        return value
+    if isinstance(param, TensorParam):
+        refuse_lazy(value)
     if isinstance(value, RuntimePointer):
         return value.address
     if is_stream(value):
@@ -352,6 +419,6 @@ def _converted_members(value: Any, param: TupleParam) -> Any:
         return value  # native code says what it expected
     try:
         parts = [(member_at(value, param.name, item.name), item) for item in param.items]
-    except (IndexError, AttributeError):
-        return tuple(value) if isinstance(value, (tuple, list)) else value
+    except (IndexError, AttributeError, KeyError):
+        return tuple(value) if isinstance(value, (tuple, list, Keywords)) else value
     return tuple(converted(part, item) for part, item in parts)

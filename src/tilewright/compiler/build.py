@@ -1,4 +1,4 @@
-"""From a jit function and its arguments to a compiled function: tracing, the pass list, the cache of direct calls."""
+"""From a jit function and its arguments to a compiled function: tracing, the stages, the cache of direct calls."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.compiler import hooks, overrides, pass_lists, stages, validation
-from tilewright.compiler.arguments import BoundCall, bind_call, leaf_type, on_host, traced
+from tilewright.compiler import hooks, pass_lists, stages, validation
+from tilewright.compiler.arguments import BoundCall, leaf_type, on_host, traced
 from tilewright.compiler.executor import Executor
 from tilewright.compiler.jit import JitFunction
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.memory_cache import MemoryCache
-from tilewright.compiler.options import Options
-from tilewright.compiler.target import choose_arch, choose_target
-from tilewright.hw.chips import normalize_arch
+from tilewright.compiler.plan import Plan, plan
+from tilewright.compiler.wide_form import WideForm
 from tilewright.ir import build, mlir, user_ops
 from tilewright.ir.context import compile_context, current, located
 from tilewright.ir.erasing import erase_unused
@@ -29,6 +28,7 @@ from tilewright.lang.launch import argument_names
 from tilewright.lang.parameters import call_arguments
 from tilewright.lang.user_ops import call as call_user_op
 from tilewright.passes.pipeline import Pass, PassManager
+from tilewright.targets.host import spans
 
 user_ops.front_end = call_user_op
 
@@ -79,68 +79,54 @@ def compile_function(
             location=locations.user_location(),
             hint="it says what the emulator looks for; options of the compiler go into options=",
         )
-    if pipeline is None:
-        pipeline = _listed(decorated[0])
-    listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline
-    chip, fields = pass_lists.asked_of(listed) if listed is not None else ("", {})
-    made = replace(Options.from_settings(), **fields).checked().merged(preset).merged(options)
     jit_function, bound_self = decorated
-    symbol = trace.symbol(jit_function.symbol_name)
-    call = replace(bind_call(jit_function.function, symbol, (*bound_self, *args), kwargs), bound=len(bound_self))
-    chosen = choose_target(target)
-    if arch and chip and normalize_arch(arch) != normalize_arch(chip):
-        raise CompileError("arch and the pass list name two chips", values={"arch": arch, "cubin-chip": chip})
-    wanted = choose_arch(arch or chip or made.gpu_arch, chosen)
-    job = _job(jit_function, call, made, wanted, override or {}, passes, listed)
+    made = plan(
+        jit_function,
+        args,
+        kwargs,
+        bound=bound_self,
+        options=(*preset, options),
+        target=target,
+        arch=arch,
+        override=override,
+        passes=passes,
+        pipeline=pipeline,
+    )
+
     if validate is not None:
+        _validate(made, validate, checks)
 
-        def build_with(manager: PassManager) -> Executor:
-            part = _job(jit_function, call, made, wanted, {}, (), manager)
-            return Executor.build(part, call, "emu", jit_function.function, checks, ())
+    def compiled(call: BoundCall) -> Executor:
+        wanted = replace(made, call=call)
+        job = _job(wanted)
+        job.after_pass = after_pass
+        executor = Executor.build(job, call, made.target, jit_function.function, checks, observers)
+        hooks.compiled(executor)
+        if job.returns_runtime:
+            _warn_of_result(job)
+        return executor
 
-        _validate(job, build_with, validate)
-    job.after_pass = after_pass
-    executor = Executor.build(job, call, chosen, jit_function.function, checks, observers)
-    hooks.compiled(executor)
+    executor = compiled(made.call)
+    if spans.has_narrow(made.call.signature) and not made.override:
+        executor.wide_form = WideForm(made.call, compiled)
     return executor
 
 
-def _job(
-    function: JitFunction[..., Any],
-    call: BoundCall,
-    options: Options,
-    arch: str,
-    override: Mapping[str, Any],
-    passes: Any,
-    pipeline: Any,
-) -> Job:
-    overrides.check_override(override)
-    return Job(
-        name=call.signature.name,
-        arch=arch,
-        options=options,
-        pipeline=_pipeline(arch, options, passes, pipeline),
-        trace=lambda job: trace_program(job, function, call),
-        python=functools.partial(_source, function.traced),
-        override=override,
-        signature=call.signature,
+def _warn_of_result(job: Job) -> None:
+    """Python gets nothing that is known only at run time."""
+    message = (
+        f"{job.name} returns a value known only at run time, which no call gives to Python: write it into a tensor"
     )
-
-
-def _listed(function: JitFunction[..., Any]) -> PassManager | None:
-    """The pass list that a function of a DSL object brings; None for the standard one."""
-    text = getattr(function, "pipeline", None)
-    return None if text is None else PassManager.parse(text)
-
-
-def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | None) -> PassManager:
-    if pipeline is None:
-        manager = pass_lists.standard_pipeline(arch, options)
+    place = locations.user_location(3)
+    if place is None:
+        warnings.warn(message, stacklevel=3)
     else:
-        manager = pass_lists.completed(pipeline, arch, options)
-    pass_lists.place(manager, passes)
-    manager.check_order()
-    return manager
+        warnings.warn_explicit(message, UserWarning, place.file, place.line)
+
+
+def _job(made: Plan) -> Job:
+    source = functools.partial(_source, made.function.traced)
+    return made.job(lambda job: trace_program(job, made.function, made.call), source)
 
 
 def _source(function: Any) -> str:
@@ -193,21 +179,27 @@ def _host_function(call: BoundCall) -> Any:
     return function
 
 
-def _validate(job: Job, build_with: Callable[[PassManager], Executor], inputs: Any) -> None:
+def _validate(made: Plan, inputs: Any, checks: Any) -> None:
+    """Run the program before and after each pass of the user."""
     if not isinstance(inputs, tuple | list):
         raise CompileError(
             f"validate takes the arguments of a call, not {type(inputs).__name__}",
             location=locations.user_location(),
             hint="validate=(a, b, c)",
         )
-    if job.override:
+    if made.override:
         raise CompileError(
             "validate checks passes, and override takes the place of what they made",
             location=locations.user_location(),
             hint="leave one of the two out",
         )
-    standard = pass_lists.standard_pipeline(job.arch, job.options)
-    validation.check_passes(job.pipeline, standard, build_with, inputs)
+
+    def build_with(manager: PassManager) -> Executor:
+        part = replace(made, target="emu", pipeline=manager)
+        return Executor.build(_job(part), part.call, part.target, part.function.function, checks, ())
+
+    standard = pass_lists.standard_pipeline(made.arch, made.options)
+    validation.check_passes(made.pipeline, standard, build_with, inputs)
 
 
 def _warn_of_unlaunched(program: trace.Trace) -> None:
@@ -231,10 +223,8 @@ _cache: MemoryCache[Executor] = MemoryCache(limit=256)
 
 def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
     """Trace again (globals may have changed), and compile only what was not compiled before."""
-    call = bind_call(function.function, trace.symbol(function.symbol_name), args, kwargs)
-    options, target = Options.from_settings(), choose_target(None)
-    arch = choose_arch(options.gpu_arch, target)
-    job = _job(function, call, options, arch, {}, (), _listed(function))
+    made = plan(function, args, kwargs)
+    job = _job(made)
     with compile_context():
         stages.run(job, "cute")
         if job.returns_runtime:
@@ -244,14 +234,13 @@ def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs:
                 hint="write it into a tensor; only values of compile time come back to Python",
             )
         text = job.texts["cute"]
-        lowering = (job.pipeline.key, user_ops.version(text))
-        key = (text, _places(job), call.signature, options, target, arch, lowering)
+        key = (text, _places(job), made.key(), user_ops.version(text))
         executor = None if no_cache else _cache.get(key)
         if executor is None:
-            executor = Executor.finish(job, call, target, function.function, True, ())
+            executor = Executor.finish(job, made.call, made.target, function.function, True, ())
             hooks.compiled(executor)
             _cache.replace(key, executor)
-    executor.run_traced(call.passed())
+    executor.run_traced(made.call.passed())
     return job.result
 
 

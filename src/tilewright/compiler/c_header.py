@@ -19,6 +19,7 @@ _TEMPLATE = """\
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {{
@@ -49,7 +50,7 @@ static inline void {prefix}_Kernel_Module_Unload({prefix}_Kernel_Module_t *modul
 
 /* Where errors are reported: their kind and message. By default they are printed to stderr. */
 static inline void {prefix}_Set_Error_Handler(void (*handler)(const char *kind, const char *message)) {{
-  {table}[{handler_slot}] = (void *)handler;
+  memcpy(&{table}[{handler_slot}], &handler, sizeof handler); /* C99 has no cast from functions to data */
 }}
 
 /* {signature}

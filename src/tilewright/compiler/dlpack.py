@@ -9,14 +9,19 @@ import array
 import ctypes
 import functools
 import math
+import sys
+import warnings
 from typing import Any, NamedTuple
 
 from tilewright.base.errors import ArgumentError
+from tilewright.lang.locations import user_location
 from tilewright.targets.host import abi
 
 _SHORT_NAMES = {code: name for name, code in abi.DTYPES.items()}
 _NUMPY_SPELLING = {"bool": "bool", "bfloat16": "bf16"} | {f"float{width}": f"f{width}" for width in (16, 32, 64)}
 
+
+_COMPLEX = 5  # kDLComplex
 
 _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
@@ -100,12 +105,26 @@ def _numpy_type(dtype: Any) -> str:
             hint="pack them into uint8 and recast the tensor: cute.recast_tensor(t, dtype)",
         )
     if short not in abi.DTYPES or not dtype.isnative:
-        raise ArgumentError(f"NumPy arrays of {name} cannot be passed", hint="convert with .astype")
+        raise not_passed(dtype)
     return short
+
+
+def not_passed(dtype: Any) -> ArgumentError:
+    """The error for a NumPy array of that type."""
+    if not dtype.isnative:
+        return ArgumentError(
+            f"NumPy arrays of {dtype.name} in the other byte order cannot be passed",
+            values={"dtype": dtype.str},
+            hint='convert with .astype(x.dtype.newbyteorder("="))',
+        )
+    hint = "pass its parts: x.real, x.imag, or x.view of the type of the parts" if dtype.kind == "c" else None
+    return ArgumentError(f"NumPy arrays of {dtype.name} cannot be passed", hint=hint or "convert with .astype")
 
 
 def _numpy(source: Any, interface: Any) -> HostView:
     dtype, shape, strides = source.dtype, source.shape, source.strides
+    if getattr(source, "mask", None) is not None:
+        raise ArgumentError("a masked array cannot be passed", hint="pass x.filled(value), or x.data for all numbers")
     name, size = _numpy_type(dtype), dtype.itemsize
     stride = tuple([step // size for step in strides])
     if tuple([step * size for step in stride]) != strides and any(
@@ -116,9 +135,77 @@ def _numpy(source: Any, interface: Any) -> HostView:
     return HostView(data, abi.CPU, 0, name, shape, stride, not read_only, source)
 
 
+def refuse_lazy(source: Any) -> None:
+    """Refuse a tensor of torch whose memory holds other numbers than the tensor shows.
+
+    It cannot be copied either: a kernel may write to it.
+    """
+    for bit, what in (("neg", "negated"), ("conj", "conjugated")):
+        if getattr(source, f"is_{bit}", _no)():
+            raise ArgumentError(
+                f"the tensor is {what} lazily: its memory holds the numbers before that",
+                values={"shape": tuple(source.shape), "dtype": source.dtype},
+                hint=f"pass t.resolve_{bit}(), a copy with the numbers that torch shows",
+            )
+
+
+def _no() -> bool:
+    return False
+
+
+def _refuse_without_memory(source: Any) -> None:
+    """Refuse tensors of torch that are no plain view of memory, which DLPack says of in its own words or not at all."""
+    layout = str(getattr(source, "layout", ""))
+    if layout.startswith("torch.") and layout != "torch.strided":
+        hint = "pass t.to_dense(), or its parts: t.values(), t.indices()" if "sparse" in layout else "pass t.to_dense()"
+        raise ArgumentError(f"a tensor of layout {layout.removeprefix('torch.')} cannot be passed", hint=hint)
+    if getattr(source, "is_meta", False) or hasattr(source, "fake_mode"):
+        raise ArgumentError(
+            "a tensor without memory cannot be passed",
+            values={"device": source.device, "shape": tuple(source.shape)},
+            hint="to compile without memory pass cute.runtime.make_fake_tensor(...)",
+        )
+    if getattr(source, "is_nested", False):
+        raise ArgumentError("a nested tensor cannot be passed", hint="pass its parts: t.unbind(), or t.values()")
+    if getattr(source, "is_quantized", False):
+        raise ArgumentError(
+            "a quantized tensor cannot be passed",
+            values={"dtype": source.dtype},
+            hint="pass its integers, t.int_repr(), with scale and zero point as numbers",
+        )
+
+
+def _without_grad(source: Any) -> Any:
+    """A tensor of torch that requires a gradient, without; a warning where autograd would record what is done to it."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.is_grad_enabled():
+        place = user_location()
+        message = (
+            "a tensor that requires a gradient is passed, and autograd sees nothing of what kernels do with it: "
+            "pass t.detach(), call under torch.no_grad(), or give the kernel a backward in a torch.autograd.Function"
+        )
+        if place is None:
+            warnings.warn(message, stacklevel=2)
+        else:
+            warnings.warn_explicit(message, UserWarning, place.file, place.line)
+    return source.detach()
+
+
+def _is_plain(source: Any) -> bool:
+    """True for a tensor of torch with nothing odd about it, which is all that most calls see."""
+    torch = sys.modules.get("torch")
+    if torch is None or type(source) is not torch.Tensor or source.layout is not torch.strided:
+        return False
+    odd = source.requires_grad or source.is_neg() or source.is_conj()
+    return not (odd or source.is_meta or source.is_quantized or source.is_nested)
+
+
 def _dlpack(source: Any) -> HostView:
-    if getattr(source, "requires_grad", False):
-        source = source.detach()
+    if not _is_plain(source):
+        refuse_lazy(source)
+        _refuse_without_memory(source)
+        if getattr(source, "requires_grad", False):
+            source = _without_grad(source)
     device, device_id = source.__dlpack_device__()
     on_gpu = int(device) in (abi.CUDA, abi.CUDA_MANAGED)
     capsule = source.__dlpack__(stream=-1) if on_gpu else source.__dlpack__()
@@ -128,6 +215,7 @@ def _dlpack(source: Any) -> HostView:
         raise ArgumentError(
             "the element type is not one of the language",
             values={"DLPack": f"code {raw.code}, {raw.bits} bits, {raw.lanes} lanes"},
+            hint="pass real and imaginary parts as numbers: torch.view_as_real(t)" if raw.code == _COMPLEX else None,
         )
     shape = _longs(raw.shape, raw.ndim)
     stride = _longs(raw.strides, raw.ndim) if raw.strides else _row_major(shape)

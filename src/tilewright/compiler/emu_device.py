@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CompileError, EmulationError, TilewrightError
+from tilewright.base.interrupts import whole
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
 from tilewright.compiler.arguments import is_tensor
 from tilewright.compiler.artifact import Artifact, KernelImage
@@ -53,7 +54,7 @@ class EmuDevice:
         outer, self._call.buffers = self._call.buffers, tuple(_buffers(self._params, values))
         self.reports = self._call.reports = []  # another thread's call has its own list
         try:
-            self.host(*values)
+            whole(lambda: self.host(*values))
         finally:
             self._call.buffers = outer
 
@@ -91,7 +92,7 @@ class EmuDevice:
             cluster=config.cluster,
             smem=config.smem,
             buffers=self._call.buffers,
-            options=watched(emu.Options(checks=self._checks, seed=settings.get("seed")), program),
+            options=watched(emu.Options(checks=self._checks, seed=settings.get("seed"), whole=True), program),
         )
         self._call.reports.append(report)
         note_report(report)

@@ -6,19 +6,23 @@ import functools
 import inspect
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
 
+from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CompileError, LaunchError, TilewrightError
-from tilewright.base.signature import TupleParam
+from tilewright.base.interrupts import is_outside, raised_by_signal
+from tilewright.base.signature import TensorParam, TupleParam
 from tilewright.compiler import stages
-from tilewright.compiler.aggregates import check_constant, check_fixed
+from tilewright.compiler.aggregates import Keywords, check_constant, check_fixed, is_aggregate, members
 from tilewright.compiler.arguments import BoundCall, converted
 from tilewright.compiler.artifact import Artifact, KernelImage, artifact_of
 from tilewright.compiler.assembling import shows_log
+from tilewright.compiler.dlpack import refuse_lazy
 from tilewright.compiler.export import export_c, export_tvm_ffi
 from tilewright.compiler.inlined import name_calls
 from tilewright.compiler.job import Job, KernelJob
@@ -26,17 +30,20 @@ from tilewright.compiler.objects import adapted
 from tilewright.compiler.report import Report
 from tilewright.compiler.source_map import SourceMap
 from tilewright.compiler.target import make_device
+from tilewright.compiler.wide_form import WideForm
 from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
 from tilewright.lang.locations import ErrorsLocated, user_location
+from tilewright.lang.parameters import evaluated_annotations, gathering, is_constexpr
 from tilewright.lang.tracebacks import OnlyUserFrames
-from tilewright.targets.host.ffi import tvm_ffi
+from tilewright.targets.host.ffi import Carried, SpanError, tvm_ffi
 from tilewright.targets.nvidia.assemble import prepare
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 
 _EXTENSIONS = {"python": "py", "cute": "cute.mlir", "nvvm": "nvvm.mlir", "llvm": "ll", "ptx": "ptx", "cubin": "cubin",
                "sass": "sass"}  # fmt: skip
+_PRINTS = "...) @__tw_printf("  # a call, not the declaration
 _DATA = (bool, int, float, str, bytes, tuple, list, type, type(None))
 
 
@@ -126,7 +133,8 @@ class Executor:
         """Run the stages that are left, in the current context."""
         assembles = target == "cuda" or shows_log(job.options)
         if assembles:
-            prepare()
+            with settings.scope(toolkit=job.toolkit):
+                prepare()
         stages.run(job, "cubin" if assembles else "ptx", observers)
         kind = _ffi_executor() if job.options.enable_tvm_ffi else cls
         made: Executor = kind(artifact_of(job), call, target, function, checks, job)
@@ -149,13 +157,23 @@ class Executor:
         self._constants = call.constants
         self._count = len(call.passed())
         self._bound = call.bound
-        self._gathers = _gathering(function)
+        kinds = {kind: name for name, kind in gathering(function).items()}
+        self._gathers = kinds.get(inspect.Parameter.VAR_POSITIONAL, "")
+        self._keywords = kinds.get(inspect.Parameter.VAR_KEYWORD, "")
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
+        # Where torch tensors may stand, in tuples too.
+        self._tensors = [place for place, item in enumerate(self._params) if isinstance(item, TensorParam | TupleParam)]
         self._fixed = call.fixed()
         self._names = [name for name, value in call.runtime.items()]
+        self._compiled_keywords: dict[str, Any] = (call.runtime | call.constants).get(self._keywords, {})
+        self._lengths = {name: len(value) for name, value in call.runtime.items() if isinstance(value, (tuple, list))}
         self.target = target
+        self.wide_form: WideForm | None = None  # what takes tensors beyond 2^31, where it can be made
         self.device = make_device(target, artifact, checks)
-        self._direct = self.device.host.function if target == "cuda" else None
+        self._last_device = self.device
+        # What prints on the host calls Python, and is called through it.
+        straight = target == "cuda" and _PRINTS not in artifact.host_llvm
+        self._direct = self.device.host.function if straight else None
         self.stages = StageMap(artifact, job)
         kernels = job.kernels if job is not None else {}
         self.kernels = {
@@ -236,10 +254,15 @@ class Executor:
             EmulationError: the emulator found a fault.
         """
         if self._direct is not None and not kwargs:
+            self._refuse_lazy(args)
             try:
                 self._direct(*args)
-            except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
-                raised = self.device.host.raised(error)
+            except Exception as error:
+                if raised_by_signal(error):
+                    raise
+                raised = self.device.host.raised(error)  # tvm-ffi raises whatever class an error names
+                if isinstance(raised, SpanError) and self.wide_form is not None and self.wide_form.executor is not None:
+                    return self.wide_form.executor(*args)
                 if not isinstance(raised, ArgumentError):
                     raise self._placed(raised) from None
             else:
@@ -259,13 +282,34 @@ class Executor:
         with OnlyUserFrames(), ErrorsLocated():
             return tuple(self._bind(args, kwargs))
 
+    def _refuse_lazy(self, args: tuple[Any, ...]) -> None:
+        """Refuse torch's lazily negated tensors; native code does not see that they are."""
+        try:
+            for place in self._tensors:
+                if args[place].is_neg():
+                    break
+            else:
+                return
+        except (AttributeError, IndexError):  # not torch's: ask each
+            if "torch" not in sys.modules:
+                return
+        with OnlyUserFrames(), ErrorsLocated():
+            for value in args:
+                _refuse_lazy_parts(value)
+
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""
         try:
             for param, value in zip(self._params, values, strict=False):
+                if param.name in self._lengths:
+                    self._check_length(param.name, value)
                 if param.name in self._fixed:
                     check_fixed(cast(TupleParam, param), value, self._fixed[param.name])
             self._run(values)
+        except SpanError as error:
+            if self.wide_form is None:
+                raise self._placed(error) from error.__cause__
+            self._run_wide(self.wide_form, values)
         except TilewrightError as error:
             raise self._placed(error) from error.__cause__
 
@@ -276,7 +320,14 @@ class Executor:
         except TilewrightError as error:
             raise self._placed(error) from error.__cause__
 
+    def _run_wide(self, form: WideForm, values: Sequence[Any]) -> None:
+        """Run the 64-bit form, which is compiled now where no call needed it before."""
+        wide = form.get()
+        self._last_device = wide.device
+        wide.run(values)
+
     def _run(self, values: Sequence[Any]) -> None:
+        self._last_device = self.device
         self.device.run([converted(value, param) for value, param in zip(values, self._params, strict=True)])
 
     def _placed(self, error: TilewrightError) -> TilewrightError:
@@ -291,20 +342,46 @@ class Executor:
         return error
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Arguments by name and with defaults, in the order of the signature; compile-time ones may be repeated."""
+        """Arguments by name and with defaults, in the order of the signature.
+
+        A call may give those that are not annotated `Constexpr` (the ones compiled as None among them), all of them, or
+        only those of run time.
+        """
         parameters = inspect.signature(self._function).parameters
-        order = [name for name in parameters if name in self._names]
+        every = [name for name in parameters if name != self._keywords][self._bound :]
+        kinds = evaluated_annotations(self._function)
+        orders = [
+            [name for name in every if not is_constexpr(kinds.get(name))],
+            every,
+            [name for name in every if name in self._names],
+        ]
+        refusals: list[ArgumentError] = []
+        for order in orders:
+            try:
+                return self._ordered(order, args, kwargs, parameters)
+            except ArgumentError as error:
+                refusals.append(error)
+        # The longest form that the arguments do not exceed is the one that was meant.
+        meant = max(range(3), key=lambda form: (len(orders[form]) <= len(args), -abs(len(orders[form]) - len(args))))
+        raise refusals[meant]
+
+    def _ordered(
+        self, order: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any], parameters: Mapping[str, Any]
+    ) -> list[Any]:
+        """The values of run time, where `args` are those of the parameters in `order`."""
         if self._gathers in order:
             place = order.index(self._gathers)
             args = (*args[:place], tuple(args[place:]))
-        if len(args) > len(order):
-            order = list(parameters)[self._bound :]
         if len(args) > len(order):
             raise ArgumentError(
                 f"{self.name} takes {self._count} arguments, got {len(args)}", values={"parameters": ", ".join(order)}
             )
         given = dict(zip(order, args, strict=False)) | dict(kwargs)
         unknown = given.keys() - parameters.keys()
+        if self._keywords:
+            taken = {name: given.pop(name) for name in kwargs if name in unknown}
+            self._take_keywords(taken, given)
+            unknown = set()
         if unknown:
             raise ArgumentError(f"{self.name} has no parameter {sorted(unknown)[0]!r}")
         for name, constant in self._constants.items():
@@ -312,6 +389,31 @@ class Executor:
             if name in given and (isinstance(given[name], _DATA) or constant is None):
                 check_constant(name, constant, adapted(given[name]))
         return [self._value(name, given, parameters) for name in self._passed_names()]
+
+    def _take_keywords(self, taken: dict[str, Any], given: dict[str, Any]) -> None:
+        """What `**kwargs` of the function gets: the names that it was compiled for, compile-time ones if repeated."""
+        compiled = self._compiled_keywords
+        passed = self._keywords in self._names
+        if taken.keys() - compiled.keys() or (passed and compiled.keys() != taken.keys()):
+            raise ArgumentError(
+                f"{self.name} was compiled for other keywords of `**{self._keywords}`",
+                values={"compiled for": ", ".join(compiled) or "none", "passed": ", ".join(taken) or "none"},
+                hint="compile again for these keywords",
+            )
+        if passed:
+            given[self._keywords] = Keywords({name: taken[name] for name in compiled})
+            return
+        for name, value in taken.items():
+            if isinstance(value, _DATA):
+                check_constant(f"{self._keywords}.{name}", compiled[name], adapted(value))
+
+    def _check_length(self, name: str, value: Any) -> None:
+        if isinstance(value, (tuple, list)) and len(value) != self._lengths[name]:
+            raise ArgumentError(
+                f"{name} of {self.name} has {len(value)} items",
+                values={"compiled for": f"{self._lengths[name]} items"},
+                hint="compile again for another number of items",
+            )
 
     def _passed_names(self) -> list[str]:
         known = {param.name for param in self.signature.params if not getattr(param, "env", False)}
@@ -380,7 +482,16 @@ class Executor:
         A file that holds something else is kept: the new one gets a number.
         """
         target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if raised_by_signal(error):
+                raise
+            raise CompileError(
+                f"cannot write into the folder {str(folder)!r}",
+                values={"reason": error.strerror},
+                hint="name a folder, or a path where one can be made, by DumpDir or TILEWRIGHT_DUMP_DIR",
+            ) from error
         written = []
         for name in names:
             content = self.stages[name]
@@ -451,13 +562,15 @@ class Executor:
     @property
     def last_report(self) -> Any:
         """On the emulator: what the last call found and counted, one report for each launch."""
-        return getattr(self.device, "reports", None)
+        return getattr(self._last_device, "reports", None)
 
 
-def _gathering(function: FunctionType) -> str:
-    """The parameter that takes any number of positional arguments, empty where there is none."""
-    parameters = inspect.signature(function).parameters.values()
-    return next((item.name for item in parameters if item.kind is inspect.Parameter.VAR_POSITIONAL), "")
+def _refuse_lazy_parts(value: Any) -> None:
+    if is_aggregate(value):
+        for member in members("", value, None):
+            _refuse_lazy_parts(member.value)
+    else:
+        refuse_lazy(value)
 
 
 def _runner(device: Any, params: Sequence[Any]) -> Callable[..., None]:
@@ -466,7 +579,12 @@ def _runner(device: Any, params: Sequence[Any]) -> Callable[..., None]:
     def run(*values: Any) -> None:
         if len(values) != len(params):
             raise ArgumentError(f"{len(params)} arguments are taken, {len(values)} were given")
-        device.run([converted(value, param) for value, param in zip(values, params, strict=True)])
+        try:
+            device.run([converted(value, param) for value, param in zip(values, params, strict=True)])
+        except BaseException as error:
+            if not is_outside(error):
+                raise
+            raise Carried.of(error) from None
 
     return run
 

@@ -19,6 +19,7 @@ from tilewright.compiler.c_header import header
 from tilewright.compiler.host_target import parse_host_target, portable
 from tilewright.ir.llvm import host_target
 from tilewright.targets.host.exported import ExportedKernel, export_object
+from tilewright.targets.host.seal import sealed
 
 C_FORM: Final = "c"
 TVM_FORM: Final = "tvm-ffi"
@@ -77,7 +78,7 @@ def metadata(artifact: Artifact, name: str, form: str) -> str:
 def _object(artifact: Artifact, name: str, form: str) -> bytes:
     wanted = artifact.options.host_target
     host = parse_host_target(wanted) if wanted else portable(host_target()[0])
-    return export_object(
+    data = export_object(
         name,
         artifact.host_llvm,
         artifact.entry,
@@ -89,6 +90,7 @@ def _object(artifact: Artifact, name: str, form: str) -> bytes:
         triple=host.triple,
         features=host.features,
     )
+    return sealed(data)
 
 
 def _cubin(artifact: Artifact, index: int) -> bytes:

@@ -29,10 +29,13 @@ from typing import (
 )
 
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import uninterrupted
 from tilewright.base.location import SourceLocation
+from tilewright.ir.context import whole
 from tilewright.lang import locations, trace
 from tilewright.lang.launch import Kernel, KernelLauncher
 from tilewright.lang.locations import ErrorsLocated, user_location
+from tilewright.lang.parameters import refuse_runtime_constants
 from tilewright.lang.rewrite import capture, rewrite
 from tilewright.lang.tracebacks import OnlyUserFrames
 
@@ -48,7 +51,7 @@ T = TypeVar("T")
 @functools.cache
 def _compiler() -> Any:
     """The compiler proper, `tilewright.compiler.build`."""
-    return importlib.import_module("tilewright.compiler.build")
+    return uninterrupted(lambda: importlib.import_module("tilewright.compiler.build"))
 
 
 class _Decorated(Generic[P, R]):
@@ -128,7 +131,14 @@ def _refuse_generator(function: FunctionType) -> None:
 
 class JitFunction(_Decorated[P, R]):
     """A function of the language. Called from Python it is compiled and run on the host; called while tracing it is
-    inlined."""
+    inlined.
+
+    `pipeline` is the pass list that it brings, None for the standard one; `defaults` are options that hold for it where
+    no others are given. Both are its DSL object's.
+    """
+
+    pipeline: Any = None
+    defaults: Any = None
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -136,10 +146,19 @@ class JitFunction(_Decorated[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if trace.tracing():
-            return self.traced(*args, **kwargs)
+            return self._inlined(args, kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
         with OnlyUserFrames(), ErrorsLocated():
-            return _compiler().run_directly(self, args, kwargs, no_cache)
+            return whole(lambda: _compiler().run_directly(self, args, kwargs, no_cache))
+
+    def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Inline the call; if that fails for a value of run time where one of compile time was asked for, say so."""
+        try:
+            return self.traced(*args, **kwargs)
+        except CompileError as error:
+            if "run time" in str(error):
+                refuse_runtime_constants(self.function, args, kwargs, error)
+            raise
 
 
 class KernelFunction(_Decorated[P, KernelLauncher]):
@@ -195,10 +214,10 @@ def kernel(function: Any = None, *, preprocess: bool = True, preprocessor: bool 
     return _decorate(KernelFunction, function, preprocess if preprocessor is None else preprocessor)
 
 
-def warn_of_ignored(decorator: str, options: Iterable[str]) -> None:
+def warn_of_ignored(decorator: str, options: Iterable[str], taken: str = "preprocess=") -> None:
     """Say at the user's line which options a decorator ignores; sources for other compilers may have them."""
     for name in options:
-        warnings.warn(f"{decorator} ignores {name}=, which it does not have; it takes preprocess=", stacklevel=3)
+        warnings.warn(f"{decorator} ignores {name}=, which it does not have; it takes {taken}", stacklevel=3)
 
 
 class _JitDecorator(Protocol):
@@ -310,7 +329,8 @@ class Compile:
     def __call__(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Compile `function` for these arguments. It always compiles; keep the executor."""
         with OnlyUserFrames(), ErrorsLocated():
-            return _compiler().compile_function(self._options, decorated(function), args, **kwargs)
+            jit_function = decorated(function)
+            return whole(lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs))
 
 
 compile_function = Compile()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.base.location import SourceLocation
 from tilewright.base.signature import Signature
 from tilewright.compiler.options import Options
+from tilewright.ir.forking import Background
 from tilewright.passes.pipeline import PassManager
 
 
@@ -42,6 +42,7 @@ class Job:
     trace: Callable[[Job], Any]
     python: Callable[[], str]
     override: Mapping[str, Any]
+    toolkit: str = ""  # that of this compilation, also for stages that are asked for later
     signature: Signature = field(default_factory=lambda: Signature("", ()))
     result: Any = None  # what the traced function returned
     returns_runtime: bool = False  # and whether values known only at run time are in it
@@ -52,7 +53,7 @@ class Job:
     locations: list[SourceLocation] = field(default_factory=list)  # of the operations in kernels, as traced
     inlined: tuple[SourceLocation, ...] = ()  # lines of inlined helpers, with their callers
     host_llvm: str = ""
-    host_program: Future[bytes] | None = None
+    host_program: Background[bytes] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     operations: dict[str, int] = field(default_factory=dict)
     pass_runs: list[Any] = field(default_factory=list)

@@ -13,7 +13,7 @@ from tilewright.base.errors import ArgumentError, CompileError
 from tilewright.base.signature import Signature
 from tilewright.compiler.arguments import converted
 from tilewright.compiler.artifact import FORMAT, decode
-from tilewright.targets.host import abi, ffi, symbols
+from tilewright.targets.host import abi, elf, ffi, seal, symbols
 from tilewright.targets.host.exported import CHECKED, META, TABLE
 from tilewright.targets.host.exported_c import passed
 from tilewright.targets.host.loader import load_object
@@ -97,7 +97,8 @@ def load_module(path: str | Path, enable_tvm_ffi: bool = False) -> LoadedModule:
     With `enable_tvm_ffi` its functions are tvm-ffi functions: positional arguments, tvm-ffi's errors.
 
     Raises:
-        CompileError: there is no such file, it exports nothing, or another version of the interface wrote it.
+        CompileError: there is no such file, it is damaged, it exports nothing, or another version of the interface
+            wrote it.
     """
     file = Path(path)
     if not file.is_file():
@@ -105,7 +106,16 @@ def load_module(path: str | Path, enable_tvm_ffi: bool = False) -> LoadedModule:
     data = file.read_bytes()
     if data[:4] != b"\x7fELF":
         raise CompileError(f"{file} is not an object file or a shared library", values={"first bytes": data[:8].hex()})
-    address_of, names, owner = _open_object(data) if _is_object(data) else _open_library(file, data)
+    is_object = _is_object(data)
+    problem = seal.fault(data) if is_object else elf.torn(data)
+    if problem:
+        raise CompileError(
+            f"{file} is damaged, or no object that export_to_c wrote",
+            values={"reason": problem},
+            hint="export it again, also where an older version wrote it; an object that another tool has changed is "
+            "loaded as a shared library",
+        )
+    address_of, names, owner = _open_object(data) if is_object else _open_library(file, data)
     if not names:
         raise CompileError(f"{file} exports no function of Tilewright", hint="make it with executor.export_to_c")
     for name in names:
@@ -128,7 +138,7 @@ def find_runtime_libraries(*, enable_tvm_ffi: bool = True) -> list[str]:
 
 
 def _is_object(data: bytes) -> bool:
-    return int.from_bytes(data[16:18], "little") == 1  # e_type ET_REL
+    return int.from_bytes(data[16:18], "little") == elf.ET_REL or seal.is_sealed(data)
 
 
 def _open_object(data: bytes) -> tuple[Callable[[str], int], list[str], object]:
@@ -178,5 +188,6 @@ def _take_over(table: int, *, device: bool) -> None:
     """Errors and the current stream of a function with a C interface come from tvm-ffi, as for compiled functions."""
     slots = (ctypes.c_uint64 * abi.FIRST_KERNEL).from_address(table)
     slots[abi.SLOT_SET_ERROR] = ffi.error_setter()
+    slots[abi.SLOT_SIGNALS] = ffi.c_function("TVMFFIEnvCheckSignals")
     if device:
         slots[abi.SLOT_ENV_STREAM] = ffi.c_function("TVMFFIEnvGetStream")

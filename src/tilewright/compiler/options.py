@@ -7,13 +7,14 @@ same.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
 from tilewright.compiler.host_target import parse_host_target
+from tilewright.lang.foreign import plain
 
 
 class CompileOption:
@@ -208,11 +209,13 @@ class Options:
         )
 
     def merged(self, given: object) -> Options:
-        """These options changed by a flag string, an option object or class, or several of them."""
+        """These options changed by a flag string, an option object or class, a mapping by name, or several of them."""
         if given is None or given == "":
             return self
         if isinstance(given, Options):
             return given
+        if isinstance(given, Mapping):
+            return self._named(given)
         if isinstance(given, CompileOptions):
             return self.merged(given.given)
         if isinstance(given, str):
@@ -225,6 +228,13 @@ class Options:
                 result = result.merged(item)
             return result
         raise CompileError(f"{given!r} is no compile option", hint=f"options: {_flag_names()}")
+
+    def _named(self, given: Mapping[str, Any]) -> Options:
+        """These options changed by others, `{"opt_level": 2}`."""
+        unknown = [name for name in given if name not in {field.name for field in fields(self)}]
+        if unknown:
+            raise CompileError(f"unknown compile option {unknown[0]!r}", hint=f"known: {_flag_names()}")
+        return replace(self, **{name: plain(value) for name, value in given.items()}).checked()
 
     def to_str(self) -> str:
         """The options that differ from the defaults, as flags."""
@@ -280,7 +290,7 @@ def parse_flags(text: str) -> dict[str, Any]:
                 f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {_flag_names()}"
             )
         if isinstance(known[name].default, bool):
-            result[name] = value.lower() not in ("0", "false") if equals else True
+            result[name] = _switch(flag, value) if equals else True
             continue
         if not equals:
             if position == len(words):
@@ -290,6 +300,15 @@ def parse_flags(text: str) -> dict[str, Any]:
     if result.get("host_target"):
         parse_host_target(result["host_target"])
     return result
+
+
+_SWITCHES = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+
+
+def _switch(flag: str, value: str) -> bool:
+    if value.lower() not in _SWITCHES:
+        raise CompileError(f"{flag}={value} is neither on nor off", hint=f"one of {', '.join(_SWITCHES)}")
+    return _SWITCHES[value.lower()]
 
 
 def _level(value: object) -> int:

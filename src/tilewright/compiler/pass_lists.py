@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tilewright.compiler.options import Options
@@ -11,6 +12,7 @@ from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import TEXT_STAGES, Pass, PassManager, Placed, UpstreamPass, before, check_stage
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
+from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
 
 TO_LLVM = (
@@ -25,6 +27,11 @@ _FIELDS = {
     "enable-assertions": "enable_assertions",
     "preserve-line-info": "generate_line_info",
 }
+# Those of a compilation that cute-to-nvvm itself has no part in.
+_OTHERS = {entry.name.replace("_", "-"): entry.name for entry in fields(Options)}
+_OTHERS = {
+    key: name for key, name in _OTHERS.items() if key in CuteToNvvm.options and key not in (*_FIELDS, "gpu-arch")
+}
 
 
 def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
@@ -32,7 +39,16 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
     chosen = options or Options()
     lowering = CuteToNvvm(**{"cubin-chip": arch, "opt-level": chosen.opt_level})
     return _checked(
-        PassManager([AnnotateLoops(), PlaceSharedMemory(), ExpandViews(), _told(lowering, arch, chosen), *_finish()]),
+        PassManager(
+            [
+                PromoteRegisterTensors(),
+                AnnotateLoops(),
+                PlaceSharedMemory(),
+                ExpandViews(),
+                _told(lowering, arch, chosen),
+                *_finish(),
+            ]
+        ),
         chosen,
     )
 
@@ -53,9 +69,11 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
     for missing in (PlaceSharedMemory, AnnotateLoops):
         if missing.name not in names:
             passes.insert([item.name for item in passes].index(ExpandViews.name), missing())
+    if PromoteRegisterTensors.name not in names:
+        passes.insert(0, PromoteRegisterTensors())
     texts = [str(item) for item in passes]
     passes += [item for item in _finish() if str(item) not in texts]
-    return _checked(PassManager(passes), chosen)
+    return _checked(replace(pipeline, passes=passes, runs=[]), chosen)
 
 
 def _told(item: Pass, arch: str, options: Options) -> Pass:
@@ -74,13 +92,24 @@ def _checked(manager: PassManager, options: Options) -> PassManager:
     return manager
 
 
-def asked_of(pipeline: PassManager) -> tuple[str, dict[str, Any]]:
-    """The chip (or "") and the fields of `Options` that the options of cute-to-nvvm in a pass list ask for."""
+@dataclass(frozen=True)
+class Asked:
+    """What the options of cute-to-nvvm in a pass list ask for: chip and toolkit (or ""), and fields of `Options`."""
+
+    chip: str = ""
+    toolkit: str = ""
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+def asked_of(pipeline: PassManager) -> Asked:
+    """What a pass list asks for."""
     for item in pipeline:
         if isinstance(item, CuteToNvvm):
-            fields = {_FIELDS[key]: value for key, value in item.given.items() if key in _FIELDS}
-            return str(item.given.get("cubin-chip", "")), fields
-    return "", {}
+            known = _OTHERS | _FIELDS
+            asked = {known[key]: value for key, value in item.given.items() if key in known}
+            chip = item.given.get("cubin-chip", "") or item.given.get("gpu-arch", "")
+            return Asked(str(chip), str(item.given.get("toolkitPath", "")), asked)
+    return Asked()
 
 
 def place(manager: PassManager, passes: Any) -> PassManager:
@@ -103,4 +132,5 @@ def split(pipeline: PassManager) -> tuple[PassManager, PassManager]:
     """The passes of stage `cute`, and those from `expand-views` on."""
     names = [item.name for item in pipeline]
     position = names.index(ExpandViews.name)
-    return PassManager(pipeline.passes[:position]), PassManager(pipeline.passes[position:])
+    parts = pipeline.passes[:position], pipeline.passes[position:]
+    return replace(pipeline, passes=parts[0], runs=[]), replace(pipeline, passes=parts[1], runs=[])

@@ -15,16 +15,17 @@ from typing import Any, Self
 from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import Dim, Space, TensorParam
 from tilewright.compiler.dlpack import view
+from tilewright.lang.foreign import plain
 from tilewright.lang.numeric import BY_NAME, Numeric
 from tilewright.lang.pointer import AddressSpace
 from tilewright.lang.tensor import Tensor
 from tilewright.layout.symbolic import SymInt
-
-_INT32_MAX = (1 << 31) - 1
+from tilewright.targets.host import spans
 
 
 def _alignment(wanted: int | None, dtype: type[Numeric]) -> int:
     """The alignment in bytes that code may rely on; that of one element where none is given."""
+    wanted = plain(wanted)
     if wanted is None:
         return max(dtype.width // 8, 1)
     if not isinstance(wanted, int) or wanted < 1 or wanted & (wanted - 1):
@@ -47,6 +48,11 @@ class RuntimeTensor:
         self._dims = tuple([_known(extent) for extent in self.view.shape])
         self._strides = tuple([_known(step) for step in self.view.stride])
         self._order: tuple[int, ...] | None = None
+
+    @staticmethod
+    def is_neg() -> bool:
+        """False: `from_dlpack` refuses tensors whose memory holds other numbers than they show."""
+        return False
 
     @property
     def element_type(self) -> type[Numeric]:
@@ -132,8 +138,8 @@ class RuntimeTensor:
         return self
 
     def param(self, name: str) -> TensorParam:
-        """What a function compiled for this tensor takes."""
-        return TensorParam(name, self._dtype, self._dims, self._strides, self._align)
+        """What a function compiled for this tensor takes; of one beyond the 32-bit form, the 64-bit form."""
+        return _fitting(TensorParam(name, self._dtype, self._dims, self._strides, self._align), self)
 
     def __tw_dltensor__(self) -> int:
         """The address of a DLTensor that lives as long as this object."""
@@ -262,11 +268,15 @@ def implicit_param(tensor: Any, name: str) -> TensorParam:
     made = RuntimeTensor(tensor)
     shape, stride = made.shape, made.stride
     leading = leading_mode(shape, stride, strict=False)
-    dims = tuple(Dim(width=32 if extent <= _INT32_MAX else 64) for extent in shape)
+    dims = (Dim(),) * len(shape)
     strides = tuple(
         Dim(1) if mode == leading else Dim(0) if step == 0 else Dim(width=64) for mode, step in enumerate(stride)
     )
-    return replace(made.param(name), shape=dims, stride=strides, implicit=True)
+    return _fitting(replace(made.param(name), shape=dims, stride=strides, implicit=True), made)
+
+
+def _fitting(param: TensorParam, tensor: RuntimeTensor) -> TensorParam:
+    return spans.widened_tensor(param) if spans.too_large(param, tensor.shape, tensor.stride) else param
 
 
 def leading_mode(shape: Sequence[int], stride: Sequence[int], *, strict: bool = True) -> int | None:
@@ -331,6 +341,7 @@ def make_fake_compact_tensor(
 
 
 def _dim(item: Any) -> Dim:
+    item = plain(item)
     if isinstance(item, int):
         return Dim(item)
     if isinstance(item, SymInt):

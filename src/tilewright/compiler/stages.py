@@ -12,10 +12,10 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tilewright.base import settings
 from tilewright.base.errors import CompileError, PassError
 from tilewright.base.location import SourceLocation
 from tilewright.compiler.assembling import assemble_kernel
@@ -34,6 +34,7 @@ from tilewright.compiler.pass_lists import split
 from tilewright.hw.features import ptx_version, supports
 from tilewright.ir import mlir
 from tilewright.ir.context import current
+from tilewright.ir.forking import Background
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.source import source_location
 from tilewright.ir.translate import to_llvm_ir
@@ -70,9 +71,6 @@ HOST_FINISH = (
     "convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts"
 )
 
-# Host code compiles beside the kernels: LLVM runs without the GIL.
-_COMPILERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tilewright-host")
-
 
 @dataclass(frozen=True)
 class Stage:
@@ -89,7 +87,7 @@ def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
         if stage.name in job.finished:
             continue
         start = time.perf_counter()
-        with at_text_lines(job):
+        with settings.scope(toolkit=job.toolkit), at_text_lines(job):
             stage.run(job)
             if stage.legal is not None and job.module is not None:
                 job.operations[stage.name] = check_legal(job.module, stage)
@@ -149,7 +147,7 @@ def _cute(job: Job) -> None:
         PlaceSharedMemory().run(job.module)
     job.texts["cute"] = asm(job.module)
     for kernel in job.kernels.values():
-        kernel.texts["cute"] = _part(job.texts["cute"], kernel.name)
+        kernel.texts["cute"] = _part(job, "cute", kernel.name)
     for op in kernels(job.module):
         job.kernels[_symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
 
@@ -166,6 +164,8 @@ def _nvvm(job: Job) -> None:
     _lower_host(job)
     after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
+    if not after.verify:
+        _verify(job.module, "nvvm")  # LLVM ends the process over what is not valid
     job.texts["nvvm"] = asm(job.module)
     user_text = replace_nvvm(job)
     if user_text:
@@ -175,7 +175,7 @@ def _nvvm(job: Job) -> None:
     for op in _gpu_modules(job.module):
         kernel = job.kernels[_symbol(op)]
         findings = check_nvvm(op, job.arch)
-        kernel.texts["nvvm"] = _part(job.texts["nvvm"], kernel.name)
+        kernel.texts["nvvm"] = _part(job, "nvvm", kernel.name)
         kernel.user_text = user_text or "cute" in job.override
         kernel.in_child = kernel.user_text or findings.unknown
         kernel.features = tuple(sorted({*_features(op), *findings.features}))
@@ -194,9 +194,9 @@ def _lower_host(job: Job) -> None:
     leave_at_failures(host.operation)
     check_host(host.operation)
     job.host_llvm = _translate(host.operation, job)
-    job.host_program = _COMPILERS.submit(
-        compile_program, job.host_llvm, job.signature, entry=job.entry, kernels=len(job.kernels)
-    )
+    # Host code compiles beside the kernels: LLVM runs without the GIL.
+    text, signature, entry, kernels = job.host_llvm, job.signature, job.entry, len(job.kernels)
+    job.host_program = Background(lambda: compile_program(text, signature, entry=entry, kernels=kernels))
 
 
 def _llvm(job: Job) -> None:
@@ -327,10 +327,12 @@ def asm(op: ir.Operation) -> str:
     return str(op.get_asm(enable_debug_info=False))
 
 
-def _part(text: str, kernel: str) -> str:
+def _part(job: Job, stage: str, kernel: str) -> str:
     """The `gpu.module` of a kernel, from the text of the whole module (printing it twice costs more)."""
-    lines = text.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith(f"  gpu.module @{kernel} "))
+    lines = job.texts[stage].splitlines()
+    start = next((number for number, line in enumerate(lines) if line.startswith(f"  gpu.module @{kernel} ")), None)
+    if start is None:  # a module that is not valid prints in another form
+        return next((asm(op) for op in _gpu_modules(job.module) if _symbol(op) == kernel), "")
     end = next(number for number in range(start, len(lines)) if lines[number] == "  }")
     return "\n".join(line.removeprefix("  ") for line in lines[start : end + 1]) + "\n"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import uninterrupted
 from tilewright.hw.chips import normalize_arch
 from tilewright.targets.nvidia import driver
 
@@ -22,7 +24,12 @@ TARGETS = tuple(DEVICES)
 def make_device(target: str, artifact: Any, checks: Any) -> Any:
     """The device that runs the compiled function `artifact`."""
     module, name = DEVICES[target]
-    return getattr(importlib.import_module(module), name)(artifact, checks)
+    return _class_of(module, name)(artifact, checks)
+
+
+@functools.cache
+def _class_of(module: str, name: str) -> Any:
+    return getattr(uninterrupted(lambda: importlib.import_module(module)), name)
 
 
 def choose_target(wanted: str | None) -> str:

@@ -72,6 +72,8 @@ class AutotunedFunction(JitFunction[..., Any]):
     def __init__(self, function: JitFunction[..., Any], params: Mapping[str, Sequence[Any]], watched: Sequence[str],
                  warmup: int, iterations: int) -> None:  # fmt: skip
         super().__init__(function.function, function.preprocess)
+        self._plain = function
+        self.symbol_name = function.symbol_name
         self._params = params
         self._watched = tuple(watched)
         self._counts: dict[str, Any] = {"warmup_iterations": warmup, "iterations": iterations}
@@ -81,6 +83,14 @@ class AutotunedFunction(JitFunction[..., Any]):
             raise ArgumentError(f"{self.function.__name__} has no parameter {sorted(unknown)[0]!r}")
         self._best: dict[Any, Any] = {}
         self.best_config: dict[str, Any] = {}
+
+    @property
+    def pipeline(self) -> Any:
+        return self._plain.pipeline
+
+    @property
+    def defaults(self) -> Any:
+        return self._plain.defaults
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if trace.tracing():

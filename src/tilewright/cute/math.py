@@ -1,30 +1,59 @@
 """`cute.math`: functions on numbers and TensorSSAs."""
 
+from typing import TYPE_CHECKING
+
+from tilewright.base.later import missing as _missing
 from tilewright.lang.math import (
+    abs,
     absf,
+    absi,
     acos,
+    acosh,
     asin,
+    asinh,
     atan,
     atan2,
+    atanh,
+    cbrt,
     ceil,
+    clamp,
     copysign,
     cos,
+    cosh,
     erf,
+    erfc,
     exp,
     exp2,
     floor,
+    fma,
+    isfinite,
+    isinf,
+    isnan,
     log,
     log2,
     log10,
+    max,
+    min,
     pow,
+    rcp,
+    round,
+    roundeven,
     rsqrt,
     sin,
+    sincos,
+    sinh,
     sqrt,
     tan,
     tanh,
+    trunc,
 )
 
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = _missing(__name__)
+
 __all__ = [
-    "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "floor", "log", "log10",
-    "log2", "pow", "rsqrt", "sin", "sqrt", "tan", "tanh",
+    "abs", "absf", "absi", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clamp",
+    "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp2", "floor", "fma", "isfinite", "isinf", "isnan", "log",
+    "log10", "log2", "max", "min", "pow", "rcp", "round", "roundeven", "rsqrt", "sin", "sincos", "sinh", "sqrt", "tan",
+    "tanh", "trunc",
 ]  # fmt: skip

@@ -208,6 +208,11 @@ def i32_array(numbers: Sequence[int]) -> ir.Attribute:
     return current().cached(("i32s", tuple(numbers)), lambda: mlir.ir.DenseI32ArrayAttr.get(list(numbers)))
 
 
+def i64_array(numbers: Sequence[int]) -> ir.Attribute:
+    """A dense array of i64."""
+    return current().cached(("i64s", tuple(numbers)), lambda: mlir.ir.DenseI64ArrayAttr.get(list(numbers)))
+
+
 def symbol(name: str) -> ir.Attribute:
     """A reference to a symbol of the same table."""
     return current().cached(("symbol", name), lambda: mlir.ir.FlatSymbolRefAttr.get(name))

@@ -2,6 +2,9 @@
 
 A context costs 4 to 10 ms, so those that are free wait for the next compilation of the same thread. Multithreading
 is off: Python verifiers and MLIR's threads deadlock (llvm issue 215781).
+
+All state of a compilation under way hangs on its session. An interrupt ends it anywhere, even where a `with` block is
+left: then its session is never used again, and `interrupts.whole(work, sessions())` takes it off the stack.
 """
 
 from __future__ import annotations
@@ -12,16 +15,20 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tilewright.base import interrupts
 from tilewright.base.errors import CompileError
-from tilewright.ir import mlir
+from tilewright.base.interrupts import outside_of
+from tilewright.ir import mlir, walk
 from tilewright.ir.dialect import OpSpec, irdl_text, irdl_text_of
+from tilewright.ir.forking import compiling
 from tilewright.ir.user_ops import USER_OPS
 
 if TYPE_CHECKING:
     from mlir import ir
 
+T = TypeVar("T")
 _REUSE_LIMIT = 256  # an MLIR context never frees its attributes; a fresh one bounds the growth
 
 
@@ -33,15 +40,14 @@ class Session:
     """
 
     def __init__(self) -> None:
+        walk.install()
+        self.begin()
         self.context: ir.Context = mlir.ir.Context()
         self.context.enable_multithreading(False)
         # MLIR ends the process where an operation of no dialect is created, unless it allows them; they are refused
         # by `walk.unknown_operation` instead.
         self.context.allow_unregistered_dialects = True
         self.cache: dict[Any, Any] = {}
-        self.pure: dict[Any, Any] = {}  # pure operations of this compilation, see build.cute
-        # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.
-        self.appending = True
         self.uses = 0
         self.holders: list[weakref.ref[Any]] = []
         # MLIR looks for a Python module of every dialect at each operation, unless it found one before.
@@ -65,6 +71,16 @@ class Session:
                 mlir.irdl.load_dialects(mlir.ir.Module.parse(irdl_text_of(new)))
             self.user_ops.update({spec.name: spec for spec in new})
         return True
+
+    def begin(self) -> None:
+        """Forget the compilation before."""
+        self.pure: dict[Any, Any] = {}  # pure operations of this compilation, see build.cute
+        # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.
+        self.appending = True
+        self.traces: list[Any] = []  # the programs under construction, see lang/trace.py
+        self.bodies: list[list[Any]] = [[]]  # see lang/control/aliases.py
+        self.checks_erasing = False  # see ir/erasing.py
+        self.told_of_erasing: Callable[[Any], None] | None = None
 
     def cached(self, key: Any, make: Callable[[], Any]) -> Any:
         """The object that `make` built the first time `key` was asked for."""
@@ -118,26 +134,81 @@ class _Idle(threading.local):
 _idle = _Idle()
 
 
-@contextmanager
-def compile_context() -> Iterator[Session]:
-    """Enter a session: the MLIR context is current inside the block and must not be used outside it."""
+def _session() -> Session:
+    """A session that waits, or a new one, with the operations that users have registered."""
     session = _idle.free.pop() if _idle.free else Session()
     if USER_OPS and not session.take_user_ops():
         session = Session()
         session.take_user_ops()
-    session.uses += 1
-    session.pure.clear()
-    session.appending = True
-    _idle.active.append(session)
-    try:
-        with session.context:
-            yield session
-    finally:
-        _idle.active.pop()
-        _let_go(session)
+    return session
+
+
+class compile_context:
+    """Enter a session: the MLIR context is current inside the block and must not be used outside it.
+
+    (No generator: one that an interrupt kept from its end would end late, inside the next compilation.)
+    """
+
+    def __enter__(self) -> Session:
+        self.session = _session()
+        self.session.uses += 1
+        self.session.begin()
+        _idle.active.append(self.session)
+        self.gate = compiling(anew=len(_idle.active) == 1)
+        self.gate.__enter__()
+        self.session.context.__enter__()
+        return self.session
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        session = self.session
+        try:
+            session.context.__exit__(kind, error, traceback)
+        finally:
+            if session in _idle.active:
+                del _idle.active[_idle.active.index(session) :]
+            self.gate.__exit__(None, None, None)
+            _let_go(session)
         session.locate = lambda: session.unknown
-        if session.uses < _REUSE_LIMIT:
+        if session.uses < _REUSE_LIMIT and (error is None or outside_of(error) is None):
             _idle.free.append(session)
+
+
+def whole(work: Callable[[], T]) -> T:
+    """`interrupts.whole` for compilations: one that is interrupted is taken off the stacks, ours and MLIR's."""
+    before = _entered()
+    try:
+        return interrupts.whole(work, _idle.active)
+    except BaseException:
+        while _entered() != before and _leave_innermost():
+            pass
+        raise
+
+
+def _kinds() -> list[Any]:
+    return [mlir.ir.InsertionPoint, mlir.ir.Location, mlir.ir.Context]
+
+
+def _entered() -> list[int]:
+    """What is innermost of each kind that MLIR keeps a stack of."""
+    found = []
+    for kind in _kinds():
+        try:
+            found.append(id(kind.current))
+        except ValueError:  # there is none
+            found.append(0)
+    return found
+
+
+def _leave_innermost() -> bool:
+    for kind in _kinds():
+        try:
+            innermost = kind.current
+            if innermost is not None:
+                innermost.__exit__(None, None, None)
+                return True
+        except (ValueError, RuntimeError):  # there is none, or one of another kind is further in
+            continue
+    return False
 
 
 def current() -> Session:

@@ -11,10 +11,11 @@ Spaces are `generic`, `gmem`, `smem`, `rmem`.
 Tiling, partitioning, slicing, composing, offsetting and recasting a tensor are `cute.view`: `algebra` names the
 function (`tilewright.layout.views`), `arguments` are those that follow the tensor, with `?` for the leaves among the
 operands. The leaves of the result's layout are operands too; where the view begins is left to the pass `expand-views`.
-Under a swizzle `moves` says whether the `pointer` moves or the offset inside the `swizzle`, whose leaf has no operand.
-Kernels take whole tensors, and regions carry them.
+Under a swizzle `moves` says whether the `pointer` moves or the offset inside the `swizzle`, whose leaf has no operand;
+`width` are the bits, 32 or 64, in which the offset is computed. Kernels take whole tensors, and regions carry them.
 
-The memory operations keep whole tensors as operands, so a pass can read layouts and spaces off their types.
+The memory operations keep whole tensors as operands, so a pass can read layouts and spaces off their types. Registers
+whose indices are known are values, see `passes.promote_register_tensors`: `src` and `pred` of a copy may be vectors.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ SPECS: dict[str, OpSpec] = {
         # Addresses and views.
         _op("make_tensor", "ptr:ptr leaves32:i32* leaves64:i64*", "tensor", "", "a view of memory", pure=True),
         _op("view", "tensor:tensor arguments32:i32* arguments64:i64* leaves32:i32* leaves64:i64*", "tensor",
-            "algebra arguments moves", "a part of a tensor, or the same elements in another arrangement", pure=True),
+            "algebra arguments moves width", "a part of a tensor, or its elements in another arrangement", pure=True),
         _op("iterator", "tensor:tensor", "ptr", "", "the address of a tensor's first element", pure=True),
         _op("leaf", "tensor:tensor", "any", "index", "a leaf of a tensor's layout known only at run time", pure=True),
         _op("ptr_offset", "ptr:ptr offset:any", "ptr", "", "an address moved by a number of elements", pure=True),
@@ -65,14 +66,19 @@ SPECS: dict[str, OpSpec] = {
         _op("store", "value:any tensor:tensor coord32:i32* coord64:i64*", "", "coord", "write one element"),
         _op("load_tensor", "tensor:tensor", "any", "", "all elements, in colexicographic order, as a vector"),
         _op("store_tensor", "value:any tensor:tensor", "", "", "write all elements from a vector"),
-        _op("copy", "src:tensor dst:tensor pred:tensor*", "", "atom", "copy by instructions of `atom`, under pred"),
+        _op("copy", "src:any dst:tensor pred:any*", "", "atom", "copy by instructions of `atom`, under pred"),
+        _op("copy_value", "src:tensor pred:any* old:any*", "any", "atom",
+            "what `copy` leaves in registers that held `old`, which is given where there is a pred"),
         _op("gemm", "d:tensor a:tensor b:tensor c:tensor", "", "atom", "D = A * B + C by instructions of `atom`"),
+        _op("gemm_value", "a:any b:any c:any", "any", "atom extents",
+            "D of a `gemm` of fragments of `extents` instructions along M, N and K"),
         _op("async_commit", "", "", "", "close this thread's group of asynchronous copies"),
         _op("async_wait", "", "", "groups", "wait until at most `groups` of this thread's groups are unfinished"),
         _op("fill", "value:any tensor:tensor", "", "", "write one value to all elements"),
         _op("atomic", "value:any compared:any* tensor:tensor coord32:i32* coord64:i64*", "any",
             "kind coord order scope", "atomic read-modify-write of one element; gives the old value (`compared`: cas)"),
-        # Values.
+        # Values. A register fragment as a value is a vector of its elements in colexicographic order.
+        _op("join", "parts:any*", "any", "", "numbers and vectors side by side as one vector", pure=True),
         _op("reduce", "value:any init:any", "any", "kind shape profile", "fold a vector over the modes of `profile`",
             pure=True),
         _op("convert", "value:any", "any", "source target", "a number of type `source` as one of type `target`",

@@ -6,44 +6,46 @@ MLIR ends the process over the second, so passes of the user get an error instea
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tilewright.base.errors import PassError
 from tilewright.ir import build, mlir
+from tilewright.ir.context import active, current
 from tilewright.ir.dialect import PURE_OPS
 from tilewright.ir.source import source_location
 from tilewright.ir.user_ops import USER_OPS
 from tilewright.ir.walk import operations
 
 
-class _Guard(threading.local):
-    """`on` inside `checked_erasing`; `told` hears of each operation before it is erased."""
-
-    on = False
-    told: Callable[[Any], None] | None = None
-
-
-_guard = _Guard()
-
-
 def erase_unused(root: Any) -> None:
-    """Erase the pure operations inside `root` whose results nothing uses. Divisions stay: they may be by zero."""
+    """Erase the arithmetic, addresses and views inside `root` that nothing uses; divisions stay, as they may fail."""
     build.forget_pure()
     for op in reversed(operations(root)):
-        if is_pure(op.name) and not any(True for result in op.results for _ in result.uses):
+        name = op.name
+        unneeded = name in _ADDRESSES or _is_user_pure(name) or _is_total_arithmetic(name)
+        if unneeded and not any(True for result in op.results for _ in result.uses):
             op.erase()
 
 
 def is_pure(name: str) -> bool:
     """True of operations that may go where nothing uses their results."""
-    if name in PURE_OPS or name in USER_OPS:
-        return name in PURE_OPS or USER_OPS[name].spec.pure
+    return name in PURE_OPS or _is_user_pure(name) or _is_total_arithmetic(name)
+
+
+def _is_user_pure(name: str) -> bool:
+    found = USER_OPS.get(name)
+    return found is not None and found.spec.pure
+
+
+def _is_total_arithmetic(name: str) -> bool:
     return name.startswith("arith.") and not name.startswith(_MAY_FAIL)
 
 
+_ADDRESSES = frozenset(
+    f"cute.{name}" for name in ("make_tensor", "view", "iterator", "leaf", "ptr_offset", "field", "ptr_cast")
+)
 _MAY_FAIL = ("arith.div", "arith.rem", "arith.ceildiv", "arith.floordiv")
 
 
@@ -54,12 +56,13 @@ def checked_erasing(told: Callable[[Any], None] | None = None) -> Iterator[None]
     `told(op)` is called before each operation that is erased.
     """
     _install()
-    before = _guard.on, _guard.told
-    _guard.on, _guard.told = True, told or _guard.told
+    session = current()
+    before = session.checks_erasing, session.told_of_erasing
+    session.checks_erasing, session.told_of_erasing = True, told or session.told_of_erasing
     try:
         yield
     finally:
-        _guard.on, _guard.told = before
+        session.checks_erasing, session.told_of_erasing = before
 
 
 @functools.cache
@@ -69,10 +72,11 @@ def _install() -> None:
 
     @functools.wraps(plain)
     def erase(self: Any) -> None:
-        if _guard.on:
+        if active() and current().checks_erasing:
             _refuse_used(self)
-            if _guard.told is not None:
-                _guard.told(self)
+            told = current().told_of_erasing
+            if told is not None:
+                told(self)
         plain(self)
 
     base.erase = erase

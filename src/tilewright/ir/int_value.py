@@ -60,6 +60,10 @@ class IntValue(DynamicInt):
 
     __rmul__ = __mul__
 
+    def times(self, factor: IntValue | int) -> IntValue | int:
+        """The product in 64 bits: nothing is known of what it may be."""
+        return widen(self) * widen(factor)
+
     def __floordiv__(self, other: IntValue | int) -> IntValue:
         if not isinstance(other, int):
             return IntValue(_emit("arith.divui", self, other))

@@ -7,6 +7,7 @@ view are such texts with `;` between them: layouts may stand inside tuples there
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -73,6 +74,19 @@ def widths(text: str) -> list[int]:
 
 def decode_layout(text: str, leaves: Callable[[int, int], Any]) -> Layout | ComposedLayout:
     """The layout written `text`; `leaves(width, divisibility)` gives the next runtime leaf of that width."""
+    return _static_layout(text) if "?" not in text else _layout(text, leaves)
+
+
+@functools.lru_cache(maxsize=4096)
+def _static_layout(text: str) -> Layout | ComposedLayout:
+    return _layout(text, _no_leaf)
+
+
+def _no_leaf(width: int, divisibility: int) -> Any:
+    raise ValueError("a static layout has no leaves of run time")
+
+
+def _layout(text: str, leaves: Callable[[int, int], Any]) -> Layout | ComposedLayout:
     if " o " in text:
         inner, offset, outer = text.split(" o ")
         start = decode_coord(offset, leaves)  # before the outer layout: leaves come in order of appearance
@@ -96,14 +110,19 @@ def decode_arguments(text: str, leaves: Callable[[int, int], Any]) -> tuple[Any,
 
 def decode_coord(text: str, leaves: Callable[[int, int], Any]) -> Any:
     """The integer, tuple or layout written `text`."""
-    tokens = [*_TOKEN.findall(text), ""]
+    tokens = _tokens(text)
     value, end = _parse(tokens, 0, leaves)
     if tokens[end]:
         raise ValueError(f"trailing {tokens[end]!r} in {text!r}")
     return value
 
 
-def _parse(tokens: list[str], at: int, leaves: Callable[[int, int], Any]) -> tuple[Any, int]:
+@functools.lru_cache(maxsize=4096)
+def _tokens(text: str) -> tuple[str, ...]:
+    return (*_TOKEN.findall(text), "")
+
+
+def _parse(tokens: tuple[str, ...], at: int, leaves: Callable[[int, int], Any]) -> tuple[Any, int]:
     """The item that begins at a token, and the place behind it."""
     if tokens[at] != "(":
         value, at = _leaf(tokens[at], leaves), at + 1

@@ -16,9 +16,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.ir.libdevice import link_libdevice
 from tilewright.ir.llvm_api import ASSEMBLY, OBJECT, Context, LlvmError, Machine, api, take_text
 from tilewright.ir.signed_zeros import keep_signed_zeros
+from tilewright.ir.unwritten import drop_unwritten, keep_unwritten
 
 __all__ = ["LlvmError", "emit_object", "emit_ptx", "emit_ptx_in_child", "host_target", "link_bitcode"]
 
@@ -59,10 +61,15 @@ def emit_ptx(
     with Context(source) as context, Machine(NVPTX_TRIPLE, chip, features, opt_level, opt_level) as machine:
         module = context.parse(ir_text)
         machine.aim(module)
+        given = module
+        if opt_level and (not source or "alloca" in source):
+            module = keep_unwritten(context, machine, module)
         link_bitcode(context, module, links)
         if libdevice:
             link_libdevice(context, module)
         machine.optimise(context, module)
+        if module != given:
+            drop_unwritten(module)
         if not source or "fcmp" in source or links:
             keep_signed_zeros(module)
         ptx = machine.emit(context, module, ASSEMBLY).decode()
@@ -161,6 +168,8 @@ def emit_ptx_in_child(ir_text: str | bytes, *, time_limit: float = 120.0, **argu
     except subprocess.TimeoutExpired as error:
         raise LlvmError(f"LLVM took more than {time_limit:g} s for the given text") from error
     except OSError as error:
+        if raised_by_signal(error):
+            raise
         raise LlvmError(f"cannot start {sys.executable!r} to compile the given text: {error}") from error
     if child.returncode:
         raise _abort_error(child.returncode, child.stderr.decode(errors="replace"))

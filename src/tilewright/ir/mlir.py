@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import uninterrupted
 
 _MODULES = {
     "ir": "mlir.ir",
@@ -52,7 +53,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     libllvm()
     try:
-        module = importlib.import_module(_MODULES[name])
+        module = uninterrupted(lambda: importlib.import_module(_MODULES[name]))
     except ImportError as error:
         raise CompileError(
             "MLIR is not installed", values={"reason": error}, hint="pip install xtc-mlir-python-bindings"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,24 +45,41 @@ def to_llvm_ir(module: ir.Operation) -> str:
     Raises:
         LlvmError: an operation has no translation; it names the user's line.
     """
-    reasons: list[tuple[str, SourceLocation | None]] = []
+    with Context() as context:
+        # MLIR prints what a handler raises, and goes on: so none in Python before something is wrong. `bool` is true.
+        translated = _translate(module, context, bool)
+        if not translated:
+            raise _refusal(module, context)
+        text = take_text(context.llvm.LLVMPrintModuleToString(translated), context.llvm.LLVMDisposeMessage)
+        context.llvm.LLVMDisposeModule(translated)
+        return text
 
-    def note(diagnostic: Any) -> bool:
-        reasons.append((str(diagnostic.message), source_location(diagnostic.location)))
-        return True
 
+def _translate(module: ir.Operation, context: Context, note: Callable[[Any], bool]) -> Any:
+    """The LLVM module, null where there is no translation; `note` is told why, and gives True."""
     handler = module.context.attach_diagnostic_handler(note)
     try:
-        with Context() as context:
-            translated = _translator()(_Operation(_pointer(module)), context.handle)
-            if not translated:
-                reason, place = reasons[0] if reasons else ("MLIR gives no reason", None)
-                raise LlvmError(f"no translation to LLVM IR: {reason}", location=place)
-            text = take_text(context.llvm.LLVMPrintModuleToString(translated), context.llvm.LLVMDisposeMessage)
-            context.llvm.LLVMDisposeModule(translated)
-            return text
+        return _translator()(_Operation(_pointer(module)), context.handle)
     finally:
         handler.detach()
+
+
+def _refusal(module: ir.Operation, context: Context) -> LlvmError:
+    reasons: list[tuple[str, SourceLocation | None]] = []
+    outside: list[BaseException] = []
+
+    def note(diagnostic: Any) -> bool:
+        try:
+            reasons.append((str(diagnostic.message), source_location(diagnostic.location)))
+        except BaseException as error:  # noqa: BLE001  (must not cross MLIR)
+            outside.append(error)
+        return True
+
+    _translate(module, context, note)
+    if outside:
+        raise outside[0]
+    reason, place = reasons[0] if reasons else ("MLIR gives no reason", None)
+    return LlvmError(f"no translation to LLVM IR: {reason}", location=place)
 
 
 def _pointer(module: ir.Operation) -> int:

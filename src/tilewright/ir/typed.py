@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text, build, layout_text, mlir, types
 from tilewright.ir.atom_text import AtomText
+from tilewright.ir.context import current
 from tilewright.ir.user_ops import spec_of
 from tilewright.layout import ComposedLayout, Layout, sym_int
 
@@ -57,6 +58,11 @@ class ViewInfo:
 
 def ptr_info(type_: ir.Type) -> PtrInfo:
     """The parameters of a `!cute.ptr` or `!cute.tensor` type."""
+    found: PtrInfo = current().cached(("ptr info", type_), lambda: _ptr_info(type_))
+    return found
+
+
+def _ptr_info(type_: ir.Type) -> PtrInfo:
     element, space, *rest = parameters(type_)
     return PtrInfo(types.parse(element), space, int(rest[-1].partition(" ")[0]))
 
@@ -80,11 +86,16 @@ def tensor_info(value: ir.Value) -> TensorInfo:
 
 def tensor_layout_text(type_: ir.Type) -> str:
     """The layout in a `!cute.tensor` type."""
-    return parameters(type_)[2]
+    return str(current().cached(("layout text", type_), lambda: parameters(type_)[2]))
 
 
-def parameters(type_: ir.Type) -> list[str]:
+def parameters(type_: ir.Type) -> tuple[str, ...]:
     """The parameters of a type of the `cute` dialect as text, quotes removed."""
+    found: tuple[str, ...] = current().cached(("parameters", type_), lambda: _parameters(type_))
+    return found
+
+
+def _parameters(type_: ir.Type) -> tuple[str, ...]:
     body = str(type_).partition("<")[2][:-1]
     parts, depth, quoted, start = [], 0, False, 0
     for position, char in enumerate(body):
@@ -94,7 +105,7 @@ def parameters(type_: ir.Type) -> list[str]:
             parts.append(body[start:position])
             start = position + 1
     parts.append(body[start:])
-    return [part.strip().strip('"') for part in parts]
+    return tuple(part.strip().strip('"') for part in parts)
 
 
 def text_of(op: ir.Operation, name: str) -> str:

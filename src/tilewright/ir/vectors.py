@@ -11,7 +11,7 @@ from tilewright.ir.context import current
 if TYPE_CHECKING:
     from mlir import ir
 
-_NARROW = ("f8", "f6", "f4")
+_NARROW = ("f8E", "f6E", "f4E")
 
 
 def _is_narrow(type_: ir.Type) -> bool:

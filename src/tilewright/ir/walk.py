@@ -1,30 +1,69 @@
 """Walking operations.
 
-An exception that a callback of MLIR's own walk raises comes out as a RuntimeError with a traceback for a message, so
-code that may raise goes through these lists.
+An exception that a callback of MLIR's own walk raises comes out as a RuntimeError with a traceback for a message, and
+Ctrl-C may come in any function of Python. So the lists here are gathered by callbacks written in C, and the walks of
+users' passes are Python altogether.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mlir import ir
+
+
+@functools.cache
+def _native_walk() -> Any:
+    """MLIR's own `walk`; from now on operations have the one below, which lets exceptions through."""
+    base = next(cls for cls in mlir.ir.Operation.__mro__ if "walk" in vars(cls))
+    native = base.walk
+    if getattr(native, "__module__", None) == __name__:  # an interrupt came between the two lines below
+        return native.__wrapped__
+    functools.update_wrapper(_walk, native, assigned=("__doc__",))
+    base.walk = _walk
+    return native
+
+
+def install() -> None:
+    """Make `operation.walk(callback)` let the exceptions of its callback through as they are."""
+    _native_walk()
+
+
+def _walk(self: Any, callback: Callable[[ir.Operation], ir.WalkResult], walk_order: Any = None) -> None:
+    """`Operation.walk` in Python."""
+    results = mlir.ir.WalkResult
+    _visit(self.operation, callback, walk_order == mlir.ir.WalkOrder.PRE_ORDER, results.SKIP, results.INTERRUPT)
+
+
+def _visit(op: Any, callback: Any, before: bool, skip: Any, interrupt: Any) -> bool:
+    """Walk `op`; False where the callback ends the walk."""
+    if before:
+        result = callback(op)
+        if result in (interrupt, skip):
+            return bool(result == skip)
+    for region in op.regions:
+        for block in region:
+            for inner in block:
+                if not _visit(inner.operation, callback, before, skip, interrupt):
+                    return False
+    return before or callback(op) != interrupt
 
 
 def operations(root: ir.Operation) -> list[ir.Operation]:
     """`root` and all operations inside it, each before those in its regions."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    root.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
+    advance = itertools.repeat(mlir.ir.WalkResult.ADVANCE).__next__
+    found: defaultdict[ir.Operation, Any] = defaultdict(advance)
+    _native_walk()(root, found.__missing__, mlir.ir.WalkOrder.PRE_ORDER)  # notes its argument, and gives `advance()`
+    return list(found)
 
 
 _capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))

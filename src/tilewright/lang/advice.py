@@ -30,6 +30,8 @@ _BY_WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     (TypeError, r"'Tensor' has no len", "`cute.size(t)` counts the elements of a tensor, `t.shape` has its extents"),
     (TypeError, r"^copy\(\) missing", "cute.copy(atom, source, destination); cute.autovec_copy(source, destination)"
      " needs no atom"),
+    (IndexError, r"only integers, slices", "an array of NumPy is indexed while the program is compiled: pass it to the"
+     " kernel as a `cute.Tensor`, which runtime indices reach"),
     (TypeError, r"loop of ufunc", "NumPy computes while the kernel is compiled; `cute.math` has functions of runtime"
      " values"),
     (TypeError, r"'TensorSSA' object does not support item assignment", "a TensorSSA is a value: write to a tensor,"
@@ -47,12 +49,42 @@ _BY_WORDS: tuple[tuple[type[Exception], str, str], ...] = (
 
 def advice(error: Exception) -> str | None:
     """How to mend what `error` complains of: by its class, by its words, or a name that was meant; None if unknown."""
-    if type(error) in _BY_CLASS:
-        return _BY_CLASS[type(error)]
     for kind, pattern, hint in _BY_WORDS:
         if isinstance(error, kind) and re.search(pattern, str(error)):
             return hint
-    return _on_name(error)
+    return _BY_CLASS[type(error)] if type(error) in _BY_CLASS else _on_name(error)
+
+
+def on_number(text: str) -> str:
+    """How to write the expression `text`, in which Python needed a number and got one of run time."""
+    if re.match(r"(float|int|complex|(np|numpy)\.(u?int|float)\w*)\(", text):
+        return "convert it by a type of the language, such as `cutlass.Float32(x)` or `cutlass.Int32(x)`"
+    called = re.match(r"(\w+\.)?(\w+)\(", text)
+    if called and (called[1] in ("math.", "np.", "numpy.") or called[2] in _MATH or called[2] in _INSTEAD_OF_MATH):
+        return _on_math(called[2])
+    if text.endswith("]"):
+        return _INDEX
+    return "pass it as Constexpr, or keep it in operations of the language"
+
+
+_INDEX = (
+    "lists, tuples and texts are indexed while the program is compiled: put the numbers into a tensor, in registers by "
+    "`cute.make_rmem_tensor`, which runtime indices reach too; `a if i == 0 else b` chooses one of a few"
+)
+_MATH = frozenset((
+    "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "floor", "log", "log10", "log2",
+    "sin", "sqrt", "tan", "tanh",
+))  # fmt: skip
+_INSTEAD_OF_MATH = {
+    "pow": "`x ** y` or `cute.math.pow(x, y)`", "power": "`x ** y`", "fabs": "`abs(x)`", "abs": "`abs(x)`",
+    "isnan": "`x != x`", "fmod": "`cute.math`", "trunc": "`cutlass.Int32(x)`", "arctan2": "`cute.math.atan2(y, x)`",
+    "hypot": "`cute.math.sqrt(x * x + y * y)`", "prod": "`*`", "maximum": "`max(x, y)`", "minimum": "`min(x, y)`",
+}  # fmt: skip
+
+
+def _on_math(name: str) -> str:
+    known = f"`cute.math.{name}`" if name in _MATH else _INSTEAD_OF_MATH.get(name, "`cute.math`, or arithmetic")
+    return f"Python's functions compute while the program is compiled: for runtime values write {known}"
 
 
 def _on_name(error: Exception) -> str | None:

@@ -11,9 +11,9 @@ from tilewright.lang.numeric import Float32, as_numeric
 
 
 def _approximate(kind: str, doc: str) -> Callable[..., Float32]:
-    def function(value: Any, *, loc: object = None, ip: object = None) -> Float32:
+    def function(a: Any, *, loc: object = None, ip: object = None) -> Float32:
         trace.device(f"{kind}.approx")
-        operand = Float32(as_numeric(value)).ir_value()
+        operand = Float32(as_numeric(a)).ir_value()
         result = build.cute("approx", (operand.type,), ((operand,),), kind=build.string(kind)).results[0]
         return Float32.from_ir(result)
 
@@ -29,6 +29,6 @@ log2 = _approximate("log2", "Logarithm to base 2, in Float32; denormals count as
 tanh_approx = _approximate("tanh", "Hyperbolic tangent, in Float32.")
 
 
-def exp(value: Any, *, loc: object = None, ip: object = None) -> Float32:
+def exp(a: Any, *, loc: object = None, ip: object = None) -> Float32:
     """e to the x as 2 to the x / ln 2, in Float32."""
-    return exp2(Float32(as_numeric(value)) * 1.4426950408889634)
+    return exp2(Float32(as_numeric(a)) * 1.4426950408889634)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, types
+from tilewright.ir import build, mlir, types
 from tilewright.lang import trace
+from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import (
     Boolean,
@@ -45,6 +46,14 @@ def _triple(name: str) -> tuple[Int32, Int32, Int32]:
 def thread_idx(*, loc: object = None, ip: object = None) -> tuple[Int32, Int32, Int32]:
     """The thread's place in its block: (x, y, z)."""
     return _triple("thread_idx")
+
+
+def is_thread_index(number: Any) -> bool:
+    """True for the x of `thread_idx()` itself."""
+    value = getattr(number, "value", None)
+    if not isinstance(value, mlir.ir.OpResult) or "name" not in value.owner.attributes:
+        return False
+    return bool(value.owner.attributes["name"] == build.string("thread_idx.x"))
 
 
 def block_idx(*, loc: object = None, ip: object = None) -> tuple[Int32, Int32, Int32]:
@@ -142,12 +151,30 @@ def barrier(*, barrier_id: Any = None, number_of_threads: Any = None, loc: objec
 
 
 def barrier_arrive(
-    *, barrier_id: Any = None, number_of_threads: Any = None, loc: object = None, ip: object = None
+    *,
+    barrier_id: Any = None,
+    number_of_threads: Any = None,
+    aligned: bool = True,
+    loc: object = None,
+    ip: object = None,
 ) -> None:
-    """Arrive at a barrier without waiting. `number_of_threads` counts those that arrive and those that wait."""
+    """Arrive at a barrier without waiting. `number_of_threads` counts those that arrive and those that wait.
+
+    With `aligned` all threads of the warp get here together; without it, threads of a warp may come one by one.
+    """
     if number_of_threads is None:
         raise CompileError("barrier_arrive needs number_of_threads", location=user_location())
-    _named_barrier("arrive", barrier_id if barrier_id is not None else 0, number_of_threads)
+    number = barrier_id if barrier_id is not None else 0
+    if aligned:
+        _named_barrier("arrive", number, number_of_threads)
+    else:
+        operands = (Int32(as_numeric(number)), Int32(as_numeric(number_of_threads)))
+        instruction("barrier.cta.arrive $0, $1;", operands)
+
+
+def barrier_unaligned(number: Any, count: Any) -> None:
+    """Wait at a barrier to which threads of a warp may come one by one."""
+    instruction("barrier.cta.sync $0, $1;", (Int32(as_numeric(number)), Int32(as_numeric(count))))
 
 
 def _named_barrier(kind: str, number: Any, count: Any) -> None:
@@ -317,14 +344,49 @@ def warp_reduction(value: Any, op: Any, *, threads_in_group: int = 32, loc: obje
 # Arithmetic under CUDA's names.
 
 
-def fmax(a: Any, b: Any, *, loc: object = None, ip: object = None) -> Numeric:
-    """The greater of two floats; a NaN gives the other."""
-    return maximum(*_floats(a, b))
+def fmax(
+    a: Any,
+    b: Any,
+    *,
+    abs: bool = False,
+    nan: bool = False,
+    ftz: bool = False,
+    loc: object = None,
+    ip: object = None,
+) -> Numeric:
+    """The greater of two floats; a NaN gives the other.
+
+    Of Float32, `nan` gives NaN where one is, `ftz` takes denormals as 0, and `abs` gives the greater magnitude with the
+    product of the signs (sm_86).
+    """
+    return _extreme("max", a, b, abs, nan, ftz)
 
 
-def fmin(a: Any, b: Any, *, loc: object = None, ip: object = None) -> Numeric:
-    """The lesser of two floats; a NaN gives the other."""
-    return minimum(*_floats(a, b))
+def fmin(
+    a: Any,
+    b: Any,
+    *,
+    abs: bool = False,
+    nan: bool = False,
+    ftz: bool = False,
+    loc: object = None,
+    ip: object = None,
+) -> Numeric:
+    """The lesser of two floats; a NaN gives the other. Options are those of `fmax`."""
+    return _extreme("min", a, b, abs, nan, ftz)
+
+
+def _extreme(name: str, a: Any, b: Any, abs: bool, nan: bool, ftz: bool) -> Numeric:
+    left, right = _floats(a, b)
+    if not (abs or nan or ftz):
+        return maximum(left, right) if name == "max" else minimum(left, right)
+    if type(left) is not Float32:
+        raise CompileError(
+            f"f{name} of {type(left)} with abs, nan or ftz", location=user_location(3), hint="they go with Float32"
+        )
+    marks = f"{'.ftz' if ftz else ''}{'.NaN' if nan else ''}{'.xorsign.abs' if abs else ''}"
+    feature = "min.xorsign" if abs else "min.NaN" if nan else ""
+    return instruction(f"{name}{marks}.f32 $0, $1, $2;", (left, right), result=Float32, feature=feature, pure=True)
 
 
 def _floats(a: Any, b: Any) -> tuple[Numeric, Numeric]:

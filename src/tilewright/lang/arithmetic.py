@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import current
 from tilewright.lang import wide_integers
+from tilewright.lang.rounding import EXPONENTS_OF_PRODUCTS, power_by_products
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -102,6 +103,20 @@ def constant_of(operand: ir.Value) -> int | None:
     return attribute.value if isinstance(attribute, mlir.ir.IntegerAttr) else None
 
 
+def float_constant_of(operand: ir.Value) -> float | None:
+    """The number that an `arith.constant` of floats holds, in all its elements, else None."""
+    owner = operand.owner
+    name = getattr(owner, "name", "")
+    if name == "vector.broadcast":
+        return float_constant_of(owner.operands[0])
+    if name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    if isinstance(attribute, mlir.ir.DenseFPElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    return attribute.value if isinstance(attribute, mlir.ir.FloatAttr) else None
+
+
 def _width(type_: ir.Type) -> int:
     element = type_.element_type if isinstance(type_, mlir.ir.VectorType) else type_
     return element.width
@@ -179,11 +194,26 @@ def _shift(op: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
 
 def _power(kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
     if kind == "f":
-        return build.value("math.powf", left.type, (left, right))
+        return _float_power(left, right)
     exponent = constant_of(right)
     if exponent is not None and exponent >= 0:
         return _power_of(left, exponent)
     return _integer_power(kind, left, right)
+
+
+def _float_power(base: ir.Value, exponent: ir.Value) -> ir.Value:
+    """Small whole exponents, if they are constants, by products: exact to 1.5 units in the last place, which the
+    general function does not promise; 16-bit numbers in 32 bits, rounded once."""
+    whole = float_constant_of(exponent)
+    if whole not in EXPONENTS_OF_PRODUCTS:
+        return build.value("math.powf", base.type, (base, exponent))
+    if whole in (0, 1):
+        return base if whole else constant(1.0, base.type)
+    if whole == -1:
+        return build.value("arith.divf", base.type, (constant(1.0, base.type), base))
+    wide = base if _width(base.type) >= 32 else build.value("arith.extf", same_shape(base.type, "f32"), (base,))
+    result = power_by_products(wide, int(whole), lambda a, b: build.value("arith.mulf", a.type, (a, b)))
+    return result if wide is base else build.value("arith.truncf", base.type, (result,))
 
 
 def _power_of(base: ir.Value, exponent: int) -> ir.Value:

@@ -33,7 +33,7 @@ def instruction(
     """
     trace.device(text.split()[0].rstrip(";"))
     values = [as_numeric(operand).ir_value() for operand in operands]
-    constraints = [_constraint(value) for value in values]
+    constraints = [constraint_of(value) for value in values]
     if result is not None:
         constraints.insert(0, "=" + _CONSTRAINT[str(result.mlir_type)])
     if not pure:
@@ -65,7 +65,8 @@ def _assembly(text: str, constraints: str, values: list[ir.Value], result: type[
     return None if result is None else result.from_ir(found[0])
 
 
-def _constraint(value: ir.Value) -> str:
+def constraint_of(value: ir.Value) -> str:
+    """The letter of inline assembly for an operand."""
     found = _CONSTRAINT.get(str(value.type))
     if found is None:
         raise CompileError(f"an instruction takes no operand of type {value.type}", location=user_location())

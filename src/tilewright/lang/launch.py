@@ -6,6 +6,7 @@ module and adds a `cute.launch` to the host function.
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,13 +14,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
+from tilewright.base.location import SourceLocation
+from tilewright.hw import launches
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.control import aliases
+from tilewright.lang.foreign import plain
+from tilewright.lang.known import fits
 from tilewright.lang.locations import current_line, user_location
-from tilewright.lang.numeric import Int32, Int64, Numeric, as_numeric, is_number
+from tilewright.lang.numeric import Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
+from tilewright.lang.printing import assert_
+from tilewright.lang.tensor import Tensor
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
 MAX_BLOCK_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+MAX_CLUSTER_BLOCKS = 16
 FLAGS = "tilewright.launch_flags"  # bit 0 cooperative, bit 1 programmatic dependent launch, bit 2 events
 _EVENTS = 4
 _RECORD_WORDS = 6  # of the record that carries the stream and the events: `EVENT_RECORD` in targets/host/abi.py
@@ -112,9 +120,10 @@ class KernelLauncher:
         ]
         _check_grid(dims[0])
         _check_block(dims[1])
+        _check_cluster(dims[2])
         symbol = self._trace(dims[1], dims[2], max_number_threads, min_blocks_per_mp)
         values, _ = _flatten(self.arguments.runtime)
-        stream_values = [] if stream is None else _handle(stream, "stream", "CUstream")
+        stream_values = [] if stream is None else _stream(stream)
         flags = int(cooperative) | int(use_pdl) << 1
         if launch_completion_event is not None or programmatic_event is not None:
             completion = (launch_completion_event, launch_completion_event_flags)
@@ -137,9 +146,11 @@ class KernelLauncher:
         function.attributes["arg_attrs"] = _named(self.arguments.runtime)
         current.kernels.append(trace.KernelTrace(name, self.kernel.traced, function, user_location()))
         body = function.regions[0].blocks[0]
+        current.block = tuple(block)
         with trace.device_side(body), aliases.body():
             arguments = rebuild(list(body.arguments)) | constants
-            _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
+            returned = _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
+            _refuse_result(self.kernel.function, returned)
             build.emit("gpu.return")
         return name
 
@@ -148,7 +159,8 @@ def _emit_launch(
     kernel: str, dims: list[list[Any]], smem: list[Any], values: list[Any], stream: list[Any], flags: int
 ) -> None:
     """`gpu.launch_func`. A cluster of (0, 0, 0) is none; without `smem` the launch takes what the kernel allocates."""
-    grid, block, cluster = ([_i32(extent) for extent in extents] for extents in dims)
+    names = ("grid", "block", "cluster")
+    grid, block, cluster = (_extents(values, name) for values, name in zip(dims, names, strict=True))
     if all(isinstance(extent, int) and extent == 0 for extent in dims[2]):
         cluster = []
     each = [1] * 6 + [int(bool(cluster))] * 3
@@ -161,9 +173,21 @@ def _emit_launch(
     build.emit("gpu.launch_func", (), [*grid, *block, *cluster, *smem, *values, *stream], attributes)
 
 
-def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> None:
+def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> Any:
     """Run the body of a kernel; locations stop at this frame."""
-    function(*arguments.args, **arguments.kwargs)
+    return function(*arguments.args, **arguments.kwargs)
+
+
+def _refuse_result(function: Callable[..., Any], returned: Any) -> None:
+    """A kernel returns nothing: there is nobody to take it. The value of a lambda's expression is not returned."""
+    if returned is not None and function.__name__ != "<lambda>":
+        code = inspect.unwrap(function).__code__
+        raise CompileError(
+            f"kernel {function.__name__} returns a value",
+            location=SourceLocation(code.co_filename, code.co_firstlineno, function=function.__name__),
+            values={"returned": leaves.describe(returned)},
+            hint="write it into a tensor that is an argument of the kernel",
+        )
 
 
 def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]], dict[str, Any]]]:
@@ -172,9 +196,34 @@ def _flatten(arguments: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]]
 
     def rebuild(fresh: list[Any]) -> dict[str, Any]:
         source = iter(fresh)
-        return {name: structure.build(source) for name, structure in structures.items()}
+        made = {name: structure.build(source) for name, structure in structures.items()}
+        for name, value in made.items():
+            _keep_facts(value, arguments[name])
+        return made
 
     return values, rebuild
+
+
+def _keep_facts(fresh: Any, given: Any) -> None:
+    """What is known of an argument's integers holds in the kernel too: they are the same numbers."""
+    if fresh is given or type(fresh) is not type(given):
+        return
+    if isinstance(given, Tensor):
+        pairs = zip(fresh.runtime_leaves(), given.runtime_leaves(), strict=True)
+    elif isinstance(given, Integer):
+        pairs = zip([fresh], [given], strict=True)
+    elif not leaves.has_protocol(given) and leaves.is_aggregate(given):
+        parts = leaves.split(given)
+        for key, item in leaves.split(fresh).items():
+            _keep_facts(item, parts[key])
+        return
+    else:
+        return
+    for own, known in pairs:
+        if not own.is_static and not known.is_static:
+            own.divisibility, own.bound, own.share, own.plain = (
+                known.divisibility, known.bound, known.share, known.plain,
+            )  # fmt: skip
 
 
 def _named(arguments: dict[str, Any]) -> ir.Attribute:
@@ -236,6 +285,7 @@ def _set_bounds(
 
 
 def _dims(value: Any, what: str) -> list[Any]:
+    value = plain(value)
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     if not 1 <= len(items) <= 3 or not all(map(_is_integer, items)):
         raise CompileError(
@@ -260,11 +310,17 @@ def _check_grid(grid: list[Any]) -> None:
                 "a grid without blocks" if extent == 0 else f"a grid of {extent} blocks along one axis",
                 location=user_location(3),
                 values={"grid": tuple(grid), "limit": f"1 to {MAX_GRID} along the axes"},
-                hint="where there is nothing to do, skip the launch: if cutlass.const_expr(n > 0): ...",
+                hint=_grid_hint([item if isinstance(item, int) else 1 for item in grid]),
             )
 
 
+def _grid_hint(grid: list[int]) -> str:
+    hint = launches.grid_hint(grid)
+    return f"{hint}: if cutlass.const_expr(n > 0): ..." if hint == launches.NOTHING else hint
+
+
 def _check_block(block: list[Any]) -> None:
+    """Refuse a block of compile time that no chip takes."""
     if not all(isinstance(extent, int) for extent in block):
         return
     threads = block[0] * block[1] * block[2]
@@ -274,8 +330,30 @@ def _check_block(block: list[Any]) -> None:
             f"a block of {threads} threads",
             location=user_location(3),
             values={"block": tuple(block), "limit": f"{MAX_BLOCK_THREADS} threads, at most {MAX_BLOCK} along the axes"},
-            hint="use more blocks of fewer threads",
+            hint=launches.block_hint(block),
         )
+
+
+def _check_cluster(cluster: list[Any]) -> None:
+    """Refuse a cluster of compile time that no chip takes; (0, 0, 0) stands for none."""
+    if not all(isinstance(extent, int) for extent in cluster) or not any(cluster):
+        return
+    blocks = cluster[0] * cluster[1] * cluster[2]
+    if min(cluster) < 1 or blocks > MAX_CLUSTER_BLOCKS:
+        raise CompileError(
+            f"a cluster of {blocks} blocks",
+            location=user_location(3),
+            values={"cluster": tuple(cluster), "limit": f"1 to {MAX_CLUSTER_BLOCKS} blocks"},
+            hint=launches.cluster_hint(cluster),
+        )
+
+
+def _extents(values: list[Any], what: str) -> list[ir.Value]:
+    """Extents of a launch in 32 bits; the program stops where one of 64 bits does not fit."""
+    for axis, extent in zip("xyz", values, strict=True):
+        if isinstance(extent, Integer) and not fits(extent, Int32):
+            assert_(Int64(Int32(extent)) == extent, f"the {what} of the launch does not fit 31 bits along {axis}")
+    return [_i32(extent) for extent in values]
 
 
 def _i32(number: Any) -> ir.Value:
@@ -292,6 +370,25 @@ def _handle(value: Any, what: str, kind: str) -> list[ir.Value]:
             hint=f"pass a {kind} argument of the jit function",
         )
     return values
+
+
+def _stream(value: Any) -> list[ir.Value]:
+    """The handle of a stream: that of an argument, or a number that is one, 0 the default stream's."""
+    value = value.value or 0 if isinstance(value, ctypes.c_void_p) else value
+    if not is_number(value):
+        return _handle(value, "stream", "CUstream")
+    number = as_numeric(value)
+    if not type(number).is_integer or isinstance(number, Boolean) or (number.is_static and int(number.value) < 0):
+        raise CompileError(
+            f"stream is {value if number.is_static else f'a number of type {type(number).__name__}'}",
+            location=user_location(3),
+            hint="pass a CUstream argument of the jit function, its handle as an integer, 0 for the default stream, or "
+            "None for the current one",
+        )
+    pointer = types.parse("!llvm.ptr")
+    if number.is_static and int(number.value) == 0:
+        return [build.value("llvm.mlir.zero", pointer)]
+    return [build.value("llvm.inttoptr", pointer, (Int64(number).ir_value(),))]
 
 
 def _event_record(stream: list[ir.Value], completion: tuple[Any, ...], programmatic: tuple[Any, ...]) -> ir.Value:

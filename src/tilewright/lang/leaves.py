@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.ir import mlir
 from tilewright.lang.numeric import Boolean, Float32, Int32, Numeric, as_numeric, common_type
 
@@ -101,7 +102,9 @@ def same(a: Any, b: Any) -> bool:
         return False
     try:
         return (a == b) is True
-    except Exception:  # noqa: BLE001  (a user's __eq__ may raise anything; then they are not the same)
+    except Exception as error:  # a user's __eq__ may raise anything; then they are not the same
+        if raised_by_signal(error):
+            raise
         return False
 
 

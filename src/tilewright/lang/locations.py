@@ -19,6 +19,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError, TilewrightError
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current as session
@@ -146,8 +147,12 @@ class ErrorsLocated:
         if isinstance(error, TilewrightError):
             if error.location is None:
                 error.location = place_of(error) or user_location()
-        elif isinstance(error, Exception) and not isinstance(error, Warning) and not _raised_by_user(error):
+        elif isinstance(error, Exception) and not isinstance(error, Warning) and not _of_others(error):
             raise _as_ours(error).with_traceback(error.__traceback__) from error
+
+
+def _of_others(error: Exception) -> bool:
+    return _raised_by_user(error) or raised_by_signal(error)
 
 
 def _raised_by_user(error: BaseException) -> bool:

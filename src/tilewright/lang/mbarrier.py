@@ -104,11 +104,14 @@ def mbarrier_try_wait(mbar_ptr: Any, phase: Any, *, loc: object = None, ip: obje
     return _test(at, Int32(as_numeric(phase)))
 
 
-mbarrier_test_wait = mbarrier_try_wait
+def mbarrier_test_wait(mbar_ptr: Any, phase: Any, *, loc: object = None, ip: object = None) -> Boolean:
+    """Whether the phase of parity `phase` is complete now: one look, without waiting."""
+    at = shared_address(mbar_ptr, "mbarrier_test_wait")
+    return _test(at, Int32(as_numeric(phase)), waits=False)
 
 
-def _test(at: Int32, parity: Int32) -> Boolean:
-    modern = supports("mbarrier.try_wait", trace.device("mbarrier wait").arch or "sm_90")
+def _test(at: Int32, parity: Int32, waits: bool = True) -> Boolean:
+    modern = waits and supports("mbarrier.try_wait", trace.device("mbarrier wait").arch or "sm_90")
     name = "try_wait" if modern else "test_wait"
     text = f"{{ .reg .pred done; mbarrier.{name}.parity.shared.b64 done, [$1], $2; selp.b32 $0, 1, 0, done; }}"
     feature = "mbarrier.try_wait" if modern else "mbarrier.test_wait.parity"

@@ -22,12 +22,13 @@ from tilewright.hw import narrow_floats
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
 from tilewright.ir.context import holds_value
-from tilewright.lang import arithmetic, dtypes, polynomials
+from tilewright.lang import advice, arithmetic, dtypes, polynomials
 from tilewright.lang.dtypes import DType
-from tilewright.lang.known import bound_of, result_bound, result_divisibility
+from tilewright.lang.exact import ExactInteger, evaluated, unwidened
+from tilewright.lang.foreign import is_foreign, plain
+from tilewright.lang.known import Share, bound_of, limited, result_bound, result_divisibility, result_share
 from tilewright.lang.locations import user_location
-from tilewright.lang.rounding import float_power, integer_power, wrap
-from tilewright.layout.dynamic import DynamicInt
+from tilewright.lang.rounding import EXPONENTS_OF_PRODUCTS, float_power, integer_power, power_by_products, wrap
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -118,6 +119,7 @@ class Numeric(metaclass=NumericMeta):
     width = _Width()
     value: Any
     literal: float | None = None
+    __array_ufunc__ = None  # numbers of NumPy leave operators to this class
 
     def __init__(self, value: object = 0, *, loc: object = None, ip: object = None) -> None:
         if type(self) is Numeric:
@@ -171,10 +173,11 @@ class Numeric(metaclass=NumericMeta):
     def python(self) -> Any:
         """The Python number held; an error on a value known only at run time."""
         if not self.is_static:
+            place = user_location()
             raise CompileError(
                 f"{_article(type(self))} known only at run time is used where Python needs a number",
-                location=user_location(),
-                hint="pass it as Constexpr, or keep it in operations of the language",
+                location=place,
+                hint=advice.on_number("" if place is None else place.expression()),
             )
         return self.value
 
@@ -284,7 +287,7 @@ class Numeric(metaclass=NumericMeta):
         return format(str(self), spec)
 
 
-class Integer(Numeric, DynamicInt):
+class Integer(Numeric, ExactInteger):
     """Base of the integers. `divisibility` divides the value; with a `bound` the value lies in 0 to `bound`.
 
     `plain` ones print `?` whatever their width: strides of tensors that were passed without `from_dlpack`.
@@ -292,21 +295,29 @@ class Integer(Numeric, DynamicInt):
 
     divisibility: int = 1
     bound: int | None = None
+    share: Share | None = None
     plain: bool = False
 
     def known(self, *, divisibility: int = 1, bound: int | None = None) -> Self:
         """The same number with facts about it."""
-        made = type(self).from_ir(self.value)
+        made = type(self).from_ir(self.value) if not self.is_static else type(self)(self.value)
         made.divisibility = math.lcm(self.divisibility, divisibility)
         made.bound = self.bound if bound is None else bound
-        made.plain = self.plain
+        made.share, made.plain = self.share, self.plain
         return made
+
+    def widened(self) -> Integer:
+        if self.width >= 64:
+            return self
+        return _converted(self, Int64)  # type: ignore[return-value]
 
     def same_as(self, other: object) -> bool:
         """True when both are known to be equal: the same MLIR value. An `Int32(8)` stands for a runtime value."""
         if self.is_static or not isinstance(other, Integer) or other.is_static:
             return self is other
-        return bool(self.value == other.value)
+        return bool(self.value == other.value) or (
+            self.width != other.width and unwidened(self.value) == unwidened(other.value)
+        )
 
     def quotient(self, divisor: Any) -> Any:
         """`self // divisor` where the program's own sums and products show that it leaves no rest, else None."""
@@ -314,7 +325,7 @@ class Integer(Numeric, DynamicInt):
             return None
         atoms = polynomials.Atoms()
         found = polynomials.quotient(atoms.terms(self.value), atoms.terms(divisor.value))
-        return None if found is None else _evaluated(found, atoms, type(self))
+        return None if found is None else evaluated(found, atoms, type(self))
 
     @property
     def written(self) -> int | None:
@@ -330,17 +341,6 @@ class Integer(Numeric, DynamicInt):
         facts = ["i64"] if self.width == 64 and not self.plain else []
         facts += [f"div={self.divisibility}"] if self.divisibility > 1 else []
         return f"?{{{' '.join(facts)}}}" if facts else "?"
-
-
-def _evaluated(terms: polynomials.Terms, atoms: polynomials.Atoms, cls: type[Integer]) -> Integer | int:
-    """The value of a polynomial: a Python number where it is constant."""
-    total: Any = 0
-    for monomial, factor in terms.items():
-        product: Any = factor
-        for number in monomial:
-            product = cls(atoms.values[number]) * product
-        total = product + total
-    return total
 
 
 class Float(Numeric):
@@ -526,6 +526,8 @@ def as_numeric(value: object) -> Numeric:
         number = Float32(value)
         number.literal = float(value)
         return number
+    if is_foreign(value):
+        return as_numeric(plain(value))
     found = _from_mlir(value)
     if found is None:
         raise CompileError(
@@ -563,7 +565,7 @@ def _both(left: object, right: object) -> tuple[Numeric, Numeric]:
 
 def is_number(value: object) -> bool:
     """True for what `as_numeric` takes, MLIR values apart."""
-    return isinstance(value, (Numeric, bool, int, float))
+    return isinstance(value, (Numeric, bool, int, float)) or is_foreign(value)
 
 
 def number_type(value: object) -> type[Numeric]:
@@ -610,6 +612,8 @@ def _payload(value: object, cls: type[Numeric]) -> Any:
         return wrap(value, cls.facts)
     if build_active() and isinstance(value, mlir.ir.Value):
         return value if value.type == cls.mlir_type else _payload(_from_mlir(value), cls)
+    if is_foreign(value):
+        return wrap(plain(value), cls.facts)
     whole = python_int(value)
     if whole is not None:
         return wrap(whole, cls.facts)
@@ -678,7 +682,7 @@ def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: 
         return cls(-1 if name == "shr" and left < 0 else 0)
     try:
         if name == "pow":
-            return cls(float_power(left, right) if cls.is_float else integer_power(left, right, cls.width))
+            return _float_power(cls, left, right) if cls.is_float else cls(integer_power(left, right, cls.width))
         if name == "floordiv" and cls.is_float:
             quotient = cls(left / right).value
             return cls(math.floor(quotient) if math.isfinite(quotient) and quotient else quotient)
@@ -688,6 +692,14 @@ def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: 
             raise division_by_zero() from error
         unknown = name == "mod" or left == 0 or math.isnan(left)
         return cls(math.nan if unknown else math.copysign(math.inf, math.copysign(1, left) * math.copysign(1, right)))
+
+
+def _float_power(cls: type[Numeric], base: float, exponent: float) -> Numeric:
+    """As the compiled program has it, see `arithmetic`."""
+    if exponent not in EXPONENTS_OF_PRODUCTS or exponent < 2:
+        return cls(float_power(base, exponent))
+    facts = (cls if cls.width >= 32 else Float32).facts
+    return cls(power_by_products(base, int(exponent), lambda a, b: wrap(a * b, facts)))
 
 
 def division_by_zero() -> CompileError:
@@ -714,6 +726,7 @@ def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:
     if isinstance(result, Integer):
         result.divisibility = result_divisibility(name, left, right)
         result.bound = result_bound(name, low, high, right, cls.max)
+        result.share = limited(result_share(name, left, right), cls.max)
         result.plain = getattr(a, "plain", False) or getattr(b, "plain", False)
     return result
 
@@ -724,7 +737,7 @@ def _converted(number: Numeric, cls: type[Numeric]) -> Numeric:
         return number
     made = cls(number)
     if isinstance(made, Integer) and isinstance(number, Integer) and cls.width > number.width:
-        made.divisibility, made.bound = number.divisibility, bound_of(number)
+        made.divisibility, made.bound, made.share = number.divisibility, bound_of(number), number.share
     return made
 
 

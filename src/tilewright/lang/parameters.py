@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import raised_by_signal
+from tilewright.lang.foreign import plain
+from tilewright.lang.known import fits
+from tilewright.lang.leaves import describe, holds_runtime
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
+from tilewright.lang.printing import assert_
 from tilewright.lang.tensor import Tensor
+from tilewright.layout import ComposedLayout, Layout, is_static
 
 T = TypeVar("T")
 
@@ -62,7 +68,9 @@ def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
         return annotation
     try:
         return eval(annotation, scope)  # as inspect.get_annotations(eval_str=True) does
-    except Exception:  # noqa: BLE001  (an annotation may be any expression; it is no error here)
+    except Exception as error:
+        if raised_by_signal(error):
+            raise
         return annotation
 
 
@@ -96,13 +104,74 @@ def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
     types = evaluated_annotations(function)
     runtime: dict[str, Any] = {}
     constants: dict[str, Any] = {}
+    gathers = gathering(function)
     for position, (name, value) in enumerate(bind(function, args, kwargs).items()):
         annotation = types.get(name)
-        if is_constexpr(annotation) or isinstance(value, (str, type(None), type)) or inspect.isroutine(value):
-            constants[name] = value
+        if is_constexpr(annotation) and (holds_runtime(value) or _is_layout_of_run_time(value)):
+            raise runtime_constant(function, position, name, value)
+        if is_constexpr(annotation) or _is_constant(value):
+            constants[name] = plain(value)
+        elif name in gathers:
+            runtime[name] = _adapt_all(value, annotation, position, name)
         else:
             runtime[name] = adapt(value, annotation, position, name)
     return BoundArguments(runtime, constants)
+
+
+def _is_layout_of_run_time(value: Any) -> bool:
+    return isinstance(value, Layout | ComposedLayout) and not is_static(value)
+
+
+def runtime_constant(function: Callable[..., Any], position: int, name: str, value: Any) -> CompileError:
+    """The error of a parameter of compile time that is given a value of run time."""
+    return CompileError(
+        f"argument #{position + 1} ({name}) of {function.__name__} is Constexpr, but gets a value known only at run"
+        " time",
+        location=user_location(3),
+        values={name: describe(value)},
+        hint=f"make it a constant where it comes from (Constexpr there too), or annotate `{name}` with a type of run "
+        "time, such as cutlass.Int32",
+    )
+
+
+def refuse_runtime_constants(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], cause: CompileError
+) -> None:
+    """Raises CompileError where a call, which failed for `cause`, gives a parameter of compile time a runtime value."""
+    types = evaluated_annotations(function)
+    for position, (name, value) in enumerate(bind(function, args, kwargs).items()):
+        if is_constexpr(types.get(name)) and holds_runtime(value):
+            raise runtime_constant(function, position, name, value) from cause
+
+
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, (str, type(None), type)) or inspect.isroutine(value)
+
+
+def gathering(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters `*args` and `**kwargs` of a function, with their kinds."""
+    parameters = inspect.signature(function).parameters.values()
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {item.name: item.kind for item in parameters if item.kind in kinds}
+
+
+def gathered(name: str, value: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Key, path and value of each argument that `*args` or `**kwargs` took: its annotation is theirs."""
+    if isinstance(value, dict):
+        yield from ((key, f"{name}.{key}", item) for key, item in value.items())
+    else:
+        yield from ((number, f"{name}[{number}]", item) for number, item in enumerate(value))
+
+
+def _adapt_all(value: Any, annotation: Any, position: int, name: str) -> Any:
+    """What `*args` or `**kwargs` took as their annotation asks; without one Python numbers stay constants."""
+    if annotation is None:
+        return value
+    items = {
+        key: item if _is_constant(item) else adapt(item, annotation, position + number, path)
+        for number, (key, path, item) in enumerate(gathered(name, value))
+    }
+    return items if isinstance(value, dict) else tuple(items.values())
 
 
 def adapt(value: Any, annotation: Any, position: int, name: str) -> Any:
@@ -110,10 +179,19 @@ def adapt(value: Any, annotation: Any, position: int, name: str) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, Numeric):
         if not is_number(value):
             raise expects(position, name, annotation, value)
-        return number_type_for(value, annotation, position, name)(as_numeric(value))
+        return _as_type(as_numeric(value), number_type_for(value, annotation, position, name), name)
     if annotation is Tensor and not isinstance(value, Tensor):
         raise expects(position, name, annotation, value)
     return as_numeric(value) if is_number(value) else value
+
+
+def _as_type(number: Numeric, cls: type[Numeric], name: str) -> Numeric:
+    """The number as `cls`; the program stops where one of 64 bits, as sizes are, does not fit 32."""
+    made = cls(number)
+    if isinstance(number, Integer) and isinstance(made, Integer) and cls.width == 32 and number.width > 32:
+        if not number.is_static and not fits(number, cls):
+            assert_(type(number)(made) == number, f"argument {name} of a kernel does not fit {cls}")
+    return made
 
 
 def number_type_for(value: Any, annotation: type[Numeric], position: int, name: str) -> type[Numeric]:

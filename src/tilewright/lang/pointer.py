@@ -7,9 +7,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
+from tilewright.base.later import NotBuiltError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import holds_value
 from tilewright.lang import trace
+from tilewright.lang.foreign import plain
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Int32, Int64, Integer, Numeric, as_numeric, is_number, number_type
 from tilewright.lang.storing import as_element
@@ -147,6 +149,14 @@ class Pointer:
         type_ = types.parse(f"!llvm.ptr<{number}>" if number else "!llvm.ptr")
         return build.value("builtin.unrealized_conversion_cast", type_, (self.value,))
 
+    def raw_ptr(self) -> Pointer:
+        """What CuTe DSL's primitives take.
+
+        Raises:
+            NotBuiltError: always.
+        """
+        raise NotBuiltError("Pointer.raw_ptr belongs to CuTe DSL's experimental primitives, not built yet")
+
     def load(self, *, loc: object = None, ip: object = None) -> Numeric:
         """The element here."""
         groups = ((self.as_tensor(),), (), ())
@@ -233,6 +243,7 @@ def _check_place(memspace: object, alignment: object) -> None:
             location=user_location(),
             hint=f"mem_space is one of AddressSpace: {', '.join(map(str, AddressSpace))}",
         )
+    alignment = plain(alignment)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
         raise CompileError(
             "assumed_align is a power of two, in bytes", location=user_location(), values={"assumed_align": alignment}

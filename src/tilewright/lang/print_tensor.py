@@ -16,6 +16,7 @@ from typing import Any
 
 from tilewright.ir import build, mlir, types
 from tilewright.lang import trace
+from tilewright.lang.kinds import instance, takes
 from tilewright.lang.memory import make_rmem_tensor
 from tilewright.lang.numeric import Int32, Int64, as_numeric
 from tilewright.lang.pointer import Pointer
@@ -29,6 +30,7 @@ _MOST_UNROLLED = 256  # elements
 _MOST_ARGUMENTS = 28  # vprintf takes 32
 
 
+@takes(instance("a tensor or a TensorSSA", Tensor, TensorSSA))
 def print_tensor(tensor: Any, *, verbose: bool = False, loc: object = None, ip: object = None) -> None:
     """Print a tensor in any memory, a tensor of coordinates, or a TensorSSA, when the program runs.
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import struct
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from tilewright.hw import narrow_floats
 from tilewright.hw.saturation import saturate
 from tilewright.lang.dtypes import DType
+
+T = TypeVar("T")
 
 
 def wrap(value: float, facts: DType, source_width: int = 32) -> Any:
@@ -74,3 +77,15 @@ def float_power(base: float, exponent: float) -> float:
         if isinstance(error, ValueError) and base:
             return math.nan
         return math.copysign(math.inf, base) if exponent % 2 == 1 else math.inf
+
+
+EXPONENTS_OF_PRODUCTS = frozenset(range(-1, 5))
+"""Exponents of floats for which a power is a product, or a quotient."""
+
+
+def power_by_products(base: T, exponent: int, multiply: Callable[[T, T], T]) -> T:
+    """`base ** exponent` for exponents 2 to 4: `x * x`, `x * x * x`, `(x * x) * (x * x)`."""
+    square = multiply(base, base)
+    if exponent == 2:
+        return square
+    return multiply(square, base if exponent == 3 else square)

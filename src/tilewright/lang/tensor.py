@@ -34,6 +34,7 @@ from tilewright.layout import (
     size,
     views,
 )
+from tilewright.layout.coordinates import fits_31_bits
 from tilewright.layout.dynamic import DynamicInt, Multiple, add, is_multiple
 
 if TYPE_CHECKING:
@@ -150,6 +151,12 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
             return Tensor(add_coordinates(self.iterator, cut.start), cut.kept, None)
         return _View(self, cut, self.element_type).made(algebra, arguments)
 
+    def arranged(self, algebra: str, arguments: tuple[Any, ...], layout: Any) -> Tensor:
+        """The view `algebra(self, *arguments)` that begins where the tensor does; `layout` is what it gives."""
+        if self.is_coordinates:
+            return Tensor(self.iterator, layout, None)
+        return _View(self, views.Cut(layout), self.element_type).made(algebra, arguments)
+
     def recast(self, dtype: type[Numeric]) -> Tensor:
         """The same memory as elements of `dtype`; the layout counts the new elements."""
         bits = dtype.width, self.element_type.width
@@ -162,7 +169,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         if isinstance(index, Integer) and index.is_static:
             return int(index.value)
         if isinstance(index, Integer) and index.width < 64 and needs_wide_offsets(self):
-            return Int64(index).known(divisibility=index.divisibility, bound=index.bound)
+            return index.widened()
         return index
 
     def load(self, *, loc: object = None, ip: object = None) -> TensorSSA:
@@ -205,6 +212,11 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         type_ = _tensor_type(self.element_type, pointer.memspace, placed, pointer.alignment)
         groups = ((pointer.value,), *map(_values, layout_text.encode(placed)[1:]))
         return build.cute("make_tensor", (type_,), groups).results[0]
+
+    def runtime_leaves(self) -> list[Any]:
+        """The integers known only at run time in its layout, and in the coordinate that it begins at."""
+        own = [] if isinstance(self.iterator, Pointer) else _dynamic_leaves(self.iterator)
+        return own + _dynamic_leaves(self.layout)
 
     def __extract_mlir_values__(self) -> list[ir.Value]:
         return _dynamic_values(self.iterator) + _dynamic_values(self.layout) if self.is_coordinates else [self.value]
@@ -323,6 +335,7 @@ class _View:
             algebra=build.string(algebra),
             arguments=build.string(given),
             moves=build.string("swizzle" if self.inside else "pointer"),
+            width=build.i32(64 if needs_wide_offsets(self.source) else 32),
         )
         held = Held(op.results[0], tensor=True)
         if isinstance(placed, ComposedLayout) and isinstance(placed.offset, Multiple):
@@ -375,8 +388,9 @@ def _leaf(held: Held, index: int, like: DynamicInt) -> Integer:
     """Leaf number `index` of a tensor's layout, of which is known what is known of `like`."""
     cls: type[Integer] = Int64 if like.width == 64 else Int32
     op = build.cute("leaf", (cls.mlir_type,), ((held.value,),), index=build.i32(index))
-    made = cls.from_ir(op.results[0]).known(divisibility=max(like.divisibility, 1), bound=getattr(like, "bound", None))
-    made.plain = getattr(like, "plain", False)
+    made = cls.from_ir(op.results[0])
+    made.divisibility, made.plain = max(like.divisibility, 1), getattr(like, "plain", False)
+    made.bound = None if getattr(like, "greatest", None) is None else cls.max  # as little negative, but of other size
     return made
 
 
@@ -427,8 +441,10 @@ def map_leaves(function: Callable[[Any], Any], item: Any) -> Any:
 
 
 def needs_wide_offsets(tensor: Tensor) -> bool:
-    """True unless every element offset of the tensor is known to fit 31 bits."""
-    if tensor.is_coordinates or tensor.memspace in (AddressSpace.smem, AddressSpace.rmem):
+    """True unless every element offset of the tensor, or part of a coordinate, is known to fit 31 bits."""
+    if tensor.is_coordinates:
+        return not fits_31_bits(tensor.shape, tensor.stride)
+    if tensor.memspace in (AddressSpace.smem, AddressSpace.rmem):
         return False
     layout = tensor.layout.outer if isinstance(tensor.layout, ComposedLayout) else tensor.layout
     return not is_static(layout) or cosize(layout) >= 1 << 31
@@ -486,7 +502,7 @@ def _dynamic_leaves(item: Any) -> list[Any]:
 def _refill_layout(layout: Any, source: Any) -> Any:
     """The layout with its runtime leaves taken from `source`: the i32 ones first, then the i64 ones."""
     text, leaves32, leaves64 = layout_text.encode(layout)
-    fresh = {32: [_refill(leaf, source) for leaf in leaves32], 64: [_refill(leaf, source) for leaf in leaves64]}
+    fresh = {32: [_extent(leaf, source) for leaf in leaves32], 64: [_extent(leaf, source) for leaf in leaves64]}
     queues = {width: iter(items) for width, items in fresh.items()}
     return layout_text.decode_layout(text, lambda width, divisibility: next(queues[width]))
 
@@ -495,7 +511,15 @@ def _refill(leaf: Any, source: Any) -> Any:
     if not isinstance(leaf, Integer):
         return leaf
     fresh = type(leaf).from_ir(next(source))
-    fresh.divisibility, fresh.bound, fresh.plain = leaf.divisibility, leaf.bound, leaf.plain
+    fresh.divisibility, fresh.plain = leaf.divisibility, leaf.plain
+    return fresh
+
+
+def _extent(leaf: Any, source: Any) -> Any:
+    """Another extent or stride in place of `leaf`: as little negative, but of other size."""
+    fresh = _refill(leaf, source)
+    if isinstance(leaf, Integer):
+        fresh.bound = None if leaf.greatest is None else type(leaf).max
     return fresh
 
 

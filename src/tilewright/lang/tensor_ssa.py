@@ -18,6 +18,7 @@ from tilewright.ir.context import holds_value
 from tilewright.lang import arithmetic, dtypes
 from tilewright.lang.coordinates import coord_text, may_be_inside
 from tilewright.lang.counts import value_shape
+from tilewright.lang.kinds import Kind, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import (
     BY_NAME,
@@ -84,6 +85,8 @@ def _comparison(name: str) -> Callable[..., Any]:
 class TensorSSA:
     """`value` is an MLIR vector with one element for each index of `shape`, `dtype` its element type."""
 
+    __array_ufunc__ = None  # numbers of NumPy leave operators to this class
+
     def __init__(self, value: ir.Value, shape: Any, dtype: type[Numeric]) -> None:
         self.value = value
         holds_value(self)
@@ -149,9 +152,9 @@ class TensorSSA:
         shape = self.shape if count == self.size else (count,)
         return TensorSSA(value, shape, dtype)
 
-    def broadcast_to(self, shape: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
-        """Repeated along modes of extent 1 (and new leading modes) to `shape`, as NumPy does."""
-        target = value_shape(shape)
+    def broadcast_to(self, target_shape: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
+        """Repeated along modes of extent 1 (and new leading modes) to `target_shape`, as NumPy does."""
+        target = value_shape(target_shape)
         if self.shape == target:
             return self
         source = (1,) * (len(target) - len(self.shape)) + self.shape
@@ -375,37 +378,65 @@ def full(shape: Any, fill_value: Any, dtype: type[Numeric], *, loc: object = Non
     return TensorSSA(build.value("vector.broadcast", type_, (number.ir_value(),)), shape, dtype)
 
 
+_SHAPED = Kind("a tensor or a TensorSSA", lambda value: hasattr(value, "shape") and hasattr(value, "element_type"))
+
+
+@takes(_SHAPED)
 def full_like(
-    source: Any, fill_value: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
+    a: Any, fill_value: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
 ) -> TensorSSA:
-    """A TensorSSA of one number in the shape of `source`, a tensor or TensorSSA."""
-    return full(source.shape, fill_value, dtype or source.element_type)
+    """A TensorSSA of one number in the shape of `a`, a tensor or TensorSSA."""
+    return full(a.shape, fill_value, dtype or a.element_type)
 
 
-def zeros_like(source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> TensorSSA:
-    """A TensorSSA of zeros in the shape of `source`."""
-    return full_like(source, 0, dtype)
+@takes(_SHAPED)
+def zeros_like(a: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> TensorSSA:
+    """A TensorSSA of zeros in the shape of `a`."""
+    return full_like(a, 0, dtype)
 
 
-def ones_like(source: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> TensorSSA:
-    """A TensorSSA of ones in the shape of `source`."""
-    return full_like(source, 1, dtype)
+@takes(_SHAPED)
+def ones_like(a: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> TensorSSA:
+    """A TensorSSA of ones in the shape of `a`."""
+    return full_like(a, 1, dtype)
 
 
-def where(condition: TensorSSA, left: Any, right: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
-    """Elements of `left` where `condition`, else of `right`; shapes broadcast."""
-    if not isinstance(condition, TensorSSA):
+def empty_like(a: Any, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> TensorSSA:
+    """A TensorSSA in the shape of `a` whose elements nothing may rely on: zeros."""
+    return full_like(a, 0, dtype)
+
+
+def any_(x: TensorSSA, *, loc: object = None, ip: object = None) -> Boolean:
+    """Whether some element is true, or is not 0."""
+    return Boolean(_truths(x).reduce(ReductionOp.MAX, 0) != 0)
+
+
+def all_(x: TensorSSA, *, loc: object = None, ip: object = None) -> Boolean:
+    """Whether every element is true, or is not 0."""
+    return Boolean(_truths(x).reduce(ReductionOp.MIN, 1) != 0)
+
+
+def _truths(x: TensorSSA) -> TensorSSA:
+    if not isinstance(x, TensorSSA):
+        raise CompileError(f"any_ and all_ take a TensorSSA, not {type(x).__name__}", location=user_location(3))
+    return (x if x.dtype is Boolean else x != 0).to(Int32)
+
+
+def where(cond: TensorSSA, x: Any, y: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
+    """Elements of `x` where `cond`, else of `y`; shapes broadcast."""
+    if not isinstance(cond, TensorSSA):
         raise CompileError(
-            f"where takes a TensorSSA as its condition, not {type(condition).__name__}",
+            f"where takes a TensorSSA as its condition, not {type(cond).__name__}",
             location=user_location(),
             hint="for numbers write `a if condition else b`",
         )
-    operands = [item for item in (left, right) if isinstance(item, TensorSSA)]
-    dtype = _meet(left, right, operands)
-    left, right = (_as_ssa(item, condition.shape, dtype) for item in (left, right))
-    shape = _common_shape(_common_shape(condition.shape, left.shape), right.shape)
-    condition, left, right = (item.broadcast_to(shape) for item in (condition, left, right))
-    return TensorSSA(arithmetic.select(condition.value, left.value, right.value), shape, dtype)
+    cond = cond if cond.dtype is Boolean else cond != 0
+    operands = [item for item in (x, y) if isinstance(item, TensorSSA)]
+    dtype = _meet(x, y, operands)
+    x, y = (_as_ssa(item, cond.shape, dtype) for item in (x, y))
+    shape = _common_shape(_common_shape(cond.shape, x.shape), y.shape)
+    cond, x, y = (item.broadcast_to(shape) for item in (cond, x, y))
+    return TensorSSA(arithmetic.select(cond.value, x.value, y.value), shape, dtype)
 
 
 def _meet(left: Any, right: Any, operands: list[TensorSSA]) -> type[Numeric]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
+from tilewright.ir.context import active
+from tilewright.ir.context import current as session
 from tilewright.lang.locations import user_location
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Trace:
     called: dict[int, tuple[str, Any]] = field(default_factory=dict)  # kernels called and not launched yet, with places
     side: Literal["host", "device"] = "host"
     host_memory: bool = False  # tensors of the host were passed
+    block: tuple[Any, ...] = ()  # of the kernel being traced, its extents where they are known
 
     @property
     def checks(self) -> bool:
@@ -64,33 +66,26 @@ def free_symbol(wanted: str, taken: Collection[str]) -> str:
     return name
 
 
-class _State(threading.local):
-    def __init__(self) -> None:
-        self.traces: list[Trace] = []
-
-
-_state = _State()
-
-
 def tracing() -> bool:
     """True while a function of the language is traced by this thread."""
-    return bool(_state.traces)
+    return active() and bool(session().traces)
 
 
 def current() -> Trace:
     """The program being traced; an error outside."""
-    if not _state.traces:
+    if not tracing():
         raise CompileError(
             "this works only inside a @cute.jit or @cute.kernel function",
             location=user_location(2),
             hint="call it from a function decorated with @cute.jit, or compile that function with cute.compile",
         )
-    return _state.traces[-1]
+    found: Trace = session().traces[-1]
+    return found
 
 
 def sees_host_memory() -> bool:
     """True while host code is traced that was given tensors of the host."""
-    return bool(_state.traces) and _state.traces[-1].side == "host" and _state.traces[-1].host_memory
+    return tracing() and current().side == "host" and current().host_memory
 
 
 def device(what: str) -> Trace:
@@ -108,20 +103,26 @@ def device(what: str) -> Trace:
 @contextmanager
 def program(trace: Trace) -> Iterator[Trace]:
     """Trace into `trace` inside the block."""
-    _state.traces.append(trace)
+    traces = session().traces
+    traces.append(trace)
     try:
         yield trace
     finally:
-        _state.traces.pop()
+        traces.pop()
 
 
-@contextmanager
-def device_side(block: ir.Block) -> Iterator[None]:
+class device_side:
     """Build device code at the end of `block`."""
-    trace = current()
-    before, trace.side = trace.side, "device"
-    try:
-        with mlir.ir.InsertionPoint(block):
-            yield
-    finally:
-        trace.side = before
+
+    def __init__(self, block: ir.Block) -> None:
+        self.point = mlir.ir.InsertionPoint(block)
+        self.trace = current()
+        self.before = self.trace.side
+
+    def __enter__(self) -> None:
+        self.trace.side = "device"
+        self.point.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.trace.side = self.before
+        self.point.__exit__(*error)

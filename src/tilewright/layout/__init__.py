@@ -6,10 +6,12 @@ from tilewright.layout.analysis import (
     bank_conflicts,
     coalescing,
     common_sub_layout,
-    is_bijective,
     vector_width,
 )
+from tilewright.layout.arguments import KINDS as _KINDS
 from tilewright.layout.basis import E, ScaledBasis, add_coordinates, basis_get, basis_value
+from tilewright.layout.bijective import is_bijective
+from tilewright.layout.checked import checked as _checked
 from tilewright.layout.complement import complement
 from tilewright.layout.compose import composition
 from tilewright.layout.construct import (
@@ -127,6 +129,9 @@ from tilewright.layout.tile import (
     outer_partition,
     tile_to_mma_shape,
 )
+
+# Each checks its arguments here; the modules of the package call one another without.
+globals().update({name: _checked(globals()[name], *kinds) for name, kinds in _KINDS.items()})
 
 __all__ = [
     "layout_svg",

@@ -211,41 +211,6 @@ def _steps_by(layout: Layout, common: Layout, width: int) -> bool:
     return all(is_multiple(step, width) or (type(extent) is int and extent == 1) for extent, step in steps)
 
 
-def is_bijective(layout: Any) -> bool:
-    """Whether the values are the numbers below the size, each once.
-
-    Raises:
-        LayoutError: run-time extents leave it open.
-    """
-    if isinstance(layout, ComposedLayout):
-        return _is_bijective_composed(layout)
-    modes = [
-        (step, extent)
-        for extent, step in zip(flat(layout.shape), flat(layout.stride), strict=True)
-        if not (type(extent) is int and extent == 1)
-    ]
-    reach: Leaf = 1
-    while modes:
-        place = next((i for i, (step, _) in enumerate(modes) if same(step, reach)), None)
-        if place is None:
-            if is_static(layout):
-                return False
-            raise LayoutError(f"it is not known which mode has stride {reach}", values={"layout": layout})
-        reach = mul(modes.pop(place)[1], reach)
-    return True
-
-
-def _is_bijective_composed(layout: ComposedLayout) -> bool:
-    if not is_static(layout):
-        raise LayoutError("only static composed layouts can be analysed", values={"layout": layout})
-    count = size(layout)
-    inner = layout.inner
-    if isinstance(inner, Swizzle) and isinstance(layout.outer, Layout) and type(layout.offset) is int:
-        if layout.offset == 0 and inner.keeps(count):
-            return is_bijective(layout.outer)
-    return sorted(layout(index) for index in range(count)) == list(range(count))
-
-
 def common_sub_layout(a: Layout, b: Layout) -> Layout:
     """The layout `R` of indices at which `a` and `b` agree: `a(R(i)) = b(R(i))`, mode for mode.
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tilewright.base.errors import ArgumentError, LayoutError
-from tilewright.layout.dynamic import Leaf, add, mul, same
+from tilewright.base.errors import ArgumentError, LayoutError, shown
+from tilewright.layout.dynamic import Leaf, add_inside, mul, same
 from tilewright.layout.ratio import Ratio
 
 Path = tuple[int, ...]
+
+
+_MOST_MODES = 64
+"""Coordinates have as many modes, and nest as deep, as the largest path says: a limit to both."""
 
 
 class ScaledBasis:
@@ -30,7 +34,9 @@ class ScaledBasis:
     def __init__(self, value: Leaf, mode: int | Sequence[int]) -> None:
         path = (mode,) if isinstance(mode, int) else mode
         if not isinstance(path, tuple | list) or not all(type(index) is int for index in path):
-            raise ArgumentError("the mode of a ScaledBasis is an int or several", values={"mode": repr(mode)})
+            raise ArgumentError("the mode of a ScaledBasis is an int or several", values={"mode": shown(mode)})
+        if len(path) > _MOST_MODES or not all(0 <= index < _MOST_MODES for index in path):
+            raise LayoutError(f"mode numbers of a ScaledBasis are 0 to {_MOST_MODES - 1}", values={"mode": mode})
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "mode", tuple(path))
 
@@ -89,21 +95,21 @@ def E(mode: int | Sequence[int], *deeper: int) -> ScaledBasis | int:
     return ScaledBasis(1, path) if path else 1
 
 
-def basis_value(stride: Leaf) -> Leaf:
+def basis_value(e: Leaf) -> Leaf:
     """The number in front of the `@`; an integer is its own value."""
-    return stride.value if isinstance(stride, ScaledBasis) else stride
+    return e.value if isinstance(e, ScaledBasis) else e
 
 
-def basis_get(stride: Leaf, value: Any) -> Any:
-    """The part of the tuple `value` at the path of `stride`; all of it for an integer."""
-    if not isinstance(stride, ScaledBasis):
-        return value
-    for index in stride.mode:
-        items = value if isinstance(value, tuple) else (value,)
+def basis_get(basis: Leaf, t: Any) -> Any:
+    """The part of the tuple `t` at the path of `basis`; all of it for an integer."""
+    if not isinstance(basis, ScaledBasis):
+        return t
+    for index in basis.mode:
+        items = t if isinstance(t, tuple) else (t,)
         if index >= len(items):
-            raise LayoutError(f"there is no mode {stride} here", values={"stride": stride, "tuple": value})
-        value = items[index]
-    return value
+            raise LayoutError(f"there is no mode {basis} here", values={"stride": basis, "tuple": t})
+        t = items[index]
+    return t
 
 
 def coordinate_sum(terms: Iterable[tuple[Path, Leaf]]) -> Any:
@@ -118,7 +124,7 @@ def coordinate_sum(terms: Iterable[tuple[Path, Leaf]]) -> Any:
         if path:
             tree.setdefault(path[0], []).append((path[1:], value))
         else:
-            whole = value if whole is None else add(whole, value)
+            whole = value if whole is None else add_inside(whole, value)
     if not tree:
         return 0 if whole is None else whole
     if whole is not None and not (type(whole) is int and whole == 0):
@@ -129,7 +135,7 @@ def coordinate_sum(terms: Iterable[tuple[Path, Leaf]]) -> Any:
 def add_coordinates(left: Any, right: Any) -> Any:
     """Sum of two coordinates mode by mode; a missing mode, or the int 0, counts as 0."""
     if not isinstance(left, tuple) and not isinstance(right, tuple):
-        return add(left, right)
+        return add_inside(left, right)
     if not isinstance(left, tuple):
         left, right = right, left
     if not isinstance(right, tuple):

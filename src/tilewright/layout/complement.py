@@ -8,28 +8,28 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, ceil_div_leaf, exact_div, is_multiple, mul
 from tilewright.layout.facts import Fact, require
-from tilewright.layout.inttuple import IntTuple, ceil_div, flat, product
+from tilewright.layout.inttuple import IntTuple, flat, product
 from tilewright.layout.layout import Layout, is_static, require_plain, trusted
 from tilewright.layout.query import cosize, shape_of
-from tilewright.layout.simplify import coalesced_modes, filter_, int_modes, is_zero, packed
+from tilewright.layout.simplify import coalesced_modes, filter_, int_modes, is_unit, is_zero, packed
 
 
-def complement(layout: Any, cotarget: Any = None) -> Layout:
-    """The layout `R`, ordered by stride, such that `layout(i) + R(j)` reach each index below `cotarget`, none twice.
+def complement(input: Any, cotarget: Any = None) -> Layout:
+    """The layout `R`, ordered by stride, such that `input(i) + R(j)` reach each index below `cotarget`, none twice.
 
-    `cotarget` is a size, a shape or a layout; without it, the cosize of `layout`. Modes of stride 0 count once.
-    If `layout` does not divide `cotarget`, R reaches past it.
+    `cotarget` is a size, a shape or a layout; without it, the cosize of `input`. Modes of stride 0 count once.
+    If `input` does not divide `cotarget`, R reaches past it.
 
     Raises:
-        LayoutError: `layout` is not injective, or leaves gaps below `cotarget` that no layout can fill.
+        LayoutError: `input` is not injective, or leaves gaps below `cotarget` that no layout can fill.
     """
-    if isinstance(layout, int):
-        layout = Layout(layout)
-    require_plain(layout, "complement")
-    modes = int_modes(layout) if type(cotarget) is int else None
+    if isinstance(input, int):
+        input = Layout(input)
+    require_plain(input, "complement")
+    modes = int_modes(input) if type(cotarget) is int else None
     if modes is not None:
-        return _static_complement(layout, *modes, cotarget)
-    return _complement(layout, cotarget)
+        return _static_complement(input, *modes, cotarget)
+    return _complement(input, cotarget)
 
 
 def _static_complement(layout: Layout, extents: list[int], strides: list[int], target: int) -> Layout:
@@ -84,34 +84,34 @@ def _complement(layout: Layout, cotarget: Any) -> Layout:
             raise problem
         gaps.append((exact_div(step, reach), reach))
         reach = mul(extent, step)
-    if isinstance(target, tuple) and not _divides_mode_by_mode(target, reach):
-        target = product(target)
-    if isinstance(target, tuple):
-        return _joined(gaps, *_copies(target, reach))
-    return _joined(gaps, ceil_div_leaf(target, reach), reach)
+    copies = _copies(target, reach) if isinstance(target, tuple) else None
+    if copies is not None:
+        return _joined(gaps, *copies)
+    return _joined(gaps, ceil_div_leaf(product(target), reach), reach)
 
 
-def _copies(target: IntTuple, reach: Leaf) -> tuple[IntTuple, IntTuple]:
-    """Extents and strides of what covers `target` in steps of `reach`, which splits it at a mode."""
+def _copies(target: IntTuple, reach: Leaf) -> tuple[IntTuple, IntTuple] | None:
+    """Extents and strides of what covers `target` in steps of `reach`; None if it is not known to split there."""
     modes: list[tuple[Leaf, Leaf]] = []
     below: Leaf = 1
-    for extent, part in zip(flat(target), flat(ceil_div(target, reach)), strict=True):
-        if not (type(part) is int and part == 1):
-            modes.append((part, below if modes else reach))
+    inside = reach  # what is left of it in the modes to come
+    *extents, last = flat(target)
+    for extent in extents:
+        if modes:
+            modes.append((extent, below))
+        elif is_multiple(extent, inside):
+            part = exact_div(extent, inside)
+            inside = 1
+            if not is_unit(part):
+                modes.append((part, reach))
+        elif is_multiple(inside, extent):
+            inside = exact_div(inside, extent)
+        else:
+            return None
         below = mul(extent, below)
-    rest = packed(modes or [(1, 0)])
+    modes.append((last, below) if modes else (ceil_div_leaf(last, inside), reach))
+    rest = packed([mode for mode in modes if not is_unit(mode[0])] or [(1, 0)])
     return rest.shape, rest.stride
-
-
-def _divides_mode_by_mode(target: IntTuple, reach: Leaf) -> bool:
-    """True if `target` is known to split at `reach`, so that nothing is lost but past the last mode's end."""
-    for extent in flat(target)[:-1]:
-        if is_multiple(extent, reach):
-            return True
-        if not is_multiple(reach, extent):
-            return False
-        reach = exact_div(reach, extent)
-    return True
 
 
 def places_for(block: Layout, count: Leaf) -> Layout:

@@ -65,7 +65,7 @@ def compose(lhs: Layout, rhs: Layout, *, past_unit_modes: bool = True) -> Layout
         return _compose_by_basis(lhs, rhs, past_unit_modes)
     if is_static(lhs) and is_static(rhs):
         return _compose_coordinates(lhs, rhs, past_unit_modes)
-    return compose_symbolic(lhs, rhs)
+    return compose_symbolic(lhs, rhs, past_unit_modes=past_unit_modes)
 
 
 def assemble(profile: IntTuple, found: Sequence[_LeafPair]) -> Layout:

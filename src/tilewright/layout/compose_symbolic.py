@@ -26,22 +26,52 @@ from tilewright.layout.dynamic import (
     sub,
 )
 from tilewright.layout.facts import Fact, checking, proving, require
-from tilewright.layout.inttuple import IntTuple, flat
+from tilewright.layout.inttuple import IntTuple, flat, product
 from tilewright.layout.layout import Layout, trusted
-from tilewright.layout.simplify import coalesced_modes
+from tilewright.layout.simplify import coalesced_modes, is_unit, is_zero
 
 Modes = list[tuple[Leaf, Leaf]]
 
 
-def compose_symbolic(lhs: Layout, rhs: Layout) -> Layout:
+def compose_symbolic(lhs: Layout, rhs: Layout, *, past_unit_modes: bool = True) -> Layout:
     """The composition, or a `LayoutError` that states the fact that is missing.
 
-    Indices past the end of `lhs` run on in its last mode of more than one element. Modes of `lhs` that are known to
-    go on where the one before ends are joined only where the answer needs it: CuTe prints them apart.
+    Indices past the end of `lhs` run on in its last mode, without `past_unit_modes` in its last mode that is not
+    known to have one element. Modes of `lhs` that are known to go on where the one before ends are joined only where
+    the answer needs it: CuTe prints them apart.
     """
     modes = coalesced_modes(lhs)
-    if len(modes) == 1 and type(modes[0][0]) is int and modes[0][0] == 1 and flat(lhs.stride):
-        modes = [(1, flat(lhs.stride)[0])]
+    unit = _unit_at_end(lhs) if past_unit_modes else None
+    if unit is None or _goes_on(mul(*modes[-1]), unit[1]):
+        return _compose_joining(modes, lhs, rhs)
+    if is_unit(modes[-1][0]):
+        return _compose_joining([unit], lhs, rhs)
+    with proving():
+        for trial in (_compose_inside, _compose_joining):
+            try:
+                return trial(modes if trial is _compose_inside else [*modes, unit], lhs, rhs)
+            except LayoutError:
+                continue
+    return _compose_inside(modes, lhs, rhs)
+
+
+def _unit_at_end(layout: Layout) -> tuple[Leaf, Leaf] | None:
+    """The last mode, if it is known to have one element."""
+    extents = flat(layout.shape)
+    return (1, flat(layout.stride)[-1]) if extents and is_unit(extents[-1]) else None
+
+
+def _compose_inside(modes: Modes, lhs: Layout, rhs: Layout) -> Layout:
+    """The composition if all indices are in the domain of `lhs`, so that its last mode does not matter."""
+    runs = list(zip(flat(rhs.shape), flat(rhs.stride), strict=True))
+    for n, d in runs:
+        if not is_unit(n) and _is_negative(d):
+            raise _below_start(n, d, lhs, rhs)
+    _require_room(product(lhs.shape), runs, lhs, rhs)
+    return _compose_joining(modes, lhs, rhs)
+
+
+def _compose_joining(modes: Modes, lhs: Layout, rhs: Layout) -> Layout:
     joined = _joined(modes)
     if len(joined) < len(modes):
         with proving():
@@ -56,7 +86,7 @@ def _joined(modes: Modes) -> Modes:
     joined = modes[:1]
     for extent, step in modes[1:]:
         before, under = joined[-1]
-        if is_int(under) and is_int(step) and _goes_on(mul(before, under), step):
+        if _goes_on(mul(before, under), step):
             joined[-1] = mul(before, extent), under
         else:
             joined.append((extent, step))
@@ -65,6 +95,8 @@ def _joined(modes: Modes) -> Modes:
 
 def _goes_on(end: Leaf, step: Leaf) -> bool:
     """True if both are known to be the same number."""
+    if not (is_int(end) and is_int(step)):
+        return False
     if same(end, step):
         return True
     ratio = step.quotient(end) if isinstance(end, DynamicInt) and isinstance(step, DynamicInt) else None
@@ -90,7 +122,8 @@ def _compose(modes: Modes, lhs: Layout, rhs: Layout) -> Layout:
 
     result = trusted(*build(rhs.shape, rhs.stride))
     for (extent, _), inside in zip(modes, used, strict=False):
-        _require_room(extent, inside, lhs, rhs)
+        if len(inside) > 1:  # they must not carry out of the mode together
+            _require_room(extent, inside, lhs, rhs)
     return result
 
 
@@ -98,11 +131,13 @@ def _runs(modes: Modes, n: Leaf, d: Leaf, used: list[Modes], lhs: Layout, rhs: L
     """The runs of A that make up the mode `n:d`; where each falls inside a mode is noted in `used`."""
     runs: Modes = []
     for (extent, step), inside in zip(modes[:-1], used, strict=True):
-        if type(n) is int and n == 1:
+        if is_unit(n):
             break
         if is_multiple(d, extent):
             d = exact_div(d, extent)
             continue
+        if _is_negative(d):
+            raise _below_start(n, d, lhs, rhs)
         if _stays_inside(n, d, extent):
             return _noted(runs, inside, n, d, step)
         if not is_multiple(extent, d):
@@ -117,9 +152,22 @@ def _runs(modes: Modes, n: Leaf, d: Leaf, used: list[Modes], lhs: Layout, rhs: L
             room = _filled(n, room, lhs, rhs)
         _noted(runs, inside, room, d, step)
         n, d = exact_div(n, room), 1
-    if not runs or not (type(n) is int and n == 1):
-        runs.append((n, _times(d, modes[-1][1]) if not (type(n) is int and n == 1) else 0))
+    if not runs or not is_unit(n):
+        runs.append((n, _times(d, modes[-1][1]) if not is_unit(n) else 0))
     return runs
+
+
+def _is_negative(step: Leaf) -> bool:
+    return type(step) is int and step < 0
+
+
+def _below_start(n: Leaf, d: Leaf, lhs: Layout, rhs: Layout) -> LayoutError:
+    return LayoutError(
+        f"composition: mode {n}:{d} of the right layout leads below the start of a mode whose extent is known only at "
+        "run time",
+        values={"lhs": lhs, "rhs": rhs},
+        hint="compose with the positive stride, and move the start to the other end",
+    )
 
 
 def _filled(n: Leaf, room: Leaf, lhs: Layout, rhs: Layout) -> Leaf:
@@ -150,9 +198,9 @@ def _stays_inside(n: Leaf, d: Leaf, extent: Leaf) -> bool:
 
 
 def _require_room(extent: Leaf, inside: Modes, lhs: Layout, rhs: Layout) -> None:
-    """Runs that share one mode must not carry out of it together."""
-    inside = [(n, d) for n, d in inside if not (type(n) is int and n == 1)]
-    if len(inside) < 2:
+    """All sums of the runs must be below `extent`."""
+    inside = [(n, d) for n, d in inside if not (is_unit(n) or is_zero(d))]
+    if not inside:
         return
     if len(inside) <= 4 and any(_nests(extent, order) for order in permutations(inside)):
         return

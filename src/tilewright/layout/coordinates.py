@@ -10,8 +10,17 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import Path, ScaledBasis, coordinate_sum
-from tilewright.layout.dynamic import Leaf, add, floor_div, is_int, mod, mul
-from tilewright.layout.inttuple import IntTuple, compact_col_major, flat, product, text, tuples
+from tilewright.layout.dynamic import DynamicInt, Leaf, add_inside, floor_div, greatest_product, is_int, mod, mul_inside
+from tilewright.layout.inttuple import (
+    IntTuple,
+    compact_col_major,
+    flat,
+    is_flat_static,
+    product,
+    text,
+    transform_leaf,
+    tuples,
+)
 
 
 def crd2idx(coord: Any, shape: IntTuple, stride: IntTuple = None) -> Any:
@@ -33,6 +42,45 @@ def crd2idx(coord: Any, shape: IntTuple, stride: IntTuple = None) -> Any:
     return coordinate_sum(terms)
 
 
+def spread(coord: Any, shape: IntTuple, stride: IntTuple) -> tuple[Any, IntTuple]:
+    """Coordinate and strides with runtime parts wide enough for the offset, or coordinate, that they give."""
+    if not (_may_wrap(coord) or _may_wrap(stride)) or fits_31_bits(shape, stride):
+        return coord, stride
+    return transform_leaf(_widened, coord), transform_leaf(_widened, stride)
+
+
+def _may_wrap(value: Any) -> bool:
+    if type(value) is int or is_flat_static(value):
+        return False
+    return any(isinstance(leaf, DynamicInt) and leaf.wraps for leaf in flat(value))
+
+
+def _widened(leaf: Any) -> Any:
+    return leaf.widened() if isinstance(leaf, DynamicInt) else leaf
+
+
+def fits_31_bits(shape: IntTuple, stride: IntTuple) -> bool:
+    """True if what is known of a layout shows that no index, and no part of a coordinate, is 2^31 or more."""
+    reach: dict[Path, int] = {}
+    for extent, step in zip(flat(shape), flat(stride), strict=True):
+        path, factor = (step.mode, step.value) if isinstance(step, ScaledBasis) else ((), step)
+        greatest = _greatest_extent(extent)
+        if type(factor) is int:
+            most = None if greatest is None and factor else max((greatest or 0) - 1, 0) * abs(factor)
+        else:
+            most = greatest_product(extent, factor)
+        if most is None:
+            return False
+        reach[path] = reach.get(path, 0) + most
+    return all(most < 1 << 31 for most in reach.values())
+
+
+def _greatest_extent(extent: Leaf) -> int | None:
+    if type(extent) is int:
+        return extent
+    return (1 << 31) - 1 if extent.greatest is None and extent.width == 32 else extent.greatest
+
+
 def _misfit(coord: Any, shape: IntTuple) -> LayoutError:
     return LayoutError(
         "the coordinate does not fit the shape",
@@ -49,18 +97,18 @@ def _offset(coord: Any, shape: IntTuple, stride: IntTuple) -> Leaf:
             raise _misfit(coord, shape)
         total: Leaf = 0
         for item, extent, step in zip(coord, shape, stride, strict=True):
-            total = add(total, _offset(item, extent, step))
+            total = add_inside(total, _offset(item, extent, step))
         return total
     if not isinstance(shape, tuple):
-        return mul(coord, stride)
+        return mul_inside(coord, stride)
     if not shape:
         return 0
     total = 0
     for extent, step in zip(shape[:-1], stride[:-1], strict=True):
         count = product(extent)
-        total = add(total, _offset(mod(coord, count), extent, step))
+        total = add_inside(total, _offset(mod(coord, count), extent, step))
         coord = floor_div(coord, count)
-    return add(total, _offset(coord, shape[-1], stride[-1]))
+    return add_inside(total, _offset(coord, shape[-1], stride[-1]))
 
 
 def _basis_terms(coord: Any, shape: IntTuple, stride: IntTuple, terms: list[tuple[Path, Leaf]]) -> None:
@@ -70,9 +118,9 @@ def _basis_terms(coord: Any, shape: IntTuple, stride: IntTuple, terms: list[tupl
             raise _misfit(coord, shape)
         count = 0 if coord is None else coord
         if isinstance(stride, ScaledBasis):
-            terms.append((stride.mode, mul(count, stride.value)))
+            terms.append((stride.mode, mul_inside(count, stride.value)))
         else:
-            terms.append(((), mul(count, stride)))
+            terms.append(((), mul_inside(count, stride)))
         return
     for item, extent, step in zip(idx2crd(coord, shape, deep=False), shape, stride, strict=True):
         _basis_terms(item, extent, step, terms)

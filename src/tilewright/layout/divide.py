@@ -15,8 +15,8 @@ from tilewright.layout.modes import on_tuples
 from tilewright.layout.simplify import by_mode, coalesce, int_modes
 
 
-def logical_divide(layout: Any, tiler: Any) -> Any:
-    """Each mode of `layout` that `tiler` names, as (tile, rest).
+def logical_divide(target: Any, tiler: Any) -> Any:
+    """Each mode of `target` that `tiler` names, as (tile, rest).
 
     An int or layout tiles the whole domain, a tuple goes mode by mode, `None` and missing modes stay as they are. A
     tile that does not divide a mode is rounded up: the last tile reaches past the end.
@@ -25,12 +25,12 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
         LayoutError: the tile is not injective, leaves gaps, or crosses modes that it does not divide.
     """
     if tiler is None:
-        return layout
-    if isinstance(layout, ComposedLayout):
-        return layout.with_outer(logical_divide(layout.outer, tiler))
-    require_plain(layout, "logical_divide")
+        return target
+    if isinstance(target, ComposedLayout):
+        return target.with_outer(logical_divide(target.outer, tiler))
+    require_plain(target, "logical_divide")
     if isinstance(tiler, tuple | list):
-        return by_mode(layout, tiler, logical_divide, "logical_divide")
+        return by_mode(target, tiler, logical_divide, "logical_divide")
     if type(tiler) is Layout:
         tile = tiler
     elif type(tiler) is int and tiler >= 0:
@@ -39,12 +39,12 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
         tile = as_layout(tiler)
         if isinstance(tile, ComposedLayout):
             raise LayoutError("a tiler must be a plain layout", values={"tiler": tile})
-    split = _divide_ints(layout, tile)
+    split = _divide_ints(target, tile)
     if split is not None:
         return split
-    count = product(layout.shape)
-    rest = complement(tile, count if type(count) is int else coalesce(layout).shape)
-    return compose(layout, trusted((tile.shape, rest.shape), (tile.stride, rest.stride)), past_unit_modes=False)
+    count = product(target.shape)
+    rest = complement(tile, count if type(count) is int else coalesce(target).shape)
+    return compose(target, trusted((tile.shape, rest.shape), (tile.stride, rest.stride)), past_unit_modes=False)
 
 
 def _divide_ints(layout: Layout, tile: Layout) -> Layout | None:
@@ -67,14 +67,14 @@ def _divide_ints(layout: Layout, tile: Layout) -> Layout | None:
     return trusted((first.shape, shape), (first.stride, stride))
 
 
-def zipped_divide(layout: Any, tiler: Any) -> Any:
+def zipped_divide(target: Any, tiler: Any) -> Any:
     """`logical_divide` with all tile modes together in mode 0 and all rests in mode 1.
 
     A mode that `tiler` leaves out, or names `None`, belongs to the rest whole (`None` takes part in the tile with
     extent 1).
     """
     tiler = tuples(tiler)
-    return unzip(_split(layout, tiler), tiler)
+    return unzip(_split(target, tiler), tiler)
 
 
 def _split(layout: Any, tiler: Any) -> Any:
@@ -89,14 +89,14 @@ def _split(layout: Any, tiler: Any) -> Any:
     return by_mode(layout, tiler, _split, "zipped_divide")
 
 
-def tiled_divide(layout: Any, tiler: Any) -> Any:
+def tiled_divide(target: Any, tiler: Any) -> Any:
     """`zipped_divide` with the rests as modes of their own: `(tile, rest0, rest1, ...)`."""
-    return spread(zipped_divide(layout, tiler), tile=False)
+    return spread(zipped_divide(target, tiler), tile=False)
 
 
-def flat_divide(layout: Any, tiler: Any) -> Any:
+def flat_divide(target: Any, tiler: Any) -> Any:
     """`zipped_divide` with all modes side by side: `(tile0, tile1, ..., rest0, rest1, ...)`."""
-    return spread(zipped_divide(layout, tiler), tile=True)
+    return spread(zipped_divide(target, tiler), tile=True)
 
 
 def unzip(split: Any, tiler: Any) -> Any:

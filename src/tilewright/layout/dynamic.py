@@ -3,6 +3,9 @@
 A leaf of a shape or stride is a Python int or a `DynamicInt`. Layout functions compute with leaves only
 through the helpers here, so that `x*1`, `x+0`, `(8*x)//8` and the like cost nothing when the leaves are
 traced values whose operators emit code.
+
+`mul` and `add` are exact: where a result may not fit the width of its parts it gets a wider one. `mul_inside` and
+`add_inside` are for offsets of what lies inside a layout, whose coordinates were given the width that they need.
 """
 
 from __future__ import annotations
@@ -46,6 +49,34 @@ class DynamicInt:
     @property
     def written(self) -> int | None:
         """The value, where the program states it though it counts as unknown: facts are then decided at once."""
+        return None
+
+    def times(self, factor: Leaf) -> Leaf:
+        """The product, in a width that holds it."""
+        return self * factor
+
+    def plus(self, term: Leaf) -> Leaf:
+        """The sum, in a width that holds it."""
+        return self + term
+
+    def ceil_div(self, divisor: Leaf) -> Leaf:
+        """The quotient rounded up; `divisor` is positive."""
+        return floor_div(self + sub(divisor, 1), divisor)
+
+    wraps = False
+    """Whether coordinates of this kind are to be widened where an offset may not fit their width."""
+
+    def widened(self) -> DynamicInt:
+        """The same number in 64 bits."""
+        return self
+
+    @property
+    def greatest(self) -> int | None:
+        """A number that this is known never to exceed, being no less than 0; else None."""
+        return None
+
+    def greatest_product(self, other: Leaf) -> int | None:
+        """`greatest` of the product with `other`."""
         return None
 
     def dynamic_text(self) -> str:
@@ -158,6 +189,17 @@ def add(left: Leaf, right: Leaf) -> Leaf:
         return right
     if type(right) is int and right == 0:
         return left
+    if isinstance(left, DynamicInt):
+        return left.plus(right)
+    return right.plus(left) if isinstance(right, DynamicInt) else left + right
+
+
+def add_inside(left: Leaf, right: Leaf) -> Leaf:
+    """`left + right`, two parts of an offset."""
+    if type(left) is int and left == 0:
+        return right
+    if type(right) is int and right == 0:
+        return left
     return left + right
 
 
@@ -170,9 +212,27 @@ def sub(left: Leaf, right: Leaf) -> Leaf:
 
 def mul(left: Leaf, right: Leaf) -> Leaf:
     """`left * right`; the right one may be a `ScaledBasis`."""
+    short = _product_at_hand(left, right)
+    if short is not None:
+        return short
+    if isinstance(left, DynamicInt):
+        return left.times(right)
+    return right.times(left) if isinstance(right, DynamicInt) and type(left) is int else left * right
+
+
+def mul_inside(left: Leaf, right: Leaf) -> Leaf:
+    """`left * right`, a coordinate and a stride."""
+    short = _product_at_hand(left, right)
+    return left * right if short is None else short
+
+
+def _product_at_hand(left: Leaf, right: Leaf) -> Leaf | None:
+    """A product that takes no arithmetic at run time, or one with a `ScaledBasis`; else None."""
     if type(left) is int:
         if left == 1:
             return right
+        if type(right) is int:
+            return left * right
         if left == 0 and is_int(right):
             return 0
     elif type(right) is int:
@@ -182,7 +242,7 @@ def mul(left: Leaf, right: Leaf) -> Leaf:
             return 0
     elif not isinstance(right, DynamicInt):
         return right.scaled(left)
-    return left * right
+    return None
 
 
 def floor_div(left: Leaf, right: Leaf) -> Leaf:
@@ -221,9 +281,11 @@ def ceil_div_leaf(left: Leaf, right: Leaf) -> Leaf:
         return -(-left // right)
     if is_multiple(left, right):
         return exact_div(left, right)
-    if type(left) is int and left > 0 and at_most(left, right):
-        return 1
-    return floor_div(add(left, sub(right, 1)), right)
+    if type(left) is not int:
+        return left.ceil_div(right)
+    if left > 0:
+        return 1 if at_most(left, right) else add(floor_div(left - 1, right), 1)
+    return floor_div(left, right)
 
 
 def at_most(left: Leaf, right: Leaf) -> bool:
@@ -231,3 +293,12 @@ def at_most(left: Leaf, right: Leaf) -> bool:
     if type(left) is int:
         return left <= divisibility(right) if not left <= 1 else True
     return is_multiple(right, left)
+
+
+def greatest_product(left: Leaf, right: Leaf) -> int | None:
+    """A number that `left * right` is known never to exceed, neither being negative; else None."""
+    if type(left) is int:
+        left, right = right, left
+    if type(left) is int:
+        return left * right if left >= 0 and right >= 0 else None
+    return left.greatest_product(right) if isinstance(left, DynamicInt) and is_int(right) else None

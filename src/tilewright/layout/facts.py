@@ -31,7 +31,7 @@ class Fact(NamedTuple):
     def holds(self, env: Mapping[str, int]) -> bool:
         """Whether it is true when the symbols have the values in `env`."""
         left, right = evaluate(self.left, env), evaluate(self.right, env)
-        return bool(left % right == 0 if self.kind == "multiple" else left <= right)
+        return _is_true(self.kind, left, right)
 
 
 _handler: ContextVar[Callable[[Fact], None] | None] = ContextVar("tilewright_layout_facts", default=None)
@@ -89,4 +89,10 @@ def _written(fact: Fact) -> bool | None:
     left, right = (leaf if type(leaf) is int else leaf.written for leaf in (fact.left, fact.right))
     if left is None or right is None:
         return None
-    return bool(right != 0 and left % right == 0) if fact.kind == "multiple" else bool(left <= right)
+    return _is_true(fact.kind, left, right)
+
+
+def _is_true(kind: str, left: int, right: int) -> bool:
+    if kind == "multiple":
+        return left % right == 0 if right else left == 0
+    return left <= right

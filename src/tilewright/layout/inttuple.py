@@ -5,12 +5,13 @@ Everything here is about bare tuples; `query` and `modes` take layouts too.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
-from tilewright.base.errors import LayoutError
+from tilewright.base.errors import LayoutError, shown
 from tilewright.layout.basis import E, Path, ScaledBasis
 from tilewright.layout.dynamic import DynamicInt, Leaf, ceil_div_leaf, exact_div, is_multiple, mul, same
 
@@ -25,41 +26,50 @@ def is_flat_static(value: IntTuple) -> bool:
     return type(value) is tuple and {*map(type, value)} == _ONLY_INTS
 
 
-def clean(value: Any, what: str = "shape") -> IntTuple:
+MOST_DEPTH = 64
+"""The deepest nesting of tuples: the functions here call themselves for each level."""
+
+
+def clean(value: Any, what: str = "shape", depth: int = 0) -> IntTuple:
     """`value` with lists turned into tuples and integer-likes into ints.
 
     Raises:
-        LayoutError: a leaf is not an integer, a `DynamicInt`, or (in a stride) a `ScaledBasis`.
+        LayoutError: a leaf is not an integer, a `DynamicInt`, or (in a stride) a `ScaledBasis`; or the tuple nests more
+            than 64 deep.
     """
     if type(value) is int:
         return value
     if isinstance(value, tuple | list):
-        return tuple([clean(item, what) for item in value])
+        if depth == MOST_DEPTH:
+            raise LayoutError(f"a {what} nests at most {MOST_DEPTH} deep")
+        return tuple([clean(item, what, depth + 1) for item in value])
     if isinstance(value, DynamicInt) or (what == "stride" and isinstance(value, ScaledBasis)):
         return value
     try:
         return int(operator.index(value))
     except TypeError:
         raise LayoutError(
-            f"a {what} is made of integers, not {type(value).__name__}", values={what: repr(value)}
+            f"a {what} is made of integers, not {type(value).__name__}", values={what: shown(value)}
         ) from None
 
 
-def clean_coord(coord: Any) -> Any:
+def clean_coord(coord: Any, depth: int = 0) -> Any:
     """A coordinate with lists turned into tuples and integer-likes, such as NumPy's, into ints.
 
     Raises:
-        LayoutError: a leaf is of another kind.
+        LayoutError: a leaf is of another kind, or the tuple nests more than 64 deep.
     """
-    if coord is None or isinstance(coord, int | DynamicInt):
+    if coord is None or type(coord) is int or isinstance(coord, DynamicInt):
         return coord
     if isinstance(coord, tuple | list):
-        return tuple([clean_coord(item) for item in coord])
+        if depth == MOST_DEPTH:
+            raise LayoutError(f"a coordinate nests at most {MOST_DEPTH} deep")
+        return tuple([clean_coord(item, depth + 1) for item in coord])
     if hasattr(coord, "__index__"):
         return int(coord.__index__())
     raise LayoutError(
         f"a coordinate is made of integers, not {type(coord).__name__}",
-        values={"coordinate": repr(coord)},
+        values={"coordinate": shown(coord)},
         hint="give one integer for each mode, or one that counts through the modes, the first fastest",
     )
 
@@ -71,16 +81,26 @@ def tuples(value: Any) -> Any:
     return value
 
 
+def digits(number: int) -> str:
+    """The number in decimal, in hexadecimal beyond the 4,300 digits that Python prints."""
+    try:
+        return int.__repr__(number)
+    except ValueError:
+        return hex(number)
+
+
 def text(value: IntTuple) -> str:
     """`value` as CuTe prints it: no blanks, and `(8)` for a tuple of one."""
     if type(value) is int:
-        return int.__repr__(value)
+        return digits(value)
     if isinstance(value, tuple):
-        parts = map(str, value) if is_flat_static(value) else [text(item) for item in value]
+        parts = map(digits, value) if is_flat_static(value) else [text(item) for item in value]
         return f"({','.join(parts)})"
     if isinstance(value, DynamicInt):
         return value.dynamic_text()
-    return "_" if value is None else str(value)
+    if value is None:
+        return "_"
+    return str(value) if isinstance(value, ScaledBasis) else shown(value)
 
 
 def flat(value: IntTuple) -> list[Leaf]:
@@ -98,72 +118,73 @@ def flat(value: IntTuple) -> list[Leaf]:
     return leaves
 
 
-def flatten_to_tuple(value: IntTuple) -> tuple[Leaf, ...]:
-    """The leaves of `value` as a tuple, also for a single leaf."""
-    return tuple(flat(value))
+def flatten_to_tuple(a: IntTuple) -> tuple[Leaf, ...]:
+    """The leaves of `a` as a tuple, also for a single leaf."""
+    return tuple(flat(a))
 
 
-def unflatten(leaves: Sequence[Leaf], profile: IntTuple) -> IntTuple:
-    """The tuple of the nesting of `profile` whose leaves are `leaves`.
+def unflatten(sequence: Sequence[Leaf], profile: IntTuple) -> IntTuple:
+    """The tuple of the nesting of `profile` whose leaves are `sequence`.
 
     Raises:
         LayoutError: the numbers of leaves differ.
     """
     wanted = len(flat(profile))
-    if wanted != len(leaves):
-        raise LayoutError("unflatten: wrong number of leaves", values={"profile": text(profile), "leaves": leaves})
-    remaining = iter(leaves)
+    if wanted != len(sequence):
+        raise LayoutError("unflatten: wrong number of leaves", values={"profile": text(profile), "leaves": sequence})
+    remaining = iter(sequence)
     return transform_leaf(lambda _: next(remaining), profile)
 
 
-def transform_leaf(function: Callable[..., Any], first: IntTuple, *others: IntTuple) -> IntTuple:
-    """`function` applied to each leaf of `first` and the leaves of `others` at the same place."""
+def transform_leaf(f: Callable[..., Any], *args: IntTuple) -> IntTuple:
+    """`f` applied to each leaf of the first tuple and the leaves of the others at the same place."""
+    first, *others = args
     if not isinstance(first, tuple):
-        return function(first, *others)
+        return f(first, *others)
     for other in others:
         if not isinstance(other, tuple) or len(other) != len(first):
             raise LayoutError("tuples have different profiles", values={"first": text(first), "other": text(other)})
-    return tuple([transform_leaf(function, *items) for items in zip(first, *others, strict=True)])
+    return tuple([transform_leaf(f, *items) for items in zip(first, *others, strict=True)])
 
 
-def wrap(value: IntTuple) -> tuple[IntTuple, ...]:
-    """`value`, or the tuple of one that holds it if it is a leaf."""
-    return value if isinstance(value, tuple) else (value,)
+def wrap(x: IntTuple) -> tuple[IntTuple, ...]:
+    """`x`, or the tuple of one that holds it if it is a leaf."""
+    return x if isinstance(x, tuple) else (x,)
 
 
-def unwrap(value: IntTuple) -> IntTuple:
-    """`value` without enclosing tuples of one."""
-    while isinstance(value, tuple) and len(value) == 1:
-        value = value[0]
-    return value
+def unwrap(x: IntTuple) -> IntTuple:
+    """`x` without enclosing tuples of one."""
+    while isinstance(x, tuple) and len(x) == 1:
+        x = x[0]
+    return x
 
 
-def product(value: IntTuple) -> Leaf:
+def product(a: IntTuple) -> Leaf:
     """The product of all leaves; 1 for the empty tuple."""
-    if type(value) is int:
-        return value
-    if is_flat_static(value):
-        return prod(value)
+    if type(a) is int:
+        return a
+    if is_flat_static(a):
+        return prod(a)
     result: Leaf = 1
-    for leaf in flat(tuples(value)):
+    for leaf in flat(tuples(a)):
         result = mul(result, leaf)
     return result
 
 
-def product_each(value: IntTuple) -> tuple[Leaf, ...]:
+def product_each(a: IntTuple) -> tuple[Leaf, ...]:
     """The product of each mode: `((2,3),4)` gives `(6,4)`."""
-    return tuple([product(item) for item in wrap(tuples(value))])
+    return tuple([product(item) for item in wrap(tuples(a))])
 
 
-def product_like(value: IntTuple, profile: IntTuple) -> IntTuple:
-    """The product of each part of `value` that faces a leaf of `profile`."""
-    value, profile = tuples(value), tuples(profile)
-    if not isinstance(profile, tuple):
-        return product(value)
-    items = wrap(value)
-    if len(items) != len(profile):
-        raise LayoutError("product_like: ranks differ", values={"tuple": text(value), "profile": text(profile)})
-    return tuple(product_like(item, guide) for item, guide in zip(items, profile, strict=True))
+def product_like(a: IntTuple, target_profile: IntTuple) -> IntTuple:
+    """The product of each part of `a` that faces a leaf of `target_profile`."""
+    a, target_profile = tuples(a), tuples(target_profile)
+    if not isinstance(target_profile, tuple):
+        return product(a)
+    items = wrap(a)
+    if len(items) != len(target_profile):
+        raise LayoutError("product_like: ranks differ", values={"tuple": text(a), "profile": text(target_profile)})
+    return tuple(product_like(item, guide) for item, guide in zip(items, target_profile, strict=True))
 
 
 def prefix_product(value: IntTuple, init: Leaf = 1) -> IntTuple:
@@ -230,32 +251,32 @@ def make_basis_like(shape: IntTuple, path: Path = ()) -> IntTuple:
     return tuple(make_basis_like(mode, (*path, index)) for index, mode in enumerate(shape))
 
 
-def is_congruent(left: IntTuple, right: IntTuple) -> bool:
+def is_congruent(a: IntTuple, b: IntTuple) -> bool:
     """True if both nest alike, leaf for leaf."""
-    if not isinstance(left, tuple) or not isinstance(right, tuple):
-        return isinstance(left, tuple) == isinstance(right, tuple)
-    return len(left) == len(right) and all(map(is_congruent, left, right))
+    if not isinstance(a, tuple) or not isinstance(b, tuple):
+        return isinstance(a, tuple) == isinstance(b, tuple)
+    return len(a) == len(b) and all(map(is_congruent, a, b))
 
 
-def is_weakly_congruent(left: IntTuple, right: IntTuple) -> bool:
-    """True if each leaf of `left` faces a leaf or a whole mode of `right`."""
-    if not isinstance(left, tuple):
+def is_weakly_congruent(a: IntTuple, b: IntTuple) -> bool:
+    """True if each leaf of `a` faces a leaf or a whole mode of `b`."""
+    if not isinstance(a, tuple):
         return True
-    return isinstance(right, tuple) and len(left) == len(right) and all(map(is_weakly_congruent, left, right))
+    return isinstance(b, tuple) and len(a) == len(b) and all(map(is_weakly_congruent, a, b))
 
 
-def is_compatible(left: IntTuple, right: IntTuple) -> bool:
-    """True if every coordinate of `left` is one of `right`: sizes agree, and `right` refines `left`."""
-    if not isinstance(left, tuple):
-        return same(left, product(right))
-    return isinstance(right, tuple) and len(left) == len(right) and all(map(is_compatible, left, right))
+def is_compatible(a: IntTuple, b: IntTuple) -> bool:
+    """True if every coordinate of `a` is one of `b`: sizes agree, and `b` refines `a`."""
+    if not isinstance(a, tuple):
+        return same(a, product(b))
+    return isinstance(b, tuple) and len(a) == len(b) and all(map(is_compatible, a, b))
 
 
-def is_weakly_compatible(left: IntTuple, right: IntTuple) -> bool:
-    """As `is_compatible`, but the extent of each leaf of `left` need only divide the mode it faces."""
-    if not isinstance(left, tuple):
-        return is_multiple(product(right), left)
-    return isinstance(right, tuple) and len(left) == len(right) and all(map(is_weakly_compatible, left, right))
+def is_weakly_compatible(a: IntTuple, b: IntTuple) -> bool:
+    """As `is_compatible`, but the extent of each leaf of `a` need only divide the mode it faces."""
+    if not isinstance(a, tuple):
+        return is_multiple(product(b), a)
+    return isinstance(b, tuple) and len(a) == len(b) and all(map(is_weakly_compatible, a, b))
 
 
 def equal(left: IntTuple, right: IntTuple) -> bool:
@@ -268,21 +289,21 @@ def equal(left: IntTuple, right: IntTuple) -> bool:
     return not isinstance(right, ScaledBasis) and same(left, right)
 
 
-def elem_less(left: IntTuple, right: IntTuple) -> Any:
-    """Whether every leaf of `left` is less than the leaf of `right` it faces: the bounds check of a coordinate.
+def elem_less(lhs: IntTuple, rhs: IntTuple) -> Any:
+    """Whether every leaf of `lhs` is less than the leaf of `rhs` it faces: the bounds check of a coordinate.
 
     On run-time leaves the result is whatever their `<` gives, joined with `&`.
 
     Raises:
         LayoutError: the profiles differ.
     """
-    left, right = tuples(left), tuples(right)
-    if isinstance(left, tuple) != isinstance(right, tuple) or (isinstance(left, tuple) and len(left) > len(right)):
-        raise LayoutError("elem_less: profiles differ", values={"left": text(left), "right": text(right)})
-    if not isinstance(left, tuple):
-        return left < right
+    lhs, rhs = tuples(lhs), tuples(rhs)
+    if isinstance(lhs, tuple) != isinstance(rhs, tuple) or (isinstance(lhs, tuple) and len(lhs) > len(rhs)):
+        raise LayoutError("elem_less: profiles differ", values={"left": text(lhs), "right": text(rhs)})
+    if not isinstance(lhs, tuple):
+        return lhs < rhs
     result: Any = True
-    for a, b in zip(left, right, strict=False):
+    for a, b in zip(lhs, rhs, strict=False):
         less = elem_less(a, b)
         if less is False:
             return False
@@ -291,42 +312,43 @@ def elem_less(left: IntTuple, right: IntTuple) -> Any:
     return result
 
 
-def ceil_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
-    """`value / divisor` rounded up, mode by mode; missing modes of `divisor` count as 1.
+def ceil_div(input: IntTuple, tiler: IntTuple) -> IntTuple:
+    """`input / tiler` rounded up, mode by mode; missing modes of `tiler` count as 1.
 
-    An integer divides a tuple from the left: `ceil_div((4, 6), 8)` is `(1, 3)`.
+    An integer divides a tuple from the left: `ceil_div((4, 6), 8)` is `(1, 3)`. A tuple divides an integer by its
+    product: `ceil_div(1000, (32, 4))` is 8.
 
     Raises:
-        LayoutError: `divisor` has more modes than `value`.
+        LayoutError: `tiler` has more modes than `input`.
     """
-    return _divide(tuples(value), tuples(divisor), ceil_div_leaf, "ceil_div")
+    return _divide(tuples(input), tuples(tiler), ceil_div_leaf, "ceil_div")
 
 
-def round_up(value: IntTuple, multiple: IntTuple) -> IntTuple:
-    """The least multiple of `multiple` that is at least `value`, mode by mode."""
-    value, multiple = tuples(value), tuples(multiple)
-    if type(multiple) is int and multiple == 0:
-        raise LayoutError("round_up: multiples of 0", values={"value": text(value)})
-    if not isinstance(value, tuple):
-        if isinstance(multiple, tuple):
-            raise LayoutError("round_up: ranks differ", values={"value": text(value), "multiple": text(multiple)})
-        return mul(ceil_div_leaf(value, multiple), multiple)
-    if not isinstance(multiple, tuple) or len(multiple) > len(value):
-        raise LayoutError("round_up: ranks differ", values={"value": text(value), "multiple": text(multiple)})
-    padded = (*multiple, *(1,) * (len(value) - len(multiple)))
-    return tuple(round_up(item, step) for item, step in zip(value, padded, strict=True))
+def round_up(a: IntTuple, b: IntTuple) -> IntTuple:
+    """The least multiple of `b` that is at least `a`, mode by mode; of an integer, of its product."""
+    a, b = tuples(a), tuples(b)
+    if type(b) is int and b == 0:
+        raise LayoutError("round_up: multiples of 0", values={"value": text(a)})
+    if not isinstance(a, tuple):
+        if isinstance(b, tuple):
+            return round_up(a, _whole(b))
+        return mul(ceil_div_leaf(a, b), b)
+    if not isinstance(b, tuple) or len(b) > len(a):
+        raise LayoutError("round_up: ranks differ", values={"value": text(a), "multiple": text(b)})
+    padded = (*b, *(1,) * (len(a) - len(b)))
+    return tuple(round_up(item, step) for item, step in zip(a, padded, strict=True))
 
 
-def shape_div(value: IntTuple, divisor: IntTuple) -> IntTuple:
-    """`value / divisor` where one divides the other: the quotient, or 1 if `divisor` is the multiple.
+def shape_div(lhs: IntTuple, rhs: IntTuple) -> IntTuple:
+    """`lhs / rhs` where one divides the other: the quotient, or 1 if `rhs` is the multiple.
 
     Raises:
         LayoutError: neither is known to divide the other.
     """
-    value, divisor = tuples(value), tuples(divisor)
-    if isinstance(divisor, tuple) and not isinstance(value, tuple):
-        return shape_div(value, product(divisor))
-    return _divide(value, divisor, _shape_div_leaf, "shape_div")
+    lhs, rhs = tuples(lhs), tuples(rhs)
+    if isinstance(rhs, tuple) and not isinstance(lhs, tuple):
+        return shape_div(lhs, _whole(rhs))
+    return _divide(lhs, rhs, _shape_div_leaf, "shape_div")
 
 
 def _shape_div_leaf(value: Leaf, divisor: Leaf) -> Leaf:
@@ -337,6 +359,11 @@ def _shape_div_leaf(value: Leaf, divisor: Leaf) -> Leaf:
     raise LayoutError("shape_div: neither extent divides the other", values={"extent": value, "divisor": divisor})
 
 
+def _whole(divisor: IntTuple) -> Leaf:
+    """The product of a divisor, in which None counts as 1."""
+    return functools.reduce(mul, [leaf for leaf in flat(divisor) if leaf is not None], 1)
+
+
 def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Leaf], function: str) -> IntTuple:
     if divisor is None:
         return value
@@ -344,7 +371,7 @@ def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Lea
         raise LayoutError(f"{function}: division by 0", values={"value": text(value), "divisor": text(divisor)})
     if not isinstance(value, tuple):
         if isinstance(divisor, tuple):
-            raise LayoutError(f"{function}: ranks differ", values={"value": text(value), "divisor": text(divisor)})
+            return _divide(value, _whole(divisor), leaf, function)
         return leaf(value, divisor)
     if isinstance(divisor, tuple):
         if len(divisor) > len(value):
@@ -359,19 +386,19 @@ def _divide(value: IntTuple, divisor: IntTuple, leaf: Callable[[Leaf, Leaf], Lea
     return tuple(result)
 
 
-def repeat(value: Any, count: int) -> Any:
-    """`value` `count` times in a tuple; `value` itself for a count of 1."""
-    return value if count == 1 else (value,) * count
+def repeat(x: Any, n: int) -> Any:
+    """`x` `n` times in a tuple; `x` itself for a count of 1."""
+    return x if n == 1 else (x,) * n
 
 
-def repeat_as_tuple(value: Any, count: int) -> tuple[Any, ...]:
-    """`value` `count` times in a tuple."""
-    return (value,) * count
+def repeat_as_tuple(x: Any, n: int) -> tuple[Any, ...]:
+    """`x` `n` times in a tuple."""
+    return (x,) * n
 
 
-def repeat_like(value: Any, profile: IntTuple) -> IntTuple:
-    """`value` at each leaf of `profile`."""
-    return transform_leaf(lambda _: value, profile)
+def repeat_like(x: Any, target: IntTuple) -> IntTuple:
+    """`x` at each leaf of `target`."""
+    return transform_leaf(lambda _: x, target)
 
 
 def tuple_cat(*parts: Iterable[Any]) -> tuple[Any, ...]:
@@ -379,6 +406,6 @@ def tuple_cat(*parts: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(item for part in parts for item in part)
 
 
-def has_underscore(value: Any) -> bool:
+def has_underscore(a: Any) -> bool:
     """True if a leaf of the coordinate or tiler is `None`."""
-    return value is None or (isinstance(value, tuple) and any(map(has_underscore, value)))
+    return a is None or (isinstance(a, tuple) and any(map(has_underscore, a)))

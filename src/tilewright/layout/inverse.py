@@ -15,19 +15,19 @@ from tilewright.layout.query import size
 from tilewright.layout.simplify import coalesce, coalesced_modes, packed
 
 
-def right_inverse(layout: Any) -> Any:
-    """The layout `R` with `layout(R(i)) = i` for every `i < size(R)`.
+def right_inverse(input: Any) -> Any:
+    """The layout `R` with `input(R(i)) = i` for every `i < size(R)`.
 
-    R follows the modes of `layout` as long as each starts where the last ends, from stride 1 on; without a
+    R follows the modes of `input` as long as each starts where the last ends, from stride 1 on; without a
     mode of stride 1 it is `1:0`. Run-time strides end it.
     """
-    if layout is None:
+    if input is None:
         return None
-    if isinstance(layout, ComposedLayout):
-        return _inverse_of_swizzled(layout, right_inverse(layout.outer))
+    if isinstance(input, ComposedLayout):
+        return _inverse_of_swizzled(input, right_inverse(input.outer))
     steps: list[tuple[int, Leaf, Leaf]] = []
     below: Leaf = 1
-    for extent, step in coalesced_modes(require_plain(layout, "right_inverse")):
+    for extent, step in coalesced_modes(require_plain(input, "right_inverse")):
         if type(step) is int:
             steps.append((step, extent, below))
         below = mul(extent, below)
@@ -43,29 +43,29 @@ def right_inverse(layout: Any) -> Any:
     return packed_modes(shape, stride)
 
 
-def left_inverse(layout: Any) -> Any:
-    """The layout `R` with `R(layout(k)) = k` for every `k < size(layout)`.
+def left_inverse(input: Any) -> Any:
+    """The layout `R` with `R(input(k)) = k` for every `k < size(input)`.
 
     Raises:
-        LayoutError: `layout` is not injective, or no layout undoes it (or, for large layouts whose strides do not
+        LayoutError: `input` is not injective, or no layout undoes it (or, for large layouts whose strides do not
             nest, none was looked for).
     """
-    if layout is None:
+    if input is None:
         return None
-    if isinstance(layout, ComposedLayout):
-        return _inverse_of_swizzled(layout, left_inverse(layout.outer))
+    if isinstance(input, ComposedLayout):
+        return _inverse_of_swizzled(input, left_inverse(input.outer))
     steps: list[tuple[int, int, int]] = []
     below = 1
-    for extent, step in coalesced_modes(require_plain(layout, "left_inverse")):
+    for extent, step in coalesced_modes(require_plain(input, "left_inverse")):
         if type(step) is not int or type(extent) is not int:
-            raise LayoutError("left_inverse: extents and strides must be static", values={"layout": layout})
+            raise LayoutError("left_inverse: extents and strides must be static", values={"layout": input})
         if step <= 0 and extent > 1:
             why = "is not injective" if step == 0 else "begins below 0, where no inverse is looked for"
-            raise LayoutError(f"left_inverse: mode {extent}:{step} {why}", values={"layout": layout})
+            raise LayoutError(f"left_inverse: mode {extent}:{step} {why}", values={"layout": input})
         steps.append((step, extent, below))
         below = mul(extent, below)
     steps.sort(key=lambda item: item[0])
-    return _nested_inverse(steps) or _searched_inverse(layout, steps)
+    return _nested_inverse(steps) or _searched_inverse(input, steps)
 
 
 def _nested_inverse(steps: list[tuple[int, int, int]]) -> Layout | None:
@@ -128,7 +128,8 @@ def _inverse_of_swizzled(layout: ComposedLayout, inverse: Layout) -> ComposedLay
 def max_common_layout(a: Any, b: Any) -> Any:
     """The layout `R` of most elements with `a(R(i)) = b(R(i)) = i` inside both, starting at index 0.
 
-    A composed layout where both have a swizzle that moves them.
+    A composed layout where both have a swizzle that moves them. A size known only at run time sets no limit: two
+    layouts between which elements are copied have one size.
     """
     inverse, count = _in_common(a, b)
     if count == 1:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tilewright.base.errors import LayoutError
+from tilewright.base.errors import LayoutError, shown
 from tilewright.layout.basis import ScaledBasis, add_coordinates
-from tilewright.layout.coordinates import crd2idx
+from tilewright.layout.coordinates import crd2idx, spread
 from tilewright.layout.dynamic import DynamicInt, Leaf, divisibility, floor_div, mod
 from tilewright.layout.inttuple import (
     IntTuple,
@@ -86,7 +86,8 @@ class Layout:
         point = coord[0] if len(coord) == 1 else coord
         if type(point) is not int and not is_flat_static(point):
             point = clean_coord(point)
-        return crd2idx(point, self.shape, self.stride)
+        point, stride = spread(point, self.shape, self.stride)
+        return crd2idx(point, self.shape, stride)
 
     def __getitem__(self, mode: int) -> Layout:
         """The layout of one mode."""
@@ -164,6 +165,8 @@ def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
 def _digit(index: Leaf, extent: Leaf, step: Leaf) -> Leaf:
     if (type(extent) is int and extent == 1) or (type(step) is int and step == 0):
         return 0
+    if type(extent) is int and extent == 0:
+        raise LayoutError("an empty layout has no coordinates")
     return mod(floor_div(index, step), extent)
 
 
@@ -185,6 +188,10 @@ def _require_radix(layout: Layout) -> None:
         reach = step * extent
 
 
+_MOST_BITS = 1024
+"""The longest numbers that a swizzle takes."""
+
+
 class Swizzle:
     """`S<bits,base,shift>`: XORs `bits` bits of an index into lower ones.
 
@@ -201,14 +208,28 @@ class Swizzle:
     shift: int
 
     def __init__(self, bits: int, base: int, shift: int) -> None:
-        if bits < 0 or base < 0 or abs(shift) < bits:
+        bits, base, shift = (clean(number, "swizzle") for number in (bits, base, shift))
+        numbers = all(type(number) is int for number in (bits, base, shift))
+        if not numbers or bits < 0 or base < 0 or abs(shift) < bits or base + bits + abs(shift) > _MOST_BITS:
             raise LayoutError(
-                "a swizzle needs bits >= 0, base >= 0 and |shift| >= bits",
+                f"a swizzle needs bits >= 0, base >= 0 and |shift| >= bits, of numbers of at most {_MOST_BITS} bits",
                 values={"bits": bits, "base": base, "shift": shift},
             )
         _set(self, "bits", bits)
         _set(self, "base", base)
         _set(self, "shift", shift)
+
+    @property
+    def num_bits(self) -> int:
+        return self.bits
+
+    @property
+    def num_base(self) -> int:
+        return self.base
+
+    @property
+    def num_shift(self) -> int:
+        return self.shift
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("Swizzle is immutable")
@@ -233,10 +254,12 @@ class Swizzle:
         return count % self.block == 0 or count <= self.source_mask & -self.source_mask
 
     def __call__(self, index: Any) -> Any:
-        if not self.bits:
-            return index
         if isinstance(index, tuple):
             raise LayoutError("a swizzle takes indices, not coordinates", values={"swizzle": self, "coord": index})
+        if type(index) is not int and not isinstance(index, DynamicInt):
+            index = clean(index, "swizzled index")
+        if not self.bits:
+            return index
         read = index & self.source_mask
         return index ^ (read >> self.shift if self.shift >= 0 else read << -self.shift)
 
@@ -270,9 +293,9 @@ class ComposedLayout:
 
     def __init__(self, inner: Any, offset: Any, outer: Layout | ComposedLayout) -> None:
         if not isinstance(outer, Layout | ComposedLayout):
-            raise LayoutError("the outer part of a composed layout is a layout", values={"outer": outer})
+            raise LayoutError("the outer part of a composed layout is a layout", values={"outer": shown(outer)})
         if not callable(inner):
-            raise LayoutError("the inner part of a composed layout is a function", values={"inner": inner})
+            raise LayoutError("the inner part of a composed layout is a function", values={"inner": shown(inner)})
         _set(self, "inner", inner)
         _set(self, "offset", clean(offset, "offset"))
         _set(self, "outer", outer)
@@ -335,17 +358,17 @@ class ComposedLayout:
 AnyLayout = Layout | ComposedLayout
 
 
-def is_static(value: Any) -> bool:
+def is_static(x: Any) -> bool:
     """True if no leaf of the tuple, layout or swizzle is known only at run time."""
-    if isinstance(value, tuple):
-        return all(map(is_static, value))
-    if isinstance(value, Layout):
-        return is_static(value.shape) and is_static(value.stride)
-    if isinstance(value, ComposedLayout):
-        return is_static(value.inner) and is_static(value.offset) and is_static(value.outer)
-    if isinstance(value, ScaledBasis):
-        return is_static(value.value)
-    return not isinstance(value, DynamicInt)
+    if isinstance(x, tuple):
+        return all(map(is_static, x))
+    if isinstance(x, Layout):
+        return is_static(x.shape) and is_static(x.stride)
+    if isinstance(x, ComposedLayout):
+        return is_static(x.inner) and is_static(x.offset) and is_static(x.outer)
+    if isinstance(x, ScaledBasis):
+        return is_static(x.value)
+    return not isinstance(x, DynamicInt)
 
 
 def require_plain(value: Any, function: str) -> Layout:

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout import inttuple
 from tilewright.layout.inttuple import IntTuple, text, tuples, wrap
-from tilewright.layout.layout import ComposedLayout, Layout, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, require_plain, trusted
 from tilewright.layout.query import Mode, at_mode, rank
 
 
@@ -21,27 +21,27 @@ def on_tuples(value: Any, change: Callable[[IntTuple], IntTuple]) -> Any:
     return change(value)
 
 
-def flatten(value: Any) -> Any:
+def flatten(a: Any) -> Any:
     """All leaves side by side; a leaf stays a leaf."""
-    return on_tuples(value, lambda t: inttuple.flatten_to_tuple(t) if isinstance(t, tuple) else t)
+    return on_tuples(a, lambda t: inttuple.flatten_to_tuple(t) if isinstance(t, tuple) else t)
 
 
-def get(value: Any, mode: Mode = None) -> Any:
+def get(input: Any, mode: Mode = None) -> Any:
     """The part at a path of modes: `get(L, mode=[1, 0])`.
 
     Raises:
         LayoutError: there is no such mode.
     """
-    return on_tuples(value, lambda t: at_mode(t, mode))
+    return on_tuples(input, lambda t: at_mode(t, mode))
 
 
-def select(value: Any, mode: Sequence[int]) -> Any:
+def select(input: Any, mode: Sequence[int]) -> Any:
     """The outermost modes named, in that order.
 
     Raises:
         LayoutError: there is no such mode.
     """
-    return on_tuples(value, lambda t: tuple(at_mode(t, index) for index in mode))
+    return on_tuples(input, lambda t: tuple(at_mode(t, index) for index in mode))
 
 
 def take(value: Any, begin: int, end: int) -> Any:
@@ -49,41 +49,41 @@ def take(value: Any, begin: int, end: int) -> Any:
     return on_tuples(value, lambda t: wrap(t)[begin:end])
 
 
-def group_modes(value: Any, begin: int, end: int | None = None) -> Any:
+def group_modes(input: Any, begin: int, end: int | None = None) -> Any:
     """Modes `begin` up to `end` (to the last without it, or with -1) made one.
 
     Raises:
         LayoutError: the range is not within the modes.
     """
-    last = rank(value) if end is None or end == -1 else end
-    if not 0 <= begin <= last <= rank(value):
-        raise LayoutError("group_modes: no such modes", values={"value": value, "begin": begin, "end": end})
+    last = rank(input) if end is None or end == -1 else end
+    if not 0 <= begin <= last <= rank(input):
+        raise LayoutError("group_modes: no such modes", values={"value": input, "begin": begin, "end": end})
 
     def grouped(t: IntTuple) -> IntTuple:
         items = wrap(t)
         return (*items[:begin], items[begin:last], *items[last:]) if begin < last else items
 
-    return on_tuples(value, grouped)
+    return on_tuples(input, grouped)
 
 
-def append(value: Any, element: Any, up_to_rank: int | None = None) -> Any:
-    """`value` with `element` as a further last mode; with `up_to_rank`, until it has that many modes."""
-    return _extend(value, element, up_to_rank, lambda items, extra: (*items, *extra))
+def append(input: Any, elem: Any, up_to_rank: int | None = None) -> Any:
+    """`input` with `elem` as a further last mode; with `up_to_rank`, until it has that many modes."""
+    return _extend(input, elem, up_to_rank, lambda items, extra: (*items, *extra))
 
 
-def prepend(value: Any, element: Any, up_to_rank: int | None = None) -> Any:
-    """`value` with `element` as a further first mode; with `up_to_rank`, until it has that many modes."""
-    return _extend(value, element, up_to_rank, lambda items, extra: (*extra, *items))
+def prepend(input: Any, elem: Any, up_to_rank: int | None = None) -> Any:
+    """`input` with `elem` as a further first mode; with `up_to_rank`, until it has that many modes."""
+    return _extend(input, elem, up_to_rank, lambda items, extra: (*extra, *items))
 
 
-def append_ones(value: Any, up_to_rank: int | None = None) -> Any:
+def append_ones(t: Any, up_to_rank: int | None = None) -> Any:
     """`append` of extents 1 (in a layout with stride 0)."""
-    return append(value, _one(value), up_to_rank)
+    return append(t, _one(t), up_to_rank)
 
 
-def prepend_ones(value: Any, up_to_rank: int | None = None) -> Any:
+def prepend_ones(t: Any, up_to_rank: int | None = None) -> Any:
     """`prepend` of extents 1 (in a layout with stride 0)."""
-    return prepend(value, _one(value), up_to_rank)
+    return prepend(t, _one(t), up_to_rank)
 
 
 def _one(value: Any) -> Any:
@@ -107,6 +107,7 @@ def _extend(value: Any, element: Any, up_to_rank: int | None, join: Callable[...
 def replace(value: Any, mode: int, element: Any) -> Any:
     """`value` with its outermost mode `mode` replaced."""
     if isinstance(value, Layout):
+        require_plain(element, "replace")
         return trusted(_replaced(value.shape, mode, element.shape), _replaced(value.stride, mode, element.stride))
     if isinstance(value, ComposedLayout):
         return value.with_outer(replace(value.outer, mode, element))
@@ -135,7 +136,7 @@ def zip_modes(value: Any) -> Any:
     return on_tuples(value, zipped)
 
 
-def slice_(value: Any, coord: Any) -> Any:
+def slice_(src: Any, coord: Any) -> Any:
     """The modes that `coord` leaves open with `None`; a nested coordinate opens modes inside a mode.
 
     The offset of the fixed coordinates is dropped (a composed layout takes it into its own offset); see
@@ -145,36 +146,36 @@ def slice_(value: Any, coord: Any) -> Any:
         LayoutError: `coord` does not fit.
     """
     coord = tuples(coord)
-    if isinstance(value, ComposedLayout):
-        return slice_and_offset(coord, value)[0]
+    if isinstance(src, ComposedLayout):
+        return slice_and_offset(coord, src)[0]
     if coord is None:
-        return value
-    return on_tuples(value, lambda t: tuple(_kept(t, coord, lambda item: item is None)))
+        return src
+    return on_tuples(src, lambda t: tuple(_kept(t, coord, lambda item: item is None)))
 
 
-def slice_and_offset(coord: Any, layout: Any) -> tuple[Any, Any]:
+def slice_and_offset(coord: Any, src: Any) -> tuple[Any, Any]:
     """The layout of the modes left open, and the index of the fixed coordinates.
 
     The offset is 0 for a composed layout, which keeps it inside.
     """
-    if isinstance(layout, ComposedLayout):
-        outer, offset = slice_and_offset(coord, layout.outer)
-        return layout.with_outer(outer, offset), 0
-    return slice_(layout, coord), layout(coord)
+    if isinstance(src, ComposedLayout):
+        outer, offset = slice_and_offset(coord, src.outer)
+        return src.with_outer(outer, offset), 0
+    return slice_(src, coord), src(coord)
 
 
-def dice(value: Any, coord: Any) -> Any:
-    """The modes at which `coord` is not `None`: the converse of `slice_`.
+def dice(src: Any, dicer: Any) -> Any:
+    """The modes at which `dicer` is not `None`: the converse of `slice_`.
 
     Raises:
-        LayoutError: `coord` does not fit.
+        LayoutError: `dicer` does not fit.
     """
-    value, coord = tuples(value), tuples(coord)
-    if coord is None:
-        return on_tuples(value, lambda t: ())
-    if not isinstance(coord, tuple):
-        return value
-    return on_tuples(value, lambda t: tuple(_kept(t, coord, lambda item: item is not None)))
+    src, dicer = tuples(src), tuples(dicer)
+    if dicer is None:
+        return on_tuples(src, lambda t: ())
+    if not isinstance(dicer, tuple):
+        return src
+    return on_tuples(src, lambda t: tuple(_kept(t, dicer, lambda item: item is not None)))
 
 
 def _kept(value: IntTuple, coord: Any, keep: Callable[[Any], bool]) -> list[Any]:

@@ -11,7 +11,7 @@ from tilewright.layout.construct import make_ordered_layout
 from tilewright.layout.divide import spread, unzip
 from tilewright.layout.dynamic import ceil_div_leaf, is_multiple
 from tilewright.layout.inttuple import product_each, text, tuples
-from tilewright.layout.layout import ComposedLayout, as_layout, is_static, require_plain, trusted
+from tilewright.layout.layout import ComposedLayout, Layout, as_layout, is_static, require_plain, trusted
 from tilewright.layout.modes import append_ones, select, zip_modes
 from tilewright.layout.query import cosize, rank
 from tilewright.layout.simplify import by_mode
@@ -35,7 +35,10 @@ def logical_product(block: Any, tiler: Any) -> Any:
     copies = as_layout(tiler)
     if isinstance(copies, ComposedLayout):
         raise LayoutError("a product repeats as a plain layout says", values={"tiler": copies})
-    placed = compose(places_for(block, cosize(copies)), copies, past_unit_modes=False)
+    count = cosize(copies)
+    if isinstance(count, tuple):
+        raise LayoutError("a product repeats at offsets, not at coordinates", values={"tiler": copies})
+    placed = compose(places_for(block, count), copies, past_unit_modes=False)
     return trusted((block.shape, placed.shape), (block.stride, placed.stride))
 
 
@@ -82,28 +85,36 @@ def _ranked_product(block: Any, tiler: Any, order: tuple[int, int]) -> Any:
         return block.with_outer(_ranked_product(block.outer, tiler, order))
     copies = as_layout(tiler)
     modes = max(rank(block), rank(copies))
-    result = logical_product(append_ones(block, modes), append_ones(copies, modes))
+    result = logical_product(_with_modes(block, modes), _with_modes(copies, modes))
     return zip_modes(select(result, order))
 
 
-def tile_to_shape(block: Any, target: Any, order: Any = None) -> Any:
-    """`block` repeated until it has the shape `target`; `order` says over which modes first (smaller first).
+def _with_modes(layout: Any, count: int) -> Any:
+    """`layout` as a tuple of `count` modes: a bare leaf might be split into several."""
+    if isinstance(layout, Layout) and not isinstance(layout.shape, tuple):
+        layout = trusted((layout.shape,), (layout.stride,))
+    return append_ones(layout, count)
 
-    Mode i of the result is (mode i of `block`, repetitions). Without `order` from left to right.
+
+def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None) -> Any:
+    """`atom` repeated until it has the shape `trg_shape`; `order` says over which modes first (smaller first).
+
+    Mode i of the result is (mode i of `atom`, repetitions). Without `order` from left to right. Where extents are
+    known only at run time the repetitions are rounded up.
 
     Raises:
-        LayoutError: a mode of `block` does not divide that of `target`.
+        LayoutError: a mode of `atom` does not divide that of `trg_shape`.
     """
-    if isinstance(block, ComposedLayout):
-        return block.with_outer(tile_to_shape(block.outer, target, order))
-    modes = rank(target)
-    padded = append_ones(block, modes)
+    if isinstance(atom, ComposedLayout):
+        return atom.with_outer(tile_to_shape(atom.outer, trg_shape, order))
+    modes = rank(trg_shape)
+    padded = append_ones(atom, modes)
     counts = []
-    for extent, part in zip(product_each(target), product_each(padded.shape), strict=True):
+    for extent, part in zip(product_each(trg_shape), product_each(padded.shape), strict=True):
         if is_static((extent, part)) and not is_multiple(extent, part):
             raise LayoutError(
                 f"tile_to_shape: extent {part} of the block does not divide {extent} of the target",
-                values={"block": block, "target": text(target)},
+                values={"block": atom, "target": text(trg_shape)},
             )
         counts.append(ceil_div_leaf(extent, part))
     places = tuple(range(modes)) if order is None else order

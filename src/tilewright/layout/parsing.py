@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
-from tilewright.layout.inttuple import IntTuple
+from tilewright.layout.inttuple import MOST_DEPTH, IntTuple
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, late
 from tilewright.layout.symbolic import sym_int
 
@@ -17,6 +17,17 @@ _TOKEN = re.compile(
     r"|(?P<number>-?\d+)|(?P<sign>[(),:@])|(?P<compose>o))"
 )
 _FACTS = re.compile(r"(i64)?\s*(?:div=(\d+))?")
+
+
+_MOST_DIGITS = 1000
+_MOST_TEXT = 60
+"""The most characters that an error shows on each side of the fault."""
+
+
+def _excerpt(source: str, position: int) -> dict[str, object]:
+    start = max(position - _MOST_TEXT, 0)
+    cut = "..." if start else ""
+    return {"text": cut + source[start : position + _MOST_TEXT], "here": " " * (position - start + len(cut)) + "^"}
 
 
 def parse(source: str) -> Any:
@@ -46,13 +57,15 @@ class _Reader:
             if match is None:
                 raise self._error(position, "unexpected text")
             kind = str(match.lastgroup)
+            if match.end() - position > _MOST_DIGITS:
+                raise self._error(position, f"a number of more than {_MOST_DIGITS} digits")
             yield kind, (match.groups()[1:4] if kind == "swizzle" else match[kind]), match.start(kind)
             position = match.end()
 
     def _error(self, position: int, problem: str) -> LayoutError:
         return LayoutError(
             f"not a layout: {problem} at column {position}",
-            values={"text": self.source, "here": " " * position + "^"},
+            values=_excerpt(self.source, position),
             hint='write shape:stride, such as "(4,8):(8,1)" or "S<3,4,3> o 0 o (8,64):(64,1)"',
         )
 
@@ -93,12 +106,15 @@ class _Reader:
         shape = self._tuple()
         return Layout(shape, self._tuple()) if self._accept(":") else shape
 
-    def _tuple(self) -> IntTuple:
+    def _tuple(self, depth: int = 0) -> IntTuple:
+        position = self._peek()[2]
         if not self._accept("("):
             return self._leaf()
+        if depth == MOST_DEPTH:
+            raise self._error(position, f"nesting deeper than {MOST_DEPTH}")
         items: list[IntTuple] = []
         while not self._accept(")"):
-            items.append(self._tuple())
+            items.append(self._tuple(depth + 1))
             if not self._accept(",") and self._peek()[1] != ")":
                 raise self._error(self._peek()[2], "missing `)`")
         return tuple(items)

@@ -9,21 +9,30 @@ from tilewright.base.errors import LayoutError
 from tilewright.layout import coordinates
 from tilewright.layout.basis import ScaledBasis, coordinate_sum
 from tilewright.layout.dynamic import Leaf, add, ceil_div_leaf, mul, sub
-from tilewright.layout.inttuple import IntTuple, flat, product, text, tuples, wrap
+from tilewright.layout.inttuple import (
+    IntTuple,
+    compact_col_major,
+    flat,
+    is_congruent,
+    product,
+    text,
+    tuples,
+    wrap,
+)
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static
 
 Mode = int | Sequence[int] | None
 """A path to a mode: nothing for the whole, an int, or a list that leads inwards."""
 
 
-def shape(value: Any, mode: Mode = None) -> IntTuple:
+def shape(input: Any, mode: Mode = None) -> IntTuple:
     """The shape of a layout or tensor, or of its mode at `mode`; of a tuple, itself."""
-    return at_mode(shape_of(value), mode)
+    return at_mode(shape_of(input), mode)
 
 
-def stride(value: Any, mode: Mode = None) -> IntTuple:
+def stride(input: Any, mode: Mode = None) -> IntTuple:
     """The strides of a layout, or of its mode at `mode`."""
-    return at_mode(value.stride, mode)
+    return at_mode(input.stride, mode)
 
 
 def shape_of(value: Any) -> IntTuple:
@@ -45,35 +54,35 @@ def at_mode(value: IntTuple, mode: Mode) -> IntTuple:
     return value
 
 
-def size(value: Any, mode: Mode = None) -> Leaf:
+def size(a: Any, mode: Mode = None) -> Leaf:
     """The number of elements: the product of the shape, or of its mode at `mode`."""
-    return product(shape(value, mode))
+    return product(shape(a, mode))
 
 
-def rank(value: Any, mode: Mode = None) -> int:
+def rank(a: Any, mode: Mode = None) -> int:
     """The number of modes; 1 for a leaf."""
-    return len(wrap(shape(value, mode)))
+    return len(wrap(shape(a, mode)))
 
 
-def depth(value: Any, mode: Mode = None) -> int:
+def depth(a: Any, mode: Mode = None) -> int:
     """The deepest nesting: 0 for a leaf."""
-    return _depth(shape(value, mode))
+    return _depth(shape(a, mode))
 
 
 def _depth(value: IntTuple) -> int:
     return 1 + max(map(_depth, value), default=0) if isinstance(value, tuple) else 0
 
 
-def cosize(value: Any, mode: Mode = None) -> Any:
+def cosize(a: Any, mode: Mode = None) -> Any:
     """One more than the largest index: the least size of a buffer that holds the layout's image.
 
     With negative strides, which begin below 0, it is the distance from the least index to the largest, and 1. With
     basis strides, the shape of the least box from the origin that holds the image. For a swizzled layout, that
     of the outer layout rounded up to the blocks within which the swizzle moves.
     """
-    if isinstance(value, ComposedLayout):
-        return _composed_cosize(value if mode is None else value.with_outer(_mode_of(value.outer, mode)))
-    extents, strides = flat(shape(value, mode)), flat(stride(value, mode))
+    if isinstance(a, ComposedLayout):
+        return _composed_cosize(a if mode is None else a.with_outer(_mode_of(a.outer, mode)))
+    extents, strides = flat(shape(a, mode)), flat(stride(a, mode))
     if any(isinstance(step, ScaledBasis) for step in strides):
         return _cosize_box(extents, strides)
     last: Leaf = 0
@@ -142,17 +151,24 @@ def crd2idx(coord: Any, layout: Any, stride: IntTuple = None) -> Any:
     """
     if isinstance(layout, Layout | ComposedLayout):
         return layout(coord)
-    return coordinates.crd2idx(coord, layout, stride)
+    if stride is not None and not is_congruent(tuples(layout), tuples(stride)):
+        raise LayoutError("shape and stride must nest alike", values={"shape": text(layout), "stride": text(stride)})
+    coord, shape = tuples(coord), tuples(layout)
+    coord, steps = coordinates.spread(coord, shape, compact_col_major(shape) if stride is None else tuples(stride))
+    return coordinates.crd2idx(coord, shape, steps)
 
 
-def idx2crd(index: Any, shape: Any) -> Any:
-    """The coordinate, congruent with `shape` (of a layout: its shape), at `index`."""
-    return coordinates.idx2crd(index, shape_of(shape))
+def idx2crd(idx: Any, shape: Any) -> Any:
+    """The coordinate, congruent with `shape` (of a layout: its shape), at `idx`."""
+    return coordinates.idx2crd(idx, shape_of(shape))
 
 
 def size_in_bytes(bits: int, layout: Any) -> Leaf:
     """The bytes that a buffer of elements of `bits` bits under `layout` takes, rounded up."""
-    return ceil_bytes(mul(cosize(layout), bits))
+    count = cosize(layout)
+    if isinstance(count, tuple):
+        raise LayoutError("coordinates take no bytes", values={"layout": layout})
+    return ceil_bytes(mul(count, bits))
 
 
 def ceil_bytes(bits: Leaf) -> Leaf:
@@ -168,6 +184,10 @@ def leading_dim(shape: IntTuple, stride: IntTuple) -> int | None:
     """
     ones = [i for i, step in enumerate(wrap(stride)) if type(step) is int and step == 1]
     extents = wrap(shape)
+    if len(extents) != len(wrap(stride)):
+        raise LayoutError(
+            "shape and stride have different ranks", values={"shape": text(shape), "stride": text(stride)}
+        )
     if len(ones) > 1:
         ones = [i for i in ones if not (type(extents[i]) is int and extents[i] == 1)] or ones[:1]
     if len(ones) > 1:

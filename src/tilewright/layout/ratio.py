@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from tilewright.base.errors import ArgumentError
+from tilewright.base.errors import ArgumentError, shown
 
 
 class Ratio:
@@ -22,7 +22,7 @@ class Ratio:
     def __init__(self, numerator: int, denominator: int) -> None:
         if type(numerator) is not int or type(denominator) is not int:
             raise ArgumentError(
-                "a Ratio is of two ints", values={"numerator": repr(numerator), "denominator": repr(denominator)}
+                "a Ratio is of two ints", values={"numerator": shown(numerator), "denominator": shown(denominator)}
             )
         if denominator == 0:
             raise ArgumentError("the denominator of a Ratio is 0", values={"numerator": numerator})

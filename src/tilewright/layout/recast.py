@@ -14,8 +14,8 @@ from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, trusted
 from tilewright.layout.simplify import is_zero
 
 
-def recast_layout(new_type_bits: int, old_type_bits: int, layout: Any) -> Any:
-    """`layout` of elements of `old_type_bits` bits, as one of elements of `new_type_bits` over the same memory.
+def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any) -> Any:
+    """`src_layout` of elements of `old_type_bits` bits, as one of elements of `new_type_bits` over the same memory.
 
     Raises:
         LayoutError: the elements do not fill whole new ones, or do not lie side by side.
@@ -27,8 +27,8 @@ def recast_layout(new_type_bits: int, old_type_bits: int, layout: Any) -> Any:
     common = gcd(new_type_bits, old_type_bits)
     up, down = new_type_bits // common, old_type_bits // common
     if down > 1:
-        layout = downcast(layout, down)
-    return upcast(layout, up) if up > 1 else layout
+        src_layout = downcast(src_layout, down)
+    return upcast(src_layout, up) if up > 1 else src_layout
 
 
 def upcast(layout: Any, count: int) -> Any:

@@ -12,20 +12,20 @@ from tilewright.layout.inttuple import IntTuple, flat, text, transform_leaf, wra
 from tilewright.layout.layout import ComposedLayout, Layout, require_plain, trusted
 
 
-def coalesce(layout: Any, profile: Any = None) -> Any:
+def coalesce(input: Any, target_profile: Any = None) -> Any:
     """The layout with fewest modes that has the same value at each index.
 
-    With `profile` (a tuple whose leaves' values do not matter; a missing mode is left as it is) each part that
+    With `target_profile` (a tuple whose leaves' values do not matter; a missing mode is left as it is) each part that
     faces a leaf is coalesced by itself. Run-time extents merge only where it costs no arithmetic to see it.
 
     Raises:
-        LayoutError: `profile` has modes that the layout has not.
+        LayoutError: `target_profile` has modes that the layout has not.
     """
-    if isinstance(layout, ComposedLayout):
-        return layout.with_outer(coalesce(layout.outer, profile))
-    if isinstance(profile, tuple | list):
-        return by_mode(layout, profile, coalesce, "coalesce")
-    return packed(coalesced_modes(layout))
+    if isinstance(input, ComposedLayout):
+        return input.with_outer(coalesce(input.outer, target_profile))
+    if isinstance(target_profile, tuple | list):
+        return by_mode(input, target_profile, coalesce, "coalesce")
+    return packed(coalesced_modes(input))
 
 
 def by_mode(layout: Layout, guide: Sequence[Any], function: Any, name: str) -> Layout:
@@ -99,14 +99,14 @@ def packed(modes: list[tuple[Leaf, Leaf]]) -> Layout:
     return trusted(tuple([extent for extent, _ in modes]), tuple([step for _, step in modes]))
 
 
-def filter_zeros(layout: Any, profile: Any = None) -> Any:
-    """The layout with extent 1 for every leaf of stride 0 (with `profile`, only inside modes it names)."""
-    if isinstance(layout, ComposedLayout):
-        return layout.with_outer(filter_zeros(layout.outer, profile))
-    if isinstance(profile, tuple | list):
-        return by_mode(layout, profile, filter_zeros, "filter_zeros")
-    shape = transform_leaf(lambda extent, step: 1 if is_zero(step) else extent, layout.shape, layout.stride)
-    return trusted(shape, layout.stride)
+def filter_zeros(input: Any, target_profile: Any = None) -> Any:
+    """The layout with extent 1 for every leaf of stride 0 (with `target_profile`, only inside modes it names)."""
+    if isinstance(input, ComposedLayout):
+        return input.with_outer(filter_zeros(input.outer, target_profile))
+    if isinstance(target_profile, tuple | list):
+        return by_mode(input, target_profile, filter_zeros, "filter_zeros")
+    shape = transform_leaf(lambda extent, step: 1 if is_zero(step) else extent, input.shape, input.stride)
+    return trusted(shape, input.stride)
 
 
 def is_zero(step: Leaf) -> bool:
@@ -114,13 +114,18 @@ def is_zero(step: Leaf) -> bool:
     return type(step) is int and step == 0
 
 
-def filter_(layout: Any, profile: Any = None) -> Any:
+def is_unit(extent: Leaf) -> bool:
+    """True for the extent 1."""
+    return type(extent) is int and extent == 1
+
+
+def filter_(input: Any, target_profile: Any = None) -> Any:
     """The layout coalesced, without modes of stride 0. Exported as `filter`."""
-    if isinstance(layout, ComposedLayout):
-        return layout.with_outer(filter_(layout.outer, profile))
-    if isinstance(profile, tuple | list):
-        return by_mode(layout, profile, filter_, "filter")
-    return coalesce(filter_zeros(layout))
+    if isinstance(input, ComposedLayout):
+        return input.with_outer(filter_(input.outer, target_profile))
+    if isinstance(target_profile, tuple | list):
+        return by_mode(input, target_profile, filter_, "filter")
+    return coalesce(filter_zeros(input))
 
 
 def nullspace(layout: Layout) -> Layout:

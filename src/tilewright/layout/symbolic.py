@@ -11,7 +11,7 @@ from itertools import count
 from math import gcd
 from typing import Any, NamedTuple
 
-from tilewright.base.errors import LayoutError
+from tilewright.base.errors import LayoutError, shown
 from tilewright.layout.dynamic import DynamicInt
 
 _fresh = count()
@@ -27,7 +27,12 @@ class _Unknown(NamedTuple):
         return f"0{self.name}/{self.unit}"
 
     def value(self, env: Mapping[str, int]) -> int:
-        quotient, rest = divmod(env[self.name], self.unit)
+        if self.name not in env:
+            raise LayoutError(f"{self.name} has no value", values={"values for": ", ".join(map(str, env)) or "nothing"})
+        number = env[self.name]
+        if not isinstance(number, int):
+            raise LayoutError(f"the value of {self.name} must be an integer", values={self.name: repr(number)})
+        quotient, rest = divmod(number, self.unit)
         if rest:
             raise LayoutError(f"{self.name} must be a multiple of {self.unit}", values={self.name: env[self.name]})
         return quotient
@@ -44,7 +49,10 @@ class _Term(NamedTuple):
         return f"1{self.left.expression()}{self.kind}{_expression_of(self.right)}"
 
     def value(self, env: Mapping[str, int]) -> int:
-        return _OPERATIONS[self.kind](self.left.evaluate(env), evaluate(self.right, env))
+        left, right = self.left.evaluate(env), evaluate(self.right, env)
+        if self.kind == "//" and right == 0:
+            raise LayoutError("division by 0", values={"divisor": _expression_of(self.right), "values": dict(env)})
+        return _OPERATIONS[self.kind](left, right)
 
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
@@ -71,7 +79,10 @@ class SymInt(DynamicInt):
     def __init__(self, terms: _Terms | int = 32, width: int = 32, *, divisibility: int = 1) -> None:
         if isinstance(terms, int):
             width, terms = terms, _unknown(divisibility, terms, None)
-        ordered = sorted(terms.items(), key=lambda item: [atom.sort_key() for atom in item[0]])
+        try:
+            ordered = sorted(terms.items(), key=lambda item: [atom.sort_key() for atom in item[0]])
+        except (AttributeError, TypeError):
+            raise LayoutError("a SymInt is made of its width, 32 or 64", values={"given": shown(terms)}) from None
         object.__setattr__(self, "_terms", tuple(ordered))
         object.__setattr__(self, "_width", width)
         object.__setattr__(self, "_hash", hash(self._terms))

@@ -57,33 +57,33 @@ def outer_partition(layout: Any, tiler: Any, coord: Any) -> Any:
     return slice_(tiled, outer_coord(tiled, tuples(coord)))
 
 
-def local_tile(layout: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
-    """The tile at `coord` of `layout` cut by `tiler`, without its offset.
+def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
+    """The tile at `coord` of `input` cut by `tiler`, without its offset.
 
-    `proj` picks the modes of tiler and coordinate that `layout` has: those where it is not `None`.
+    `proj` picks the modes of tiler and coordinate that `input` has: those where it is not `None`.
 
     Raises:
         LayoutError: as `zipped_divide`, or `coord` does not fit.
     """
-    return local_tile_and_offset(layout, tiler, coord, proj)[0]
+    return local_tile_and_offset(input, tiler, coord, proj)[0]
 
 
-def local_tile_and_offset(layout: Any, tiler: Any, coord: Any, proj: Any = None) -> tuple[Any, Any]:
+def local_tile_and_offset(input: Any, tiler: Any, coord: Any, proj: Any = None) -> tuple[Any, Any]:
     """`local_tile`, and the index at which the tile begins."""
     tiler, coord, proj = tuples(tiler), tuples(coord), tuples(proj)
     if proj is not None:
         tiler, coord = dice(tiler, proj), dice(coord, proj)
-    tiled = zipped_divide(layout, tiler)
+    tiled = zipped_divide(input, tiler)
     return slice_and_offset(inner_coord(tiled, coord), tiled)
 
 
-def local_partition(layout: Any, threads: Any, index: Leaf, proj: Any = None) -> Any:
-    """What thread `index` of the layout `threads` gets when they cover `layout` again and again, without its offset.
+def local_partition(target: Any, tiler: Any, index: Leaf, proj: Any = None) -> Any:
+    """What thread `index` of the layout `tiler` gets when they cover `target` again and again, without its offset.
 
     Raises:
-        LayoutError: as `zipped_divide`, or no coordinate of `threads` can be read off an index.
+        LayoutError: as `zipped_divide`, or no coordinate of `tiler` can be read off an index.
     """
-    return local_partition_and_offset(layout, threads, index, proj)[0]
+    return local_partition_and_offset(target, tiler, index, proj)[0]
 
 
 def local_partition_and_offset(layout: Any, threads: Any, index: Leaf, proj: Any = None) -> tuple[Any, Any]:

@@ -6,6 +6,8 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 
+_MOST_BITS = 1024
+
 
 def bits_of(dtype: Any) -> int:
     """The bits of an element: an int is a count of bits; else a type with `width`, or a short name such as `bf16`.
@@ -16,9 +18,11 @@ def bits_of(dtype: Any) -> int:
     width = dtype if isinstance(dtype, int) else getattr(dtype, "width", None)
     if isinstance(dtype, str):
         width = _bits_of_name(dtype)
-    if not isinstance(width, int) or isinstance(width, bool) or width < 1:
+    if not isinstance(width, int) or isinstance(width, bool) or not 1 <= width <= _MOST_BITS:
         raise LayoutError(
-            "not an element type", values={"dtype": dtype}, hint="give bits, a numeric type, or a name such as 'f16'"
+            "not an element type",
+            values={"dtype": dtype},
+            hint="give bits from 1 to 1024, a numeric type, or a name such as 'f16'",
         )
     return width
 
@@ -32,7 +36,7 @@ def _bits_of_name(name: str) -> int | None:
     end = letters
     while end < len(name) and name[end].isdigit():
         end += 1
-    return int(name[letters:end]) if not kind and name[:letters] in _KINDS and end > letters else None
+    return int(name[letters:end]) if not kind and name[:letters] in _KINDS and 0 < end - letters < 5 else None
 
 
 _KINDS = ("i", "u", "f", "bf", "tf")

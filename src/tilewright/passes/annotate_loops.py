@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
 from tilewright.ir.typed import number_of, ptr_info
+from tilewright.ir.walk import operations
 from tilewright.passes.pipeline import Pass, register
 
 if TYPE_CHECKING:
@@ -33,12 +34,9 @@ class AnnotateLoops(Pass):
     name = "annotate-loops"
 
     def run(self, module: ir.Operation) -> None:
-        def visit(op: ir.Operation) -> Any:
+        for op in operations(module):
             if op.name in ("scf.for", "scf.while"):
                 _annotate(op)
-            return mlir.ir.WalkResult.ADVANCE
-
-        module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
 
 
 def _annotate(loop: ir.Operation) -> None:
@@ -49,11 +47,11 @@ def _annotate(loop: ir.Operation) -> None:
         wish = "disable = true" if count == 1 else f"disable = false, count = {count} : i32"
         if count > 0:
             loop.attributes[ANNOTATION] = _unroll(wish)
-    elif loop.name == "scf.for" and 1 < _turns(loop) <= MOST_TURNS and _picks_registers(loop):
+    elif loop.name == "scf.for" and 1 < turns(loop) <= MOST_TURNS and picks_registers(loop):
         loop.attributes[ANNOTATION] = _unroll("disable = false, full = true")
 
 
-def _turns(loop: ir.Operation) -> int:
+def turns(loop: ir.Operation) -> int:
     """How often a loop over constant bounds runs; 0 where a bound is known only at run time."""
     bounds = [constant_of(operand) for operand in list(loop.operands)[:3]]
     if any(bound is None for bound in bounds):
@@ -70,22 +68,14 @@ def constant_of(value: ir.Value) -> int | None:
     return int(mlir.ir.IntegerAttr(owner.operation.attributes["value"]).value)
 
 
-def _picks_registers(loop: ir.Operation) -> bool:
+def picks_registers(loop: ir.Operation) -> bool:
     """True when an element or a view of a register tensor is chosen by the loop's index."""
     derived = {loop.regions[0].blocks[0].arguments[0]}
-    found = False
-
-    def visit(op: ir.Operation) -> Any:
-        nonlocal found
+    for op in operations(loop)[1:]:
         if any(operand in derived for operand in op.operands):
             derived.update(op.results)
-            found = found or _picks(op, derived)
-        return mlir.ir.WalkResult.INTERRUPT if found else mlir.ir.WalkResult.ADVANCE
-
-    for op in loop.regions[0].blocks[0].operations:
-        op.operation.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-        if found:
-            return True
+            if _picks(op, derived):
+                return True
     return False
 
 

@@ -15,12 +15,13 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir import build, layout_text, mlir, types, vectors
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue, materialize, widen
 from tilewright.ir.source import source_location
 from tilewright.ir.typed import is_tensor, parameters, ptr_info, tensor_layout_text, text_of
 from tilewright.ir.user_ops import USER_OPS
+from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout, cosize, flatten_to_tuple, is_static, size
 from tilewright.layout.dynamic import add, mul, sub
 from tilewright.passes.lowering import read_coord
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from mlir import ir
 
 _ELEMENTS = ("cute.load", "cute.store", "cute.atomic")
-_WHOLE = ("cute.load_tensor", "cute.store_tensor", "cute.fill", "cute.copy")
+_WHOLE = ("cute.load_tensor", "cute.store_tensor", "cute.fill", "cute.copy", "cute.copy_value")
+_COPIES = {"cute.copy": 2, "cute.copy_value": 1}  # and which group of operands is the predicate
 _MOST_OFFSETS = 64  # of a swizzled tensor whose layout is known only at run time
 
 
@@ -69,8 +71,9 @@ class CheckBounds(Pass):
             self._check_memory(op, tensor, [layout(_widened(coord))])
             return
         groups = build.groups(op)
-        tensors = [value for group in groups[:2] for value in group if is_tensor(value)]
-        pred = groups[2][0] if op.name == "cute.copy" and groups[2] else None
+        at = _COPIES.get(op.name, len(groups))
+        tensors = [value for group in groups[:at] for value in group if is_tensor(value)]
+        pred = groups[at][0] if op.name in _COPIES and groups[at] else None
         for tensor in tensors:
             if pred is not None:
                 self._check_predicated(op, tensor, pred)
@@ -92,15 +95,13 @@ class CheckBounds(Pass):
             _assert(op, checks, message, f"elements %lld to %lld of %lld of {name}", values)
 
     def _check_predicated(self, op: ir.Operation, tensor: ir.Value, pred: ir.Value) -> None:
-        layout, flags = _layout_of(tensor), _layout_of(pred)
-        if not is_static(size(layout)) or not is_static(size(flags)):
+        layout, entries = _layout_of(tensor), _entries(pred)
+        if entries is None or not is_static(size(layout)):
             self._remark(op, "the number of its elements is known only at run time")
             return
-        run = max(int(size(layout)) // max(int(size(flags)), 1), 1)
-        i1 = types.parse("i1")
-        for number in range(int(size(flags))):
-            groups = ((pred,), (), ())
-            flag = build.cute("load", (i1,), groups, coord=build.string(str(number))).results[0]
+        run = max(int(size(layout)) // max(entries, 1), 1)
+        for number in range(entries):
+            flag = _entry(pred, number)
             guard = build.emit("scf.if", (), (flag,), regions=2)
             with mlir.ir.InsertionPoint(guard.regions[0].blocks.append()):
                 self._check_memory(op, tensor, [layout(number * run), layout((number + 1) * run - 1)])
@@ -118,15 +119,7 @@ def _may_access(op: ir.Operation) -> bool:
 
 
 def _accesses(function: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name in _ELEMENTS or op.name in _WHOLE or _may_access(op):
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
+    return [op for op in operations(function) if op.name in _ELEMENTS or op.name in _WHOLE or _may_access(op)]
 
 
 def _layout_of(tensor: ir.Value) -> Layout | ComposedLayout:
@@ -262,6 +255,21 @@ def _reach(layout: Layout) -> tuple[Any, Any]:
             negative = IntValue(build.value("arith.minsi", operands[0].type, operands))
         before, after = sub(before, negative), add(after, sub(reach, negative))
     return before, after
+
+
+def _entries(pred: ir.Value) -> int | None:
+    """The number of Booleans of a predicate: a vector, or a tensor of static size."""
+    if vectors.is_vector(pred.type):
+        return int(pred.type.shape[0])
+    count = size(_layout_of(pred))
+    return int(count) if is_static(count) else None
+
+
+def _entry(pred: ir.Value, number: int) -> ir.Value:
+    i1 = types.parse("i1")
+    if vectors.is_vector(pred.type):
+        return build.value("vector.extract", i1, (pred,), {"static_position": build.i64_array([number])})
+    return build.cute("load", (i1,), ((pred,), (), ()), coord=build.string(str(number))).results[0]
 
 
 def _extremes(layout: Layout | ComposedLayout) -> list[Any]:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.ir.context import current, located
-from tilewright.ir.int_value import IntValue, materialize, whole_groups
-from tilewright.ir.typed import parameters, ptr_info, tensor_layout_text, text_of
-from tilewright.layout import ComposedLayout, Layout, runtime_checks, views
+from tilewright.ir.int_value import IntValue, materialize, whole_groups, widen
+from tilewright.ir.typed import number_of, parameters, ptr_info, tensor_layout_text, text_of
+from tilewright.layout import ComposedLayout, Layout, runtime_checks, transform_leaf, views
 from tilewright.layout.dynamic import add
 from tilewright.passes.lowering import TensorView, read_arguments, read_layout
 from tilewright.passes.pipeline import Pass, blame, register
@@ -129,6 +130,8 @@ def expanded(op: ir.Operation, source: TensorView) -> TensorView:
     """The tensor that a `cute.view` of `source` gives; its arithmetic is built at the insertion point."""
     _, arguments32, arguments64, leaves32, leaves64 = build.groups(op)
     arguments = read_arguments(text_of(op, "arguments"), arguments32, arguments64)
+    if number_of(op, "width") == 64:  # the offset may not fit 31 bits, so no product on the way to it may
+        source = replace(source, layout=_with_wide_strides(source.layout))
     with runtime_checks(lambda fact: None):  # they were asked for when the view was made
         cut = views.cut(source.layout, text_of(op, "algebra"), arguments)
         start = cut.start
@@ -146,6 +149,12 @@ def expanded(op: ir.Operation, source: TensorView) -> TensorView:
     if moves == "pointer":
         ptr = _moved(ptr, start, op.results[0].type)
     return TensorView(ptr, layout, info)
+
+
+def _with_wide_strides(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
+    if isinstance(layout, ComposedLayout):
+        return layout
+    return Layout(layout.shape, transform_leaf(widen, layout.stride))
 
 
 def _layout_parts(text: str) -> tuple[str, str, str]:

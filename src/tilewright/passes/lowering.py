@@ -17,6 +17,7 @@ from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue
 from tilewright.ir.source import source_location
 from tilewright.ir.typed import PtrInfo, ptr_info
+from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout
 from tilewright.passes.pipeline import blame
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from mlir import ir
 
 Rule = Callable[["ir.Operation", "LoweringContext"], "Sequence[ir.Value] | None"]
+"""None: the operation stays until all are lowered, as others look up what it stands for. `KEEP`: it stays for good."""
+
+KEEP: Sequence[Any] = []
 
 
 class Rules:
@@ -61,9 +65,14 @@ class LoweringContext:
     address_space: dict[str, int]
     facts: dict[str, Any] = field(default_factory=dict)
     tensors: dict[Any, TensorView] = field(default_factory=dict)
+    fragments: dict[Any, Any] = field(default_factory=dict)  # vectors as their parts, see `rules.fragments`
 
     def tensor(self, value: ir.Value) -> TensorView:
         return self.tensors[value]
+
+    def taken_apart(self) -> list[ir.Operation]:
+        """The operations whose vectors were read by their parts: nobody may need the whole."""
+        return [fragment.maker for fragment in self.fragments.values() if fragment.maker is not None]
 
     def llvm_ptr(self, space: str) -> ir.Type:
         number = self.address_space[space]
@@ -82,11 +91,16 @@ def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> Non
         if results is None:
             dead.append(op)
             continue
+        if results is KEEP:
+            continue
         for old, new in zip(op.results, results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
     for op in reversed(dead):
         op.erase()
+    for op in context.taken_apart():
+        if not any(True for result in op.results for _ in result.uses):
+            op.erase()
 
 
 def _apply(rule: Rule, op: ir.Operation, context: LoweringContext) -> Sequence[ir.Value] | None:
@@ -112,29 +126,18 @@ def _rule(rules: Rules, op: ir.Operation) -> Rule:
 
 
 def _operations(function: ir.Operation, rules: Rules) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name.startswith("cute.") or op.name in rules.table:
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
+    named = [(op, op.name) for op in operations(function)]
+    return [op for op, name in named if name.startswith("cute.") or name in rules.table]
 
 
 def _lower_pointer_types(function: ir.Operation, context: LoweringContext) -> None:
     """Values that pass through regions and signatures carry `!cute.ptr`; make them `!llvm.ptr` where they stand."""
-
-    def visit(op: ir.Operation) -> Any:
+    for op in operations(function):
         if not op.name.startswith("cute."):
             _set_types(op.results, context)
         for region in op.regions:
             for block in region:
                 _set_types(block.arguments, context)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
     if "function_type" in function.attributes:
         _set_function_type(function, context)
 

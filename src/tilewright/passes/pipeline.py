@@ -6,18 +6,19 @@ among the passes registered here, then among MLIR's own.
 
 from __future__ import annotations
 
-import itertools
 import re
+import shlex
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.base.errors import PassError, TilewrightError
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
-from tilewright.ir import mlir
+from tilewright.ir import erasing, mlir, walk
 from tilewright.ir.context import current
 from tilewright.ir.erasing import checked_erasing
 from tilewright.ir.source import source_location
@@ -87,8 +88,9 @@ class UpstreamPass(Pass):
         super().__init__()
         self.text = text
 
-    def run(self, module: ir.Operation) -> None:
-        manager = current().cached(("pass manager", self.text), self._parse)
+    def run(self, module: ir.Operation, verify: bool = True) -> None:
+        manager = current().cached(("pass manager", self.text, verify), self._parse)
+        manager.enable_verifier(verify)
         try:
             manager.run(module)
         except mlir.ir.MLIRError as error:
@@ -147,7 +149,8 @@ class PassRun:
 class PassManager:
     """An ordered list of passes over a module.
 
-    `after_each(pass, module)` is called after every pass, for dumping and exploring.
+    With `verify` the module is verified after each pass. `after_each(pass, module)` is called after every pass, for
+    dumping and exploring.
     """
 
     passes: list[Pass] = field(default_factory=list)
@@ -164,6 +167,16 @@ class PassManager:
 
     def __iter__(self) -> Iterator[Pass]:
         return iter(self.passes)
+
+    def resolved(self) -> PassManager:
+        """The list with the passes that were not known yet by their names when it was written."""
+        late = [isinstance(item, UpstreamPass) and item.text.partition("{")[0] in REGISTRY for item in self.passes]
+        passes = [as_pass(str(item)) if known else item for item, known in zip(self.passes, late, strict=True)]
+        return replace(self, passes=passes, runs=[]) if any(late) else self
+
+    def key(self) -> Hashable:
+        """What tells this list from every other: for a pass of the user its code and its state too."""
+        return (self.verify, *[_key(item) for item in self.passes])
 
     def add_pass(self, name: str, options: Mapping[str, object] | None = None) -> PassManager:
         """Append the pass registered as `name`."""
@@ -220,11 +233,6 @@ class PassManager:
                 after_each(item, text)
         return text, changed
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What tells this list from others that would compile another program."""
-        return tuple((type(item), str(item)) for item in self.passes)
-
     def check_order(self, done: Sequence[str] = ()) -> None:
         """Refuse a list in which a pass comes before one that it requires; `done` names those which have run."""
         finished = set(done)
@@ -243,13 +251,15 @@ class PassManager:
         item.check(module)
         try:
             with nullcontext() if _is_ours(item) else checked_erasing():
-                item.run(module)
+                item.run(module, self.verify) if isinstance(item, UpstreamPass) else item.run(module)
         except mlir.ir.MLIRError as error:
             text = _diagnostics(error)
             raise PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text) from error
         except TilewrightError:
             raise
         except Exception as error:
+            if raised_by_signal(error):
+                raise
             values = {"reason": reason_of(error)} | raised_at(error)
             raise PassError(f"pass {item.name} failed", values=values) from error
         item.ensures(module)
@@ -276,6 +286,8 @@ def _run_text(item: Pass, text: str, kernel: str) -> str:
     except TilewrightError:
         raise
     except Exception as error:
+        if raised_by_signal(error):
+            raise
         values = {"kernel": kernel, "reason": reason_of(error)} | raised_at(error)
         raise PassError(f"pass {item.name} failed", values=values) from error
     if not isinstance(made, str):
@@ -288,6 +300,23 @@ def _run_text(item: Pass, text: str, kernel: str) -> str:
 
 def _is_ours(item: Pass) -> bool:
     return type(item).__module__.startswith("tilewright.")
+
+
+def _key(item: Pass) -> Hashable:
+    if _is_ours(item):
+        return str(item)
+    # A class may be defined anew under its name, as by a notebook's cell, and its methods may be replaced.
+    state = [(name, _hashable(value)) for name, value in sorted(vars(item).items())]
+    methods = [getattr(type(item), name) for name in ("run", "run_text", "check", "ensures")]
+    return (str(item), type(item), *methods, *state)
+
+
+def _hashable(value: object) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value
 
 
 class Placed:
@@ -366,14 +395,8 @@ def check_known(module: ir.Operation, maker: str = "") -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """An exception in a line. One raised inside a callback of MLIR's walk arrives as the text of a traceback."""
-    text = f"{type(error).__name__}: {error}"
-    if "Exception raised in callback" not in text:
-        return text
-    lines = text.splitlines()
-    start = max((number for number, line in enumerate(lines) if line.startswith("  File ")), default=0)
-    said = itertools.dropwhile(lambda line: line.startswith("    "), lines[start + 1 :])  # the source of the frame
-    return "\n".join(said) or text
+    """An exception in a line."""
+    return f"{type(error).__name__}: {error}"
 
 
 def blame(error: Exception, op: ir.Operation, location: ir.Location) -> None:
@@ -384,7 +407,7 @@ def blame(error: Exception, op: ir.Operation, location: ir.Location) -> None:
     """
     if isinstance(error, TilewrightError):
         error.location = error.location or source_location(location)
-    elif not isinstance(error, mlir.ir.MLIRError):
+    elif not isinstance(error, mlir.ir.MLIRError) and not raised_by_signal(error):
         raise PassError(
             f"{op.name} cannot be lowered",
             location=source_location(location),
@@ -396,13 +419,9 @@ def blame(error: Exception, op: ir.Operation, location: ir.Location) -> None:
 def raised_at(error: Exception) -> dict[str, str]:
     """The line of the pass that raised, for its author."""
     frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename != __file__]
-    inner = _CALLBACK_FRAME.findall(str(error))
-    places += [f"{file}:{line}" for file, line in inner if "tilewright/ir/erasing" not in file]
+    ours = {__file__, walk.__file__, erasing.__file__}
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename not in ours]
     return {"raised at": places[-1]} if places else {}
-
-
-_CALLBACK_FRAME = re.compile(r'^\s*(?:File )?"?([^\s"]+\.py)"?(?:\(|, line )(\d+)', re.MULTILINE)
 
 
 def _diagnostics(error: Exception) -> str:
@@ -442,7 +461,10 @@ def _options_text(options: Mapping[str, object]) -> str:
     def value_text(value: object) -> str:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
-    pairs = " ".join(f"{key}={value_text(value)}" for key, value in options.items())
+    def quoted(text: str) -> str:
+        return f'"{text}"' if " " in text else text
+
+    pairs = " ".join(f"{key}={quoted(value_text(value))}" for key, value in options.items())
     return f"{{{pairs}}}" if pairs else ""
 
 
@@ -469,7 +491,13 @@ def _split_options(item: str) -> tuple[str, dict[str, object]]:
     if not brace or "(" in name:
         return item, {}
     options: dict[str, object] = {}
-    for word in rest.rstrip("}").split():
+    text = rest.rstrip("}")
+    words = shlex.split(text) if '"' in text or "'" in text else text.split()
+    flags = bool(words) and words[0].startswith("--")  # `--opt-level 2 --keep-ptx`, as `CompileOptions` spells them
+    for word in words:
         key, equals, value = word.partition("=")
-        options[key] = value if equals else True
+        if flags and not word.startswith("--"):
+            options[next(reversed(options))] = word
+        else:
+            options[key.removeprefix("--")] = value if equals else True
     return name.strip(), options

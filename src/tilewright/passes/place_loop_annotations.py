@@ -7,9 +7,9 @@ MLIR carries the discardable attribute of an `scf.for` to its branch and leaves 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tilewright.ir import mlir
+from tilewright.ir.walk import operations
 from tilewright.passes.annotate_loops import ANNOTATION
 from tilewright.passes.pipeline import Pass, register
 
@@ -24,10 +24,7 @@ class PlaceLoopAnnotations(Pass):
     name = "place-loop-annotations"
 
     def run(self, module: ir.Operation) -> None:
-        def visit(op: ir.Operation) -> Any:
+        for op in operations(module):
             if ANNOTATION in op.attributes:
                 op.attributes["loop_annotation"] = op.attributes[ANNOTATION]
                 del op.attributes[ANNOTATION]
-            return mlir.ir.WalkResult.ADVANCE
-
-        module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)

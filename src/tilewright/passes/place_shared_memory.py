@@ -3,16 +3,18 @@
 before: `cute.alloc {bytes = 128}` in space smem          after: `cute.smem_base {offset = 0}`
 
 The total is left on the kernel as `tilewright.smem_bytes`; a launch without `smem=` asks for that much. Allocations
-that come after a run are placed behind its own by the next.
+that come after a run are placed behind its own by the next. A kernel that takes the base itself, of what its launch
+asks for, is marked `tilewright.smem_base`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
 from tilewright.ir.context import located
 from tilewright.ir.typed import number_of, ptr_info
+from tilewright.ir.walk import operations
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import NAME, kernels
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 SMEM_BYTES = "tilewright.smem_bytes"
 SMEM_ALIGN = "tilewright.smem_align"
+SMEM_BASE = "tilewright.smem_base"
 
 
 @register
@@ -59,12 +62,9 @@ def _placed(kernel: ir.Operation) -> tuple[int, int]:
 
 
 def _shared_allocations(kernel: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name == "cute.alloc" and ptr_info(op.results[0].type).space == "smem":
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    kernel.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
+    inside = operations(kernel)
+    first = SMEM_BYTES not in kernel.attributes  # later all allocations are bases
+    if first and any(op.name == "cute.smem_base" for op in inside):
+        kernel.attributes[SMEM_BASE] = build.attribute("unit")
+    allocations = [op for op in inside if op.name == "cute.alloc"]
+    return [op for op in allocations if ptr_info(op.results[0].type).space == "smem"]

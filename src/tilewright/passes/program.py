@@ -34,8 +34,14 @@ class Launch:
 
 def kernels(module: ir.Operation) -> list[ir.Operation]:
     """The `gpu.func`s of a module, in order."""
-    tops = [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "gpu.module"]
-    return [op.operation for top in tops for op in top.regions[0].blocks[0] if op.operation.name == "gpu.func"]
+    found: list[ir.Operation] = []
+    for block in [block for region in module.regions for block in region]:
+        for op in [op.operation for op in block]:
+            if op.name == "gpu.func":
+                found.append(op)
+            elif op.name in ("gpu.module", "builtin.module"):
+                found += kernels(op)
+    return found
 
 
 def host_functions(module: ir.Operation) -> list[ir.Operation]:

@@ -1,28 +1,26 @@
 """Values on their way into memory: `change_stored` rewrites what a store, fill or copy writes.
 
-A copy between memories has no value, so it is split: `split_copy` copies into registers, gives them as a vector, and
-copies the vector that the rule made of it on.
+A copy of a vector has its value as an operand. One between memories has none, so it is split: `split_copy` reads a
+vector, and copies the vector that the rule made of it on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright.base.errors import PassError
-from tilewright.ir import build, types
+from tilewright.ir import atom_text, build, types
 from tilewright.ir.source import source_location
-from tilewright.ir.typed import TensorInfo, atom_of, is_tensor, operands_of, tensor_info
-from tilewright.layout import Layout, size
+from tilewright.ir.typed import atom_of, is_tensor, operands_of, tensor_info
+from tilewright.layout import size
 
 if TYPE_CHECKING:
     from mlir import ir
 
 STORES = ("cute.store", "cute.store_tensor", "cute.fill", "cute.copy")
 """The operations whose stored values `change_stored` rewrites."""
-
-_RMEM_ALIGN = 32
 
 
 def target_of(op: ir.Operation) -> ir.Value:
@@ -60,7 +58,6 @@ class SplitCopy:
 
     op: ir.Operation
     value: ir.Value
-    fragment: ir.Value
 
     def store(self, vector: ir.Value) -> None:
         """Write `vector` where the copy wrote, under its predicate."""
@@ -71,59 +68,45 @@ class SplitCopy:
                 values={"was": self.value.type, "is": vector.type},
             )
         operands = operands_of(self.op)
-        build.cute("store_tensor", (), ((vector,), (self.fragment,)))
-        if self.fragment != operands["dst"]:
-            atom = self.op.attributes["atom"]
-            build.cute("copy", (), ((self.fragment,), (operands["dst"],), operands["pred"]), atom=atom)
+        target = operands["dst"]
+        # Instructions that fill registers have filled those of the vector.
+        in_registers = tensor_info(target).space == "rmem"
+        atom = build.string(atom_text.write("universal")) if in_registers else self.op.attributes["atom"]
+        build.cute("copy", (), ((vector,), (target,), operands["pred"]), atom=atom)
         self.op.erase()
 
 
 def split_copy(op: ir.Operation) -> SplitCopy:
-    """Copy into registers before `op`, with its atom and predicate: the first half of a split.
+    """Read what `op` copies before it, with its atom and predicate: the first half of a split.
 
-    Where one side is in registers already, only the other half remains a copy.
+    A copy of a vector is its second half already.
 
     Raises:
         PassError: both sides are in memory and the copy is asynchronous or moves matrices between threads, or its size
             is known only at run time.
     """
     operands = operands_of(op)
-    source, target, preds = operands["src"], operands["dst"], operands["pred"]
-    from_, to = tensor_info(source), tensor_info(target)
+    source, preds = operands["src"], operands["pred"]
+    if not is_tensor(source):
+        return SplitCopy(op, source)
+    from_, to = tensor_info(source), tensor_info(operands["dst"])
     if "rmem" not in (from_.space, to.space) and atom_of(op).name != "universal":
         raise PassError(
             f"a copy by {atom_of(op).name} from {from_.space} to {to.space} has no value on its way",
             location=source_location(op.location),
             hint="only copies by loads and stores are split; ask atom_of(op).name",
         )
-    shape = next((found.layout.shape for found in (to, from_) if isinstance(size(found.layout), int)), None)
-    if shape is None:
+    count = next((int(size(found.layout)) for found in (to, from_) if isinstance(size(found.layout), int)), None)
+    if count is None:
         raise PassError(
             "a copy of a size that is known only at run time is not split",
             location=source_location(op.location),
             values={"source": from_.layout, "destination": to.layout},
         )
     if from_.space == "rmem":
-        return SplitCopy(
-            op, _load(source, from_), target if to.space == "rmem" and not preds else _registers(to, shape)
-        )
-    fragment = target if to.space == "rmem" and not preds else _registers(to, shape)
-    if preds:  # what is not copied has a value too
-        build.cute("fill", (), ((build.constant(0, to.element),), (fragment,)))
-    build.cute("copy", (), ((source,), (fragment,), preds), atom=op.attributes["atom"])
-    return SplitCopy(op, _load(fragment, tensor_info(fragment)), fragment)
-
-
-def _load(tensor: ir.Value, info: TensorInfo) -> ir.Value:
-    vector = types.parse(f"vector<{size(info.layout)}x{info.element}>")
-    return build.cute("load_tensor", (vector,), ((tensor,),)).results[0]
-
-
-def _registers(like: TensorInfo, shape: Any) -> ir.Value:
-    """A new tensor in registers, of elements as `like` has."""
-    layout = Layout(shape)
-    pointer = types.parse(f'!cute.ptr<{like.element}, "rmem", {_RMEM_ALIGN} : i32>')
-    tensor = types.parse(f'!cute.tensor<{like.element}, "rmem", "{layout}", {_RMEM_ALIGN} : i32>')
-    bytes_ = max(-(-size(layout) * like.bits // 8), 1)
-    memory = build.cute("alloc", (pointer,), (), bytes=build.i32(bytes_)).results[0]
-    return build.cute("make_tensor", (tensor,), ((memory,), (), ())).results[0]
+        vector = types.parse(f"vector<{count}x{from_.element}>")
+        return SplitCopy(op, build.cute("load_tensor", (vector,), ((source,),)).results[0])
+    vector = types.parse(f"vector<{count}x{to.element}>")
+    old = [build.splat(0, vector)] if preds else []  # what is not copied has a value too
+    read = build.cute("copy_value", (vector,), ((source,), preds, old), atom=op.attributes["atom"])
+    return SplitCopy(op, read.results[0])

@@ -3,18 +3,27 @@
 from typing import TYPE_CHECKING
 
 from tilewright.base.later import missing as _missing
-from tilewright.pipeline.barriers import MbarrierArray, pipeline_init_arrive, pipeline_init_wait, sync
+from tilewright.pipeline.barriers import MbarrierArray, agent_sync, pipeline_init_arrive, pipeline_init_wait, sync
 from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp, PipelineUserType
-from tilewright.pipeline.named_barrier import NamedBarrier
+from tilewright.pipeline.named_barrier import (
+    NamedBarrier,
+    arrive,
+    arrive_and_wait,
+    arrive_unaligned,
+    wait,
+    wait_unaligned,
+)
+from tilewright.pipeline.order import PipelineOrder
 from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
-from tilewright.pipeline.pipeline_async import PipelineAsync
+from tilewright.pipeline.pipeline_async import PipelineAsync, PipelineCpAsync
 from tilewright.pipeline.state import PipelineState, make_pipeline_state
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
     __getattr__ = _missing(__name__)
 
 __all__ = [
-    "Agent", "CooperativeGroup", "MbarrierArray", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineOp",
-    "PipelineProducer", "PipelineState", "PipelineUserType", "make_pipeline_state", "pipeline_init_arrive",
-    "pipeline_init_wait", "sync",
+    "Agent", "CooperativeGroup", "MbarrierArray", "NamedBarrier", "PipelineAsync", "PipelineConsumer",
+    "PipelineCpAsync", "PipelineOp", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineUserType",
+    "agent_sync", "arrive", "arrive_and_wait", "arrive_unaligned", "make_pipeline_state", "pipeline_init_arrive",
+    "pipeline_init_wait", "sync", "wait", "wait_unaligned",
 ]  # fmt: skip

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.base.later import HOPPER, NotBuiltError
 from tilewright.lang import mbarrier
-from tilewright.lang.arch import sync_threads, thread_idx
+from tilewright.lang.arch import barrier, sync_threads, sync_warp, thread_idx
 from tilewright.lang.guard import run_if
 from tilewright.lang.numeric import Boolean, as_numeric
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.threads import cluster_arrive, cluster_arrive_relaxed, cluster_wait
 from tilewright.layout import size
-from tilewright.pipeline.groups import CooperativeGroup
+from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp
 
 
 class MbarrierArray:
-    """`num_stages` barriers from `barrier_storage` on, at which all of `group` arrive."""
+    """`num_stages` barriers from `barrier_storage` on, at which all of a group arrive.
 
-    def __init__(self, barrier_storage: Pointer, num_stages: int, group: CooperativeGroup) -> None:
+    `agent` is the group, or a pair of how it arrives and the group: threads, or their `cp.async` copies when done.
+    """
+
+    def __init__(
+        self,
+        barrier_storage: Pointer,
+        num_stages: int,
+        agent: CooperativeGroup | tuple[PipelineOp, CooperativeGroup],
+        tx_count: int = 0,
+        *,
+        loc: object = None,
+        ip: object = None,
+    ) -> None:
         self.barrier_storage = barrier_storage
         self.num_stages = num_stages
+        self.op_type, group = agent if isinstance(agent, tuple) else (PipelineOp.AsyncThread, agent)
+        if self.op_type not in (PipelineOp.AsyncThread, PipelineOp.AsyncLoad) or tx_count:
+            raise NotBuiltError(f"pipeline.MbarrierArray with {self.op_type} {HOPPER}")
         self.arrive_count = group.size
 
     def init(self) -> None:
@@ -27,23 +43,40 @@ class MbarrierArray:
         for stage in range(self.num_stages):
             mbarrier.mbarrier_init(self.get_barrier(stage), self.arrive_count)
 
-    def get_barrier(self, index: Any) -> Pointer:
+    def get_barrier(self, index: Any, *, loc: object = None, ip: object = None) -> Pointer:
         """The barrier of a stage."""
         return self.barrier_storage + index
 
-    def arrive(self, index: Any, dst_rank: Any = None) -> None:
+    def max(self) -> int:
+        """How many barriers."""
+        return self.num_stages
+
+    def arrive(
+        self, index: Any, dst: Any = None, cta_group: Any = None, *, loc: object = None, ip: object = None
+    ) -> None:
+        """Arrive at the barrier of a stage as the group does; with a rank `dst`, at that of another block."""
+        if self.op_type is PipelineOp.AsyncLoad:
+            self.arrive_cp_async_mbarrier(index)
+        else:
+            self.arrive_mbarrier(index, dst)
+
+    def arrive_mbarrier(self, index: Any, dst_rank: Any = None, *, loc: object = None, ip: object = None) -> None:
         """Arrive at the barrier of a stage; with a rank, at that of another block of the cluster."""
         mbarrier.mbarrier_arrive(self.get_barrier(index), dst_rank)
 
-    def arrive_and_expect_tx(self, index: Any, tx_count: Any) -> None:
+    def arrive_cp_async_mbarrier(self, index: Any, *, loc: object = None, ip: object = None) -> None:
+        """Arrive when the `cp.async` copies of this thread so far are done."""
+        mbarrier.cp_async_mbarrier_arrive_noinc(self.get_barrier(index))
+
+    def arrive_and_expect_tx(self, index: Any, tx_count: Any, *, loc: object = None, ip: object = None) -> None:
         """Arrive, and expect `tx_count` bytes of copies."""
         mbarrier.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
 
-    def wait(self, index: Any, phase: Any) -> None:
+    def wait(self, index: Any, phase: Any, *, loc: object = None, ip: object = None) -> None:
         """Wait until a phase of the stage's barrier is complete."""
         mbarrier.mbarrier_wait(self.get_barrier(index), phase)
 
-    def try_wait(self, index: Any, phase: Any) -> Boolean:
+    def try_wait(self, index: Any, phase: Any, *, loc: object = None, ip: object = None) -> Boolean:
         """Whether the phase is complete, after waiting a while."""
         return mbarrier.mbarrier_try_wait(self.get_barrier(index), phase)
 
@@ -85,6 +118,20 @@ def _in_cluster(shape: Any) -> bool:
     return shape is not None and int(size(shape)) > 1
 
 
-def sync(*, loc: object = None, ip: object = None) -> None:
+def sync(barrier_id: int = 0, *, loc: object = None, ip: object = None) -> None:
     """Wait for all threads of the block: barriers made before may be used after."""
-    sync_threads()
+    if barrier_id == 0:
+        sync_threads()
+    else:
+        barrier(barrier_id=barrier_id)
+
+
+def agent_sync(group: Agent, is_relaxed: bool = False, *, loc: object = None, ip: object = None) -> None:
+    """Wait for all threads of an agent: a warp, the block, the cluster (with `is_relaxed` without a fence)."""
+    if group is Agent.ThreadBlockCluster:
+        (cluster_arrive_relaxed if is_relaxed else cluster_arrive)()
+        cluster_wait()
+    elif group is Agent.ThreadBlock:
+        sync_threads()
+    elif group is Agent.Warp:
+        sync_warp()

@@ -48,3 +48,44 @@ class NamedBarrier:
         self.arrive_and_wait()
 
     sync = arrive_and_wait
+
+    def arrive_unaligned(self, *, loc: object = None, ip: object = None) -> None:
+        """`arrive` where the threads of a warp come one by one."""
+        arch.barrier_arrive(barrier_id=self.barrier_id, number_of_threads=self.num_threads, aligned=False)
+
+    def wait_unaligned(self, *, loc: object = None, ip: object = None) -> None:
+        """`arrive_and_wait` where the threads of a warp come one by one."""
+        arch.barrier_unaligned(self.barrier_id, self.num_threads)
+
+    def get_barrier(self, *, loc: object = None, ip: object = None) -> int:
+        """The barrier's number."""
+        return self.barrier_id
+
+    def max(self) -> int:
+        """How many barriers a block has."""
+        return 16
+
+
+def arrive(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).arrive()`."""
+    NamedBarrier(barrier_id, num_threads).arrive()
+
+
+def arrive_unaligned(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).arrive_unaligned()`."""
+    NamedBarrier(barrier_id, num_threads).arrive_unaligned()
+
+
+def arrive_and_wait(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).arrive_and_wait()`."""
+    NamedBarrier(barrier_id, num_threads).arrive_and_wait()
+
+
+def wait(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).wait()`."""
+    NamedBarrier(barrier_id, num_threads).wait()
+
+
+def wait_unaligned(barrier_id: int, num_threads: int, *, loc: object = None, ip: object = None) -> None:
+    """`NamedBarrier(barrier_id, num_threads).wait_unaligned()`."""
+    NamedBarrier(barrier_id, num_threads).wait_unaligned()

@@ -14,7 +14,7 @@ from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.pipeline.barriers import MbarrierArray, init_barriers, sync
-from tilewright.pipeline.groups import CooperativeGroup, PipelineUserType
+from tilewright.pipeline.groups import CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 from tilewright.pipeline.state import PipelineState, make_pipeline_state
 
@@ -35,6 +35,17 @@ class PipelineAsync:
         self.num_stages = num_stages
         self.producer_mask = producer_mask
         self.consumer_mask = consumer_mask
+
+    producer_op = PipelineOp.AsyncThread
+
+    @staticmethod
+    def _make_sync_object(
+        barrier_storage: Pointer, num_stages: int, agent: tuple[PipelineOp, CooperativeGroup], tx_count: int = 0
+    ) -> MbarrierArray:
+        """The barriers of one side, made by thread 0; the caller waits before their first use."""
+        array = MbarrierArray(barrier_storage, num_stages, agent, tx_count)
+        init_barriers(array)
+        return array
 
     @classmethod
     def create(
@@ -64,7 +75,7 @@ class PipelineAsync:
         trace.device("a pipeline")
         _check(num_stages, barrier_storage)
         barriers = barrier_storage
-        full = MbarrierArray(barriers, num_stages, producer_group)
+        full = MbarrierArray(barriers, num_stages, (cls.producer_op, producer_group))
         empty = MbarrierArray(barriers + num_stages, num_stages, consumer_group)
         init_barriers(full, empty)
         if not defer_sync:
@@ -120,6 +131,15 @@ class PipelineAsync:
     def make_participants(self, *, loc: object = None, ip: object = None) -> tuple[PipelineProducer, PipelineConsumer]:
         """Both sides."""
         return self.make_producer(), self.make_consumer()
+
+
+class PipelineCpAsync(PipelineAsync):
+    """A pipeline that threads fill with `cp.async`: a buffer is full when the copies that its producers began are done.
+
+    `producer_group` counts the threads that copy; each commits after its copies.
+    """
+
+    producer_op = PipelineOp.AsyncLoad
 
 
 def _check(num_stages: int, storage: Any) -> None:

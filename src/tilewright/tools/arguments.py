@@ -15,6 +15,8 @@ Numbers and `none` are passed to the function as they are; the arrays are NumPy 
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -41,9 +43,17 @@ DTYPES: dict[str, np.dtype[Any]] = {
 """Tilewright's short names of the element types that NumPy can hold."""
 
 TENSOR = re.compile(r"(?:(?P<before>[^:\[]+):)?(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](?:=(?P<after>.+))?")
-DIM = re.compile(r"(?P<dynamic>\?)?(?P<extent>\d+)?")
+DIM = re.compile(r"(?P<dynamic>\?)?(?P<extent>[0-9]{1,18})?")
 WORDS = {"none": None, "true": True, "false": False}
 HINT = "write f32[1024], zeros:f32[64,32], f32[?1024], i32[16]=arange, @file.npy, 3, 2.5, true or none"
+
+
+SMALLER = "emulate on fewer elements"
+
+
+def memory() -> int:
+    """The bytes of memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,17 @@ class TensorArgument:
         shape = tuple(extent for extent in self.shape if extent is not None)
         if len(shape) != len(self.shape):
             raise ArgumentError(f"{self.text}: running needs every extent", hint="write f32[?1024] in place of f32[?]")
-        return self.make(shape, generator)
+        wanted = math.prod(shape) * self.dtype.itemsize
+        if wanted > (there := memory()):
+            raise ArgumentError(
+                f"{self.text} takes {wanted:,} bytes",
+                values={"this machine's memory": f"{there:,} bytes"},
+                hint=SMALLER,
+            )
+        try:
+            return self.make(shape, generator)
+        except (MemoryError, ValueError) as error:
+            raise ArgumentError(f"{self.text} cannot be made: {error}", hint=SMALLER) from error
 
 
 @dataclass(frozen=True)

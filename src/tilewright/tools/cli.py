@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from tilewright.base import settings
+from tilewright.base import settings, streams
 from tilewright.base.errors import TilewrightError
+from tilewright.tools.console import console
 
 COMMANDS = {
     "demo": "Compile and run the demonstration kernels, with a table of every stage.",
@@ -70,19 +70,29 @@ def group() -> None:
 
 def main() -> None:
     """Run the command line; an error of Tilewright is printed without a traceback, exit status 1."""
+    streams.steady()
     try:
-        app(prog_name="tilewright")
+        try:
+            app(prog_name="tilewright")
+        finally:
+            streams.flush()
     except TilewrightError as error:
         if error.location is not None and error.location.file.startswith(OWN_FOLDERS):
             error.location = None  # the line of a command says nothing to its user
         fail(f"{type(error).__name__}: {error}")
+    except BrokenPipeError:
+        streams.give_up_output()  # whoever read has seen enough
+        sys.exit(1)
     except OSError as error:  # scripts and modules of the user do not come here: `run` and `load_module` see to them
-        fail(f"{error.filename or 'a file'} cannot be written or read: {error.strerror or error}")
+        streams.give_up_output()
+        fail(f"{error.filename or 'the output'} cannot be written or read: {error.strerror or error}")
+    except MemoryError as error:
+        fail(f"this machine has too little memory: {error or 'none is left'}")
 
 
 def fail(message: str) -> None:
     """Print an error without its traceback, unless the setting `debug` asks for it; exit status 1."""
     if settings.get("debug"):
         traceback.print_exc()
-    Console(stderr=True).print(Text(message), soft_wrap=True)
+    console(stderr=True).print(Text(message), soft_wrap=True)
     sys.exit(1)

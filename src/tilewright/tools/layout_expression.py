@@ -41,8 +41,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 """The functions that may be called, by their CuTe names."""
 
 
+MOST_DEPTH = 64
+"""The deepest nesting of brackets."""
+
+
 def evaluate(text: str) -> Any:
     """The layout, tuple or number that `text` stands for. Raises LayoutError where it is not understood."""
+    if max((depth for _, depth in nesting(text)), default=0) > MOST_DEPTH:
+        raise LayoutError(f"brackets nest at most {MOST_DEPTH} deep", values={"text": f"{text[:60]}..."})
+    return _evaluate(text)
+
+
+def _evaluate(text: str) -> Any:
     text = text.strip()
     call = CALL.fullmatch(text)
     if call is not None and encloses(text[call.end("name") :].strip()):
@@ -50,7 +60,7 @@ def evaluate(text: str) -> Any:
     if text in NONE:
         return None
     if encloses(text):
-        return tuple(evaluate(item) for item in split(text[1:-1]))
+        return tuple(_evaluate(item) for item in split(text[1:-1]))
     if BEGUN_CALL.match(text):
         reason = "its brackets do not match" if unbalanced(text) else "something stands behind it"
         raise LayoutError("not a call of a function: " + reason, values={"text": text},
@@ -74,9 +84,9 @@ def _call(name: str, arguments: str) -> Any:
     for item in split(arguments):
         keyword = KEYWORD.fullmatch(item)
         if keyword is not None:
-            keywords[keyword["name"]] = evaluate(keyword["value"])
+            keywords[keyword["name"]] = _evaluate(keyword["value"])
         else:
-            positional.append(evaluate(item))
+            positional.append(_evaluate(item))
     try:
         return function(*positional, **keywords)
     except TypeError as error:

@@ -124,8 +124,13 @@ def trace(fn: Callable[..., Any], *dtypes: type[Numeric]) -> str:
     return Compiled(fn, list(dtypes) or [numeric.Int32] * count, lower=False).text
 
 
-def agrees(fn: Callable[..., Any], inputs: list[tuple[Any, ...]], *dtypes: type[Numeric]) -> None:
-    """Compiled `fn` gives what Python gives."""
+def agrees(
+    fn: Callable[..., Any],
+    inputs: list[tuple[Any, ...]],
+    *dtypes: type[Numeric],
+    python: Callable[..., Any] | None = None,
+) -> None:
+    """Compiled `fn` gives what Python gives, by `fn` itself or by `python`."""
     native = compiled(fn, *dtypes)
     for arguments in inputs:
-        assert native(*arguments) == fn(*arguments), arguments
+        assert native(*arguments) == (python or fn)(*arguments), arguments

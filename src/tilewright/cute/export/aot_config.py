@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tilewright.base import streams
 from tilewright.base.errors import CompileError
 from tilewright.cute.export.runtime_library import INCLUDE, NAME, library_folder
 from tilewright.cute.export.wheel_folders import lay
@@ -36,12 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = (options.includedir, options.cflags, options.libdir, options.ldflags, options.libs, options.wheel)
     if not any(wanted):
         parser.error("nothing is asked for")
+    streams.steady()
     try:
-        lines = list(_lines(options))
+        print("\n".join(_lines(options)))
+        streams.flush()
     except CompileError as error:
         print(error, file=sys.stderr)
         return 1
-    print("\n".join(lines))
+    except OSError as error:
+        streams.give_up_output()
+        print(f"{error.filename or 'the output'} cannot be written or read: {error.strerror or error}", file=sys.stderr)
+        return 1
     return 0
 
 

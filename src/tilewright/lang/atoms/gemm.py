@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
 from tilewright.lang.atoms.mma_atom import MmaAtom
+from tilewright.lang.leaves import describe
 from tilewright.lang.locations import user_location
 from tilewright.lang.pointer import AddressSpace
 from tilewright.lang.tensor import Tensor
@@ -26,6 +27,13 @@ def gemm(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: object =
         raise CompileError(
             f"cute.gemm takes an MMA atom or tiled MMA first, not {type(atom).__name__}", location=user_location()
         )
+    for name, tensor in (("d", d), ("a", a), ("b", b), ("c", c)):
+        if not isinstance(tensor, Tensor):
+            raise CompileError(
+                f"cute.gemm takes a tensor as `{name}`, not {describe(tensor)}",
+                location=user_location(),
+                hint="gemm(atom, d, a, b, c): d = a * b + c on the thread's fragments",
+            )
     for name, tensor in (("A", a), ("B", b), ("C", c), ("D", d)):
         _check_operand(atom, name, tensor)
     _check_shapes(d, a, b, c)

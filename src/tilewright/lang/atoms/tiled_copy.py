@@ -6,13 +6,15 @@ The layout of (thread, value) to the index in a tile says which thread moves wha
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir.layout_text import encode
 from tilewright.lang.atoms.copy_atom import CopyAtom
-from tilewright.lang.atoms.partition import joined, modes, part_of
+from tilewright.lang.atoms.partition import joined, modes, part_of, warn_of_few_threads
+from tilewright.lang.kinds import LAYOUT, Kind, instance, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import as_numeric
 from tilewright.lang.tensor import Tensor
@@ -33,6 +35,7 @@ class TiledCopy(CopyAtom):
         self.layout_tv_tiled = layout_tv
         self.tiler_mn = tiler_mn
         threads, values = (int(algebra.size(mode)) for mode in modes(layout_tv))
+        self._check_tile()
         for what, whole, part in (("threads", threads, self.threads), ("values", values, self.values)):
             if whole % part:
                 raise CompileError(
@@ -46,9 +49,29 @@ class TiledCopy(CopyAtom):
                     hint="give each thread a multiple of num_bits_per_copy, or use a narrower atom",
                 )
 
+    def _check_tile(self) -> None:
+        """The thread-value layout may not lead out of the tile."""
+        held = math.prod(int(algebra.size(mode)) for mode in algebra.wrap(self.tiler_mn))
+        reached = int(algebra.cosize(self.layout_tv_tiled))
+        if reached > held:
+            raise CompileError(
+                "a thread-value layout reaches past the end of its tile",
+                location=user_location(),
+                values={
+                    "thread-value layout": f"{self.layout_tv_tiled}   index {reached - 1}",
+                    "tile": f"{self.tiler_mn}   {held} elements",
+                },
+                hint="cute.make_layout_tv(thr_layout, val_layout) gives the tile and the layout that fit",
+            )
+
     @property
     def atom(self) -> CopyAtom:
         return CopyAtom(self.op, self.value_type, self.num_bits)
+
+    @property
+    def __tw_threads__(self) -> Layout:
+        """What `cute.size` counts."""
+        return Layout(self.size)
 
     @property
     def size(self) -> int:
@@ -67,16 +90,17 @@ class TiledCopy(CopyAtom):
 
     def get_slice(self, thr_idx: Any) -> ThrCopy:
         """The part of thread `thr_idx`."""
+        warn_of_few_threads("tiled copy", self.size, thr_idx)
         return ThrCopy(self, thr_idx)
 
     get_thread_slice = get_slice
 
-    def retile(self, source: Tensor) -> Tensor:
+    def retile(self, src: Tensor) -> Tensor:
         """A register fragment as this copy's instructions see it: ((atom values, rest), rests...).
 
         The fragment is one that a tiled MMA, or another tiled copy, made over the same tile.
         """
-        return source.view("retile", *self._retiling(outer_of(source.layout)))
+        return src.view("retile", *self._retiling(outer_of(src.layout)))
 
     def _transformed(self, side: Layout) -> Layout:
         """(thread, value) -> (m, n), the atom's values dealt as `side` of the instruction holds them."""
@@ -158,13 +182,13 @@ class ThrCopy(TiledCopy):
         super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn)
         self.thr_idx: Any = thr_idx if isinstance(thr_idx, int) else as_numeric(thr_idx)
 
-    def partition_S(self, source: Tensor) -> Tensor:
-        """What the thread reads of `source`: ((atom values, rest), rests of the tile, further modes)."""
-        return self._part(self.layout_src_tv, source)
+    def partition_S(self, src: Tensor) -> Tensor:
+        """What the thread reads of `src`: ((atom values, rest), rests of the tile, further modes)."""
+        return self._part(self.layout_src_tv, src)
 
-    def partition_D(self, destination: Tensor) -> Tensor:
-        """What the thread writes of `destination`."""
-        return self._part(self.layout_dst_tv, destination)
+    def partition_D(self, dst: Tensor) -> Tensor:
+        """What the thread writes of `dst`."""
+        return self._part(self.layout_dst_tv, dst)
 
     def _part(self, side: Layout, target: Tensor) -> Tensor:
         part: Tensor = part_of(target, "partition", self.tiler_mn, self._transformed(side), self.thr_idx)
@@ -184,49 +208,63 @@ class ThrCopy(TiledCopy):
         return *super().key(), self.thr_idx
 
 
+_ATOM = instance("a copy atom", CopyAtom)
+_TILED = instance("a tiled copy", TiledCopy)
+_TILED_MMA = Kind("a tiled MMA", lambda value: hasattr(value, "tv_layout_C_tiled"))
+
+
+@takes(_ATOM, LAYOUT)
 def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, **_: object) -> TiledCopy:
     """A tiled copy from the layout of (thread, value) to the index in a tile of extents (or layouts) `tiler_mn`."""
     return TiledCopy(_plain(atom), layout_tv, tiler_mn)
 
 
+@takes(_ATOM, LAYOUT, LAYOUT)
 def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout, **_: object) -> TiledCopy:
     """A tiled copy from layouts that map coordinates of the tile to thread and value numbers."""
     tiler, layout_tv = algebra.make_layout_tv(thr_layout, val_layout)
     return TiledCopy(_plain(atom), layout_tv, tiler)
 
 
+@takes(_ATOM, _TILED)
 def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy, **_: object) -> TiledCopy:
     """A tiled copy with another atom, that deals values as the source of `tiled_copy` does."""
     return TiledCopy(_plain(atom), tiled_copy.layout_src_tv_tiled, tiled_copy.tiler_mn)
 
 
+@takes(_ATOM, _TILED)
 def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy, **_: object) -> TiledCopy:
     """A tiled copy with another atom, that deals values as the destination of `tiled_copy` does."""
     return TiledCopy(_plain(atom), tiled_copy.layout_dst_tv_tiled, tiled_copy.tiler_mn)
 
 
+@takes(_ATOM, _TILED_MMA)
 def make_tiled_copy_A(atom: CopyAtom, tiled_mma: Any, **_: object) -> TiledCopy:
     """A tiled copy that deals values as operand A of `tiled_mma` needs them."""
     return TiledCopy(_plain(atom), tiled_mma.tv_layout_A_tiled, (tiled_mma.tile_size(0), tiled_mma.tile_size(2)))
 
 
+@takes(_ATOM, _TILED_MMA)
 def make_tiled_copy_B(atom: CopyAtom, tiled_mma: Any, **_: object) -> TiledCopy:
     """A tiled copy that deals values as operand B of `tiled_mma` needs them."""
     return TiledCopy(_plain(atom), tiled_mma.tv_layout_B_tiled, (tiled_mma.tile_size(1), tiled_mma.tile_size(2)))
 
 
+@takes(_ATOM, _TILED_MMA)
 def make_tiled_copy_C(atom: CopyAtom, tiled_mma: Any, **_: object) -> TiledCopy:
     """A tiled copy that deals values as operand C of `tiled_mma` holds them."""
     return TiledCopy(_plain(atom), tiled_mma.tv_layout_C_tiled, (tiled_mma.tile_size(0), tiled_mma.tile_size(1)))
 
 
-def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: Any, **_: object) -> TiledCopy:
-    """The smallest tiled copy of values as operand C of `tiled_mma` holds them: one instruction's worth a thread."""
-    whole = tiled_mma.tv_layout_C_tiled
+@takes(_ATOM, _TILED_MMA)
+def make_tiled_copy_C_atom(atom: CopyAtom, mma: Any, **_: object) -> TiledCopy:
+    """The smallest tiled copy of values as operand C of `mma` holds them: one instruction's worth a thread."""
+    whole = mma.tv_layout_C_tiled
     layout_tv = algebra.composition(whole, Layout((int(algebra.size(whole, mode=[0])), _plain(atom).values)))
-    return _over_active_modes(_plain(atom), layout_tv, (tiled_mma.tile_size(0), tiled_mma.tile_size(1)))
+    return _over_active_modes(_plain(atom), layout_tv, (mma.tile_size(0), mma.tile_size(1)))
 
 
+@takes(_ATOM, LAYOUT, LAYOUT)
 def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Layout, data_layout: Layout, **_: object) -> TiledCopy:
     """A tiled copy from the layout of (thread, value) to the address in data of layout `data_layout`.
 

@@ -11,7 +11,7 @@ from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir.layout_text import encode
 from tilewright.lang.atoms.mma_atom import MmaAtom, MmaOp
-from tilewright.lang.atoms.partition import joined, modes, part_of
+from tilewright.lang.atoms.partition import joined, modes, part_of, warn_of_few_threads
 from tilewright.lang.locations import user_location
 from tilewright.lang.memory import make_rmem_tensor
 from tilewright.lang.numeric import as_numeric
@@ -50,6 +50,11 @@ class TiledMma(MmaAtom):
         return self.shape_mnk[mode] * int(algebra.size(self.thr_layout_vmnk, mode=[mode + 1]))
 
     @property
+    def __tw_threads__(self) -> Layout:
+        """What `cute.size` counts."""
+        return self.thr_layout_vmnk
+
+    @property
     def size(self) -> int:
         """Threads of the tile."""
         return int(algebra.size(self.thr_layout_vmnk))
@@ -58,8 +63,8 @@ class TiledMma(MmaAtom):
         """Extent of the tile along M, N or K (mode 0, 1, 2)."""
         return int(algebra.size(self._permutation(mode)))
 
-    def get_tile_size(self, mode: int) -> int:
-        return self.tile_size(mode)
+    def get_tile_size(self, mode_idx: int) -> int:
+        return self.tile_size(mode_idx)
 
     def _permutation(self, mode: int) -> Any:
         given = self.permutation_mnk[mode]
@@ -67,6 +72,7 @@ class TiledMma(MmaAtom):
 
     def get_slice(self, thr_idx: Any) -> ThrMma:
         """The part of thread `thr_idx`."""
+        warn_of_few_threads("tiled MMA", self.size, thr_idx)
         return ThrMma(self, thr_idx)
 
     get_thread_slice = get_slice
@@ -135,17 +141,17 @@ class TiledMma(MmaAtom):
     def _shape(self, operand: str, shape: Any) -> Any:
         return part_of(Layout(shape), "partition_mma", *self._cut(operand), (0, (0, 0))).shape
 
-    def make_fragment_A(self, source: Any) -> Tensor:
+    def make_fragment_A(self, input: Any) -> Tensor:
         """Registers for operand A, for a partitioned tensor (or a shape)."""
-        return self._fragment("A", source)
+        return self._fragment("A", input)
 
-    def make_fragment_B(self, source: Any) -> Tensor:
+    def make_fragment_B(self, input: Any) -> Tensor:
         """Registers for operand B, for a partitioned tensor (or a shape)."""
-        return self._fragment("B", source)
+        return self._fragment("B", input)
 
-    def make_fragment_C(self, source: Any) -> Tensor:
+    def make_fragment_C(self, input: Any) -> Tensor:
         """Registers for operand C, for a partitioned tensor (or a shape)."""
-        return self._fragment("C", source)
+        return self._fragment("C", input)
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
         layout = source.layout if isinstance(source, Tensor) else source if _is_layout(source) else Layout(source)
@@ -194,17 +200,17 @@ class ThrMma(TiledMma):
         super().__init__(tiled.op, tiled.atom_layout_mnk, tiled.permutation_mnk)
         self.thr_idx: Any = thr_idx if isinstance(thr_idx, int) else as_numeric(thr_idx)
 
-    def partition_A(self, tensor: Tensor) -> Tensor:
+    def partition_A(self, input_mk: Tensor) -> Tensor:
         """The thread's part of A, of modes (M,K,...): (values, rest of M, rest of K, ...)."""
-        return self._part("A", tensor)
+        return self._part("A", input_mk)
 
-    def partition_B(self, tensor: Tensor) -> Tensor:
+    def partition_B(self, input_nk: Tensor) -> Tensor:
         """The thread's part of B, of modes (N,K,...): (values, rest of N, rest of K, ...)."""
-        return self._part("B", tensor)
+        return self._part("B", input_nk)
 
-    def partition_C(self, tensor: Tensor) -> Tensor:
+    def partition_C(self, input_mn: Tensor) -> Tensor:
         """The thread's part of C, of modes (M,N,...): (values, rest of M, rest of N, ...)."""
-        return self._part("C", tensor)
+        return self._part("C", input_mn)
 
     def _part(self, operand: str, tensor: Tensor) -> Tensor:
         first, second = _OPERAND_MODES[operand]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dis
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
+from tilewright.ir.context import current
 from tilewright.lang import leaves
 from tilewright.lang.control import watch
 from tilewright.lang.locations import REGION_PREFIX, TRACE_ROOT, is_user_code
@@ -48,25 +48,18 @@ def error(name: str, other: str, kind: str, place: SourceLocation) -> CompileErr
     )
 
 
-class _Notes(threading.local):
-    def __init__(self) -> None:
-        self.bodies: list[list[_Merge]] = [[]]
-
-
-_notes = _Notes()
-
-
 @contextmanager
 def body() -> Iterator[None]:
     """Trace a body: what it notes must be harmless when it ends."""
-    _notes.bodies.append([])
+    bodies: list[list[_Merge]] = current().bodies
+    bodies.append([])
     try:
         yield
-        for merge in _notes.bodies[-1]:
+        for merge in bodies[-1]:
             if merge.changed():
                 raise error(merge.name, merge.other, merge.kind, merge.place)
     finally:
-        _notes.bodies.pop()
+        bodies.pop()
 
 
 def note(name: str, kind: str, place: SourceLocation, merged: Any, sources: Sequence[Any]) -> None:
@@ -82,7 +75,7 @@ def note(name: str, kind: str, place: SourceLocation, merged: Any, sources: Sequ
             other = _other_name(origin)
             if other is not None:
                 states = [*_states(target), *_states(origin)]
-                _notes.bodies[-1].append(_Merge(name + path, other, kind, place, states))
+                current().bodies[-1].append(_Merge(name + path, other, kind, place, states))
 
 
 def objects(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
 from tilewright.ir.context import current
@@ -19,11 +19,22 @@ if TYPE_CHECKING:
     from mlir import ir
 
 
-@contextmanager
-def inside(block: ir.Block) -> Iterator[None]:
+class inside:
     """Build a body at the end of `block`."""
-    with mlir.ir.InsertionPoint(block), aliases.body():
-        yield
+
+    def __init__(self, block: ir.Block) -> None:
+        self.point = mlir.ir.InsertionPoint(block)
+        self.body = aliases.body()
+
+    def __enter__(self) -> None:
+        self.point.__enter__()
+        self.body.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        try:
+            self.body.__exit__(*error)
+        finally:
+            self.point.__exit__(*error)
 
 
 def new_if(condition: ir.Value, has_else: bool) -> ir.Operation:

@@ -108,8 +108,8 @@ class Branch:
         count = len(self.carried)
         columns = zip(self.carried, self.before, *(item.values for item in outcomes), strict=False)
         for place, before, *values in columns:
-            _refuse_container(place.name, before, values, self.place)
-            self._meet(join, place.name, place.set, before, values)
+            _refuse_container(place.name, _defined(before), values, self.place)
+            self._meet(join, place.name, place.set, _defined(before), values)
         for place, *values in zip(self.dead, *(item.values[count:] for item in outcomes), strict=True):
             if not all(leaves.same(values[0], value) for value in values):
                 place.set(MISSING)
@@ -182,7 +182,7 @@ class Branch:
             if was is MISSING and is_cache(owner, key):
                 _keep_constant(slot, values)
             elif not all(leaves.same(was, value) for value in values):
-                self._meet(join, slot.name, slot.set, was, values)
+                self._meet(join, slot.name, slot.set, _defined(was), values)
 
     def _finish(self, op: ir.Operation, join: _Join) -> None:
         if any(not isinstance(structure, leaves.Static) for structure in join.structures):
@@ -217,6 +217,11 @@ class Branch:
             if a.type != b.type:
                 change = leaves.TypeChange(str(a.type), str(b.type))
                 raise self._type_change("the values of one object", change, MISSING)
+
+
+def _defined(value: Any) -> Any:
+    """A variable that only some paths gave a value has none."""
+    return MISSING if is_undefined(value) else value
 
 
 def _kind(change: leaves.TypeChange) -> str:

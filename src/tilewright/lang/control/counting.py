@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
-from tilewright.lang import arithmetic
+from tilewright.lang import arithmetic, trace
 from tilewright.lang.control.ranges import range as Range
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int32, Int64, Integer, as_numeric, common_type
+from tilewright.lang.printing import assert_
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -33,7 +34,8 @@ def counter(loop: Range) -> Counter:
     """The counter of a range.
 
     A step of 1 counts from start to stop itself. Other steps count turns, since `index + step` may overflow; the
-    number of turns is ceil(|stop - start| / |step|), computed without sign.
+    number of turns is ceil(|stop - start| / |step|), computed without sign. A step that is zero at run time is an error
+    where assertions are checked (host code, and device code with `--enable-assertions`), else it makes no turn.
     """
     dtype = index_type(loop.start, loop.stop, loop.step)
     start, stop, step = (dtype(bound) for bound in (loop.start, loop.stop, loop.step))
@@ -41,6 +43,8 @@ def counter(loop: Range) -> Counter:
         raise CompileError("the step of `range` is zero", location=user_location(), hint="a loop must count up or down")
     if step.is_static and step.value == 1:
         return _count_by_one(dtype, start, stop)
+    if not step.is_static and trace.tracing() and trace.current().checks:
+        assert_(step != 0, "the step of `range` is zero")
     return _count_turns(dtype, start, stop, step)
 
 

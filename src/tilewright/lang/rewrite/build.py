@@ -26,6 +26,7 @@ def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
 
     The new function has the file, lines, globals, closure cells, defaults and annotations of `fn`, which is its
     `__wrapped__`. `captured` is the source at decoration, see `source.capture`; without it the file is read now.
+    A function that another decorator wrapped (`functools.wraps`) is rewritten inside its wrapper.
     Raises CompileError where the source is missing, differs from what was imported, or uses `global` or reads `_`.
     """
     if is_rewritten(fn):
@@ -33,7 +34,7 @@ def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
     captured = captured or source.capture(fn)
     code = source.compile_inner(_rewritten_tree(fn, captured), fn.__code__, (CONTROL,))
     code = code.replace(co_name=fn.__code__.co_name)
-    made = _instantiate(_marked(code, fn.__qualname__, fn.__qualname__), fn)
+    made = _instantiate(_marked(code, fn.__qualname__, fn.__qualname__), fn, captured)
     _sources[made] = captured
     return made
 
@@ -91,8 +92,12 @@ def _marked_constant(constant: object, qualname: str, root: str) -> object:
     return _marked(constant, inner, root)
 
 
-def _instantiate(code: CodeType, fn: FunctionType) -> FunctionType:
+def _instantiate(code: CodeType, fn: FunctionType, captured: Source) -> FunctionType:
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)) | {CONTROL: _control_cell}
+    wrapped = source.wrapped_by(fn)
+    if wrapped is not None:
+        twin = CellType(rewrite(wrapped, captured.wrapped))
+        cells = {name: twin if source.holds(cell, wrapped) else cell for name, cell in cells.items()}
     closure = tuple(cells[name] for name in code.co_freevars)
     made = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
     made.__kwdefaults__ = fn.__kwdefaults__

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 
-from tilewright.lang.rewrite import names
+from tilewright.lang.rewrite import names, scopes
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -71,8 +71,8 @@ def _effect(node: ast.AST) -> Effect:
             return in_order([left, first]).then(_skippable(rest))
         case ast.IfExp(test=test, body=body, orelse=orelse):
             return effect(test).then(effect(body).or_else(effect(orelse)))
-        case ast.Lambda(args=args):
-            return _defaults(args)
+        case ast.Lambda():  # what it captures is live everywhere
+            return in_order(scopes.outside(node))
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return _comprehension(node)
         case ast.pattern():
@@ -94,7 +94,7 @@ def _statement(node: ast.AST) -> Effect:
         case ast.Assert(test=test, msg=msg):
             return effect(test).then(effect(msg).perhaps())
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return _definition(node).then(Effect(kills=frozenset({node.name})))
+            return in_order(scopes.outside(node)).then(Effect(kills=frozenset({node.name})))
         case ast.Import() | ast.ImportFrom():
             return Effect(kills=frozenset(names.summary(node).bound))
     return in_order(ast.iter_child_nodes(node))
@@ -103,17 +103,6 @@ def _statement(node: ast.AST) -> Effect:
 def _skippable(nodes: list[ast.expr]) -> Effect:
     """Each of `nodes` is evaluated only if those before it are."""
     return reduce(lambda rest, node: effect(node).then(rest).perhaps(), reversed(nodes), NOTHING)
-
-
-def _defaults(args: ast.arguments) -> Effect:
-    return in_order([*args.defaults, *args.kw_defaults])
-
-
-def _definition(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Effect:
-    """What is evaluated outside the new function or class; what it captures is live everywhere."""
-    if isinstance(node, ast.ClassDef):
-        return in_order([*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)])
-    return in_order(node.decorator_list).then(_defaults(node.args))
 
 
 def _comprehension(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> Effect:

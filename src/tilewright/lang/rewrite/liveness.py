@@ -14,6 +14,7 @@ from tilewright.lang.rewrite import names
 from tilewright.lang.rewrite.effects import NONE, Names, effect, in_order
 
 _INTROSPECTION = {"locals", "vars", "eval", "exec", "dir"}
+_CONSUMERS = {"all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ def analyse(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Liveness:
 def _read_late(function: ast.AST) -> set[str]:
     """What generator expressions read that are not consumed where they are written, as in `sum(x for x in xs)`."""
     nodes = list(ast.walk(function))
-    consumed = {id(argument) for node in nodes if isinstance(node, ast.Call) for argument in node.args}
+    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    consumed = {id(argument) for call in calls if call.func.id in _CONSUMERS for argument in call.args}  # type: ignore[attr-defined]
     late = [node for node in nodes if isinstance(node, ast.GeneratorExp) and id(node) not in consumed]
     return {name for node in late for name in names.summary(node).reads}
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+from tilewright.lang.rewrite import scopes
+from tilewright.lang.rewrite.scopes import arguments
+
+__all__ = [
+    "FUNCTIONS", "SCOPES", "Summary", "arguments", "bound", "dotted", "mangle", "parameters", "summary", "summary_of",
+]  # fmt: skip
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 SCOPES = (*FUNCTIONS, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-
-
-def arguments(args: ast.arguments) -> Iterator[ast.arg]:
-    """All parameters."""
-    yield from (*args.posonlyargs, *args.args, *args.kwonlyargs)
-    yield from (arg for arg in (args.vararg, args.kwarg) if arg is not None)
 
 
 def parameters(names: Iterable[str]) -> ast.arguments:
@@ -35,8 +35,8 @@ def parameters(names: Iterable[str]) -> ast.arguments:
 class Summary:
     """What one piece of a function does with names; nested functions count by what they capture.
 
-    `bound` are names assigned or deleted, `reads` names read (a comprehension's own variables may be among them),
-    `captured` names that nested functions read at any later time, `attributes` and `containers` the dotted names of
+    `bound` are names assigned or deleted, `reads` names read, `captured` names that nested functions and classes use at
+    any later time, `attributes` and `containers` the dotted names of
     attributes (`a.b` of `a.b = v`) and of containers (`a` of `a[i] = v`) that it assigns. `leaves_loop` says that a
     `break` or `continue` of it belongs to a loop around it.
     """
@@ -94,7 +94,7 @@ def _collect(node: ast.AST, into: Summary) -> None:
         return
     if isinstance(node, SCOPES):
         _collect_scope(node, into)
-    elif isinstance(node, _COMPREHENSIONS):
+    elif isinstance(node, scopes.COMPREHENSIONS):
         _collect_comprehension(node, into)
     else:
         _collect_plain(node, into)
@@ -117,6 +117,7 @@ def _collect_plain(node: ast.AST, into: Summary) -> None:
 
 def _note(node: ast.AST, into: Summary) -> None:
     """What this node alone adds."""
+    into.bound.update(scopes.names_of(node))
     match node:
         case ast.Attribute(ctx=ast.Store()):
             into.attributes |= {name for name in (dotted(node),) if name}
@@ -128,12 +129,6 @@ def _note(node: ast.AST, into: Summary) -> None:
             into.returns = True
         case ast.Break() | ast.Continue():
             into.leaves_loop = True
-        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-            into.bound |= {(alias.asname or alias.name).split(".")[0] for alias in aliases}
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            into.bound.add(name)
-        case ast.MatchMapping(rest=str(name)):
-            into.bound.add(name)
         case ast.Nonlocal(names=names):
             into.nonlocals |= set(names)
         case ast.Global():
@@ -143,31 +138,21 @@ def _note(node: ast.AST, into: Summary) -> None:
 
 
 def _collect_scope(node: ast.AST, into: Summary) -> None:
-    """A nested function or class: it binds its name; decorators, defaults and bases are evaluated outside it."""
-    if not isinstance(node, ast.Lambda):
-        into.bound.add(node.name)  # type: ignore[attr-defined]
-    outside: list[ast.AST] = list(getattr(node, "decorator_list", []))
-    if isinstance(node, ast.ClassDef):
-        outside += [*node.bases, *(keyword.value for keyword in node.keywords)]
-    else:
-        defaults = node.args  # type: ignore[attr-defined]
-        outside += [*defaults.defaults, *(default for default in defaults.kw_defaults if default is not None)]
-    for expression in outside:
+    """A nested function or class binds its name, and uses variables at any later time."""
+    into.bound.update(scopes.names_of(node))
+    for expression in scopes.outside(node):
         _collect(expression, into)
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name):
-            into.captured.add(inner.id)
-        elif isinstance(inner, ast.Nonlocal):
-            into.captured |= set(inner.names)
+    into.captured |= scopes.free(node)
 
 
 def _collect_comprehension(node: ast.AST, into: Summary) -> None:
     """A comprehension's variables are its own; what `:=` binds is the function's."""
     inner = Summary()
     _collect_plain(node, inner)
-    inner.bound = {
-        n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr) and isinstance(n.target, ast.Name)
-    }
+    inner.bound = scopes.bound_by_walrus(node)
+    first = summary(node.generators[0].iter)  # type: ignore[attr-defined]
+    inner.reads = first.reads | scopes.free(node)
+    inner.captured &= first.captured | scopes.free(node)
     into.add(inner)
 
 

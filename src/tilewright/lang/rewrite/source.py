@@ -7,13 +7,17 @@ import ast
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
-from tilewright.lang.rewrite import names, syntax, typed
+from tilewright.lang.rewrite import codes, names, syntax, typed
 from tilewright.lang.rewrite.parse import parse
 
+_NO_SOURCE_HINT = (
+    "put the function into a file or notebook cell, keep the text that is given to exec in a variable, give a program "
+    "to python as a file or by `-c` (what came through a pipe is gone), or compile the function with preprocess=False"
+)
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -26,10 +30,11 @@ for _feature in __future__.all_feature_names:
 
 @dataclass(frozen=True)
 class Source:
-    """The lines of a file as they were when the function was decorated."""
+    """The lines of a file as they were when the function was decorated; `wrapped` those of a function that it wraps."""
 
     file: str
     lines: list[str]
+    wrapped: Source | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,27 @@ def capture(fn: FunctionType) -> Source:
     """The source of `fn` as it is now; call it when the function is decorated, before the file can change."""
     file = fn.__code__.co_filename
     linecache.checkcache(file)
-    return Source(file, linecache.getlines(file, fn.__globals__) or typed.lines_of(fn.__code__))
+    lines = linecache.getlines(file, fn.__globals__)
+    if not lines or (file == "<string>" and not typed.gives("".join(lines), fn.__code__)):  # a name of many texts
+        lines = typed.lines_of(fn.__code__) or lines
+    wrapped = wrapped_by(fn)
+    return Source(file, lines, None if wrapped is None else capture(wrapped))
+
+
+def wrapped_by(fn: FunctionType) -> FunctionType | None:
+    """The function that `fn`, which another decorator made by `functools.wraps`, calls as a variable of its own."""
+    wrapped = getattr(fn, "__wrapped__", None)
+    if not isinstance(wrapped, FunctionType):
+        return None
+    return wrapped if any(holds(cell, wrapped) for cell in fn.__closure__ or ()) else None
+
+
+def holds(cell: CellType, value: object) -> bool:
+    """True when the cell holds that very object."""
+    try:
+        return cell.cell_contents is value
+    except ValueError:  # it has no value yet
+        return False
 
 
 def find(fn: FunctionType, source: Source) -> ast.FunctionDef:
@@ -69,8 +94,7 @@ def find(fn: FunctionType, source: Source) -> ast.FunctionDef:
         raise CompileError(
             f"the source of `{fn.__name__}` is not available",
             values={"file": source.file},
-            hint="put the function into a file or notebook cell, keep the text that is given to exec in a variable, or "
-            "compile the function with preprocess=False",
+            hint=_NO_SOURCE_HINT,
         )
     parsed = _parsed_file(source)
     for definition in _definitions(source, parsed, code):
@@ -205,36 +229,15 @@ def compile_inner(
 
 
 def _same(imported: CodeType, found: CodeType) -> bool:
-    return _key(imported) == _key(found) or _same_but_for_asserts(imported, found)
-
-
-def _key(code: CodeType) -> tuple[object, ...]:
-    constants = tuple(_constant_key(constant) for constant in code.co_consts)
-    return (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants)
-
-
-def _constant_key(constant: object) -> object:
-    if isinstance(constant, CodeType):
-        return _key(constant)
-    if isinstance(constant, frozenset):
-        return constant
-    if isinstance(constant, str):  # the body of a class holds its qualified name
-        return constant.rpartition("<locals>.")[2]
-    return type(constant), repr(constant)  # by text, for 0.0 is not -0.0, nor 1 True
+    return codes.same(imported, found) or _same_but_for_asserts(imported, found)
 
 
 def _same_but_for_asserts(imported: CodeType, found: CodeType) -> bool:
     """True when the two may differ by rewritten `assert` statements alone, as pytest makes them."""
-    if not any(name.startswith("@py") for name in (*imported.co_names, *_nested_names(imported))):
+    used = [*imported.co_names, *(name for inner in codes.inside(imported) for name in inner.co_names)]
+    if not any(name.startswith("@py") for name in used):
         return False
     arguments = imported.co_varnames[: imported.co_argcount + imported.co_kwonlyargcount]
     if found.co_varnames[: found.co_argcount + found.co_kwonlyargcount] != arguments:
         return False
     return set(found.co_names) <= set(imported.co_names) and set(found.co_freevars) <= set(imported.co_freevars)
-
-
-def _nested_names(code: CodeType) -> Iterator[str]:
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield from const.co_names
-            yield from _nested_names(const)

@@ -89,6 +89,8 @@ def tv_table(layout_tv: Any, tiler: Any) -> Table:
     """
     tiler = getattr(tiler, "shape", tiler)
     extents = [product(mode) for mode in wrap(tiler)]
+    if not extents:
+        raise LayoutError("a tile has at least one mode", values={"tiler": text(tiler)})
     rows, columns = (1, extents[0]) if len(extents) == 1 else (extents[0], product(tuple(extents[1:])))
     threads, values = grid_size(layout_tv)
     if rank(layout_tv) < 2:

@@ -25,14 +25,18 @@ def layout_text(layout: Any, colour: bool = False) -> str:
     return terminal(layout_table(layout), colour)
 
 
+def _on_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def print_layout(layout: Any, colour: bool | None = None) -> None:
     """Print the layout as a table, coloured on a terminal; see `layout_text`."""
-    print(layout_text(layout, sys.stdout.isatty() if colour is None else colour))
+    print(layout_text(layout, _on_terminal() if colour is None else colour))
 
 
 def print_layout_tv(layout_tv: Any, tiler: Any, colour: bool | None = None) -> None:
     """Print the tile `tiler` with thread and value at each place."""
-    print(terminal(tv_table(layout_tv, tiler), sys.stdout.isatty() if colour is None else colour))
+    print(terminal(tv_table(layout_tv, tiler), _on_terminal() if colour is None else colour))
 
 
 def layout_svg(layout: Any) -> str:

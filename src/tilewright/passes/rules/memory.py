@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types, vectors
+from tilewright.ir.context import current
 from tilewright.ir.int_value import IntValue, materialize, widen
 from tilewright.ir.typed import number_of, ptr_info, tensor_info, tensor_layout_text, text_of
 from tilewright.ir.vectors import extract, insert
@@ -31,7 +32,10 @@ def _make_tensor(op: ir.Operation, context: LoweringContext) -> None:
     (ptr,), leaves32, leaves64 = build.groups(op)
     result = op.results[0]
     layout = read_layout(tensor_layout_text(result.type), leaves32, leaves64)
-    context.tensors[result] = TensorView(ptr, layout, ptr_info(result.type))
+    info = ptr_info(result.type)
+    if info.space not in ("smem", "rmem") and isinstance(layout, Layout):
+        layout = Layout(layout.shape, _map_leaves(widen_stride, layout.stride))
+    context.tensors[result] = TensorView(ptr, layout, info)
 
 
 @rules.lowers("ptr_offset")
@@ -91,15 +95,16 @@ def _alloc_rmem(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
         raise CompileError("shared memory was not placed", hint="run place-shared-memory before this pass")
     entry = entry_block(op)
     with mlir.ir.InsertionPoint.at_block_begin(entry):
-        count = build.constant(number_of(op, "bytes"), types.parse("i32"))
+        size = number_of(op, "bytes")
+        room = types.parse(f"!llvm.array<{size} x i8>")
         slot = build.value(
             "llvm.alloca",
             types.parse("!llvm.ptr"),
-            (count,),
-            {"elem_type": mlir.ir.TypeAttr.get(types.parse("i8")), "alignment": build.i64(max(info.align, 16))},
+            (build.constant(1, types.parse("i32")),),
+            {"elem_type": mlir.ir.TypeAttr.get(room), "alignment": build.i64(max(info.align, 16))},
         )
     if packed.is_packed(info.element):
-        _clear(slot, count)
+        _clear(slot, build.constant(size, types.parse("i32")))
     return [slot]
 
 
@@ -189,12 +194,16 @@ def _store_part(part: ir.Value, view: TensorView, start: int, width: int) -> Non
 
 def element_bytes(element: ir.Type) -> int:
     """Bytes of one element in memory."""
-    return max(int(memory_type(element).width) // 8, 1)
+    found: int = current().cached(("element bytes", element), lambda: max(int(memory_type(element).width) // 8, 1))
+    return found
 
 
 def element_bits(element: ir.Type) -> int:
     """Bits of one element in memory."""
-    return packed.bits_of(element) or element_bytes(element) * 8
+    found: int = current().cached(
+        ("element bits", element), lambda: packed.bits_of(element) or element_bytes(element) * 8
+    )
+    return found
 
 
 _BYTE_FLOATS = ("f8E",)
@@ -202,6 +211,11 @@ _BYTE_FLOATS = ("f8E",)
 
 def memory_type(element: ir.Type) -> ir.Type:
     """The type that holds an element in memory: Booleans and floats of 8 bits take a byte, others see `packed`."""
+    found: ir.Type = current().cached(("memory type", element), lambda: _memory_type(element))
+    return found
+
+
+def _memory_type(element: ir.Type) -> ir.Type:
     bits = packed.bits_of(element)
     if bits:
         return types.parse(f"i{bits}")
@@ -209,6 +223,11 @@ def memory_type(element: ir.Type) -> ir.Type:
     if text == "i1" or text.startswith(_BYTE_FLOATS):
         return types.parse("i8")
     return element
+
+
+def widen_stride(step: IntValue | int) -> IntValue | int:
+    """A stride by which offsets of static coordinates are right, too."""
+    return widen(step) if isinstance(step, IntValue) else step
 
 
 def needs_wide_offsets(view: TensorView) -> bool:
@@ -391,6 +410,26 @@ def _memory_shape(type_: ir.Type) -> ir.Type:
     if not isinstance(type_, mlir.ir.VectorType):
         return memory_type(type_)
     return _vector(memory_type(type_.element_type), type_.shape[0])
+
+
+def as_stored(value: ir.Value) -> ir.Value:
+    """Booleans as bytes; other values as they are."""
+    if element_of(value.type) != types.parse("i1"):
+        return value
+    return build.value("arith.extui", _memory_shape(value.type), (value,))
+
+
+def as_value(value: ir.Value) -> ir.Value:
+    """Bytes as Booleans."""
+    type_ = types.parse("i1")
+    if isinstance(value.type, mlir.ir.VectorType):
+        type_ = _vector(type_, value.type.shape[0])
+    return _from_memory(value, type_)
+
+
+def element_of(type_: ir.Type) -> ir.Type:
+    """The element type of a vector type, else the type."""
+    return mlir.ir.VectorType(type_).element_type if isinstance(type_, mlir.ir.VectorType) else type_
 
 
 def _from_memory(value: ir.Value, type_: ir.Type) -> ir.Value:

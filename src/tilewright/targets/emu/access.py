@@ -128,6 +128,9 @@ class Memories:
         """An atomic operation on `size` bytes a thread; which of them no one had written, None for none."""
         return None
 
+    def atomic_seen(self, site: int, L: Lanes, space: str, addr: Any, wrote: Any) -> None:
+        """What an atomic operation read and, where it `wrote`, left, orders threads."""
+
     def atomic_left(
         self, site: int, L: Lanes, space: str, addr: Any, size: int, unit: int, missing: Array | None, mark: Any,
         wrote: Any,

@@ -181,78 +181,95 @@ def weak_order(successors: list[list[int]]) -> list[int]:
 
     Unreachable nodes come last.
     """
-    result = _nested(successors, set(range(len(successors))), 0, set())
-    seen = set(result)
-    return result + [node for node in range(len(successors)) if node not in seen]
+    return Nest(successors).order
 
 
-def _nested(successors: list[list[int]], nodes: set[int], head: int, cut: set[tuple[int, int]]) -> list[int]:
-    result: list[int] = []
-    stack: list[tuple[list[list[int]], set[tuple[int, int]]]] = [
-        (_components(successors, nodes, [head], cut)[::-1], cut)
-    ]
-    while stack:
-        components, edges = stack[-1]
-        if not components:
-            stack.pop()
-            continue
-        component = components.pop()
-        if len(component) == 1:
-            result.append(component[0])
-            continue
-        inner_head = component[-1]
-        inside = set(component)
-        inner = edges | {(node, inner_head) for node in inside if inner_head in successors[node]}
-        stack.append((_components(successors, inside, [inner_head], inner)[::-1], inner))
-    return result
+class Nest:
+    """The loops of a graph whose node 0 is the entry, one in another.
 
-
-def _components(
-    successors: list[list[int]], nodes: set[int], entries: list[int], cut: set[tuple[int, int]]
-) -> list[list[int]]:
-    """Strongly connected components in topological order (Tarjan, without recursion).
-
-    The first node reached of each component comes last in its list.
+    `order` is that of `weak_order`. `loop` has for each node in a loop the head of the innermost one, where a head is
+    in its own loop; `around` for each head that of the loop around it, None where there is none.
     """
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    open_nodes: list[int] = []
-    is_open: set[int] = set()
+
+    def __init__(self, successors: list[list[int]]) -> None:
+        self.order: list[int] = []
+        self.loop: dict[int, int] = {}
+        self.around: dict[int, int | None] = {}
+        self._walk(successors)
+        seen = set(self.order)
+        self.order += [node for node in range(len(successors)) if node not in seen]
+
+    def _walk(self, successors: list[list[int]]) -> None:
+        everything = set(range(len(successors)))
+        stack: list[tuple[list[list[int]], int | None]] = [(_components(successors, everything, 0, None)[::-1], None)]
+        while stack:
+            components, head = stack[-1]
+            if not components:
+                stack.pop()
+                continue
+            component = components.pop()
+            first = component[-1]
+            if len(component) > 1:
+                self.around[first] = head
+                stack.append((_components(successors, set(component), first, first)[::-1], first))
+                continue
+            self.order.append(first)
+            if first != head and first in successors[first]:
+                self.around[first], self.loop[first] = head, first
+            elif head is not None:
+                self.loop[first] = head
+
+    def loops_at(self, node: int) -> list[int]:
+        """The heads of the loops that a node is in, innermost first."""
+        found: list[int] = []
+        head = self.loop.get(node)
+        while head is not None:
+            found.append(head)
+            head = self.around[head]
+        return found
+
+
+def _components(successors: list[list[int]], nodes: set[int], entry: int, cut: int | None) -> list[list[int]]:
+    """Strongly connected components of what `entry` reaches, in topological order (Tarjan, without recursion).
+
+    Only `nodes` count, and no edge to the node `cut`. The first node reached of each component comes last in its list.
+    """
+    index: dict[int, int] = {entry: 0}
+    low: dict[int, int] = {entry: 0}
+    open_nodes: list[int] = [entry]
+    is_open: set[int] = {entry}
     found: list[list[int]] = []
-    for entry in entries:
-        if entry in index:
-            continue
-        index[entry] = low[entry] = len(index)
-        open_nodes.append(entry)
-        is_open.add(entry)
-        path = [(entry, iter(successors[entry]))]
-        while path:
-            node, following = path[-1]
-            for target in following:
-                if target not in nodes or (node, target) in cut:
-                    continue
-                if target not in index:
-                    index[target] = low[target] = len(index)
-                    open_nodes.append(target)
-                    is_open.add(target)
-                    path.append((target, iter(successors[target])))
-                    break
-                if target in is_open:
-                    low[node] = min(low[node], index[target])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
-                if low[node] == index[node]:
-                    component = []
-                    while True:
-                        member = open_nodes.pop()
-                        is_open.discard(member)
-                        component.append(member)
-                        if member == node:
-                            break
-                    found.append(component)
+    path = [(entry, iter(successors[entry]))]
+    while path:
+        node, following = path[-1]
+        for target in following:
+            if target == cut or target not in nodes:
+                continue
+            if target not in index:
+                index[target] = low[target] = len(index)
+                open_nodes.append(target)
+                is_open.add(target)
+                path.append((target, iter(successors[target])))
+                break
+            if target in is_open:
+                low[node] = min(low[node], index[target])
+        else:
+            path.pop()
+            if path:
+                low[path[-1][0]] = min(low[path[-1][0]], low[node])
+            if low[node] == index[node]:
+                found.append(_taken(open_nodes, is_open, node))
     return found[::-1]
+
+
+def _taken(open_nodes: list[int], is_open: set[int], last: int) -> list[int]:
+    """The component whose first node is `last`: it and what was reached since, taken off the open nodes."""
+    component: list[int] = []
+    while not component or component[-1] != last:
+        member = open_nodes.pop()
+        is_open.discard(member)
+        component.append(member)
+    return component
 
 
 def predicate_of(operand: Operand) -> tuple[Reg, bool] | None:

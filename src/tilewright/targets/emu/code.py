@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilewright.targets.emu.cfg import Nest
 from tilewright.targets.emu.ptx import Function, Instruction, Operand, Variable
 
 JUMP, COND, EXIT, RET, CALL, BRX = range(6)
@@ -27,6 +28,7 @@ class CodeBlock:
     live: list[int]
     serial: int
     first: Instruction | None
+    last: Instruction | None = None
     gate: Callable[..., bool] | None = None
     gate_site: Instruction | None = None
     poll: Instruction | None = None
@@ -36,6 +38,8 @@ class CodeBlock:
     lines: dict[str, int] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
     instructions: int = 0
+    changes: bool = True
+    """Whether it may change memory, meet other threads or see time pass."""
 
 
 @dataclass(slots=True)
@@ -62,6 +66,7 @@ class Code:
     frame: int = 0
     source: str = ""
     lines: list[Instruction | None] = field(default_factory=list)
+    nest: Nest | None = None
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ from tilewright.targets.emu.code import KINDS, Call, Code, CodeBlock, lay_out
 from tilewright.targets.emu.dtypes import DTYPE, NUMPY, SIGNED, UNSIGNED, bits_of, make_constant
 from tilewright.targets.emu.faults import located
 from tilewright.targets.emu.flow import (
+    changes,
     find_accumulators,
     find_fragments,
     find_picked,
@@ -94,6 +95,7 @@ class FunctionCoder:
         self.canonical: dict[str, str] = {}
         self.registers: dict[str, Reg] = {}
         self.taintable: set[str] = find_taintable(function) if checks else set()
+        self.unwritten = {taint_register(name).name for name in function.unwritten}
         self.picked: set[str] = find_picked(function) if checks else set()
         self.accumulators: set[str] = find_accumulators(function) if checks else set()
         self.fragments: set[str] = find_fragments(function) if checks else set()
@@ -145,6 +147,8 @@ class FunctionCoder:
 
     def zero(self, reg: Reg) -> Any:
         kind = self.kind(reg)
+        if reg.name in self.unwritten:
+            return np.bool_(True)
         return np.zeros((1, 2), np.uint64) if kind == "q" else NUMPY[kind].type(0)
 
     def kind(self, reg: Reg) -> str:
@@ -175,26 +179,28 @@ class FunctionCoder:
                 self.canonical[name] = f"u{sizes[name] // 8}"
 
     def _liveness(self, coders: list[BlockCoder]) -> None:
-        uses = [sum(1 << n for n in coder.live_in) for coder in coders]
-        kept = [~sum(1 << n for n in coder.written) for coder in coders]
-        inside = list(uses)
+        """Which registers each block needs: from each use back to the writes that reach it, block by block."""
         before: list[list[int]] = [[] for _ in coders]
-        for coder in coders:
-            for target in coder.block.targets:
-                before[target].append(coder.block.index)
-        work = list(range(len(coders)))
-        while work:
-            index = work.pop()
-            out = 0
-            for target in coders[index].block.targets:
-                out |= inside[target]
-            coders[index].live_out = out
-            new = uses[index] | (out & kept[index])
-            if new != inside[index]:
-                inside[index] = new
-                work.extend(before[index])
+        users: dict[int, list[int]] = {}
         for index, coder in enumerate(coders):
-            coder.live = [n for n in range(inside[index].bit_length()) if inside[index] >> n & 1]
+            for target in set(coder.block.targets):
+                before[target].append(index)
+            for number in coder.live_in:
+                users.setdefault(number, []).append(index)
+        for number in sorted(users):
+            work = users[number]
+            needed, passed = set(work), set()
+            while work:
+                index = work.pop()
+                coders[index].live.append(number)
+                for earlier in before[index]:
+                    if earlier in passed:
+                        continue
+                    passed.add(earlier)
+                    coders[earlier].live_out.add(number)
+                    if earlier not in needed and number not in coders[earlier].written:
+                        needed.add(earlier)
+                        work.append(earlier)
 
     def _blocks(self, coders: list[BlockCoder]) -> None:
         for coder in coders:
@@ -209,6 +215,7 @@ class FunctionCoder:
                 live=coder.live,
                 serial=self.program.next_serial(),
                 first=first,
+                last=block.ending or (block.body[-1] if block.body else None),
                 gate=self.namespace.get(f"g{block.index}"),
                 gate_site=block.gate,
                 poll=next((i for i in block.body if is_poll(i)), None),
@@ -217,6 +224,7 @@ class FunctionCoder:
                 lines=coder.source_lines(),
                 work=work_of(block.body),
                 instructions=len(block.body) + (block.ending is not None),
+                changes=any(changes(i) for i in (*block.body, *([block.ending] if block.ending else ()))),
             )
             self.code.blocks.append(compiled)
 
@@ -259,7 +267,7 @@ class BlockCoder:
         self.values: dict[str, dict[str, str]] = {}
         self.live_in: set[int] = set()
         self.written: dict[int, Reg] = {}
-        self.live_out = 0
+        self.live_out: set[int] = set()
         self.live: list[int] = []
         self.call: Call | None = None
         self.instruction: Instruction | None = None
@@ -698,7 +706,7 @@ class BlockCoder:
         if self.call is not None:
             call_needs = {self.owner.number(a) for a in self.call.arguments if isinstance(a, Reg)}
         for number, reg in self.written.items():
-            if self.live_out >> number & 1 or number in call_needs:
+            if number in self.live_out or number in call_needs:
                 self.emit(f"R[{number}] = {self.register(reg, self.owner.kind(reg))}")
         index = self.block.index
         self._add(f"def b{index}(C, R, S):", None)

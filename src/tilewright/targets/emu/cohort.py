@@ -48,10 +48,12 @@ class Frame:
 
 class Cohort:
     """Threads that run together. `key` orders cohorts of a batch; `turn` postpones those that only wait, which
-    `seen` (states at earlier polls) and `patience` (polls until the next look) find out; `poll` is what they repeat."""
+    `seen` (states at earlier polls) and `patience` (polls until the next look) find out; `poll` is what they repeat.
+    `spinning`: how much the launch had changed when they were found to go round and round, None if they were not."""
 
     __slots__ = (
-        "L", "R", "code", "frames", "passed", "patience", "pc", "poll", "prefix", "result", "seen", "sp", "turn",
+        "L", "R", "code", "frames", "passed", "patience", "pc", "poll", "prefix", "result", "seen", "sp", "spinning",
+        "turn",
     )  # fmt: skip
 
     def __init__(self, lanes: Lanes, code: Any, registers: list[Any]) -> None:
@@ -65,11 +67,19 @@ class Cohort:
         self.prefix: tuple[int, ...] = ()
         self.passed = False
         self.result: Any = None
-        self.seen: set[tuple[int, int]] = set()
+        self.seen: set[tuple[int, int, int]] = set()
         self.patience = FIRST_PATIENCE
         self.poll: Instruction | None = None
+        self.spinning: int | None = None
 
-    def repeats(self) -> bool:
+    def spins(self, changes: int) -> bool:
+        """Whether the cohort comes back to a state it was in when the launch had changed as much as now: it will again,
+        until something changes."""
+        if self.spinning != changes:
+            self.spinning = changes if self.repeats(changes) else None
+        return self.spinning is not None
+
+    def repeats(self, changes: int = -1) -> bool:
         """Whether this is a state in which the cohort has polled before: then it does nothing but wait."""
         digest = 0
         for number in self.code.blocks[self.pc].live:
@@ -77,7 +87,7 @@ class Cohort:
             if value.__class__ is Pending:
                 value = self.R[number] = value.get()
             digest = zlib.crc32(value.tobytes(), digest)
-        state = (self.pc, digest)
+        state = (self.pc, digest, changes)
         if state in self.seen:
             self.patience = FIRST_PATIENCE
             return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.targets.emu.ptx import Function, Instruction, Mem, Neg, Operand, Pair, Part, Reg, Sym, Vec
+from tilewright.targets.emu.ptx import Function, Instruction, Mem, Neg, Operand, Pair, Part, Reg, Special, Sym, Vec
 
 
 def taint_register(name: str) -> Reg:
@@ -11,8 +11,8 @@ def taint_register(name: str) -> Reg:
 
 
 def find_taintable(function: Function) -> set[str]:
-    """Registers that a load from shared or local memory can reach."""
-    marked: set[str] = set()
+    """Registers that a load from shared or local memory can reach, or a register that is read unwritten."""
+    marked: set[str] = set(function.unwritten)
     flows: dict[str, set[str]] = {}
     for instruction in function.body:
         if not instruction.ops:
@@ -110,6 +110,22 @@ def is_poll(i: Instruction) -> bool:
     if i.op == "mbarrier":
         return i.mods[0] in ("test_wait", "try_wait")
     return i.op in ("atom", "nanosleep") or (i.op == "ld" and not STRONG.isdisjoint(i.mods))
+
+
+CHANGING = frozenset({
+    "st", "red", "atom", "cp", "mbarrier", "stmatrix", "wgmma", "tensormap", "bar", "barrier", "call", "trap",
+    "exit", "ret",
+})  # fmt: skip
+CLOCKS = ("clock", "globaltimer")
+
+
+def changes(i: Instruction) -> bool:
+    """Whether an instruction may change memory, meet other threads or see time pass, so that a loop may end by it."""
+    if any(isinstance(operand, Special) and operand.name.startswith(CLOCKS) for operand in i.ops):
+        return True
+    if i.op == "mbarrier":
+        return not is_poll(i)
+    return i.op in CHANGING or "store" in i.mods
 
 
 def registers_in(operand: Operand) -> list[Reg]:

@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tilewright.base.errors import ArgumentError, EmulationError
+from tilewright.base import settings
+from tilewright.base.errors import ArgumentError, EmulationError, TilewrightError
+from tilewright.hw import launches
 from tilewright.targets.emu import observe
 from tilewright.targets.emu.checks.clocks import Knowledge, Publication
 from tilewright.targets.emu.checks.shadow import Shadow
@@ -27,6 +29,7 @@ from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
 from tilewright.targets.emu.progress import Bar
 from tilewright.targets.emu.ptx import Instruction
+from tilewright.targets.emu.pulse import Pulse
 from tilewright.targets.emu.report import LineTraffic, Report
 
 BATCH_LANES = 16384
@@ -36,6 +39,7 @@ SLICE = 20000
 IDLE_TURNS = 100
 MOST_DELAY = 6
 MAX_SHARED = 227 * 1024
+HINTS = {"grid": launches.grid_hint, "block": launches.block_hint, "cluster": launches.cluster_hint}
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,10 @@ class Options:
     bounds. `seed` varies the order of blocks and warps; `limit` bounds the blocks of code run by all cohorts (an
     `EmulationError` beyond it), None for no bound. `echo` writes what the kernel prints to stdout. `lockstep` reports
     races within a warp too, which no hardware shows while its threads run in lockstep. `counters` counts sectors and
-    wavefronts. `debugger` looks on, instruction by instruction. `progress`: a bar in the terminal once a launch has
-    run for a second; None for the setting's value.
+    wavefronts. `debugger` looks on, instruction by instruction. `progress`: whether a launch that takes long says so
+    (`progress.Bar`); None for the setting's value. `timeout`: the most seconds that it may run (an `EmulationError`
+    beyond), None for the setting's value. `whole`: every thread reaches each barrier of its block or warp, as the
+    DSL has it; by PTX it may have ended.
     """
 
     checks: bool | Literal["collect"] = True
@@ -59,10 +65,14 @@ class Options:
     counters: bool = False
     debugger: Debugger | None = None
     progress: bool | None = None
+    timeout: float | None = None
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.checks, bool) and self.checks != "collect":
             raise ArgumentError(f"checks is True, False or 'collect', not {self.checks!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ArgumentError(f"a time limit of {self.timeout} seconds", hint="timeout=None for no limit")
 
 
 class Launch:
@@ -97,6 +107,9 @@ class Launch:
         self.live: deque[Machine] = deque()
         self.finished = 0
         self.bar = Bar(self.kernel, shape.blocks, options.progress if options.debugger is None else False)
+        timeout = settings.get("timeout") if options.timeout is None else options.timeout
+        self.pulse = Pulse(self, self.bar, timeout)
+        self.running: Machine | None = None
         self.ticks = 0
         self.time = 0
         self.text: list[str] = []
@@ -156,6 +169,11 @@ class Launch:
 
     # Called by the machine.
 
+    def changes(self) -> int:
+        """A number that grows whenever anything happens that can end a loop of other threads."""
+        blocks = (block for code in self.program.codes.values() for block in code.blocks)
+        return sum(self.hits[block.serial] for block in blocks if block.changes)
+
     def split(self, lanes: Lanes) -> list[Lanes]:
         """The cohorts that a batch starts with: one; with a seed, warps dealt to several."""
         if not self.options.seed or lanes.n <= 32:
@@ -214,29 +232,55 @@ class Launch:
         Raises:
             EmulationError: the kernel did something undefined, or cannot go on.
         """
+        try:
+            with np.errstate(all="ignore"), self.bar:
+                self._run()
+        except TilewrightError:
+            raise
+        except MemoryError as error:
+            raise self._no_memory(error) from error
+        except BaseException as error:
+            self.pulse.interrupted(error, self.running)
+            raise
+        return self.report()
+
+    def _no_memory(self, error: MemoryError) -> EmulationError:
+        if self.options.checks is False:
+            message, hint = (
+                "There is no memory left to run this launch",
+                "run it on smaller arrays, or with fewer blocks",
+            )
+        else:
+            message, hint = (
+                "There is no memory left to check this launch",
+                "run it with checks=False, or on smaller arrays",
+            )
+        sizes = ", ".join(str(region.buffer.nbytes) for region in self.memory.regions[:8])
+        values = {"bytes of its buffers": sizes, "asked for": str(error) or "a little more"}
+        return located(message, self._running(error), self.kernel, values, hint, "limit")
+
+    def _run(self) -> None:
         waiting = deque(self._groups())
         live = self.live
         resident = 0
-        with np.errstate(all="ignore"), self.bar:
-            while waiting or live:
-                if self.bar.due():
-                    self.bar.show(*self.state())
-                if waiting and resident < RESIDENT_LANES:
-                    machine = self.machine(self, waiting.popleft())
-                    self.idle = 0
-                    resident += len(machine.alive)
-                else:
-                    machine = live.popleft()
-                if self._step(machine):
-                    resident -= len(machine.alive)
-                    self.finished += machine.slots
-                else:
-                    live.append(machine)
-        return self.report()
+        while waiting or live:
+            if waiting and resident < RESIDENT_LANES:
+                machine = self.machine(self, waiting.popleft())
+                self.idle = 0
+                resident += len(machine.alive)
+            else:
+                machine = live.popleft()
+            self.running = machine
+            if self._step(machine):
+                resident -= len(machine.alive)
+                self.finished += machine.slots
+            else:
+                live.append(machine)
 
     def state(self) -> tuple[int, int]:
         """Blocks that have ended, and thread instructions so far."""
-        ended = self.finished + sum(int(np.count_nonzero(m.block_alive == 0)) for m in self.live)
+        under_way = {*self.live, *([self.running] if self.running is not None and self.running.living else ())}
+        ended = self.finished + sum(int(np.count_nonzero(m.block_alive == 0)) for m in under_way)
         blocks = [block for code in self.program.codes.values() for block in code.blocks]
         return ended, sum(self.hits[block.serial] * block.instructions for block in blocks)
 
@@ -245,12 +289,11 @@ class Launch:
         if self.options.limit is not None:
             budget = min(budget, self.options.limit - self.hits.steps)
             if budget <= 0:
-                raise EmulationError("The launch ran longer than its limit", values={"limit": self.options.limit},
-                                     kind="limit")  # fmt: skip
+                raise self.pulse.too_long({"limit": f"{self.options.limit} blocks of code"}, machine)
         try:
             return machine.run(budget)
         except EmulationError as error:
-            if "PTX line" in error.values or "wait 0" in error.values:
+            if "PTX line" in error.values or "wait 0" in error.values or error.kind == "limit":
                 raise
             instruction = self._running(error)
             raise located(error.message, instruction, self.kernel, error.values, error.hint, error.kind) from error
@@ -262,7 +305,6 @@ class Launch:
             TypeError,
             ValueError,
             AttributeError,
-            MemoryError,
             RecursionError,
         ) as error:
             message = f"The emulator failed at this instruction: {type(error).__name__}: {error}"
@@ -332,6 +374,8 @@ class _Hits(dict[int, int]):
     """Threads that ran each block, by the block's serial number."""
 
     steps = 0
+    due = 0
+    """The steps at which the launch's pulse is due."""
 
     def __missing__(self, key: int) -> int:
         return 0
@@ -350,9 +394,13 @@ def cluster_order(shape: Shape) -> Array:
 def triple(value: int | Sequence[int], name: str) -> tuple[int, int, int]:
     """(x, y, z) from a number or up to three numbers."""
     sizes = (value,) if isinstance(value, int | np.integer) else tuple(value)
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int | np.integer) and s >= 1 for s in sizes):
-        raise ArgumentError(f"{name} must be one to three positive numbers", values={name: value})
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int | np.integer) for s in sizes):
+        raise ArgumentError(f"{name} must be one to three positive numbers", values={name: value},
+                            hint=f"{name}=(x, y, z); a number stands for (x, 1, 1)")  # fmt: skip
     full = tuple(int(s) for s in sizes) + (1,) * (3 - len(sizes))
+    if min(full) < 1:
+        raise ArgumentError(f"{name} must be one to three positive numbers", values={name: value},
+                            hint=HINTS[name](full))  # fmt: skip
     return full[0], full[1], full[2]
 
 
@@ -367,10 +415,12 @@ def checked_shape(
         shape = Shape(shape.grid, shape.block, triple(required, "cluster"))
     values: dict[str, Any] = {"kernel": kernel.name, "grid": shape.grid, "block": shape.block}
     if shape.threads > 1024 or shape.block[2] > 64:
+        values["limit"] = "1024 threads, at most 64 of them along z"
         raise ArgumentError(f"a block of {shape.threads} threads is too large", values=values,
-                            hint="a block has at most 1024 threads, at most 64 of them along z")  # fmt: skip
+                            hint=launches.block_hint(shape.block))  # fmt: skip
     if shape.grid[0] >= 1 << 31 or shape.grid[1] > 65535 or shape.grid[2] > 65535:
-        raise ArgumentError("the grid is too large", values=values, hint="at most 2147483647 x 65535 x 65535 blocks")
+        values["limit"] = "2147483647 x 65535 x 65535 blocks"
+        raise ArgumentError("the grid is too large", values=values, hint=launches.grid_hint(shape.grid))
     for name, least in (("reqntid", True), ("maxntid", False)):
         sizes = kernel.directives.get(name)
         if not sizes:
@@ -378,11 +428,14 @@ def checked_shape(
         wanted = int(np.prod(sizes))
         if shape.threads > wanted or (least and shape.threads != wanted):
             raise ArgumentError(f"the kernel was compiled for {'' if least else 'at most '}{wanted} threads a block",
-                                values={**values, f".{name}": sizes})  # fmt: skip
+                                values={**values, f".{name}": sizes},
+                                hint="launch it so, or compile it for another size of block")  # fmt: skip
     if any(g % c for g, c in zip(shape.grid, shape.cluster, strict=True)):
-        raise ArgumentError("the grid is not a multiple of the cluster", values={**values, "cluster": shape.cluster})
+        raise ArgumentError("the grid is not a multiple of the cluster", values={**values, "cluster": shape.cluster},
+                            hint=launches.WHOLE_CLUSTERS)  # fmt: skip
     if shape.cluster_blocks > 16:
-        raise ArgumentError("a cluster has at most 16 blocks", values={**values, "cluster": shape.cluster})
+        raise ArgumentError("a cluster has at most 16 blocks", values={**values, "cluster": shape.cluster},
+                            hint=launches.SMALL_CLUSTER)  # fmt: skip
     return shape
 
 
@@ -434,9 +487,13 @@ def launch(
     options = options or Options()
     image = program.image(kernel, options.checks is not False or options.counters, options.debugger is not None)
     shape = checked_shape(image, grid, block, cluster)
-    if smem < 0 or image.shared.static + smem > MAX_SHARED:
-        raise ArgumentError("too much shared memory", values={"static": image.shared.static, "dynamic": smem},
-                            hint=f"at most {MAX_SHARED} bytes a block")  # fmt: skip
+    sizes = {"kernel": kernel, "static": image.shared.static, "dynamic": smem}
+    if smem < 0:
+        raise ArgumentError("the size of dynamic shared memory is negative", values=sizes,
+                            hint="look at the difference that it comes from")  # fmt: skip
+    if image.shared.static + smem > MAX_SHARED:
+        raise ArgumentError("too much shared memory", values=sizes,
+                            hint=f"at most {MAX_SHARED} bytes a block: smaller tiles, or fewer stages")  # fmt: skip
     triples = [(b.address, b.nbytes, b.writable) if isinstance(b, Buffer) else b for b in buffers]
     checked = check_buffers(triples)
     named = [b if isinstance(b, Buffer) else c for b, c in zip(buffers, checked, strict=True)]

@@ -14,11 +14,18 @@ from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.landing import Landing
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
+from tilewright.targets.emu.ptx import Instruction
 from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.sync import Barriers
+from tilewright.targets.emu.whereabouts import loop_of
 
 STEPS_A_TURN = 4096
 MAX_DEPTH = 256
+DEADLOCK = "Deadlock: no thread can go on", "some threads wait for others that have ended or wait elsewhere"
+ENDLESS = (
+    "Endless loop: no thread can go on, each comes back to a state it was in before",
+    "does the loop change what its condition depends on? A value in memory must be written by a thread that still runs",
+)
 
 
 class Machine(Memories):
@@ -151,13 +158,16 @@ class Machine(Memories):
         """Run up to about `budget` blocks; True when every thread has exited."""
         self.polls = 0
         self.resting = False
+        hits = self.launch.hits
         while self.living:
             if self.late and (self.front is None or self.front[0] >= self.late[-1][0]):
                 self._start()
             if not self.ready:
                 self._unstick()
             used = self._go(self._next(), budget)
-            self.launch.hits.steps += used
+            hits.steps += used
+            if hits.steps >= hits.due:
+                self.launch.pulse.look(self, 0)
             budget -= used
             if budget <= 0 or self.resting:
                 return False
@@ -194,7 +204,9 @@ class Machine(Memories):
         """Run a cohort until it waits, splits, ends, or it is another's turn. Returns the blocks run."""
         steps = 0
         hits = self.launch.hits
-        polls = self.polls
+        polls, ticks = self.polls, self.launch.ticks
+        most = min(STEPS_A_TURN, budget) if cohort.spinning is None else 1
+        mark = min(most, max(hits.due - hits.steps, 1))
         self.current = cohort
         while True:
             block = cohort.code.blocks[cohort.pc]
@@ -229,23 +241,33 @@ class Machine(Memories):
                 return steps
             if self.polls - polls >= cohort.patience:
                 polls = self.polls
-                if cohort.repeats():
+                if self.launch.ticks == ticks and cohort.repeats():
                     cohort.poll = block.poll
                     self._wait(cohort)
-                else:  # it polls and does something beside, such as counting: others get their turn all the same
+                else:  # it polls and does something beside, such as counting or reading a clock: others get a turn
                     cohort.turn += 1
                     self.add(cohort)
                     self.launch.idle = 0
                 self.resting = not self._others(cohort)
                 return steps
-            if steps >= min(STEPS_A_TURN, budget):
-                cohort.turn += 1
-                self.launch.idle = 0
-                self.add(cohort)
-                return steps
+            if steps >= mark:
+                if steps >= most:
+                    self._pause(cohort)
+                    return steps
+                mark = min(most, steps + self.launch.pulse.look(self, steps))
             if self.front is not None and (cohort.turn, cohort.key) >= self.front:
                 self.add(cohort)
                 return steps
+
+    def _pause(self, cohort: Cohort) -> None:
+        """Others get their turn; threads that go round and round while nothing changes do no more than wait."""
+        if cohort.spins(self.launch.changes()):
+            self._wait(cohort)
+            self.resting = not self._others(cohort)
+            return
+        cohort.turn += 1
+        self.launch.idle = 0
+        self.add(cohort)
 
     def _others(self, cohort: Cohort) -> bool:
         """Whether others of this batch have had fewer turns."""
@@ -382,21 +404,27 @@ class Machine(Memories):
         return located(fault.message, instruction, self.launch.kernel, values, fault.hint, fault.kind)
 
     def deadlock(self) -> EmulationError:
-        """An error that says where each warp waits."""
+        """An error that says where each warp waits, those first that go round a loop without end."""
         waiting = [*self.parked.values(), *(c for group in self.barriers.parked.values() for c in group)]
         waiting += self.clusters.parked
         waiting += [c for group in self.ready.values() for c in group]
+        waiting.sort(key=lambda cohort: cohort.spinning is None)
         values: dict[str, Any] = {"kernel": self.launch.kernel}
         for number, cohort in enumerate(waiting[:8]):
-            block = cohort.code.blocks[cohort.pc]
-            where = block.gate_site or cohort.poll or block.first
+            where = self._waits_at(cohort)
             threads = self.threads(cohort.L, None)
             text = f"line {where.line}: {where.text}" if where is not None else "the end of the kernel"
             values[f"wait {number}"] = (
                 f"{cohort.L.n} threads from block {threads['block']} thread {threads['thread']} at {text}"
             )
-        first = next((c for c in waiting), None)
-        block = first.code.blocks[first.pc] if first else None
-        site = block.gate_site or first.poll or block.first if block and first else None
-        hint = "some threads wait for others that have ended or wait elsewhere"
-        return located("Deadlock: no thread can go on", site, values=values, hint=hint, kind="deadlock")
+        site = self._waits_at(waiting[0]) if waiting else None
+        message, hint = DEADLOCK
+        if waiting and waiting[-1].spinning is not None:
+            message, hint = ENDLESS
+        return located(message, site, values=values, hint=hint, kind="deadlock")
+
+    def _waits_at(self, cohort: Cohort) -> Instruction | None:
+        """The instruction that threads wait at, or at which their loop goes round."""
+        block = cohort.code.blocks[cohort.pc]
+        loop = loop_of(cohort, self.launch.pulse.ran()) if cohort.spinning is not None else None
+        return loop or block.gate_site or cohort.poll or block.first

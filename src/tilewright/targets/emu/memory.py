@@ -408,10 +408,13 @@ class LocalMemory:
         self.bytes = np.zeros(0, np.uint8)
         self.written = np.zeros(0, np.uint8)
         self.wanted = size
+        self.reached = size
+        """The end of all frames that there have been."""
 
     def reserve(self, size: int) -> None:
         """Make rows at least `size` bytes long."""
         self.wanted = max(self.wanted, size)
+        self.reached = max(self.reached, size)
 
     def _grow(self) -> None:
         size = -(-max(self.wanted, 2 * self.size) // 16) * 16
@@ -431,7 +434,7 @@ class LocalMemory:
             self._grow()
         top = int(addr.max())
         if top > self.size - (1 << shift):
-            raise self._out_of_bounds(site, L, addr, shift)
+            raise self._out_of_bounds(site, L, addr, shift, self.size)
         if shift:
             wrong = addr & addr.dtype.type((1 << shift) - 1)
             if wrong.any():
@@ -443,11 +446,23 @@ class LocalMemory:
         index: Array = (L.ids * self.size + start) >> shift
         return index
 
-    def _out_of_bounds(self, site: int, L: Lanes, addr: Any, shift: int) -> Fault:
+    def beyond(self, site: int, L: Lanes, addr: Any, shift: int, end: int) -> Fault:
+        """The fault of addresses behind `end`, where the frames of the functions that run do."""
+        full = np.atleast_1d(addr).astype(np.uint64)
+        last = end - (1 << shift)
+        bad = np.flatnonzero(full > np.uint64(last)) if last >= 0 else np.arange(len(full))
+        if int(full.max()) + (1 << shift) > self.reached:
+            return self._out_of_bounds(site, L, addr, shift, end)
+        values = {"address": f"{int(full[bad[0]]):#x}", "bytes": 1 << shift, "functions that run": f"up to {end:#x}"}
+        hint = "a local array ends with its function: return its values, or let the caller pass the array"
+        lanes = bad if addr.__class__ is np.ndarray else None
+        return Fault("bounds", "Access to local memory of a function that has returned", site, lanes, values, hint, L)
+
+    def _out_of_bounds(self, site: int, L: Lanes, addr: Any, shift: int, size: int) -> Fault:
         full = np.atleast_1d(addr)
-        bad = np.flatnonzero(full > full.dtype.type(max(self.size - (1 << shift), 0)))
+        bad = np.flatnonzero(full > full.dtype.type(max(size - (1 << shift), 0)))
         values = {"address": f"{int(full[bad[0]]) if len(bad) else int(full.max()):#x}", "bytes": 1 << shift,
-                  "local memory": f"{self.size} bytes a thread"}  # fmt: skip
+                  "local memory": f"{size} bytes a thread"}  # fmt: skip
         lanes = bad if addr.__class__ is np.ndarray else None
         return Fault("bounds", "Out-of-bounds access to local memory", site, lanes, values, None, L)
 

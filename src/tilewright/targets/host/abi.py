@@ -17,15 +17,21 @@ SLOT_WRITE = 3  # void (*)(const char* text, size_t length): where host printf g
 SLOT_DEVICES = 4  # the DLPack device types that tensors may be on, a bit each
 SLOT_ENTER = 5  # int (*)(void* table, int device, void** left): see __tw_enter; null where there is one device
 SLOT_CONTEXTS = 6  # the driver's functions for contexts (CONTEXT_FUNCTIONS), or null
-FIRST_KERNEL = 8  # handle of kernel 0; 7 is free
+SLOT_SIGNALS = 7  # int (*)(): whether a signal handler of Python raised an exception, or null
+FIRST_KERNEL = 8  # handle of kernel 0
 
 CONTEXT_FUNCTIONS = ("cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxGetDevice", "cuDevicePrimaryCtxRetain")
 MOST_DEVICES = 64
 INVALID_CONTEXT = 201
 """CUDA_ERROR_INVALID_CONTEXT: the thread has no context."""
 
+INTERRUPTED_KIND = "Interrupted"
+"""The kind of the error that stands where a signal came before the right one was set."""
+
 RAISED = -1
-"""The result of host code that has set an error. (tvm-ffi takes -2 for a Python exception: never use it.)"""
+"""The result of host code that has set an error."""
+INTERRUPTED = -2
+"""The result of host code in which a signal handler raised a Python exception: tvm-ffi raises that."""
 
 # TVMFFIAny: int32 type_index, 4 bytes of padding, 8 bytes of value.
 ANY_SIZE = 16

@@ -25,12 +25,14 @@ from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, low
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_BYTES
 from tilewright.passes.program import host_functions, kernels
-from tilewright.passes.rules import copying, gemm, memory, narrow, values
+from tilewright.passes.rules import copying, fragments, gemm, memory, narrow, values
 
 if TYPE_CHECKING:
     from mlir import ir
 
 rules = Rules()
+TURNS = 1 << 16
+"""Turns of a loop without launches between two looks for Ctrl-C."""
 FLAGS = "tilewright.launch_flags"
 ADDRESS_SPACE = {"generic": 0, "gmem": 0, "rmem": 0, "smem": 0}
 
@@ -57,8 +59,13 @@ class CuteToHost(Pass):
             stream = function.regions[0].blocks[0].arguments[-1]
             context = LoweringContext(ADDRESS_SPACE, {"order": order, "smem": smem, "stream": stream})
             _add_table(function, context)
-            lower(function, memory.rules + values.rules + copying.rules + gemm.rules + narrow.rules + rules, context)
+            lower(
+                function,
+                memory.rules + fragments.rules + values.rules + copying.rules + gemm.rules + narrow.rules + rules,
+                context,
+            )
             _order_zeros(function)
+            _end_loops(function, context)
             _return_status(function, context)
         _declare_runtime(module)
 
@@ -75,6 +82,26 @@ def _order_zeros(function: ir.Operation) -> None:
                 exact = build.intrinsic(_EXTREMES[op.name], op.results[0].type, list(op.operands))
             op.results[0].replace_all_uses_with(exact)
             op.erase()
+
+
+def _end_loops(function: ir.Operation, context: LoweringContext) -> None:
+    """Loops that may be endless end when a launch has failed, or at Ctrl-C (`@__tw_poll`)."""
+    i32, i1 = types.parse("i32"), types.parse("i1")
+    for op in [op for op in operations(function) if op.name == "scf.while"]:
+        end = list(op.regions[0].blocks[0].operations)[-1].operation
+        launches = any(inner.name == "llvm.call" and _callee(inner) == "@__tw_launch" for inner in operations(op))
+        location = op.location
+        with located(lambda location=location: location):  # type: ignore[misc]
+            with mlir.ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
+                turns = _slot(i32)
+                _store(build.constant(0, i32), turns)
+            with mlir.ir.InsertionPoint(end):
+                mask = build.constant(0 if launches else TURNS - 1, i32)
+                operands = [context.facts["table"], turns, mask]
+                _unless_failed(context, lambda operands=operands: _call("__tw_poll", operands))
+                status = build.value("llvm.load", i32, (context.facts["status"],))
+                fine = build.value("arith.cmpi", i1, (status, build.constant(0, i32)), {"predicate": build.i64(0)})
+                end.operands[0] = build.value("arith.andi", i1, (end.operands[0], fine))
 
 
 def _add_table(function: ir.Operation, context: LoweringContext) -> None:
@@ -348,6 +375,7 @@ def _text_number(module: ir.Operation) -> int:
 
 _RUNTIME = {
     "__tw_launch": "!llvm.func<i32 (ptr, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, ptr, i32, ptr)>",
+    "__tw_poll": "!llvm.func<i32 (ptr, ptr, i32)>",
     "__tw_raise": "!llvm.func<i32 (ptr, ptr, ptr)>",
     "__tw_printf": "!llvm.func<i32 (ptr, ptr, ...)>",
 }

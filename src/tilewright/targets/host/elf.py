@@ -13,12 +13,13 @@ from tilewright.base.errors import CompileError
 SHT_PROGBITS, SHT_SYMTAB, SHT_RELA, SHT_NOBITS = 1, 2, 4, 8
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
 SHN_UNDEF, SHN_ABS, SHN_LORESERVE = 0, 0xFFF1, 0xFF00
-_ET_REL, _RELOCATABLE_64_LE = 1, b"\x7fELF\x02\x01"
+ET_REL, _RELOCATABLE_64_LE = 1, b"\x7fELF\x02\x01"
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELA = struct.Struct("<QQq")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
 
 
 class Section(NamedTuple):
@@ -73,12 +74,28 @@ def parse(data: bytes) -> Object:
         raise CompileError("the host object is damaged", values={"bytes": len(data), "reason": error}) from error
 
 
+def torn(data: bytes) -> str:
+    """What shows that the end of a shared library is missing; nothing if it is whole, as far as its tables say."""
+    try:
+        header = _HEADER.unpack_from(data)
+        segments, sections, segment_size, count, section_size, section_count = (
+            header[i] for i in (5, 6, 9, 10, 11, 12)
+        )
+        ends = [sections + section_size * section_count, segments + segment_size * count]
+        for number in range(count):
+            segment = _SEGMENT.unpack_from(data, segments + number * segment_size)
+            ends.append(segment[2] + segment[5])
+    except struct.error:
+        return "its header is cut off"
+    return f"{max(ends) - len(data)} bytes are missing" if max(ends) > len(data) else ""
+
+
 def _parse(data: bytes) -> Object:
     if data[: len(_RELOCATABLE_64_LE)] != _RELOCATABLE_64_LE:
         raise CompileError("the host object is not ELF64", values={"first bytes": data[:8].hex()})
     header = _HEADER.unpack_from(data)
     kind, machine, table, count, names = header[1], header[2], header[6], header[12], header[13]
-    if kind != _ET_REL:
+    if kind != ET_REL:
         raise CompileError("the host object is not relocatable", values={"e_type": kind})
     rows = [_SECTION.unpack_from(data, table + index * _SECTION.size) for index in range(count)]
     strings = _bytes_of(data, rows[names])

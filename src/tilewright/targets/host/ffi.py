@@ -3,7 +3,8 @@
 tvm-ffi carries a call from Python to native code in half a microsecond, but
 * importing it imports torch (over a second) unless torch is hidden, which later torch tensors do not mind;
 * it refuses read-only NumPy arrays and those of ml_dtypes: they travel as our own views;
-* an exception in a ctypes callback is lost: `Pending` keeps it;
+* an exception in a ctypes callback is lost, and one of Python's in a tvm-ffi callback becomes a RuntimeError: `Pending`
+  and `Carried` keep them;
 * an error number without an error set ends the process: native code sets one first (`runtime.py`);
 * its own way to set one looks up the names of all functions on the stack: a second, the first time, with LLVM loaded.
 """
@@ -20,12 +21,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tilewright.base import errors
 from tilewright.base.errors import ArgumentError, LaunchError, TilewrightError
+from tilewright.base.interrupts import is_outside, uninterrupted
 from tilewright.base.location import SourceLocation
 from tilewright.targets.host import abi
+from tilewright.targets.host.spans import PHRASE
 
 _lock = threading.RLock()
 
@@ -43,21 +46,23 @@ class _HideTorch:
 
 
 @functools.cache
-def _import_tvm_ffi() -> ModuleType:
-    if "torch" in sys.modules or "tvm_ffi" in sys.modules:
-        return importlib.import_module("tvm_ffi")
-    finder = _HideTorch()
-    sys.meta_path.insert(0, finder)
-    try:
-        return importlib.import_module("tvm_ffi")
-    finally:
-        sys.meta_path.remove(finder)
-
-
 def tvm_ffi() -> ModuleType:
     """The module tvm_ffi; importing it does not import torch."""
+    module = uninterrupted(_import_tvm_ffi)
+    _let_through(module)
+    return module
+
+
+def _import_tvm_ffi() -> ModuleType:
     with _lock:
-        return _import_tvm_ffi()
+        if "torch" in sys.modules or "tvm_ffi" in sys.modules:
+            return importlib.import_module("tvm_ffi")
+        finder = _HideTorch()
+        sys.meta_path.insert(0, finder)
+        try:
+            return importlib.import_module("tvm_ffi")
+        finally:
+            sys.meta_path.remove(finder)
 
 
 @functools.cache
@@ -76,14 +81,25 @@ def _of(text: bytes) -> _Bytes:
     return _Bytes(text, len(text))
 
 
-def _raise(kind: bytes, message: bytes) -> None:
-    """Set tvm-ffi's error of this thread, without a trace of native frames."""
-    library = tvm_ffi().LIB
+def _made(kind: bytes, message: bytes) -> ctypes.c_void_p:
+    """A new error of tvm-ffi, without a trace of native frames."""
     error = ctypes.c_void_p()
     parts = [ctypes.byref(_of(text)) for text in (kind, message, b"")]
-    if library.TVMFFIErrorCreate(*parts, ctypes.byref(error)) == 0:
-        library.TVMFFIErrorSetRaised(error)
-        library.TVMFFIObjectDecRef(error)
+    tvm_ffi().LIB.TVMFFIErrorCreate(*parts, ctypes.byref(error))
+    return error
+
+
+def _raise(kind: bytes, message: bytes) -> None:
+    """Set tvm-ffi's error of this thread."""
+    try:
+        library, error = tvm_ffi().LIB, _made(kind, message)
+        if error:
+            library.TVMFFIErrorSetRaised(error)
+            library.TVMFFIObjectDecRef(error)
+    except BaseException as outside:  # noqa: BLE001  (it cannot cross native code)
+        late.error = outside
+        set_raised, error = interrupted()
+        set_raised(error)
 
 
 _raise_callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(_raise)
@@ -91,7 +107,16 @@ _raise_callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(_rais
 
 def error_setter() -> int:
     """The address of a C function `(const char* kind, const char* message)` that sets tvm-ffi's error."""
+    interrupted()
     return ctypes.cast(_raise_callback, ctypes.c_void_p).value or 0
+
+
+@functools.cache
+def interrupted() -> tuple[Any, ctypes.c_void_p]:
+    """What sets an error, and the one that stands where the right one was not made: native code has promised one."""
+    return tvm_ffi().LIB.TVMFFIErrorSetRaised, _made(
+        abi.INTERRUPTED_KIND.encode(), b"a signal came while an error was made"
+    )
 
 
 def make_function(address: int, keep_alive: object) -> Callable[..., Any]:
@@ -219,11 +244,19 @@ def _numpy_dtype(dtype: Any) -> str:
     name = _NUMPY_DTYPES.get(dtype.name)
     if name is None or not dtype.isnative:
         values = {"dtype": dtype, "taken": ", ".join(_NUMPY_DTYPES)}
+        if not dtype.isnative:
+            hint = 'convert with .astype(x.dtype.newbyteorder("="))'
+            what = f"NumPy arrays of {dtype.name} in the other byte order cannot be passed"
+            raise ArgumentError(what, values=values, hint=hint)
         raise ArgumentError(f"NumPy arrays of {dtype.name} cannot be passed", values=values)
     return name
 
 
 # Errors
+
+
+class SpanError(ArgumentError):
+    """A tensor is beyond the 32-bit form of a function; its 64-bit form takes it."""
 
 
 class Pending(threading.local):
@@ -235,6 +268,38 @@ class Pending(threading.local):
         """The exception, which is then forgotten."""
         error, self.error = self.error, None
         return error
+
+
+late = Pending()
+"""What came from outside while Python made an error or printed for native code."""
+
+
+class Carried(Exception):
+    """An exception on its way through tvm-ffi, which knows a few kinds only: there it is a number."""
+
+    waiting: ClassVar[dict[str, BaseException]] = {}
+
+    @classmethod
+    def of(cls, error: BaseException) -> Carried:
+        """What to raise in a callback of tvm-ffi for `error`."""
+        number = str(id(error))
+        cls.waiting[number] = error
+        return cls(number)
+
+
+class _Arrived:
+    """The class that tvm-ffi calls with the number for a new exception: it gives the one that was carried."""
+
+    def __new__(cls, number: str) -> Any:
+        return Carried.waiting.pop(number, None) or RuntimeError("an exception was raised twice")
+
+
+def _let_through(module: ModuleType) -> None:
+    """Exceptions that are no errors pass through tvm-ffi as themselves."""
+    for kind in (KeyboardInterrupt, SystemExit):
+        module.error.register_error(kind.__name__, kind)
+    module.core.ERROR_TYPE_TO_NAME[Carried] = Carried.__name__
+    module.core.ERROR_NAME_TO_TYPE[Carried.__name__] = _Arrived
 
 
 _PLACE: Final = re.compile(r"(.*) \((.*):(\d+)\)")
@@ -251,12 +316,16 @@ def translate(
         describe: the name of an error number of the driver.
         exported: it comes from an exported function, whose errors have the kinds that all languages know.
     """
+    if (outside := late.take()) is not None:
+        return outside
     ffi_error = getattr(error, "__tvm_ffi_error__", None)
-    if not isinstance(error, Exception):
+    if is_outside(error):
         return error
     if ffi_error is None:
         # Raised before native code ran, by an argument that tvm-ffi cannot convert.
         return ArgumentError(f"an argument cannot be passed: {error}")
+    if ffi_error.kind == abi.INTERRUPTED_KIND:
+        return KeyboardInterrupt()
     class_ = _EXPORTED_KINDS.get(ffi_error.kind) if exported else getattr(errors, ffi_error.kind, None)
     if not (isinstance(class_, type) and issubclass(class_, TilewrightError)):
         return error
@@ -265,6 +334,8 @@ def translate(
     if class_ is LaunchError and describe is not None and code.isdigit():
         values["error"] = f"{code}: {describe(int(code))}"
     message, place = _placed(message)
+    if class_ is ArgumentError and message.endswith(PHRASE):
+        class_ = SpanError
     made = class_(message, location=place, values=values, hint=hint)
     if isinstance(made, LaunchError) and code.isdigit():
         made.error_code = int(code)

@@ -124,6 +124,7 @@ class HostFunction:
             ArgumentError: an argument does not fit its parameter.
             LaunchError: a launch was refused.
         """
+        self._pending.error = None  # of a call that an interrupt ended
         held = None
         for argument in arguments:
             if type(argument) not in _PLAIN:
@@ -135,7 +136,9 @@ class HostFunction:
             raised = self.raised(error)
         else:
             del held  # the views had to live until here
-            return
+            if ffi.late.error is None:
+                return
+            raised = ffi.late.take() or KeyboardInterrupt()
         raise raised from None
 
     def raised(self, error: BaseException) -> BaseException:
@@ -159,7 +162,10 @@ def _launch_callback(launch: Launch, pending: ffi.Pending) -> Any:
 
 
 def _write(text: int, length: int) -> None:
-    sys.stdout.write(ctypes.string_at(text, length).decode(errors="replace"))
+    try:
+        sys.stdout.write(ctypes.string_at(text, length).decode(errors="replace"))
+    except BaseException as error:  # noqa: BLE001  (must not cross native code; raised again behind it)
+        ffi.late.error = error
 
 
 _write_callback = abi.WriteFunction(_write)
@@ -175,6 +181,7 @@ def _fill_table(address: int, launch: int, device: Device, kernels: Sequence[int
     table[abi.SLOT_SET_ERROR] = ffi.error_setter()
     table[abi.SLOT_ENV_STREAM] = ffi.c_function("TVMFFIEnvGetStream") if device == "cuda" else 0
     table[abi.SLOT_WRITE] = _address(_write_callback)
+    table[abi.SLOT_SIGNALS] = ffi.c_function("TVMFFIEnvCheckSignals")
     table[abi.SLOT_DEVICES] = sum(1 << kind for kind in abi.DEVICES_OF[device])
     for index, handle in enumerate(kernels):
         table[abi.FIRST_KERNEL + index] = handle

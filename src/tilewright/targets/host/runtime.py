@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 
+from tilewright.hw import launches
 from tilewright.targets.host import abi
 from tilewright.targets.host.halves import HALVES_IR
 from tilewright.targets.host.irtext import Strings, name_table
@@ -364,7 +365,34 @@ end:
 }}
 """
 
+_POLL = """
+; Called in each turn of a loop: now and then, INTERRUPTED if a signal handler of Python has raised an exception.
+define i32 @__tw_poll(ptr %table, ptr %turns, i32 %mask) alwaysinline {{
+  %before = load i32, ptr %turns
+  %now = add i32 %before, 1
+  store i32 %now, ptr %turns
+  %low = and i32 %now, %mask
+  %due = icmp eq i32 %low, 0
+  br i1 %due, label %look, label %go
+look:
+  %slot = getelementptr i64, ptr %table, i64 {signals}
+  %check = load ptr, ptr %slot
+  %none = icmp eq ptr %check, null
+  br i1 %none, label %go, label %ask
+ask:
+  %raised = call i32 %check()
+  %fine = icmp eq i32 %raised, 0
+  br i1 %fine, label %go, label %stop
+go:
+  ret i32 0
+stop:
+  ret i32 {interrupted}
+}}
+"""
+
 _LAUNCH = """
+declare i32 @llvm.smin.i32(i32, i32)
+
 define i32 @__tw_launch(ptr %table, i32 %index, i32 %gx, i32 %gy, i32 %gz, i32 %bx, i32 %by, i32 %bz,
                         i32 %cx, i32 %cy, i32 %cz, i32 %smem, ptr %stream, i32 %flags, ptr %params) noinline {{
 entry:
@@ -489,8 +517,14 @@ again:
   br i1 %done_now, label %success, label %launch_error
 
 grid_error:
+  %gzy = call i32 @llvm.smin.i32(i32 %gy, i32 %gz)
+  %gleast = call i32 @llvm.smin.i32(i32 %gx, i32 %gzy)
+  %gnone = icmp slt i32 %gleast, 1
+  %gless = icmp slt i32 %gleast, 0
+  %ghint0 = select i1 %gnone, ptr {nothing}, ptr {along_x}
+  %ghint = select i1 %gless, ptr {negative}, ptr %ghint0
   %e1 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {launch_kind}, ptr {grid_text},
-    i32 %gx, i32 %gy, i32 %gz)
+    i32 %gx, i32 %gy, i32 %gz, ptr %ghint)
   ret i32 %e1
 block_error:
   %ex = sext i32 %bx to i64
@@ -498,12 +532,24 @@ block_error:
   %ez = sext i32 %bz to i64
   %exy = mul i64 %ex, %ey
   %exyz = mul i64 %exy, %ez
+  %bzy = call i32 @llvm.smin.i32(i32 %by, i32 %bz)
+  %bleast = call i32 @llvm.smin.i32(i32 %bx, i32 %bzy)
+  %bnone = icmp slt i32 %bleast, 1
+  %bless = icmp slt i32 %bleast, 0
+  %few = icmp ule i64 %exyz, 1024
+  %bhint0 = select i1 %few, ptr {not_along_z}, ptr {fewer}
+  %bhint1 = select i1 %bnone, ptr {no_threads}, ptr %bhint0
+  %bhint = select i1 %bless, ptr {negative}, ptr %bhint1
   %e2 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {launch_kind}, ptr {block_text},
-    i32 %bx, i32 %by, i32 %bz, i64 %exyz)
+    i32 %bx, i32 %by, i32 %bz, i64 %exyz, ptr %bhint)
   ret i32 %e2
 cluster_error:
+  %czy = call i32 @llvm.smin.i32(i32 %cy, i32 %cz)
+  %cleast = call i32 @llvm.smin.i32(i32 %cx, i32 %czy)
+  %cnone = icmp slt i32 %cleast, 1
+  %chint = select i1 %cnone, ptr {no_cluster}, ptr {small_cluster}
   %e3 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {launch_kind}, ptr {cluster_text},
-    i32 %cx, i32 %cy, i32 %cz)
+    i32 %cx, i32 %cy, i32 %cz, ptr %chint)
   ret i32 %e3
 division_error:
   %e4 = call i32 (ptr, ptr, ptr, ...) @__tw_fail(ptr %table, ptr {launch_kind}, ptr {division_text},
@@ -522,15 +568,27 @@ launch_error:
 
 _LAUNCH_TEXTS = {
     "grid_text": "a grid has 1 to 2147483647 blocks along x and 1 to 65535 along y and z\n  grid  (%d, %d, %d)\n"
-    "  hint: where there is nothing to do, skip the launch",
+    "  hint: %s",
     "block_text": "a block has at most 1024 threads, 1 to 1024 along x and y and 1 to 64 along z\n"
-    "  block    (%d, %d, %d)\n  threads  %lld",
-    "cluster_text": "a cluster has 1 to 16 blocks\n  cluster  (%d, %d, %d)",
+    "  block    (%d, %d, %d)\n  threads  %lld\n  hint: %s",
+    "cluster_text": "a cluster has 1 to 16 blocks\n  cluster  (%d, %d, %d)\n  hint: %s",
     "division_text": "the grid is not a whole number of clusters\n  grid     (%d, %d, %d)\n  cluster  (%d, %d, %d)\n"
-    "  hint: round the grid up to a multiple of the cluster and guard the blocks beyond the end",
-    "smem_text": "the size of dynamic shared memory is negative\n  smem  %d",
+    f"  hint: {launches.WHOLE_CLUSTERS}",
+    "smem_text": "the size of dynamic shared memory is negative\n  smem  %d\n"
+    "  hint: look at the difference that it comes from, or leave smem= out for what the kernel allocates",
     "refused_text": "the launch was refused\n  error    %d\n  grid     (%d, %d, %d)\n  block    (%d, %d, %d)\n"
     "  cluster  (%d, %d, %d)\n  smem     %d",
+}
+
+_LAUNCH_HINTS = {
+    "nothing": launches.NOTHING,
+    "negative": launches.NEGATIVE,
+    "along_x": launches.ALONG_X,
+    "no_threads": launches.NO_THREADS,
+    "fewer": launches.FEWER,
+    "not_along_z": launches.NOT_ALONG_Z,
+    "no_cluster": launches.NO_CLUSTER,
+    "small_cluster": launches.SMALL_CLUSTER,
 }
 
 _REPORT_TEXTS = {
@@ -584,7 +642,7 @@ def runtime_ir() -> str:
         failed_argument=ord(abi.FAILED_ARGUMENT), failed_count=ord(abi.FAILED_COUNT),
     )  # fmt: skip
     launch = _LAUNCH.format(
-        **{name: strings(text) for name, text in _LAUNCH_TEXTS.items()},
+        **{name: strings(text) for name, text in (_LAUNCH_TEXTS | _LAUNCH_HINTS).items()},
         launch_kind=strings("LaunchError"), config_stores=_config_stores(), launch=abi.SLOT_LAUNCH,
         first_kernel=abi.FIRST_KERNEL, cluster_id=abi.ATTRIBUTE_CLUSTER, cooperative_id=abi.ATTRIBUTE_COOPERATIVE,
         pdl_id=abi.ATTRIBUTE_PDL, raised=abi.RAISED, invalid_context=abi.INVALID_CONTEXT,
@@ -593,5 +651,6 @@ def runtime_ir() -> str:
         contexts=abi.SLOT_CONTEXTS, most_devices=abi.MOST_DEVICES, invalid_context=abi.INVALID_CONTEXT,
         completion_id=abi.ATTRIBUTE_COMPLETION_EVENT, programmatic_id=abi.ATTRIBUTE_PROGRAMMATIC_EVENT,
     )  # fmt: skip
-    texts = [kinds, dtypes, devices, *strings.definitions(), errors, reports, contexts, launch, HALVES_IR]
+    poll = _POLL.format(signals=abi.SLOT_SIGNALS, interrupted=abi.INTERRUPTED)
+    texts = [kinds, dtypes, devices, *strings.definitions(), errors, reports, contexts, poll, launch, HALVES_IR]
     return "\n".join(texts)

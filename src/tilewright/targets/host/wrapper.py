@@ -22,10 +22,9 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
-from tilewright.targets.host import abi, scalars
+from tilewright.targets.host import abi, scalars, spans
 from tilewright.targets.host.irtext import Body, Messages, c_string, symbol
 
-_INT32_MAX = 2**31 - 1
 _MESSAGES = "messages"
 _SIGNATURE = "signature"
 _FAIL = [
@@ -35,7 +34,6 @@ _FAIL = [
 ]
 
 _DECLARATIONS = """
-declare i64 @llvm.abs.i64(i64, i1)
 declare i16 @__tw_half(double)
 declare i16 @__tw_bfloat(double)
 declare i32 @__tw_fail_check(ptr, ptr, i64, ptr, ptr)
@@ -147,11 +145,13 @@ class _Wrapper:
         status = self.body.value(f"call i32 {symbol(entry)}({', '.join([*passed, f'ptr @{abi.TABLE}'])})")
         if left is not None:
             self._leave(left)
-        done, raised = (self.body.value(f"icmp eq i32 {status}, {code}") for code in (0, abi.RAISED))
+        codes = (0, abi.RAISED, abi.INTERRUPTED)
+        done, raised, interrupted = (self.body.value(f"icmp eq i32 {status}, {code}") for code in codes)
+        told = self.body.value(f"or i1 {raised}, {interrupted}")
         text = f"{_escape(self.signature.name)} ended with error %lld"
         failure = self.messages(abi.FAILED_STATUS, text)
         shown = self.body.value(f"sext i32 {status} to i64")
-        self.body.require(self.body.value(f"or i1 {done}, {raised}"), failure, shown, "null")
+        self.body.require(self.body.value(f"or i1 {done}, {told}"), failure, shown, "null")
         self.body.do(f"store i32 {abi.NONE}, ptr %result")
         self.body.do(f"ret i32 {status}")
 
@@ -306,11 +306,12 @@ class _Wrapper:
         self._load_dims(tensor)
         data = self._data(tensor)
         self.leaves.append(data)
+        if spans.is_narrow(param):
+            self._check_span(tensor)
         for mode, dim in enumerate(param.shape):
             self._extent(tensor, mode, dim)
         for mode, dim in enumerate(param.stride):
             self._stride(tensor, mode, dim)
-        self._check_span(tensor)
 
     def _require(self, ok: str, tensor: _Tensor, what: str, value: str = "0", hint: str = "") -> None:
         head = f"{_escape(tensor.place)}: {what}"
@@ -428,9 +429,6 @@ class _Wrapper:
             self._require(ok, tensor, "wrong shape", hint=hint)
             return
         name = f"extent %lld of mode {mode}"
-        if dim.width == 32:
-            ok = self.body.value(f"icmp ule i64 {value}, {_INT32_MAX}")
-            self._require(ok, tensor, f"{name} does not fit 32 bits", value)
         if dim.divisibility > 1:
             rest = self.body.value(f"urem i64 {value}, {dim.divisibility}")
             ok = self.body.value(f"icmp eq i64 {rest}, 0")
@@ -451,10 +449,6 @@ class _Wrapper:
         # Null, which fits and divides, stands for a stride that is never used.
         used = body.value(f"select i1 {free}, i64 0, i64 {value}")
         name = f"stride %lld of mode {mode}"
-        if dim.width == 32:
-            narrow = body.value(f"trunc i64 {used} to i32")
-            ok = body.value(f"icmp eq i64 {body.value(f'sext i32 {narrow} to i64')}, {used}")
-            self._require(ok, tensor, f"{name} does not fit 32 bits", value)
         if dim.divisibility > 1:
             rest = body.value(f"srem i64 {used}, {dim.divisibility}")
             ok = body.value(f"icmp eq i64 {rest}, 0")
@@ -482,20 +476,64 @@ class _Wrapper:
         return value if dim.width == 64 else self.body.value(f"trunc i64 {value} to i32")
 
     def _check_span(self, tensor: _Tensor) -> None:
-        """Offsets of a layout with only 32-bit dynamic parts are computed in 32 bits: the last one must fit."""
-        dims = (*tensor.param.shape, *tensor.param.stride)
-        dynamic = [dim for dim in dims if dim.value is None]
-        if not dynamic or any(dim.width == 64 for dim in dynamic):
-            return
-        body, total = self.body, "0"
-        for extent, stride in zip(tensor.extents, tensor.strides, strict=True):
-            last = body.value(f"sub i64 {extent}, 1")
-            reach = body.value(f"mul i64 {last}, {stride}")
-            positive = body.value(f"call i64 @llvm.abs.i64(i64 {reach}, i1 false)")
-            total = body.value(f"add i64 {total}, {positive}")
-        ok = body.value(f"icmp ule i64 {total}, {_INT32_MAX}")
-        hint = "compile with 64-bit strides to take tensors this large"
-        self._require(ok, tensor, "its last offset %lld does not fit 32 bits", total, hint)
+        """Require what the 32-bit form rests on, see `spans`: few elements, that do not reach far.
+
+        Nothing here overflows, unsigned: factors are cut at 2^31, which is more than either may be, and so are products
+        of two before they meet another.
+        """
+        param = tensor.param
+        counts: list[str] = []
+        reaches: list[str] = []
+        for mode, belongs in enumerate(spans.counted(param)):
+            extent = self._extent_from_one(tensor, mode)
+            if belongs:
+                counts.append(extent)
+            step = param.stride[mode].value
+            if step == 0:
+                continue
+            last = self.body.value(f"sub i64 {extent}, 1")
+            reaches.append(last if step == 1 else self._reach(last, tensor, mode))
+        count = self._folded("mul", counts, 2)
+        span = self._folded("add", [*reaches, "1"], 3)
+        most = spans.most_elements(param)
+        few, near = (self.body.value(f"icmp ule i64 {number}, {most}") for number in (count, span))
+        ok = self.body.value(f"and i1 {few}, {near}")
+        hint = "compile it with extents of 64 bits: cute.sym_int64() in a fake tensor"
+        self._require(ok, tensor, f"it has or spans more than {most} elements, too many {spans.PHRASE}", hint=hint)
+
+    def _extent_from_one(self, tensor: _Tensor, mode: int) -> str:
+        known = tensor.param.shape[mode].value
+        if known is not None:
+            return str(min(max(known, 1), 1 << 31))
+        return self._cut("umin", self._cut("umax", tensor.extents[mode], 1), 1 << 31)
+
+    def _reach(self, last: str, tensor: _Tensor, mode: int) -> str:
+        step = tensor.param.stride[mode].value
+        factor = (
+            self._cut("umin", self._absolute(tensor.strides[mode]), 1 << 31)
+            if step is None
+            else str(min(abs(step), 1 << 31))
+        )
+        return self.body.value(f"mul i64 {last}, {factor}")
+
+    def _absolute(self, value: str) -> str:
+        sign = self.body.value(f"ashr i64 {value}, 63")
+        flipped = self.body.value(f"xor i64 {value}, {sign}")
+        return self.body.value(f"sub i64 {flipped}, {sign}")
+
+    def _folded(self, operation: str, parts: list[str], safe: int) -> str:
+        """The sum or product of `parts`, of which `safe` meet without overflow."""
+        total = parts[0] if parts else "1"
+        for number, part in enumerate(parts[1:], 2):
+            if number > safe:
+                total = self._cut("umin", total, 1 << 31 if operation == "mul" else 1 << 62)
+            total = self.body.value(f"{operation} i64 {total}, {part}")
+        return total
+
+    def _cut(self, name: str, value: str, limit: int) -> str:
+        """`umin` or `umax` of both. LLVM makes code of these operations faster than of its intrinsics."""
+        keep = self.body.value(f"icmp {'ult' if name == 'umin' else 'ugt'} i64 {value}, {limit}")
+        return self.body.value(f"select i1 {keep}, i64 {value}, i64 {limit}")
 
 
 def _is_shape(param: TupleParam) -> bool:

@@ -175,7 +175,17 @@ def _link_object(job: _Job, data: bytes, log: str, name: str, arch: str) -> Cubi
     return Cubin(linked.cubin, f"{log}\n{linked.log}".strip(), name)
 
 
+_LOC: Final = re.compile(r"^[ \t]*\.loc\b[^\n]*", re.MULTILINE)
+
+
 def _for_tool(job: _Job, version: tuple[int, int]) -> tuple[str, str]:
+    """Text and target for a tool of that version, line for line the job's."""
+    # nvJitLink makes line tables wherever there are such directives, whatever it is told.
+    text, arch = _in_words_of(job, version)
+    return text if job.options.lineinfo else _LOC.sub("", text), arch
+
+
+def _in_words_of(job: _Job, version: tuple[int, int]) -> tuple[str, str]:
     """Text and target in the words of a toolkit: before CUDA 13, sm_110 was sm_101 and PTX ended at 8.8."""
     if not job.arch.startswith("sm_110") or not (0, 0) < version < (13, 0):
         return job.ptx, job.arch

@@ -17,9 +17,9 @@ from tilewright.ir.source import source_location
 from tilewright.ir.typed import number_of
 from tilewright.passes.lowering import LoweringContext, lower
 from tilewright.passes.pipeline import Pass, register
-from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BYTES
+from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BASE, SMEM_BYTES
 from tilewright.passes.program import kernels
-from tilewright.passes.rules import copying, gemm, memory, values
+from tilewright.passes.rules import copying, fragments, gemm, memory, values
 from tilewright.targets.nvidia import atomic_rules, narrow, rules, tile_rules
 from tilewright.targets.nvidia.fast_roots import use_fast_roots
 
@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 
 from tilewright.base.errors import CompileError
 
-RULES = memory.rules + values.rules + copying.rules + gemm.rules + rules.rules + tile_rules.rules + narrow.rules
+RULES = (
+    memory.rules
+    + fragments.rules
+    + values.rules
+    + copying.rules
+    + gemm.rules
+    + rules.rules
+    + tile_rules.rules
+    + narrow.rules
+)
 RULES += atomic_rules.rules
 ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0}
 FEATURES = "tilewright.features"
@@ -49,6 +58,21 @@ class CuteToNvvm(Pass):
         "enable-assertions": False,
         "enable-cuda-dialect": False,
         "cuda-dialect-external-module": False,
+        # Options of a compilation, which the text of `CompileOptions` may bring: the compiler reads them.
+        "gpu-arch": "",
+        "ptxas-options": "",
+        "nvdisasm-options": "",
+        "link-libraries": "",
+        "generate-line-info": False,
+        "keep-ptx": False,
+        "keep-cubin": False,
+        "keep-sass": False,
+        "keep-ir": False,
+        "print-ir": False,
+        "enable-tvm-ffi": False,
+        "dump-dir": "",
+        "host-target": "",
+        "ptx-backend": "llvm",
     }
 
     def run(self, module: ir.Operation) -> None:
@@ -75,7 +99,7 @@ def _declare_shared_memory(kernel: ir.Operation, arch: str) -> None:
             values={"limit": f"{limit} bytes a block on {arch}"},
             hint="use fewer stages or a smaller tile",
         )
-    if not used:
+    if not used and SMEM_BASE not in kernel.attributes:
         return
     attributes = {
         "global_type": mlir.ir.TypeAttr.get(types.parse("!llvm.array<0 x i8>")),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import located
+from tilewright.ir.walk import operations
 from tilewright.targets.nvidia.tile_rules import intrinsic
 
 if TYPE_CHECKING:
@@ -17,16 +18,9 @@ _FAST = re.compile(r"\b(fast|afn)\b")
 
 def use_fast_roots(kernel: ir.Operation) -> None:
     """Replace `math.sqrt` of Float32, alone or in vectors, where it may be approximate."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
+    for op in operations(kernel):
         if op.name == "math.sqrt" and _FAST.search(str(op.attributes["fastmath"])):
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    kernel.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    for op in found:
-        _replace(op)
+            _replace(op)
 
 
 def _replace(op: ir.Operation) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import raised_by_signal
 from tilewright.targets.nvidia import jitlink_child, toolchain
 
 TIME_LIMIT: Final = 600.0
@@ -89,6 +90,8 @@ class _Process:
         try:
             self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, process_group=0)
         except OSError as error:
+            if raised_by_signal(error):
+                raise
             raise CompileError(f"cannot start a process for nvJitLink: {error}") from error
         self._version: tuple[int, int] | None = None
 
@@ -126,6 +129,13 @@ class _Process:
         except (EOFError, pickle.UnpicklingError) as error:
             raise _ended(name, self._child.wait()) from error
 
+    def disown(self) -> None:
+        """Leave it to the process that started it."""
+        self._child.returncode = 0  # nobody here waits for it
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None:
+                stream.close()
+
     def end(self) -> None:
         """Now, whatever it does."""
         self._child.kill()
@@ -156,7 +166,16 @@ def end_idle() -> None:
 
 
 atexit.register(end_idle)
-os.register_at_fork(after_in_child=_idle.clear)  # they answer the parent
+
+
+def _disown() -> None:
+    """In a forked process: the processes that wait are the parent's, and answer it."""
+    while _idle:
+        for process in _idle.popitem()[1]:
+            process.disown()
+
+
+os.register_at_fork(after_in_child=_disown)
 
 
 def prepare(path: Path) -> None:

@@ -15,9 +15,20 @@ from tilewright.ir import build, types
 from tilewright.ir.atom_text import AtomText
 from tilewright.ir.typed import number_of, text_of
 from tilewright.layout import size
-from tilewright.passes.lowering import LoweringContext, Rules, TensorView
-from tilewright.passes.rules.copying import MOVERS, Moves, lower_copy, read_word, required_width, write_word
-from tilewright.passes.rules.gemm import PRODUCTS, Fragment, Product, Words, lower_gemm
+from tilewright.passes.lowering import LoweringContext, Rules
+from tilewright.passes.rules.copying import (
+    MOVERS,
+    Moves,
+    Side,
+    Target,
+    in_memory,
+    lower_copy,
+    lower_copy_value,
+    read_word,
+    required_width,
+    write_word,
+)
+from tilewright.passes.rules.gemm import PRODUCTS, Piece, Product, Words, lower_gemm, lower_gemm_value
 from tilewright.passes.rules.memory import element_bytes, place_address
 from tilewright.targets.nvidia import intrinsics
 from tilewright.targets.nvidia.rules import use
@@ -55,9 +66,7 @@ def _struct(count: int, type_: str) -> ir.Type:
     return types.parse(type_ if count == 1 else f"!llvm.struct<({', '.join([type_] * count)})>")
 
 
-def _move_async(
-    src: TensorView, dst: TensorView, atom: AtomText, per_predicate: int, context: LoweringContext
-) -> Moves:
+def _move_async(src: Side, dst: Target, atom: AtomText, per_predicate: int, context: LoweringContext) -> Moves:
     """cp.async: one instruction for each 4, 8 or 16 bytes. A false predicate makes it read nothing, write zeros."""
     use("cp.async", "cp.async", context)
     bits = atom.number("bits", element_bytes(src.info.element) * 8)
@@ -66,7 +75,7 @@ def _move_async(
     name, masked = (intrinsics.cp_async(cache, bits // 8, masked=mask) for mask in (False, True))
 
     def addresses(number: int) -> Words:
-        return [place_address(view, number * width) for view in (dst, src)]
+        return [place_address(in_memory(view), number * width) for view in (dst, src)]
 
     def emit(number: int) -> None:
         intrinsic(name, addresses(number))
@@ -80,15 +89,13 @@ def _move_async(
     return Moves(int(size(src.layout)) // width, emit, emit_if)
 
 
-def _rows(view: TensorView) -> tuple[int, int]:
+def _rows(view: Side | Target) -> tuple[int, int]:
     """(elements of a row, number of instructions) of the side that holds the addresses of rows."""
     row = required_width(ROW_BITS, view)
     return row, int(size(view.layout)) // row
 
 
-def _move_ldmatrix(
-    src: TensorView, dst: TensorView, atom: AtomText, per_predicate: int, context: LoweringContext
-) -> Moves:
+def _move_ldmatrix(src: Side, dst: Target, atom: AtomText, per_predicate: int, context: LoweringContext) -> Moves:
     """ldmatrix: the row's address from the source, registers to the destination."""
     use("ldmatrix", "ldmatrix", context)
     count = atom.number("num")
@@ -98,7 +105,7 @@ def _move_ldmatrix(
     word = types.parse("i32")
 
     def emit(number: int) -> None:
-        address = place_address(src, number * row)
+        address = place_address(in_memory(src), number * row)
         loaded = intrinsic(name, (address,), _struct(count, "i32"))
         for place, value in enumerate(_members(loaded, count, word)):
             write_word(dst, (number * count + place) * each, value, WORD_BITS)
@@ -106,9 +113,7 @@ def _move_ldmatrix(
     return Moves(instructions, emit)
 
 
-def _move_stmatrix(
-    src: TensorView, dst: TensorView, atom: AtomText, per_predicate: int, context: LoweringContext
-) -> Moves:
+def _move_stmatrix(src: Side, dst: Target, atom: AtomText, per_predicate: int, context: LoweringContext) -> Moves:
     """stmatrix: registers from the source, the row's address from the destination."""
     use("stmatrix", "stmatrix", context)
     count = atom.number("num")
@@ -118,7 +123,7 @@ def _move_stmatrix(
     word = types.parse("i32")
 
     def emit(number: int) -> None:
-        address = place_address(dst, number * row)
+        address = place_address(in_memory(dst), number * row)
         words = [read_word(src, (number * count + place) * each, word, WORD_BITS) for place in range(count)]
         intrinsic(name, (address, *words))
 
@@ -131,6 +136,11 @@ _MOVERS = {**MOVERS, "cp.async": _move_async, "ldmatrix": _move_ldmatrix, "stmat
 @rules.lowers("copy")
 def _copy(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     return lower_copy(op, context, _MOVERS)
+
+
+@rules.lowers("copy_value")
+def _copy_value(op: ir.Operation, context: LoweringContext) -> list[ir.Value] | None:
+    return lower_copy_value(op, context, _MOVERS)
 
 
 @rules.lowers("async_commit")
@@ -154,12 +164,12 @@ _WORD = {
 }  # fmt: skip
 
 
-def _fragment(type_: str, values: int) -> Fragment:
+def _fragment(type_: str, values: int) -> Piece:
     word, bits = _WORD[type_]
-    return Fragment(values * mma_sync.BITS[type_] // bits, word, bits)
+    return Piece(values * mma_sync.BITS[type_] // bits, word, bits)
 
 
-def _mma_sync(atom: AtomText, view: TensorView, context: LoweringContext) -> Product:
+def _mma_sync(atom: AtomText, view: Side, context: LoweringContext) -> Product:
     """mma.sync of the form that the atom names."""
     m, n, k = map(int, atom.parameters["shape"].split("x"))
     key = (m, n, k), atom.parameters["a"], atom.parameters["b"], atom.parameters["c"]
@@ -186,6 +196,11 @@ _PRODUCTS = {**PRODUCTS, "mma.sync": _mma_sync}
 @rules.lowers("gemm")
 def _gemm(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     return lower_gemm(op, context, _PRODUCTS)
+
+
+@rules.lowers("gemm_value")
+def _gemm_value(op: ir.Operation, context: LoweringContext) -> list[ir.Value] | None:
+    return lower_gemm_value(op, context, _PRODUCTS)
 
 
 # Approximate functions: PTX names.

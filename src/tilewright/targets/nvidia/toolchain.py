@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
+from tilewright.base.interrupts import raised_by_signal
 
 Origin = Literal["toolkit", "package", "PATH"]
 
@@ -187,4 +188,6 @@ def run_tool(command: list[str], time_limit: float) -> subprocess.CompletedProce
     except subprocess.TimeoutExpired as error:
         raise CompileError(f"{Path(command[0]).name} took more than {time_limit:g} s and was ended") from error
     except OSError as error:
+        if raised_by_signal(error):
+            raise
         raise CompileError(f"cannot start {command[0]}: {error.strerror}") from error

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import tilewright
 from tilewright.base.errors import ArgumentError
+from tilewright.tools.console import console as make_console
 
 
 def command(
@@ -22,7 +22,7 @@ def command(
 ) -> None:
     """Run benchmarks and print their medians; results go to bench/results of the checkout."""
     runner = load_runner()
-    console = Console()
+    console = make_console()
     known = runner.topics()
     if list_topics:
         console.print("\n".join(known) or "no benchmarks")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import tilewright.cute as cute
 import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
@@ -15,6 +14,7 @@ from tilewright.base.errors import ArgumentError
 from tilewright.lang.numeric import BY_NAME
 from tilewright.tools.arguments import Argument, TensorArgument, parse_argument
 from tilewright.tools.artifacts import EXTENSIONS, ArtifactFolder
+from tilewright.tools.console import console as make_console
 from tilewright.tools.loading import load_function
 
 WHOLE = ("python", "cute")
@@ -40,7 +40,7 @@ def command(
     executor = cute.compile(function, *given, options=options, arch=arch, target="emu")
     name = place.rpartition(":")[2].replace(".", "_")
     made_from = " ".join([str(Path(place.rpartition(":")[0]).resolve()), name, *(arg or []), executor.arch, options])
-    folder, console = ArtifactFolder(out), Console()
+    folder, console = ArtifactFolder(out), make_console()
     for stem, contents in results(executor, name, stages):
         for path in folder.write(stem, executor.arch, contents, made_from):
             console.print(str(path), soft_wrap=True, highlight=False)

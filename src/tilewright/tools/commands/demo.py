@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from tilewright.tools import demo
+from tilewright.tools.console import console as make_console
 
 
 def command(
@@ -17,5 +17,5 @@ def command(
     ] = None,
 ) -> None:
     """Compile four kernels through every stage, run them, compare with NumPy; exit status 1 if one is wrong."""
-    if not demo.run(Console(), target=target, arch=arch):
+    if not demo.run(make_console(), target=target, arch=arch):
         raise typer.Exit(1)

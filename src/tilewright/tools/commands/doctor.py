@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from tilewright.targets.nvidia import doctor
+from tilewright.tools.console import console as make_console
 
 MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}
 
@@ -19,7 +19,7 @@ def command(
 ) -> None:
     """Report Python, MLIR, ptxas, nvdisasm, driver, device and PyTorch, each with the remedy when it is missing."""
     rows = doctor.rows()
-    console = Console()
+    console = make_console()
     for line in lines(rows):
         console.print(line, soft_wrap=True)
     if strict and any(row.ok is False for row in rows):

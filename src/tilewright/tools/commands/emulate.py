@@ -15,7 +15,9 @@ from rich.table import Table
 from tilewright.base.errors import ArgumentError
 from tilewright.emulate import Report, run_ptx
 from tilewright.tools.arguments import TensorArgument, parse_argument, values
+from tilewright.tools.console import console as make_console
 
+SIZE = re.compile(r"[0-9]{1,18}")
 ENTRY = re.compile(r"\.entry\s+([\w$.]+)")
 ARG_HELP = "one for each parameter, in order: f32[1024], zeros:f32[64,32], i32[16]=arange, @file.npy, 3, 2.5"
 SHOWN = 6
@@ -46,7 +48,7 @@ def command(
         cluster=extents("--cluster", cluster), smem=smem, checks=check_mode(checks), progress=progress,
     )  # fmt: skip
     seconds = time.perf_counter() - start
-    console = Console()
+    console = make_console()
     console.print(array_table([item.text for item in arguments], before, data))
     print_report(console, report, seconds)
     if out is not None:
@@ -75,7 +77,7 @@ def only_kernel(text: str, file: Path) -> str:
 def extents(option: str, text: str) -> tuple[int, int, int]:
     """`X`, `X,Y` or `X,Y,Z` as three positive numbers."""
     parts = text.split(",")
-    if len(parts) > 3 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
+    if len(parts) > 3 or not all(SIZE.fullmatch(part.strip()) and int(part) > 0 for part in parts):
         raise ArgumentError(f"{option} {text!r} is not a size", hint="write one to three positive numbers: 128 or 16,8")
     x, y, z = [int(part) for part in parts] + [1] * (3 - len(parts))
     return x, y, z

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +12,16 @@ from tilewright import layout as algebra
 from tilewright.base.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, Swizzle
 from tilewright.layout.draw import show
+from tilewright.layout.draw.cells import MOST_CELLS
 from tilewright.layout.inttuple import text
+from tilewright.tools.console import in_colour
 from tilewright.tools.layout_expression import evaluate
 
 LARGEST_COUNT = 1 << 20
 """Most values that are counted, or drawn."""
 LARGEST_TABLE = 64
 """Most rows or columns that are printed; a picture has no such limit."""
+MOST_BITS = 1024
 EXPRESSION_HELP = "(4,8):(8,1), S<3,3,3> o 0 o (8,64):(64,1), or a function: zipped_divide((8,8):(8,1), (2,4))"
 TILER_HELP = "M,N: the layout is a (thread, value) layout of this tile; show which thread holds what"
 
@@ -36,8 +38,8 @@ def command(
     if swizzle is not None:
         value = swizzled(value, swizzle)
     tile = None if tiler is None else extents("--tiler", tiler)
-    if bits < 1:
-        raise ArgumentError(f"--bits {bits}: an element has at least one bit", hint="--bits 16 for Float16")
+    if not 1 <= bits <= MOST_BITS:
+        raise ArgumentError(f"--bits {bits}: an element has 1 to {MOST_BITS} bits", hint="--bits 16 for Float16")
     print(value if is_layout(value) or isinstance(value, Swizzle) else text(value))
     for line in facts(value):
         print(line)
@@ -102,7 +104,7 @@ def has_coordinates(value: Any) -> bool:
 
 def print_table(value: Any, tile: tuple[int, ...] | None) -> None:
     """The values of a static layout, or the threads and values of a tile; coloured on a terminal."""
-    colour = sys.stdout.isatty()
+    colour = in_colour()
     if tile is not None:
         show.print_layout_tv(value, tile, colour)
         return
@@ -111,7 +113,7 @@ def print_table(value: Any, tile: tuple[int, ...] | None) -> None:
     size = algebra.size(value)
     rows = algebra.size(value, [0]) if algebra.rank(value) > 1 else 1
     if max(rows, size // rows) > LARGEST_TABLE:
-        print(f"({size} values are too many to print; --svg draws them)")
+        print(f"({size} values are too many to print{'; --svg draws them' if size <= MOST_CELLS else ' or draw'})")
         return
     show.print_layout(value, colour)
 

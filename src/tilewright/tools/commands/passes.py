@@ -16,6 +16,7 @@ from tilewright.compiler.pass_lists import standard_pipeline
 from tilewright.compiler.target import DEFAULT_ARCH
 from tilewright.hw.chips import normalize_arch
 from tilewright.passes import pipeline
+from tilewright.tools.console import console as make_console
 from tilewright.tools.loading import load_module
 
 
@@ -27,7 +28,7 @@ def command(
     """List the registered passes and the pipeline that compiles a function, or describe one pass."""
     for path in load or []:
         load_module(path)
-    console = Console(highlight=False)
+    console = make_console(highlight=False)
     if name is not None:
         describe(name, console)
         return

@@ -52,10 +52,34 @@ static int holds(const struct input *in, uint64_t offset, uint64_t size) {
   return offset <= in->size && size <= in->size - offset;
 }
 
+/* CRC-32, ISO 3309. */
+static uint32_t checksum(const unsigned char *bytes, size_t size) {
+  uint32_t table[256], sum = 0xffffffff;
+  for (uint32_t i = 0; i < 256; ++i) {
+    table[i] = i;
+    for (int bit = 0; bit < 8; ++bit) table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320 : 0);
+  }
+  for (size_t i = 0; i < size; ++i) sum = sum >> 8 ^ table[(sum ^ bytes[i]) & 255];
+  return ~sum;
+}
+
+/* The seal at the end of an exported object, see targets/host/seal.py: mark, size, checksum, 0. */
+static int is_whole(const struct input *in) {
+  enum { MARK = 8, SEAL = 24 };
+  if (in->size < SEAL || memcmp(in->bytes + in->size - SEAL, "TWSEAL1\n", MARK)) return 0;
+  const unsigned char *end = in->bytes + in->size - SEAL + MARK;
+  uint64_t size;
+  uint32_t sums[2];
+  memcpy(&size, end, sizeof size);
+  memcpy(sums, end + sizeof size, sizeof sums);
+  return size == in->size - SEAL && sums[0] == checksum(in->bytes, in->size - sizeof sums) && !sums[1];
+}
+
 static const char *check(struct input *in) {
   const Elf64_Ehdr *head = (const Elf64_Ehdr *)in->bytes;
   if (in->size < sizeof *head || memcmp(head->e_ident, ELFMAG, SELFMAG) || head->e_type != ET_REL)
     return "it is no object file";
+  if (!is_whole(in)) return "it is damaged: its checksum does not fit";
   if (head->e_machine != MACHINE) return "it is for another processor";
   if (head->e_shentsize != sizeof(Elf64_Shdr) || head->e_shoff % 8 ||
       !holds(in, head->e_shoff, (uint64_t)head->e_shnum * sizeof(Elf64_Shdr)))

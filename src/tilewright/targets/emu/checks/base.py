@@ -97,6 +97,7 @@ class Watch(Machine):
         self.phases: dict[int, Array] = {}
         self.ended: dict[int, Array] = {}
         self.waiting: dict[tuple[int, int], Array] = {}
+        self.arriving: dict[tuple[int, int], list[Array]] = {}
         self.waiting_foreign: dict[tuple[int, int], Knowledge] = {}
         self.arrived_foreign: dict[int, Knowledge] = {}
         self.arrived = np.zeros(len(self.alive), np.int64)
@@ -111,6 +112,10 @@ class Watch(Machine):
         self.arrived_remote: dict[int, Knowledge] = {}
         self.proxies = ProxyFences(self.clocks)
         self.wgmma = Wgmma()
+        self.accesses = 0
+        """Accesses noted so far, of any threads."""
+        self.met: tuple[Lanes | None, int] = None, 0
+        """The threads that last met at a warp-wide instruction, and the accesses noted before."""
 
     def access(self, site: int) -> Access:
         """The attributes of a site, worked out once."""
@@ -167,5 +172,6 @@ def unwritten(what: str, site: int, lanes: Array | None, among: Lanes) -> Fault:
 
 
 UNWRITTEN = (
-    "it comes from shared or local memory that no thread has written, or by shfl from a lane that takes no part in it"
+    "it comes from shared or local memory or a register tensor that nothing was written to (an accumulator without"
+    " fill, for instance), or by shfl from a lane that takes no part in it"
 )

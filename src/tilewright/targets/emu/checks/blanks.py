@@ -96,9 +96,14 @@ class Blanks(Repeats):
         if space == "shared":
             index = self.sh.index(site, L, addr, shift)
             self.note_shared(site, L, index << shift, size, True, None)
-        if self.ordered and space != "local":
-            self.through_memory(site, L, space, addr, True, True)
         return missing
+
+    def atomic_seen(self, site: int, L: Lanes, space: str, addr: Any, wrote: Any) -> None:
+        """A `cas` that fails only reads."""
+        for part in parts_of(L, space, addr) if self.ordered else ():
+            if part.space != "local":
+                mine = wrote[part.at] if wrote.__class__ is np.ndarray else wrote
+                self.through_memory(site, part.L, part.space, part.addr, True, mine)
 
     def blank(self, space: str, cells: Array) -> Array | None:
         """Which granules of shared memory, or bytes of local memory, no one has written; None for none."""

@@ -301,6 +301,14 @@ class Clocks:
         row[warp] = np.maximum(row[warp], self.met[lane // 32])
         return row
 
+    def between(self, slot: int, threads: Array, others: Array) -> Array:
+        """What threads of a block know of other threads of it: a row a thread."""
+        rows = np.full((len(threads), len(others)), self.known[slot])
+        met = self.met[(slot * self.stride + threads) // 32][:, None]
+        rows = np.where(threads[:, None] // 32 == others // 32, np.maximum(rows, met), rows)
+        matrix = self.matrix.get(slot)
+        return rows if matrix is None else np.maximum(rows, matrix[threads[:, None], others])
+
     def common(self, slot: int, threads: Array) -> Array:
         """What each of some threads of a block knows of the others, at least: a clock for each thread."""
         row = np.full(self.stride, self.known[slot])
@@ -320,15 +328,15 @@ class Clocks:
         known: Knowledge = {int(self.blocks[slot]): row}
         return together(together(known, self.foreign.get(lane, {})), self.shared_foreign.get(slot, {}))
 
-    def acquire(self, lane: int, known: Knowledge) -> None:
-        """A thread comes to know what another has published."""
-        slot, thread = divmod(lane, self.stride)
+    def acquire(self, lanes: list[int], known: Knowledge) -> None:
+        """Threads of one block come to know what another has published."""
+        slot = lanes[0] // self.stride
         own = int(self.blocks[slot])
         others = known
         if own in known:
-            self.learn(slot, np.array([thread]), known[own])
+            self.learn(slot, np.array(lanes) - slot * self.stride, known[own])
             others = {block: row for block, row in known.items() if block != own}
-        if others:
+        for lane in lanes if others else ():
             self.foreign[lane] = together(self.foreign[lane], others) if lane in self.foreign else others
 
     def cluster_meeting(self, slots: Array, arrived: Array) -> Knowledge:
@@ -354,7 +362,7 @@ class Clocks:
         own = int(self.blocks[slot])
         if not everyone:
             for thread in threads:
-                self.acquire(slot * self.stride + int(thread), known)
+                self.acquire([int(slot) * self.stride + int(thread)], known)
             return
         row = known[own][: self.stride]
         self.known[slot] = max(int(self.known[slot]), int(row.min()))

@@ -99,7 +99,7 @@ class Copies(Order):
                     self.clocks.learn(int(slot), threads, row)
                 if remote:
                     for thread in threads:
-                        self.clocks.acquire(int(slot) * self.shape.stride + int(thread), remote)
+                        self.clocks.acquire([int(slot) * self.shape.stride + int(thread)], remote)
 
     def wait_relaxed(self, lanes: Array, words: Array) -> None:
         """Who has seen a phase end by a relaxed wait acquires what it carries with a later fence."""

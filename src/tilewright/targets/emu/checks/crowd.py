@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilewright.targets.emu.checks.pages import resized
 from tilewright.targets.emu.checks.rows import gather, scatter
 from tilewright.targets.emu.checks.sites import GPU
 from tilewright.targets.emu.checks.stamps import (
@@ -61,6 +62,12 @@ class Crowd:
         self.granule = 0
         if self.marks is not None:
             self.marks = np.repeat(self.marks, repeat)
+
+    def grow(self, count: int) -> None:
+        """Have room for more granules."""
+        self.count = count
+        if self.marks is not None:
+            self.marks = resized(self.marks, count)
 
     def clear_log(self) -> None:
         """Forget each access that a barrier of all has ordered, but asynchronous ones; the marks go by their clocks."""

@@ -11,6 +11,7 @@ would run against what was observed.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,17 @@ KEPT = 8
 """Fences of each thread that are remembered."""
 
 
+class Sight:
+    """A signal that a thread has seen, and when; `told` says which threads of its block know what the signal tells."""
+
+    __slots__ = ("clock", "signal", "told")
+
+    def __init__(self, clock: int, signal: Publication, threads: int) -> None:
+        self.clock = clock
+        self.signal = signal
+        self.told = np.zeros(threads, bool)
+
+
 class SequentialFences:
     """The fences of a batch that stand in the one order of the device, and the signals that threads have seen."""
 
@@ -30,36 +42,51 @@ class SequentialFences:
         self.own = History(clocks)
         self.slots = np.zeros(clocks.slots, bool)
         """The blocks in which there has been one."""
-        self._seen: dict[int, dict[tuple[int, int], tuple[int, Publication]]] = {}
+        self._events = Events(clocks)
+        self._seen: dict[int, dict[tuple[int, int], Sight]] = {}
 
     def passed(self, L: Lanes) -> None:
         """Threads pass a fence: each comes to know what was fenced before a signal that it knows was seen."""
         for slot in np.unique(L.slot).tolist() if self._seen else ():
-            self._learn(L.ids[L.slot == slot], self._seen.get(slot, {}))
+            if slot in self._seen:
+                self._learn(slot, L.thread[L.slot == slot], self._seen[slot])
         self.own.add(L)
+        self._events.add(L)
         self.slots[L.slot] = True
 
-    def _learn(self, lanes: Array, seen: dict[tuple[int, int], tuple[int, Publication]]) -> None:
-        for (reader, _), (clock, known) in seen.items():
-            for lane in lanes.tolist():
-                if lane == reader or self.clocks.of_block(lane)[reader % self.clocks.stride] >= clock:
-                    self.clocks.acquire(lane, known.fenced)
+    def _learn(self, slot: int, threads: Array, seen: dict[tuple[int, int], Sight]) -> None:
+        sights = list(seen.values())
+        readers = np.array([thread for thread, _ in seen])
+        news = self.clocks.between(slot, threads, readers) >= np.array([sight.clock for sight in sights])
+        news |= threads[:, None] == readers
+        news &= ~np.stack([sight.told for sight in sights])[:, threads].T
+        signals: dict[int, list[int]] = {}
+        for column in np.flatnonzero(news.any(axis=0)).tolist():
+            sights[column].told[threads] |= news[:, column]
+            signals.setdefault(id(sights[column].signal), []).append(column)
+        for columns in signals.values():
+            who = threads[news[:, columns].any(axis=1)] + slot * self.clocks.stride
+            self.clocks.acquire(who.tolist(), sights[columns[0]].signal.fenced)
 
-    def saw(self, lane: int, known: Publication) -> None:
-        """A thread has seen a signal."""
-        if known.fenced:
-            here = self._seen.setdefault(lane // self.clocks.stride, {})
-            here[lane, id(known.root)] = int(self.clocks.clock[lane]), known
+    def saw(self, lanes: list[int], signal: Publication) -> None:
+        """Threads have seen a signal."""
+        stride, root = self.clocks.stride, id(signal.root)
+        for lane in lanes if signal.fenced else ():
+            slot, thread = divmod(lane, stride)
+            self._seen.setdefault(slot, {})[thread, root] = Sight(int(self.clocks.clock[lane]), signal, stride)
 
     def before(self, lane: int) -> Knowledge:
-        """What other threads of the block did before fences that a thread knows they have passed."""
-        slot = lane // self.clocks.stride
+        """What is ordered before fences of its block that a thread knows have been passed, its own among them."""
+        slot, thread = divmod(lane, self.clocks.stride)
         if not self.slots[slot]:
             return {}
         own = self.own.of(slice(slot * self.clocks.stride, (slot + 1) * self.clocks.stride))
         known = self.clocks.of_block(lane)[: self.clocks.stride]
+        known[thread] = self.clocks.clock[lane]
         row: Array = np.where(own < known, own, 0).max(axis=0)
-        row[lane % self.clocks.stride] = 0
+        for members, passed, before in self._events.of(slot):
+            if (passed < known[members]).any():
+                row = np.maximum(row, before)
         return {int(self.clocks.blocks[slot]): row} if row.any() else {}
 
 
@@ -73,16 +100,12 @@ class ProxyFences:
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
         self.own = History(clocks)
-        self._events: dict[int, deque[tuple[Array, Array, Array]]] = {}
+        self._events = Events(clocks)
 
     def passed(self, L: Lanes) -> None:
         """Threads pass a fence."""
         self.own.add(L)
-        for slot in np.unique(L.slot).tolist():
-            here = L.slot == slot
-            threads = L.thread[here]
-            event = threads, self.clocks.clock[L.ids[here]], self.clocks.common(slot, threads)
-            self._events.setdefault(slot, deque(maxlen=2 * KEPT)).append(event)
+        self._events.add(L)
 
     def covers(self, lane: int, threads: Array, clocks: Array) -> Array:
         """Whether a fence lies between stores of threads of a lane's block, at some clocks, and what it does now."""
@@ -91,10 +114,30 @@ class ProxyFences:
         known[thread] = self.clocks.clock[lane]
         ends = self.own.of(slot * self.clocks.stride + threads)
         fine = np.asarray(np.logical_or.reduce((ends >= clocks) & (ends <= known[threads]), 0))
-        for members, passed, row in self._events.get(slot, ()):
+        for members, passed, row in self._events.of(slot):
             if (known[members] >= passed).any():
                 fine |= clocks <= row[threads]
         return fine
+
+
+class Events:
+    """The last fences of each block: the threads, the clocks that they ended, and what all of these threads knew."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self._of: dict[int, deque[tuple[Array, Array, Array]]] = {}
+
+    def add(self, L: Lanes) -> None:
+        """Threads pass a fence."""
+        for slot in np.unique(L.slot).tolist():
+            here = L.slot == slot
+            threads = L.thread[here]
+            event = threads, self.clocks.clock[L.ids[here]], self.clocks.common(slot, threads)
+            self._of.setdefault(slot, deque(maxlen=2 * KEPT)).append(event)
+
+    def of(self, slot: int) -> Iterable[tuple[Array, Array, Array]]:
+        """Those of a block."""
+        return self._of.get(slot, ())
 
 
 class History:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from tilewright.targets.emu.checks.clocks import Knowledge, Publication, joined_rows, narrowed, together
-from tilewright.targets.emu.checks.races import Races
+from tilewright.targets.emu.checks.gathering import Gathering
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA, GPU, WEAK, Access
 from tilewright.targets.emu.checks.stamps import ONE_TICK, block_of, is_async, site_of
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
-from tilewright.targets.emu.ptx import Instruction
 
 
-class Order(Races):
+class Order(Gathering):
     """Turns synchronisation into knowledge (`clocks`)."""
 
     def barrier_passed(self, cohort: Cohort) -> None:
         self.launch.idle = 0
+        if self.living < self.slots * self.shape.threads:
+            self.check_passed(cohort)
         if not self.clocks.everyone_met():
             self.clocks.block_barrier(np.arange(self.slots))
         self.all_met()
@@ -43,6 +45,7 @@ class Order(Races):
         for cohort in cohorts:
             present[cohort.L.ids] = True
         self.check_alignment(done, cohorts)
+        self.check_done(number, done, present, cohorts)
         stride = self.shape.stride
         whole: list[int] = []
         for slot in np.flatnonzero(done):
@@ -58,33 +61,12 @@ class Order(Races):
         if whole:
             self.whole_barrier(np.array(whole))
 
-    def check_alignment(self, done: Array, cohorts: list[Cohort]) -> None:
-        """The threads of a warp execute one and the same `bar.sync`: the aligned form does not put up with less."""
-        places: dict[int, Instruction] = {}
-        for cohort in cohorts if len(cohorts) > 1 else ():
-            mine = cohort.code.blocks[cohort.pc].gate_site
-            assert mine is not None
-            for warp in np.unique(cohort.L.warp[done[cohort.L.slot]]).tolist():
-                other = places.setdefault(warp, mine)
-                if other is not mine and (is_aligned(mine) or is_aligned(other)):
-                    self.misaligned(mine, other, cohort.L.subset(np.flatnonzero(cohort.L.warp == warp)))
-                    return
-
-    def misaligned(self, mine: Instruction, other: Instruction, L: Lanes) -> None:
-        """The finding of threads of one warp that meet at different barrier instructions."""
-        values = {
-            "instruction": f"line {mine.line}: {mine.text}",
-            "other instruction": f"line {other.line}: {other.text}",
-        }
-        hint = "all threads of a warp execute the same bar.sync; barrier.sync without .aligned may differ"
-        message = "The threads of a warp wait at different barrier instructions"
-        self.report(Fault("barrier", message, -1, None, values, hint, L))
-
     def barrier_arrived(self, L: Lanes, number: int) -> None:
         for slot in np.unique(L.slot):
             threads = L.thread[L.slot == slot]
             row = self.clocks.rows(int(slot), threads).max(axis=0)
             place = (number, int(slot))
+            self.arriving.setdefault(place, []).append(L.ids[L.slot == slot])
             old = self.waiting.get(place)
             self.waiting[place] = row if old is None else joined_rows(old, row)
             known = self.clocks.foreign_of(L.ids[L.slot == slot])
@@ -93,6 +75,11 @@ class Order(Races):
         self.clocks.tick(L.ids)
 
     def warp_synced(self, L: Lanes, mask: Any) -> None:
+        self.check_warp(L, mask)
+        self.warp_ordered(L, mask)
+
+    def warp_ordered(self, L: Lanes, mask: Any) -> None:
+        """Threads of a mask have met: each knows what the others did before."""
         members = mask & L.present
         alive = self.alive_masks()[L.warp]
         everyone = members == alive
@@ -106,8 +93,21 @@ class Order(Races):
                 threads = L.thread[here & (masks == group)]
                 self.clocks.group_barrier(int(L.slot[here][0]), threads, None)
 
+    def warp_met(self, L: Lanes, mask: Any) -> None:
+        """A vote, shuffle, match, reduction or election: threads that run in lockstep have met there.
+
+        By the PTX ISA these order no memory, which is what `lockstep` checks. Without a memory access since the last
+        meeting of the same threads there is nothing to order.
+        """
+        met = L, self.accesses
+        if not self.ordered or self.launch.options.lockstep or (met[0] is self.met[0] and met[1] == self.met[1]):
+            return
+        self.met = met
+        self.warp_ordered(L, mask)
+
     def threads_ended(self, L: Lanes) -> None:
         """Threads have exited: other blocks must be done with the shared memory of a block that ends."""
+        self.note_end(L)
         if self.shape.cluster_blocks == 1:
             return
         shadow = self.shared_shadow
@@ -201,26 +201,31 @@ class Order(Races):
             for lane in L.ids:
                 self.made_known.setdefault(int(lane), []).extend(self.made.pop(int(lane), ()))
         if kind == "shared acquire":
-            for lane in L.ids:
-                for seen in self.pending.get(int(lane), {}).values():
-                    self.acquire(int(lane), seen, level, True)
+            self.acquire_pending(L, level, True)
         if kind == "shared release":
             self.fenced_shared[L.ids] = self.clocks.clock[L.ids]
             self.clocks.tick(L.ids)
         if kind == "sc" and level == GPU:
             self.sequential.passed(L)
         if kind in ("memory", "sc", "acquire"):
-            for lane in L.ids:
-                for seen in self.pending.get(int(lane), {}).values():
-                    self.acquire(int(lane), seen, level)
-                if level == GPU:
-                    self.pending.pop(int(lane), None)
+            self.acquire_pending(L, level)
+            for lane in L.ids.tolist() if level == GPU and self.pending else ():
+                self.pending.pop(lane, None)
         if kind in ("memory", "sc", "release"):
             self.fenced_at[: level + 1, L.ids] = self.clocks.clock[L.ids]
             self.clocks.tick(L.ids)
 
-    def through_memory(self, site: int, L: Lanes, space: str, addr: Any, reads: bool, writes: bool) -> None:
-        """Strong accesses carry what their threads have released to those that acquire."""
+    def acquire_pending(self, L: Lanes, level: int, shared: bool = False) -> None:
+        """Threads come to know, by a fence, what the values that they have read carry."""
+        readers: dict[int, tuple[Publication, list[int]]] = {}
+        for lane in L.ids.tolist() if self.pending else ():
+            for seen in self.pending.get(lane, {}).values():
+                readers.setdefault(id(seen), (seen, []))[1].append(lane)
+        for seen, lanes in readers.values():
+            self.acquire(lanes, seen, level, shared)
+
+    def through_memory(self, site: int, L: Lanes, space: str, addr: Any, reads: bool, writes: Any) -> None:
+        """Strong accesses carry what their threads have released to those that acquire; `writes`: whether, or whose."""
         access = self.access(site)
         places = self.launch.published
         fenced = (self.fenced_at[self.levels[0]][L.ids] > 0) | (self.fenced_shared[L.ids] > 0)
@@ -229,39 +234,57 @@ class Order(Races):
             return
         shared = space == "shared"
         addresses = np.broadcast_to(self.sh.index(site, L, addr, 0) if shared else addr, (L.n,))
-        for address, thread, gives in zip(addresses.tolist(), L.ids.tolist(), releasing.tolist(), strict=True):
+        writing = np.broadcast_to(writes, (L.n,))
+        seen: Publication | None = None
+        readers: list[int] = []
+        for address, thread, gives, wrote in zip(
+            addresses.tolist(), L.ids.tolist(), releasing.tolist(), writing.tolist(), strict=True
+        ):
             key: Any = (id(self), address) if shared else address
             known = places.get(key)
             if reads and known:
-                self.saw(thread, known, access)
+                if known is not seen:
+                    self.saw(readers, seen, access)
+                    seen, readers = known, []
+                readers.append(thread)
             if gives:
+                self.saw(readers, seen, access)  # before it writes, since a thread passes on what it has acquired
+                readers = []
                 places[key] = self.published(thread, access, known if access.atomic else None)
-            elif writes and known and not access.atomic and known.publisher != (id(self), thread):
+            elif wrote and known and not access.atomic and known.publisher != (id(self), thread):
                 del places[key]  # another thread's store ends the release pattern
-        if access.releases and writes:
-            self.clocks.tick(L.ids)
+        self.saw(readers, seen, access)
+        if access.releases and np.count_nonzero(writing):
+            self.clocks.tick(L.ids[writing])
 
     def group(self, lane: int, level: int) -> tuple[int, int]:
         """The threads that a scope includes for a lane."""
         block = self.blocks[lane // self.shape.stride]
         return level, 0 if level == GPU else int(block if level == CTA else self.cluster_of(block))
 
-    def saw(self, lane: int, known: Publication, access: Access) -> None:
-        """A thread has read a value: it acquires now, or with a later fence."""
+    def saw(self, lanes: list[int], known: Publication | None, access: Access) -> None:
+        """Threads have read a value: they acquire now, or with a later fence."""
+        if known is None or not lanes:
+            return
         if access.acquires:
-            self.acquire(lane, known, access.scope)
+            self.acquire(lanes, known, access.scope)
         if access.scope == GPU:
-            self.sequential.saw(lane, known)
+            self.sequential.saw(lanes, known)
         if not access.acquires or access.scope < GPU:
-            self.pending.setdefault(lane, {})[id(known.root)] = known
+            root = id(known.root)
+            for lane in lanes:
+                self.pending.setdefault(lane, {})[root] = known
 
-    def acquire(self, lane: int, seen: Publication, scope: int, shared: bool = False) -> None:
-        """A thread comes to know what was released to groups that its own scope includes, or of that what counts for
+    def acquire(self, lanes: list[int], seen: Publication, scope: int, shared: bool = False) -> None:
+        """Threads come to know what was released to groups that their own scope includes, or of that what counts for
         shared memory."""
-        for level in self.levels:
-            known = seen.groups.get(self.group(lane, level)) if level <= scope else None
-            if known:
-                self.clocks.acquire(lane, narrowed(known) if shared else known)
+        stride = self.shape.stride
+        for _, members in groupby(lanes, lambda lane: lane // stride):
+            some = list(members)
+            for level in self.levels:
+                known = seen.groups.get(self.group(some[0], level)) if level <= scope else None
+                if known:
+                    self.clocks.acquire(some, narrowed(known) if shared else known)
 
     def published(self, lane: int, access: Access, before: Publication | None) -> Publication:
         """What a value just written carries; a read-modify-write adds to what the value before it did."""
@@ -284,8 +307,3 @@ class Order(Races):
         if before is not None:
             return Publication(before.root, before.publisher, groups, together(before.fenced, fenced))
         return Publication(object(), (id(self), lane), groups, fenced)
-
-
-def is_aligned(instruction: Instruction) -> bool:
-    """Whether a barrier is one that whole warps execute together (PTX ISA 9.7.13.1)."""
-    return instruction.op == "bar" or "aligned" in instruction.mods

@@ -32,6 +32,7 @@ class Races(Verdicts):
 
     def note_shared(self, site: int, L: Lanes, offset: Any, size: int, write: bool, data: Any) -> Any:
         """Note an access to shared memory; for reads, which granules (a row a thread) no one has written."""
+        self.accesses += 1
         if offset.__class__ is not np.ndarray:
             offset = np.full(L.n, offset)
         cells, each = self.shared_shadow.granules(offset, size)
@@ -44,6 +45,7 @@ class Races(Verdicts):
 
     def note_global(self, site: int, L: Lanes, addr: Any, size: int, write: bool, data: Any) -> None:
         """Note an access to global memory, buffer by buffer."""
+        self.accesses += 1
         if addr.__class__ is not np.ndarray:
             addr = np.full(L.n, addr)
         for shadow, base, at in self.launch.shadows_of(addr):

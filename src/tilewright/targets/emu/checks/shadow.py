@@ -1,6 +1,7 @@
 """Shadow memory: the accesses to each granule of a memory that later ones must be ordered after.
 
-A granule starts as 4 bytes and is refined to 1 when a smaller or odd access comes.
+A granule starts as 4 bytes and is refined to 1 when a smaller or odd access comes. A large memory is shadowed page by
+page, where it is touched.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.checks.crowd import Crowd
+from tilewright.targets.emu.checks.pages import PAGE_SHIFT, Pages, resized
 from tilewright.targets.emu.checks.rows import padded
 from tilewright.targets.emu.lanes import Array
 
+LARGE = 1 << 25
+"""Bytes of a memory from which on it is shadowed page by page."""
+
 
 class Shadow:
-    """Stamps of one memory of `nbytes` bytes.
+    """Stamps of one memory of `nbytes` bytes. Granules go by the numbers that `granules` gives them.
 
     `writes` has the last weak write, which all before it precede. `readers` are the weak reads since, `strong_readers`
     and `strong_writers` the strong accesses since; `silent` the weak writes that a write of the same bytes followed
@@ -27,7 +32,8 @@ class Shadow:
     def __init__(self, nbytes: int, granule: int = 2) -> None:
         self.granule = granule
         self.nbytes = nbytes
-        count = padded((nbytes >> granule) + 2)
+        self._pages = Pages(nbytes) if nbytes >= LARGE else None
+        count = padded((nbytes >> granule) + 2) if self._pages is None else self._pages.capacity << PAGE_SHIFT - granule
         self.writes = np.zeros(count, np.uint64)
         self.written = False
         self.newest = 0
@@ -41,7 +47,10 @@ class Shadow:
 
     def refine(self) -> None:
         """Go down to bytes."""
-        self.writes = np.repeat(self.writes, 1 << self.granule)
+        each = 1 << self.granule
+        # What no one has written takes no memory as long as no one touches it.
+        some = self.written or self.hurried
+        self.writes = np.repeat(self.writes, each) if some else np.zeros(each * len(self.writes), np.uint64)
         if self.spoilt is not None:
             self.spoilt = np.repeat(self.spoilt, 1 << self.granule)
         self.granule = 0
@@ -81,6 +90,21 @@ class Shadow:
             self.refine()
         each = max(size >> self.granule, 1)
         first = offset >> self.granule if self.granule else offset
-        if each == 1:
-            return first, 1
-        return (first[:, None] + np.arange(each)).reshape(-1), each
+        if each > 1:
+            first = (first[:, None] + np.arange(each)).reshape(-1)
+        return (first if self._pages is None else self._paged(self._pages, first)), each
+
+    def _paged(self, pages: Pages, numbers: Array) -> Array:
+        cells = pages.cells(numbers, self.granule)
+        count = pages.capacity << PAGE_SHIFT - self.granule
+        if count > len(self.writes):
+            self.writes = resized(self.writes, count)
+            self.spoilt = None if self.spoilt is None else resized(self.spoilt, count)
+            for crowd in self.crowds:
+                crowd.grow(count)
+        return cells
+
+    def offset(self, cell: int) -> int:
+        """The first byte of a granule in the memory."""
+        number = cell if self._pages is None else self._pages.number(cell, self.granule)
+        return number << self.granule

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.targets.emu.checks.base import Event, Watch
 from tilewright.targets.emu.checks.crowd import Crowd
+from tilewright.targets.emu.checks.hints import Pair, hint_for
 from tilewright.targets.emu.checks.shadow import Shadow
 from tilewright.targets.emu.checks.sites import CLUSTER, CTA, GPU, WEAK, Access
 from tilewright.targets.emu.checks.stamps import (
@@ -118,18 +119,21 @@ class Verdicts(Watch):
             if place is not None:
                 values["other source"] = str(place)
         hurried = bool(is_async(word))
-        values["other thread"] = self.name_of(word, hurried, before)
-        address = event.base + (int(event.cells[k]) << event.shadow.granule)
-        where = address if event.space == "global" else address % self.sh.stride
-        values["address"] = f"{where:#x} ({now} now, {before} before)"
         lane = k // event.each
+        where = block_of(word), thread_of(word)
+        pair = Pair(
+            now, before, event.space, same_site=site_of(word) == event.site, hurried=hurried,
+            strong=event.access.strong and earlier is not None and self.access(site_of(word)).strong,
+            block=int(self.blocks[event.L.ids[lane] // self.shape.stride]) == int(where[0]),
+            warp=bool(self.same_warp(event.L.ids[lane : lane + 1], *where, is_async(word))[0]),
+        )  # fmt: skip
+        values["other thread"] = self.name_of(word, hurried, before)
+        address = event.base + event.shadow.offset(int(event.cells[k]))
+        address = address if event.space == "global" else address % self.sh.stride
+        values["address"] = f"{address:#x} ({now} now, {before} before)"
         first = np.concatenate(([lane], lanes[lanes != lane]))
         message = f"Error: Race condition in {event.space} memory access"
-        if hurried:
-            hint = "wait for the asynchronous operation (its group or its mbarrier) before this access"
-        else:
-            hint = "put a barrier between the two accesses"
-        self.report(Fault("race", message, event.site, first, values, hint, event.L))
+        self.report(Fault("race", message, event.site, first, values, hint_for(pair), event.L))
 
     def name_of(self, word: Any, hurried: bool, before: str) -> str:
         """Who left a stamp, in words."""

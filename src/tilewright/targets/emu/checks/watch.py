@@ -83,6 +83,7 @@ class WatchingMachine(Blanks):
 
     def l_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         def run(L: Lanes, addr: Any) -> Any:
+            self.in_frames(site, L, addr, shift)
             value = self.lo.load(site, L, addr, dtype, shift, lanes)
             missing = self.lo.unwritten(L, addr, shift)
             self.unwritten = missing if missing.any() else FALSE
@@ -93,9 +94,17 @@ class WatchingMachine(Blanks):
 
     def l_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
         def run(L: Lanes, addr: Any, value: Any) -> None:
+            self.in_frames(site, L, addr, shift)
             self.lo.store(site, L, addr, value, dtype, shift, lanes)
 
         self.tolerant(run, L, addr, value)
+
+    def in_frames(self, site: int, L: Lanes, addr: Any, shift: int) -> None:
+        """A fault where an address lies behind the frames of the functions that run."""
+        assert self.current is not None
+        end = self.current.sp + self.current.code.frame
+        if int(addr.max()) + (1 << shift) > end:
+            raise self.lo.beyond(site, L, addr, shift, end)
 
     # Rows of matrices.
 

@@ -165,6 +165,8 @@ class Function:
     tables: dict[str, list[str]] = field(default_factory=dict)
     directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
     declared_only: bool = True
+    unwritten: frozenset[str] = frozenset()
+    """Registers that stand for elements of register tensors read unwritten: the compiler says so in comments."""
 
 
 @dataclass(slots=True)

@@ -38,6 +38,7 @@ _TUNING = {
     ".explicitcluster", ".blocksareclusters", ".noreturn", ".abi_preserve", ".abi_preserve_control",
 }  # fmt: skip
 _NUMBERED = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
+_UNWRITTEN = re.compile(r"// unwritten \d+ (%\w+)")
 _MAX_BYTES = 1 << 32
 _MAX_DEPTH = 200
 
@@ -333,8 +334,10 @@ class Parser:
         if not self.accept(";"):
             if self.peek() != "{":
                 raise self.fail(f"expected the body of {name}, found {self.peek()!r}")
+            start = self.tokens[self.at].start
             FunctionParser(self, function).parse()
             function.declared_only = False
+            function.unwritten = frozenset(_UNWRITTEN.findall(self.source.text, start, self.tokens[self.at - 1].start))
         known = self.module.functions.get(name)
         if known is not None and not known.declared_only and not function.declared_only:
             raise self.fail(f"function {name} is defined twice", token)

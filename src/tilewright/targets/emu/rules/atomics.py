@@ -163,8 +163,9 @@ def atomic(
                 S.progress()
             if out is not None and old is not None:
                 out[slice(None) if at is None else at] = old
+        wrote = replaces(op, out, b)
+        S.atomic_seen(site, L, space, addr, wrote if op == "cas" and out is not None else np.bool_(True))
         if missing is not None or np.count_nonzero(mark):
-            wrote = replaces(op, out, b)
             S.atomic_left(site, L, space, addr, dtype.itemsize, unit(op, kind, dtype), missing, mark, wrote)
         return out
 
@@ -320,6 +321,8 @@ def atomic128(
         out[lane] = low[0][at : at + 2]
         new = b[lane] if op == "exch" else c[lane] if c is not None and (out[lane] == b[lane]).all() else out[lane]
         low[0][at : at + 2] = new
+    wrote = replaces(op, out, b)
+    S.atomic_seen(site, L, space, addr, wrote if op == "cas" and out is not None else np.bool_(True))
     if missing is not None or np.count_nonzero(mark):
-        S.atomic_left(site, L, space, addr, 16, 0, missing, mark, replaces(op, out, b))
+        S.atomic_left(site, L, space, addr, 16, 0, missing, mark, wrote)
     return out

@@ -98,6 +98,8 @@ def require_membership(c: BlockCoder, i: Instruction) -> str:
     """The membermask of a warp instruction; with checks each thread must be in its own, and threads agree on it."""
     operand = membermask(i)
     mask = "FULL" if operand is None else c.use(operand, "u32")
+    if c.owner.checks:
+        c.emit(f"S.warp_met(L, {mask})")
     if c.owner.checks and operand is not None and not (isinstance(operand, Imm) and operand.value in (-1, 0xFFFFFFFF)):
         c.effect("check_members(S, SITE, L, {0})", [mask])
     return mask

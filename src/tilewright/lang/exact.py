@@ -1,0 +1,90 @@
+"""The arithmetic of the layout algebra on integers of the language: it never wraps without a word.
+
+A product or sum is computed in 32 bits where what is known of its parts shows that it fits, else in 64.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, cast
+
+from tilewright.lang import polynomials
+from tilewright.lang.known import bound_of, result_share
+from tilewright.layout.dynamic import DynamicInt
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+    from tilewright.lang.numeric import Integer
+
+_INT32_MAX = (1 << 31) - 1
+
+
+class ExactInteger(DynamicInt):
+    """What an `Integer` is to the layout algebra."""
+
+    wraps = True
+
+    def times(self, factor: Any) -> Any:
+        """The product, in 32 bits where what is known shows that it fits, else in 64."""
+        return operator.mul(_roomy(cast(Any, self), self.greatest_product(factor), factor), factor)
+
+    def plus(self, term: Any) -> Any:
+        """The sum, in 32 bits where what is known shows that it fits, else in 64."""
+        low, high = bound_of(cast(Any, self)), bound_of(term)
+        greatest = None if low is None or high is None else low + high
+        return operator.add(_roomy(cast(Any, self), greatest, term), term)
+
+    def ceil_div(self, divisor: Any) -> Any:
+        """The quotient rounded up, right up to the greatest number of the type."""
+        number = cast(Any, self)
+        greatest, room = bound_of(number), bound_of(divisor)
+        if greatest is not None and room is not None and greatest + room <= type(number).max:
+            quotient = (number + (divisor - 1)) // divisor
+        elif not type(number).signed and number.width < 64:
+            return number.widened().ceil_div(divisor)
+        else:
+            quotient = (number - 1) // divisor + 1
+        if isinstance(quotient, ExactInteger) and greatest is not None:
+            made = cast(Any, quotient)
+            if not made.is_static:
+                quotient = made.known(bound=greatest if made.bound is None else min(greatest, made.bound))
+                quotient.share = number.share
+        return quotient
+
+    @property
+    def greatest(self) -> int | None:
+        return bound_of(cast(Any, self))
+
+    def greatest_product(self, other: Any) -> int | None:
+        number = cast(Any, self)
+        share = result_share("mul", number, other)
+        low, high = bound_of(number), bound_of(other)
+        found = [share.bound] if share is not None else []
+        found += [low * high] if low is not None and high is not None else []
+        return min(found, default=None)
+
+
+def _roomy(number: Integer, greatest: int | None, other: Any) -> Integer:
+    """`number` for an operation with `other` whose result is at most `greatest`."""
+    if number.width >= 64 or getattr(other, "width", 32) >= 64:
+        return number
+    return number if number.width == 32 and greatest is not None and greatest <= _INT32_MAX else number.widened()
+
+
+def unwidened(value: ir.Value) -> ir.Value:
+    """What was widened to `value`, signed."""
+    while getattr(value.owner, "name", "") == "arith.extsi":
+        value = value.owner.operands[0]
+    return value
+
+
+def evaluated(terms: polynomials.Terms, atoms: polynomials.Atoms, cls: type[Integer]) -> Integer | int:
+    """The value of a polynomial: a Python number where it is constant."""
+    total: Any = 0
+    for monomial, factor in terms.items():
+        product: Any = factor
+        for number in monomial:
+            product = cls(atoms.values[number]) * product
+        total = product + total
+    return total
