@@ -7,6 +7,7 @@ it begins is computed by the pass `expand-views`. Views of coordinates are compu
 
 from __future__ import annotations
 
+import builtins
 import itertools
 import math
 from abc import ABCMeta
@@ -157,7 +158,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
             return Tensor(self.iterator, layout, None)
         return _View(self, views.Cut(layout), self.element_type).made(algebra, arguments)
 
-    def recast(self, dtype: type[Numeric]) -> Tensor:
+    def recast(self, dtype: builtins.type[Numeric]) -> Tensor:
         """The same memory as elements of `dtype`; the layout counts the new elements."""
         bits = dtype.width, self.element_type.width
         if isinstance(self.iterator, SwizzledPointer):
@@ -316,8 +317,8 @@ class _View:
         self.start = views.start_divisor(cut)
         self.before = _placed_layout(source)
         # A swizzle leaves multiples of its period alone: the pointer moves by them, what is less moves inside it.
-        swizzled = isinstance(self.before, ComposedLayout)
-        self.inside = swizzled and not is_multiple(self.start, self.before.inner.period)
+        before = self.before
+        self.inside = isinstance(before, ComposedLayout) and not is_multiple(self.start, before.inner.period)
 
     def made(self, algebra: str, arguments: tuple[Any, ...]) -> Tensor:
         """The operation, and the tensor that it gives."""
