@@ -133,3 +133,47 @@ def test_workers_of_a_data_loader(context):
     loader = data.DataLoader(Doubled(), batch_size=3, num_workers=2, multiprocessing_context=context)
     batches = [batch.numpy()[:, 0].tolist() for batch in loader]
     assert batches == [[0, 2, 4], [6, 8, 10]]
+
+
+class Interrupt(BaseException):
+    pass
+
+
+def interrupted_at(number, work):
+    """Run `work`, ended at the call of Python code with that number; False where there are not so many."""
+    calls = iter(range(number, -1, -1))
+
+    def trace(frame, event, argument):
+        if event == "call" and frame.f_code.co_name != "_remove" and next(calls, 1) == 0:
+            raise Interrupt
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    except Interrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_leaves_the_gate_open():
+    def enter_and_leave():
+        with forking.compiling(anew=True):
+            pass
+
+    def compiles():
+        with forking.compiling():
+            passed.append(True)
+
+    numbers = [0]
+    while interrupted_at(numbers[-1], enter_and_leave):
+        numbers.append(numbers[-1] + 1)
+        passed: list[bool] = []
+        other = threading.Thread(target=compiles, daemon=True)
+        other.start()
+        other.join(20)
+        assert passed, numbers
+    assert len(numbers) > 4
+    enter_and_leave()

@@ -7,6 +7,7 @@ be lost; so either no instruction of Python runs there (`ir/walk.py`), or `whole
 
 from __future__ import annotations
 
+import _thread
 import inspect
 import itertools
 import signal
@@ -115,9 +116,13 @@ def uninterrupted(work: Callable[[], T]) -> T:
         finally:
             done.release()
 
-    thread = threading.Thread(target=run, name="tilewright-import", daemon=True)
     outside: BaseException | None = None
-    thread.start()
+    try:
+        _thread.start_new_thread(run, ())  # at once: `Thread.start` is Python code, which an interrupt leaves half done
+    except BaseException as error:
+        if not is_outside(error):  # no thread was started
+            raise
+        outside = error
     while not results and not errors:
         try:
             done.acquire()

@@ -21,12 +21,20 @@ PATIENCE: Final = 20.0
 
 
 class _Gate:
-    """How often each thread has entered a compilation."""
+    """How often each thread has entered a compilation.
+
+    Take its `lock`, not `changed`: a condition is left by Python code, where an interrupt would keep it locked.
+    """
 
     def __init__(self) -> None:
-        self.changed = threading.Condition()
+        self.renew()
         self.inside: Counter[int] = Counter()
         self.closed_by: int | None = None  # the thread that forks, or ends the process
+
+    def renew(self) -> None:
+        """Make a lock that nobody holds."""
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
 
 
 _gate = _Gate()
@@ -40,14 +48,14 @@ def compiling(anew: bool = False, waits: bool = True) -> Iterator[None]:
     waits for the other.
     """
     thread = threading.get_ident()
-    with _gate.changed:
+    with _gate.lock:
         if waits and not _gate.inside[thread]:
             _gate.changed.wait_for(lambda: _gate.closed_by in (None, thread), PATIENCE)
         _gate.inside[thread] = 1 if anew else _gate.inside[thread] + 1
     try:
         yield
     finally:
-        with _gate.changed:
+        with _gate.lock:
             _gate.inside[thread] -= 1
             if _gate.inside[thread] <= 0:
                 del _gate.inside[thread]
@@ -57,20 +65,20 @@ def compiling(anew: bool = False, waits: bool = True) -> Iterator[None]:
 def _close() -> None:
     """Let no other thread begin a compilation, and wait for those under way."""
     thread = threading.get_ident()
-    with _gate.changed:
+    with _gate.lock:
         _gate.closed_by = thread
         _gate.changed.wait_for(lambda: all(other == thread for other in _gate.inside), PATIENCE)
 
 
 def _after_in_parent() -> None:
-    with _gate.changed:
+    with _gate.lock:
         _gate.closed_by = None
         _gate.changed.notify_all()
 
 
 def _after_in_child() -> None:
     # The lock may have been another thread's, which is not here. This thread may be compiling still.
-    _gate.changed = threading.Condition()
+    _gate.renew()
     _gate.inside = Counter({thread: count for thread, count in _gate.inside.items() if thread == threading.get_ident()})
     _gate.closed_by = None
     _Pool.executor = None
