@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tilewright.base import settings
 from tilewright.base.errors import PassError, TilewrightError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
@@ -23,6 +24,7 @@ from tilewright.ir.context import current
 from tilewright.ir.erasing import checked_erasing
 from tilewright.ir.source import source_location
 from tilewright.ir.walk import unknown_operation as find_unknown
+from tilewright.passes.verify import verify
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -125,7 +127,8 @@ class PassRun:
 class PassManager:
     """An ordered list of passes over a module.
 
-    With `verify` the module is verified after each pass. `after_each(pass, module)` is called after every pass, for
+    With `verify` the module is verified after each pass; the rules of stage `cute` after passes that are not the
+    project's own, after all with the setting of that name. `after_each(pass, module)` is called after every pass, for
     dumping and exploring.
     """
 
@@ -230,9 +233,12 @@ class PassManager:
         except mlir.ir.MLIRError as error:
             raise PassError(
                 f"pass {item.name} left a module that is not valid",
+                location=_diagnosed_at(error),
                 nvvm_error=_diagnostics(error),
                 values={"reason": _diagnostics(error)},
             ) from error
+        if not _is_ours(item) or settings.get("verify"):
+            verify(module, f"pass {item.name}")
 
 
 def _is_ours(item: Pass) -> bool:
@@ -341,6 +347,11 @@ def _raised_at(error: Exception) -> dict[str, str]:
 def _diagnostics(error: Exception) -> str:
     lines = [str(item.message) for item in getattr(error, "error_diagnostics", [])]
     return "; ".join(lines) or str(error)
+
+
+def _diagnosed_at(error: Exception) -> SourceLocation | None:
+    places = (source_location(item.location) for item in getattr(error, "error_diagnostics", []))
+    return next((place for place in places if place is not None), None)
 
 
 def _typed(cls: type[Pass], options: Mapping[str, object]) -> dict[str, object]:
