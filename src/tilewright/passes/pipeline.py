@@ -228,6 +228,8 @@ class PassManager:
     def _verify(self, item: Pass, module: ir.Operation) -> None:
         if not _is_ours(item):  # ours make no operation of no dialect
             check_known(module, f"pass {item.name}")
+        if not _is_ours(item) or settings.get("verify"):
+            verify(module, f"pass {item.name}")  # before MLIR, which names neither operation nor operand
         try:
             module.verify()
         except mlir.ir.MLIRError as error:
@@ -237,8 +239,6 @@ class PassManager:
                 nvvm_error=_diagnostics(error),
                 values={"reason": _diagnostics(error)},
             ) from error
-        if not _is_ours(item) or settings.get("verify"):
-            verify(module, f"pass {item.name}")
 
 
 def _is_ours(item: Pass) -> bool:

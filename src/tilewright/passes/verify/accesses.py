@@ -106,5 +106,3 @@ def _fits(coord: Any, shape: Any) -> bool:
     if isinstance(coord, tuple):
         return isinstance(shape, tuple) and len(coord) == len(shape) and all(map(_fits, coord, shape))
     return coord is not None and not hasattr(coord, "shape")
-
-

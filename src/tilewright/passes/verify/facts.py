@@ -32,6 +32,10 @@ class Invalid(Exception):
         self.message, self.hint, self.values = message, hint, values
 
 
+class Undecided(Exception):
+    """Types and attributes do not decide: equal ones are asked again, of the values."""
+
+
 @dataclass(frozen=True)
 class Facts:
     """An operation of the `cute` dialect: the types of its operands by group, those of its results, its attributes."""
@@ -221,5 +225,7 @@ def room_bits(memory: Memory) -> int | None:
         return 0
     if least(layout) < 0:
         return -1
-    last = sum(max((extent - 1) * step, 0) for extent, step in zip(flat(layout.shape), flat(layout.stride), strict=True))
+    last = sum(
+        max((extent - 1) * step, 0) for extent, step in zip(flat(layout.shape), flat(layout.stride), strict=True)
+    )
     return int(last + 1) * memory.bits

@@ -14,8 +14,10 @@ Rule = Callable[[Facts], None]
 """Raises Invalid where types and attributes break a rule of the operation. Equal ones are asked once."""
 
 RULES: dict[str, Rule] = {}
-VALUE_RULES: dict[str, Callable[["ir.Operation"], None]] = {}
+VALUE_RULES: dict[str, Callable[[ir.Operation], None]] = {}
 """Rules about values, such as constants: they are asked of each operation."""
+DECIDING: dict[str, Callable[[ir.Operation], None]] = {}
+"""Rules that are asked where types and attributes leave a rule Undecided."""
 
 
 def verifies(*names: str) -> Callable[[Rule], Rule]:
@@ -33,6 +35,16 @@ def verifies_values(*names: str) -> Callable[[Callable[[ir.Operation], None]], C
 
     def add(rule: Callable[[ir.Operation], None]) -> Callable[[ir.Operation], None]:
         VALUE_RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return add
+
+
+def decides(name: str) -> Callable[[Callable[[ir.Operation], None]], Callable[[ir.Operation], None]]:
+    """Decorator: the function looks at the operands where the rule of the operation says Undecided."""
+
+    def add(rule: Callable[[ir.Operation], None]) -> Callable[[ir.Operation], None]:
+        DECIDING[name] = rule
         return rule
 
     return add

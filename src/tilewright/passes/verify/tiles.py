@@ -141,7 +141,9 @@ def _same_elements(src: Memory, dst: Memory, counts: tuple[int, int]) -> None:
         raise Invalid("a copy keeps the width of elements", source=src.type, destination=dst.type)
     if counts[0] != counts[1]:
         raise Invalid(
-            f"the source has {counts[0]} elements and the destination {counts[1]}", source=src.text, destination=dst.text
+            f"the source has {counts[0]} elements and the destination {counts[1]}",
+            source=src.text,
+            destination=dst.text,
         )
 
 
@@ -174,7 +176,9 @@ def _gemm(op: Facts) -> None:
         if str(side.element) != wanted["C" if name == "D" else name]:
             raise Invalid(f"operand {name} has another element type than the atom's", got=side.type, expected=wanted)
         if _extents(side)[0] != held["C" if name == "D" else name]:
-            raise Invalid(f"the first mode of operand {name} is not what an instruction takes", got=side.text, takes=held)
+            raise Invalid(
+                f"the first mode of operand {name} is not what an instruction takes", got=side.text, takes=held
+            )
     check_extents({name: _extents(side)[1:] for name, side in sides.items()}, op)
 
 

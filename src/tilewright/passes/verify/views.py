@@ -7,17 +7,20 @@ is compared.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import TilewrightError
-from tilewright.ir import layout_text
-from tilewright.layout import ComposedLayout, Layout, runtime_checks, views
-from tilewright.layout.dynamic import DynamicInt, Multiple, add, divisibility, is_multiple
-from tilewright.passes.verify.facts import Facts, Invalid, Memory, check_leaves, leaf, tensor
-from tilewright.passes.verify.table import verifies
+from tilewright.ir import build, layout_text
+from tilewright.layout import ComposedLayout, Layout, runtime_checks, sym_int, views
+from tilewright.layout.dynamic import DynamicInt, add, divisibility, is_multiple
+from tilewright.passes.lowering import text_of
+from tilewright.passes.verify.facts import Facts, Invalid, Memory, Undecided, check_leaves, leaf, tensor
+from tilewright.passes.verify.table import decides, verifies
+
+if TYPE_CHECKING:
+    from mlir import ir
 
 _FAILS = (TilewrightError, ValueError, TypeError, IndexError, AttributeError, ZeroDivisionError, RecursionError)
-_COORDINATES = {"slice": 0, "domain_offset": 0, "local_tile": 1, "local_partition": 1}
 
 
 @verifies("view")
@@ -81,8 +84,8 @@ def _cut(source: Memory, algebra: str, arguments: tuple[Any, ...]) -> tuple[Any,
             cut = views.cut(source.layout, algebra, arguments)
             start = views.start_divisor(cut)
         except _FAILS as error:
-            if algebra not in _COORDINATES and _hangs_on_run_time(source, arguments):
-                return None, Multiple(1)
+            if _hangs_on_run_time(source, arguments):
+                raise Undecided from error
             reason = getattr(error, "message", error)
             raise Invalid(
                 f"{algebra} has no result", layout=source.text, arguments=arguments, reason=f"{reason}"
@@ -94,6 +97,45 @@ def _cut(source: Memory, algebra: str, arguments: tuple[Any, ...]) -> tuple[Any,
             if _hangs_on_run_time(source, arguments):
                 return None, start
             raise Invalid(f"{algebra} has no result", layout=source.text, reason=f"{error}") from error
+
+
+@decides("cute.view")
+def _view_of_values(op: ir.Operation) -> None:
+    """Whether the algebra has a result when equal operands are known to be equal."""
+    _, arguments32, arguments64, _, _ = build.groups(op)
+    source = tensor(op.operands[0].type)
+    names: dict[Any, str] = {}
+
+    def symbols(leaves32: Any, leaves64: Any) -> Any:
+        queues = {32: iter(leaves32), 64: iter(leaves64)}
+
+        def symbol(width: int, divisibility: int) -> Any:
+            value = next(queues[width])
+            return sym_int(divisibility, width, names.setdefault(value, f"v{len(names)}"))
+
+        return symbol
+
+    layout = layout_text.decode_layout(source.text, symbols(*_leaves_of(op.operands[0], source.text)))
+    arguments = layout_text.decode_arguments(text_of(op, "arguments"), symbols(arguments32, arguments64))
+    with runtime_checks(lambda fact: None):
+        try:
+            _ = views.cut(layout, text_of(op, "algebra"), arguments).start
+        except _FAILS as error:
+            reason = getattr(error, "message", error)
+            raise Invalid(
+                f"{text_of(op, 'algebra')} has no result", layout=source.text, arguments=arguments, reason=f"{reason}"
+            ) from error
+
+
+def _leaves_of(value: ir.Value, text: str) -> tuple[Any, Any]:
+    """What stands for the leaves of a tensor: its operands, or places in it."""
+    owner = value.owner
+    name = getattr(owner, "name", "")
+    if name == "cute.make_tensor" or (name == "cute.view" and " o " not in text):
+        *_, leaves32, leaves64 = build.groups(owner.operation)
+        return leaves32, leaves64
+    widths = layout_text.widths(text)
+    return tuple([(value, place) for place, width in enumerate(widths) if width == wanted] for wanted in (32, 64))
 
 
 def _hangs_on_run_time(source: Memory, arguments: tuple[Any, ...]) -> bool:
@@ -139,7 +181,9 @@ def _compare(wanted: Layout | ComposedLayout, made: Memory) -> None:
     if fits and isinstance(wanted, ComposedLayout):
         fits = wanted.inner == found.inner and _agree(wanted.offset, found.offset)
     outer, given = views.outer_of(wanted), views.outer_of(found)
-    if not (fits and isinstance(outer, Layout) and _agree(outer.shape, given.shape) and _agree(outer.stride, given.stride)):
+    if not (
+        fits and isinstance(outer, Layout) and _agree(outer.shape, given.shape) and _agree(outer.stride, given.stride)
+    ):
         raise Invalid(
             "the layout is not that of the view",
             "the type of a view has the layout that its algebra gives",
