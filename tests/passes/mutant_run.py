@@ -42,7 +42,7 @@ def end_of(seed: int) -> Ending:
     function, arrays, numbers = CASES[name]
     x, y = arrays()
     mutate, snapshot = Mutate(dice), Snapshot()
-    first = "annotate-loops"
+    first = dice.choice(("promote-register-tensors", "annotate-loops"))
     passes = [cutlass.before(first, mutate), cutlass.before(first, snapshot)]
 
     def ending(kind: str, detail: object = "") -> Ending:

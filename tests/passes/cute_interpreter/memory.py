@@ -23,6 +23,16 @@ class Undefined(Exception):
 NOBODY, MANY = -1, -2
 
 
+class _Unwritten:
+    """What registers hold that nobody wrote to, as a value."""
+
+    def __repr__(self):
+        return "unwritten"
+
+
+UNWRITTEN = _Unwritten()
+
+
 @dataclass
 class Region:
     """An allocation or a buffer. Shared regions note accesses, to find races; `lenient` ones read 0 outside."""
@@ -81,6 +91,11 @@ class Region:
             self._note_atomic(span, who, atomic)
         elif self.space != "rmem":
             self._note_write(span, who)
+        if value is UNWRITTEN:
+            if self.space != "rmem":
+                raise Undefined("uninitialised")
+            self.written[span] = False
+            return
         self.data[span] = np.array([value]).astype(dtype).view(np.uint8)
         self.written[span] = True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.passes.cute_interpreter.memory import NUMPY, Undefined
+from tests.passes.cute_interpreter.memory import NUMPY, UNWRITTEN, Undefined
 from tests.passes.cute_interpreter.program import vector_type
 
 
@@ -153,10 +153,12 @@ def evaluate(op, values: list):
         return constant(op.attributes["value"], op.types[0])
     if name == "select":
         if isinstance(values[0], list):
-            return [b if a else c for a, b, c in zip(*values, strict=True)]
-        return values[1] if values[0] else values[2]
+            return [UNWRITTEN if a is UNWRITTEN else b if a else c for a, b, c in zip(*values, strict=True)]
+        return UNWRITTEN if values[0] is UNWRITTEN else values[1] if values[0] else values[2]
 
     def one(*parts):
+        if UNWRITTEN in parts:
+            return UNWRITTEN
         if name in INTEGERS:
             return wrapped(INTEGERS[name](*parts, element), element)
         if name in FLOATS:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tests.passes.cute_interpreter import numbers
-from tests.passes.cute_interpreter.memory import NUMPY, Fault, Pointer, Region, Tensor, Undefined
+from tests.passes.cute_interpreter.memory import NUMPY, UNWRITTEN, Fault, Pointer, Region, Tensor, Undefined
 from tests.passes.cute_interpreter.program import Block, Op, pointer_type, tensor_type, vector_type
 from tilewright.ir import atom_text, layout_text
-from tilewright.layout import ComposedLayout, crd2idx, runtime_checks, size, views
+from tilewright.layout import ComposedLayout, Layout, crd2idx, runtime_checks, size, views
 from tilewright.layout.dynamic import Multiple
 from tilewright.layout.inttuple import flat
 
@@ -60,6 +60,11 @@ class Thread:
         dialect, _, name = op.name.partition(".")
         if dialect in ("arith", "math"):
             self.write(op, [numbers.evaluate(op, self.read(op.operands))])
+        elif op.name in ("llvm.mlir.undef", "llvm.mlir.poison"):
+            count, _ = vector_type(op.types[0])
+            self.write(op, [[UNWRITTEN] * count if count else UNWRITTEN])
+        elif op.name == "vector.to_elements":
+            self.write(op, self.values[op.operands[0]])
         elif dialect == "vector":
             self.write(op, [self.vector(name, op, self.read(op.operands))])
         elif dialect == "scf":
@@ -95,6 +100,8 @@ class Thread:
 
     def scf_if(self, op: Op):
         (condition,) = self.read(op.operands)
+        if condition is UNWRITTEN:
+            raise Undefined("a branch on what nobody wrote")
         region = op.regions[0 if condition else 1]
         self.write(op, (yield from self.block(region)) if region is not None else [])
 
@@ -102,6 +109,8 @@ class Thread:
         carried = self.read(op.operands)
         while True:
             holds, *carried = yield from self.block(op.regions[0], carried)
+            if holds is UNWRITTEN:
+                raise Undefined("a loop on what nobody wrote")
             if not holds:
                 break
             carried = yield from self.block(op.regions[1], carried)
@@ -113,6 +122,10 @@ class Thread:
         if name == "broadcast":
             count, _ = vector_type(op.types[0])
             return [values[0]] * count if not isinstance(values[0], list) else values[0]
+        if name == "from_elements":
+            return list(values)
+        if name == "bitcast":
+            return _bitcast(values[0], op.operand_types[0], op.types[0])
         if name == "extract":
             (position,) = op.attributes["static_position"]
             return values[0][values[1] if position < 0 else position]
@@ -135,6 +148,8 @@ class Thread:
 
         def leaf(width: int, divisibility: int) -> int:
             number = next(queues[width])
+            if number is UNWRITTEN:
+                raise Undefined("an address of what nobody wrote")
             if number % divisibility:
                 raise Undefined("a leaf is not the multiple that its type says")
             return number
@@ -235,16 +250,30 @@ class Thread:
 
     def copy(self, op: Op) -> None:
         (source,), (target,), masks = op.groups
-        src, dst, atom = self.values[source], self.values[target], atom_text.read(op.attributes["atom"])
+        self._copy(op, _in_registers(self.values[source], op.operand_types[0]), self.values[target], masks)
+
+    def copy_value(self, op: Op) -> list:
+        (source,), masks, old = op.groups
+        count, element = vector_type(op.types[0])
+        target = _in_registers(self.values[old[0]] if old else [0] * count, op.types[0])
+        self._copy(op, self.values[source], target, masks)
+        return [target.read(n, self.who) for n in range(count)]
+
+    def _copy(self, op: Op, src: Tensor, dst: Tensor, masks) -> None:
+        atom = atom_text.read(op.attributes["atom"])
         if atom.name not in ("universal", "cp.async"):
             raise NotImplementedError(atom.name)
         count = size(src.layout)
-        entries = size(self.values[masks[0]].layout) if masks else 1
-        for entry in range(entries):
-            holds = not masks or self.values[masks[0]].read(entry, self.who)
+        flags = self._flags(masks[0]) if masks else [1]
+        entries = len(flags)
+        for entry, holds in enumerate(flags):
             numbers_ = range(entry * count // entries, (entry + 1) * count // entries)
             if holds or atom.name == "cp.async":
                 self._move(src, dst, numbers_, holds, atom.name == "cp.async")
+
+    def _flags(self, mask: int) -> list:
+        held = self.values[mask]
+        return held if isinstance(held, list) else [held.read(n, self.who) for n in range(size(held.layout))]
 
     def _move(self, src: Tensor, dst: Tensor, numbers_, holds, asynchronous: bool) -> None:
         element = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}[np.dtype(NUMPY[dst.element]).itemsize]
@@ -285,6 +314,19 @@ class Thread:
         for (i, j), value in sums.items():
             d.write(i + m * j, value, self.who)
 
+    def gemm_value(self, op: Op) -> list:
+        a, b, c = self.read(op.operands)
+        if op.attributes["atom"] != "universal":
+            raise NotImplementedError("mma")
+        (m, n, k), element = op.attributes["extents"], vector_type(op.types[0])[1]
+        sums = list(c)
+        for step, i, j in itertools.product(range(k), range(m), range(n)):
+            sums[i + m * j] = numbers.fused(a[i + m * step], b[j + n * step], sums[i + m * j], element)
+        return sums
+
+    def join(self, op: Op) -> list:
+        return [item for part in self.read(op.operands) for item in (part if isinstance(part, list) else [part])]
+
     def atomic(self, op: Op):
         (value,), compared, (tensor,), leaves32, leaves64 = op.groups
         target, number = self.values[tensor], self.values[value]
@@ -324,6 +366,23 @@ def _refuse_ones(coord, shape) -> None:
             _refuse_ones(item, mode)
     elif coord is not None and not 0 <= coord < size(shape) and 1 in flat(shape):
         raise Undefined("a coordinate beyond an extent of 1")
+
+
+def _in_registers(value, type_: str) -> Tensor:
+    """A tensor; a vector becomes one of registers that hold it."""
+    if isinstance(value, Tensor):
+        return value
+    count, element = vector_type(type_)
+    width = np.dtype(NUMPY[element]).itemsize
+    tensor = Tensor(Pointer(Region(np.zeros(count * width, np.uint8), "rmem"), 0), Layout(count), element, "rmem")
+    for number, item in enumerate(value):
+        tensor.write(number, item, (-1, -1))
+    return tensor
+
+
+def _bitcast(values: list, source: str, target: str) -> list:
+    data = np.array(values).astype(NUMPY[vector_type(source)[1]]).view(NUMPY[vector_type(target)[1]])
+    return [int(item) if data.dtype.kind == "i" else item for item in data]
 
 
 def _colexicographic(ranges):

@@ -80,8 +80,8 @@ def _alloc(op: Facts) -> None:
     made, held = memory(op.results[0]), op.number("bytes")
     if made.space not in ("rmem", "smem"):
         raise Invalid("memory of a kernel is allocated in rmem or smem", result=made.type)
-    if held < 0:
-        raise Invalid("an allocation has no negative size", bytes=held)
+    if held < (1 if made.space == "smem" else 0):
+        raise Invalid("an allocation has bytes", "memory of no elements takes 1 in smem", bytes=held)
 
 
 @verifies("smem_base")

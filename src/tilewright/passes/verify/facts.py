@@ -13,7 +13,7 @@ from tilewright.layout import ComposedLayout, Layout, Swizzle, size
 from tilewright.layout.dynamic import Multiple
 from tilewright.layout.inttuple import flat
 from tilewright.layout.query import least
-from tilewright.passes.lowering import parameters
+from tilewright.passes.lowering import PtrInfo, TensorView, parameters
 from tilewright.passes.rules.memory import element_bits
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Facts:
 class Memory:
     """A `!cute.ptr` or `!cute.tensor`: its runtime leaves are `Multiple`s of the divisors that the text gives.
 
-    A pointer has no layout, and no `ptr` stands for an address: this is what `passes.rules.memory` asks of a tensor.
+    A pointer has no layout.
     """
 
     type: ir.Type
@@ -98,8 +98,9 @@ class Memory:
         return element_bits(self.element)
 
     @property
-    def info(self) -> Memory:
-        return self
+    def view(self) -> TensorView:
+        """What the rules of the lowering ask about layouts and alignments; it has no address."""
+        return TensorView(None, self.layout, PtrInfo(self.element, self.space, self.align))
 
     @property
     def outer_text(self) -> str:
@@ -169,9 +170,17 @@ def tensor(type_: ir.Type) -> Memory:
     return found
 
 
-def is_tensor(type_: ir.Type) -> bool:
-    """True for tensors in memory; fragments as values are vectors."""
-    return types.is_cute(type_) and memory(type_).layout is not None
+def fragment(type_: ir.Type) -> Memory:
+    """A register fragment as a value: a vector of its elements."""
+    element, length = vector_of(type_)
+    if not length or str(element) not in _ELEMENTS:
+        raise Invalid("a register fragment as a value is a vector of numbers", got=type_)
+    return Memory(type_, element, "rmem", 1, f"{length}:1", Layout(length))
+
+
+def tensor_or_fragment(type_: ir.Type) -> Memory:
+    """A tensor, or a register fragment as a value."""
+    return tensor(type_) if types.is_cute(type_) else fragment(type_)
 
 
 def check_leaves(what: str, text: str, leaves32: Sequence[ir.Type], leaves64: Sequence[ir.Type]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import TilewrightError
 from tilewright.hw.atoms import async_copy, matrix_copy, mma_sync
@@ -11,8 +11,11 @@ from tilewright.ir import atom_text
 from tilewright.ir.atom_text import AtomText
 from tilewright.layout import product, size, views
 from tilewright.passes.rules.copying import required_width
-from tilewright.passes.verify.facts import Facts, Invalid, Memory, tensor
+from tilewright.passes.verify.facts import Facts, Invalid, Memory, fragment, tensor, tensor_or_fragment
 from tilewright.passes.verify.table import verifies
+
+if TYPE_CHECKING:
+    from mlir import ir
 
 _WORD_BITS = 32
 _PTX_ELEMENT = {
@@ -24,13 +27,30 @@ _PTX_ELEMENT = {
 @verifies("copy")
 def _copy(op: Facts) -> None:
     (source,), (target,), masks = op.groups
-    src, dst, atom = tensor(source), tensor(target), _atom(op, tuple(_COPIES))
+    _check_copy(op, tensor_or_fragment(source), tensor(target), masks)
+
+
+@verifies("copy_value")
+def _copy_value(op: Facts) -> None:
+    (source,), masks, old = op.groups
+    _check_copy(op, tensor(source), fragment(op.results[0]), masks)
+    if len(old) != len(masks):
+        raise Invalid(
+            "what the registers held is given where there is a predicate", old=len(old), predicates=len(masks)
+        )
+    for type_ in old:
+        if type_ != op.results[0]:
+            raise Invalid("the registers held a vector of the result's type", old=type_, result=op.results[0])
+
+
+def _check_copy(op: Facts, src: Memory, dst: Memory, masks: Sequence[ir.Type]) -> None:
+    atom = _atom(op, tuple(_COPIES))
     counts = src.count("a copy"), dst.count("a copy")
     instructions = _COPIES[atom.name](atom, src, dst, counts)
     if len(masks) > 1:
         raise Invalid("a copy has one predicate", predicates=len(masks))
     for mask in masks:
-        _check_mask(tensor(mask), counts[0], instructions)
+        _check_mask(tensor_or_fragment(mask), counts[0], instructions)
 
 
 def _check_mask(mask: Memory, count: int, instructions: int) -> None:
@@ -75,7 +95,7 @@ def _only(atom: AtomText, *keys: str) -> None:
 
 def _widths(bits: int, *sides: Memory) -> int:
     try:
-        return required_width(bits, *sides)  # type: ignore[arg-type]
+        return required_width(bits, *[side.view for side in sides])
     except TilewrightError as error:
         raise Invalid(error.message, error.hint or "", **error.values) from error
 
@@ -173,16 +193,39 @@ def _gemm(op: Facts) -> None:
         if side.space != "rmem":
             raise Invalid(f"operand {name} lies in registers", **{name: side.type})
         side.count("a fragment")
-        if str(side.element) != wanted["C" if name == "D" else name]:
-            raise Invalid(f"operand {name} has another element type than the atom's", got=side.type, expected=wanted)
-        if _extents(side)[0] != held["C" if name == "D" else name]:
+        _check_element(name, side, wanted)
+        takes = held["C" if name == "D" else name]
+        if _extents(side)[0] != takes:
             raise Invalid(
-                f"the first mode of operand {name} is not what an instruction takes", got=side.text, takes=held
+                f"the first mode of operand {name} is not what an instruction takes", got=side.text, takes=takes
             )
-    check_extents({name: _extents(side)[1:] for name, side in sides.items()}, op)
+    _check_extents({name: _extents(side)[1:] for name, side in sides.items()}, sides)
 
 
-def check_extents(extents: dict[str, list[Any]], op: Facts) -> None:
+@verifies("gemm_value")
+def _gemm_value(op: Facts) -> None:
+    sides = {name: fragment(group[0]) for name, group in zip("ABC", op.groups, strict=True)}
+    sides["D"] = fragment(op.results[0])
+    wanted, held = _product(_atom(op, ("universal", "mma.sync")), str(sides["A"].element))
+    extents = op.numbers("extents")
+    if len(extents) != len("mnk") or min(extents) < 1:
+        raise Invalid("extents are the instructions along M, N and K", extents=extents)
+    m, n, k = extents
+    steps = {"A": m * k, "B": n * k, "C": m * n, "D": m * n}
+    for name, side in sides.items():
+        _check_element(name, side, wanted)
+        takes = held["C" if name == "D" else name] * steps[name]
+        if side.count("a fragment") != takes:
+            raise Invalid(f"operand {name} has {takes} elements", got=side.type, extents=extents)
+
+
+def _check_element(name: str, side: Memory, wanted: dict[str, str]) -> None:
+    element = wanted["C" if name == "D" else name]
+    if str(side.element) != element:
+        raise Invalid(f"operand {name} has elements of type {element} for this atom", got=side.type)
+
+
+def _check_extents(extents: dict[str, list[Any]], sides: dict[str, Memory]) -> None:
     """Modes after the first must be those of one product: A (M, K), B (N, K), C and D (M, N)."""
     padded = {name: (*modes, 1, 1)[:2] for name, modes in extents.items()}
     (m, k), (n, again), c, d = padded["A"], padded["B"], padded["C"], padded["D"]
@@ -190,7 +233,7 @@ def check_extents(extents: dict[str, list[Any]], op: Facts) -> None:
         raise Invalid(
             "the fragments do not fit each other",
             "A is (V, M, K), B (V, N, K), C and D (V, M, N)",
-            **{name: tensor(group[0]).text for name, group in zip("DABC", op.groups, strict=True)},
+            **{name: side.text for name, side in sides.items()},
         )
 
 

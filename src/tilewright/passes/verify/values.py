@@ -41,6 +41,18 @@ def check_kind(op: Facts, element: ir.Type) -> None:
         raise Invalid(f"kind {kind!r} does not fold {element}", element=element)
 
 
+@verifies("join")
+def _join(op: Facts) -> None:
+    element, length = vector_of(op.results[0])
+    parts = [vector_of(type_) for type_ in op.groups[0]]
+    if not length:
+        raise Invalid("parts join to a vector", result=op.results[0])
+    if any(part != element for part, _ in parts):
+        raise Invalid("the parts have elements of the result's type", result=op.results[0], parts=op.groups[0])
+    if sum(max(count, 1) for _, count in parts) != length:
+        raise Invalid(f"the parts have {sum(max(count, 1) for _, count in parts)} elements", result=op.results[0])
+
+
 @verifies("convert")
 def _convert(op: Facts) -> None:
     names = [op.one_of(name, tuple(types.ELEMENT)) for name in ("source", "target")]

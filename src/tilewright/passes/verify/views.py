@@ -28,6 +28,8 @@ def _view(op: Facts) -> None:
     (source_type,), arguments32, arguments64, leaves32, leaves64 = op.groups
     source, made = tensor(source_type), tensor(op.results[0])
     algebra, moves = op.one_of("algebra", sorted(views.NAMES)), op.one_of("moves", ("pointer", "swizzle"))
+    if op.number("width") not in (32, 64):
+        raise Invalid("an offset is computed in 32 or 64 bits", width=op.number("width"))
     written = op.text("arguments")
     check_leaves("arguments", written, arguments32, arguments64)
     check_leaves("layout", made.outer_text, leaves32, leaves64)
