@@ -18,6 +18,7 @@ from tilewright.base.errors import TilewrightError
 from tilewright.emulate import observe
 
 STEPS = 3_000_000
+LONG = ("too many steps", "too many threads")
 
 
 @dataclass
@@ -61,7 +62,8 @@ def end_of(seed: int) -> Ending:
     except Fault as fault:
         return ending(_after_fault(compiled, snapshot.text, x, y, numbers), fault)
     except Undefined as reason:
-        _emulate(compiled, x, y, numbers)
+        if str(reason) not in LONG:
+            _emulate(compiled, x, y, numbers)
         return ending("undefined", reason)
     errors = _emulate(compiled, x, y, numbers)
     if errors:

@@ -254,7 +254,7 @@ class Thread:
 
     def copy_value(self, op: Op) -> list:
         (source,), masks, old = op.groups
-        count, element = vector_type(op.types[0])
+        count, _ = vector_type(op.types[0])
         target = _in_registers(self.values[old[0]] if old else [0] * count, op.types[0])
         self._copy(op, self.values[source], target, masks)
         return [target.read(n, self.who) for n in range(count)]

@@ -27,7 +27,7 @@ _UNREADABLE = (ValueError, IndexError, TypeError, AttributeError, KeyError, Tile
 class Invalid(Exception):
     """The rule that an operation breaks."""
 
-    def __init__(self, message: str, hint: str = "", **values: object) -> None:
+    def __init__(self, message: str, hint: str = "", /, **values: object) -> None:
         super().__init__(message)
         self.message, self.hint, self.values = message, hint, values
 
