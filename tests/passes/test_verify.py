@@ -9,12 +9,13 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tilewright import Pass, PassError
+from tilewright import Pass, PassError, PassManager
 from tilewright.base import settings
 from tilewright.ir import mlir
 from tilewright.ir.context import compile_context
 from tilewright.ir.dialect import SPECS
 from tilewright.ir.walk import operations
+from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.verify import verify
 from tilewright.passes.verify.table import RULES
 
@@ -324,7 +325,8 @@ def test_every_operation_has_a_verifier():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('%x = "cute.copy_value"(%s, %m) {atom = "universal", operandSegmentSizes = array<i32: 1, 1, 0>} : (TS, TM) -> V4',
+        ('%x = "cute.copy_value"(%s, %m) {atom = "universal", operandSegmentSizes = array<i32: 1, 1, 0>} : '
+         "(TS, TM) -> V4",
          "what the registers held is given where there is a predicate"),
         ('%x = "cute.copy_value"(%s, %m, %v) {atom = "universal", operandSegmentSizes = array<i32: 1, 1, 1>} : '
          "(TS, TM, V4) -> vector<8xf32>", "the source has 4 elements and the destination 8"),
@@ -488,8 +490,6 @@ def test_a_module_that_mlir_refuses_has_a_place_too():
 
 
 def test_a_pass_manager_can_leave_it_out():
-    from tilewright import PassManager  # noqa: PLC0415
-
     with compile_context():
         module = mlir.ir.Module.parse(
             _spelled('func.func @f(%r: TR) {\n%x = "cute.load_tensor"(%r) : (TR) -> V4\nreturn\n}')
@@ -498,15 +498,13 @@ def test_a_pass_manager_can_leave_it_out():
         manager.verify = False
         manager.run(module.operation)
         manager.verify = True
-        with pytest.raises(PassError, match="pass break-rules left cute.load_tensor"):
+        with pytest.raises(PassError, match=r"pass break-rules left cute\.load_tensor"):
             manager.run(module.operation)
 
 
 def test_passes_of_the_project_are_verified_with_the_setting_alone(monkeypatch):
-    from tilewright.passes.annotate_loops import AnnotateLoops  # noqa: PLC0415
-
     monkeypatch.setattr(AnnotateLoops, "run", lambda self, module: _shorten_vector(operations(module)))
-    with settings.scope(verify=True), pytest.raises(PassError, match="pass annotate-loops left cute.load_tensor"):
+    with settings.scope(verify=True), pytest.raises(PassError, match=r"pass annotate-loops left cute\.load_tensor"):
         cute.compile(rows, *_arrays())
 
 

@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 class Pass:
     """Base of all passes. A subclass names itself and writes `run`; its `options` are the defaults.
 
-    `requires` are names of passes that must have run before, in this pipeline or an earlier stage. `check` and
-    `ensures` may look at the module before and after and raise.
+    `in_cute` says that what it leaves is stage `cute`, which has rules of its own. `requires` are names of passes that
+    must have run before, in this pipeline or an earlier stage. `check` and `ensures` may look at the module before and
+    after and raise.
     """
 
     name: ClassVar[str] = ""
     options: ClassVar[Mapping[str, object]] = {}
     requires: ClassVar[tuple[str, ...]] = ()
+    in_cute: ClassVar[bool] = True
 
     def __init__(self, **options: object) -> None:
         known = {key.replace("-", "_"): key for key in type(self).options}
@@ -228,7 +230,7 @@ class PassManager:
     def _verify(self, item: Pass, module: ir.Operation) -> None:
         if not _is_ours(item):  # ours make no operation of no dialect
             check_known(module, f"pass {item.name}")
-        if not _is_ours(item) or (settings.get("verify") and not item.name.startswith(_LOWERING)):
+        if not _is_ours(item) or (item.in_cute and settings.get("verify")):
             verify(module, f"pass {item.name}")  # before MLIR, which names neither operation nor operand
         try:
             module.verify()
@@ -239,9 +241,6 @@ class PassManager:
                 nvvm_error=_diagnostics(error),
                 values={"reason": _diagnostics(error)},
             ) from error
-
-
-_LOWERING = "cute-to-"  # what these passes leave is stage `cute` no more
 
 
 def _is_ours(item: Pass) -> bool:

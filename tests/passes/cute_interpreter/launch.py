@@ -61,7 +61,7 @@ def _launch(op: Op, host: Thread, module: Block) -> None:
     if min(*grid, *threads) < 1 or np.prod(threads) > 1024:
         raise Fault("a launch that no device takes")
     if kernel.attributes.get("known_block_size", threads) != threads:
-        raise Fault("a block that the kernel is not compiled for")
+        raise Undefined("a block that the kernel is not compiled for")
     if np.prod(grid) * np.prod(threads) > MOST_THREADS:
         raise Undefined("too many threads")
     for number, at in enumerate(_places(grid)):

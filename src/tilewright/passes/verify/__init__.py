@@ -30,8 +30,11 @@ def verify(module: ir.Operation, maker: str) -> None:
         PassError: with the operation, the rule, and the user's line.
     """
     known: set[Any] = current().cached("verified operations", set)
-    for op in operations(module):
+    found, launches = operations(module), []
+    for op in found:
         name = op.name
+        if name == "gpu.launch_func":
+            launches.append(op)
         try:
             if name in RULES:
                 key = _key(op, name)
@@ -39,6 +42,12 @@ def verify(module: ir.Operation, maker: str) -> None:
                     _ask(op, key, known)
             if name in VALUE_RULES:
                 VALUE_RULES[name](op)
+        except Invalid as broken:
+            raise _error(op, broken, maker) from broken
+    kernels = regions.kernels_of(found) if launches else {}
+    for op in launches:
+        try:
+            regions.check_launch(op, kernels)
         except Invalid as broken:
             raise _error(op, broken, maker) from broken
 
@@ -55,19 +64,16 @@ def _ask(op: ir.Operation, key: tuple[Any, ...], known: set[Any]) -> None:
 
 def _key(op: ir.Operation, name: str) -> tuple[Any, ...]:
     """All that the rules of an operation look at."""
-    attributes = op.attributes
-    return (
-        name,
-        *[operand.type for operand in op.operands],
-        *[result.type for result in op.results],
-        *[attributes[key] for key in attributes],
-    )
+    types = [operand.type for operand in op.operands]
+    types += [result.type for result in op.results]
+    return (name, len(types), *types, *op.attributes.values())
 
 
 def _facts(op: ir.Operation, key: tuple[Any, ...]) -> Facts:
     attributes = {name: op.attributes[name] for name in op.attributes}
-    operands = key[1 : 1 + len(op.operands)]
-    results = key[1 + len(op.operands) : 1 + len(op.operands) + len(op.results)]
+    end = 2 + key[1]
+    start = end - len(op.results)
+    operands, results = key[2:start], key[start:end]
     groups = grouped(SPECS[op.name.removeprefix("cute.")], operands, results, attributes)
     return Facts(op.name, groups, results, attributes)
 

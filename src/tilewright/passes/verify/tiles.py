@@ -24,6 +24,11 @@ _PTX_ELEMENT = {
 }  # fmt: skip
 
 
+_FORMS: dict[tuple[str, ...], mma_sync.MmaSync] = {
+    ("x".join(map(str, form.shape)), form.a_type, form.b_type, form.c_type): form for form in mma_sync.FORMS.values()
+}
+
+
 @verifies("copy")
 def _copy(op: Facts) -> None:
     (source,), (target,), masks = op.groups
@@ -250,8 +255,8 @@ def _product(atom: AtomText, element: str) -> tuple[dict[str, str], dict[str, in
             raise Invalid("the universal product multiplies floats of 16 to 64 bits", element=element)
         return dict.fromkeys("ABC", element), dict.fromkeys("ABC", 1)
     _only(atom, "shape", "a", "b", "c")
-    shape = tuple(int(part) for part in atom.parameters.get("shape", "").split("x") if part.isdigit())
-    form = mma_sync.FORMS.get((shape, *(atom.parameters.get(name, "") for name in "abc")))  # type: ignore[call-overload]
+    shape, *types = (atom.parameters.get(name, "") for name in ("shape", "a", "b", "c"))
+    form = _FORMS.get((shape, *types))
     if form is None:
         raise Invalid(f"there is no instruction for atom {atom}")
     kinds = {"A": form.a_type, "B": form.b_type, "C": form.c_type}

@@ -137,7 +137,8 @@ def _leaves_of(value: ir.Value, text: str) -> tuple[Any, Any]:
         *_, leaves32, leaves64 = build.groups(owner.operation)
         return leaves32, leaves64
     widths = layout_text.widths(text)
-    return tuple([(value, place) for place, width in enumerate(widths) if width == wanted] for wanted in (32, 64))
+    places = [(width, (value, place)) for place, width in enumerate(widths)]
+    return [place for width, place in places if width == 32], [place for width, place in places if width == 64]
 
 
 def _hangs_on_run_time(source: Memory, arguments: tuple[Any, ...]) -> bool:
