@@ -33,10 +33,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Tests see no settings of the shell that runs them."""
+    """Tests see no settings of the shell that runs them; the verifier of stage `cute` is on."""
     config.stash[LEFT_OVER] = []
     for name in [name for name in os.environ if name.startswith(SETTING_PREFIXES)]:
         del os.environ[name]
+    os.environ["TILEWRIGHT_VERIFY"] = "1"
 
 
 def pytest_collection_modifyitems(items):

@@ -303,9 +303,13 @@ def cute_line(text, word):
         ("arith.mulf", "arith.muli", "the text given for stage cute does not parse"),
         ('"cute.load"(%arg0', '"cute.load"(%arg7', "the text given for stage cute does not parse"),
         ("arith.constant 3.0", "arith.constant dense<3.0", "the text given for stage cute does not parse"),
-        ('coord = "?"', 'coord = "(?,?)"', r"cute\.load cannot be lowered"),
-        ('coord = "?"', 'coord = "x"', r"cute\.load cannot be lowered"),
-        ('name = "thread_idx.x"', 'name = "thread_idx.w"', r"cute\.index cannot be lowered"),
+        ('coord = "?"', 'coord = "(?,?)"', r"the text given for stage cute left cute\.load against the rules"),
+        ('coord = "?"', 'coord = "x"', r"the text given for stage cute left cute\.load against the rules"),
+        (
+            'name = "thread_idx.x"',
+            'name = "thread_idx.w"',
+            r"the text given for stage cute left cute\.index against the rules",
+        ),
         ('"cute.index"() {name = "thread_idx.x"}', '"cute.index"()', "the text given for stage cute does not parse"),
     ],
 )

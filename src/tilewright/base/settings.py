@@ -53,6 +53,8 @@ TABLE: dict[str, Setting] = {
     "target": Setting(("TILEWRIGHT_TARGET",), "", str, False, "cuda or emu; default: cuda where a device is found"),
     "arch": Setting(("TILEWRIGHT_ARCH", "CUTE_DSL_ARCH", "CUTLASS_ARCH"), "", str, True, "chip to compile for"),
     "debug": Setting(("TILEWRIGHT_DEBUG", "CUTE_DSL_DEBUG"), False, _flag, False, "full tracebacks and IR in errors"),
+    "verify": Setting(("TILEWRIGHT_VERIFY",), False, _flag, False,
+                      "check stage cute against the dialect's rules after tracing and each pass"),
     "print_ir": Setting(("TILEWRIGHT_PRINT_IR", "CUTE_DSL_PRINT_IR", "MLIR_ENABLE_DUMP"), False, _flag, False,
                         "print every stage to stderr"),
     "dump_dir": Setting(("TILEWRIGHT_DUMP_DIR", "CUTE_DSL_DUMP_DIR", "CUTLASS_DUMP_DIR"), "", str, False,

@@ -45,6 +45,7 @@ from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import PassManager, UpstreamPass, check_known
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory
 from tilewright.passes.program import kernels
+from tilewright.passes.verify import verify
 from tilewright.targets.host.bundle import compile_program
 from tilewright.targets.host.cute_to_host import CuteToHost, check_host, leave_at_failures
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
@@ -139,11 +140,14 @@ def _cute(job: Job) -> None:
     current().appending = False
     before, _ = split(job.pipeline)
     _verify(job.module, "cute")
+    if settings.get("verify"):
+        verify(job.module, "tracing")
     job.locations = _locations(_gpu_modules(job.module))
     job.inlined = inlined([*job.locations, *_locations(_host_functions(job.module))])
     before.run(job.module, after_each=job.after_pass)
     job.pass_runs += before.runs
     if replace_cute(job):
+        verify(job.module, "the text given for stage cute")
         PlaceSharedMemory().run(job.module)
     job.texts["cute"] = asm(job.module)
     for kernel in job.kernels.values():

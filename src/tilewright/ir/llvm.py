@@ -62,8 +62,9 @@ def emit_ptx(
         module = context.parse(ir_text)
         machine.aim(module)
         given = module
-        if opt_level and (not source or "alloca" in source):
-            module = keep_unwritten(context, machine, module)
+        undefined = " undef" in source
+        if undefined or (opt_level and (not source or "alloca" in source)):
+            module = keep_unwritten(context, machine, module, undefined=undefined, optimise=opt_level > 0)
         link_bitcode(context, module, links)
         if libdevice:
             link_libdevice(context, module)

@@ -100,8 +100,10 @@ def _parameters(type_: ir.Type) -> tuple[str, ...]:
     parts, depth, quoted, start = [], 0, False, 0
     for position, char in enumerate(body):
         quoted ^= char == '"'
+        if quoted:
+            continue
         depth += (char in "<(") - (char in ">)")
-        if char == "," and not quoted and depth == 0:
+        if char == "," and depth == 0:
             parts.append(body[start:position])
             start = position + 1
     parts.append(body[start:])

@@ -95,19 +95,29 @@ _PROTOTYPES: Prototypes = {
 }  # fmt: skip
 
 
-def keep_unwritten(context: Context, machine: Machine, module: int) -> int:
-    """The module to go on with: `module` itself, or one in which elements read unwritten are empty registers."""
+def keep_unwritten(context: Context, machine: Machine, module: int, *, undefined: bool, optimise: bool) -> int:
+    """The module to go on with: `module` itself, or one in which elements read unwritten are empty registers.
+
+    `undefined` says that undefined values stand in it already: of register tensors that are no memory. Without
+    `optimise` these alone are marked.
+    """
     llvm = api_with(_PROTOTYPES)
-    if not _slots(llvm, module):
+    if not undefined and not _slots(llvm, module):
+        return module
+    if not optimise:
+        _Marker(llvm, module).mark_all([])
         return module
     other = context.adopt(llvm.LLVMCloneModule(module))
+    marker = _Marker(llvm, other)
+    if undefined:
+        marker.mark_all([])
     machine.run_passes(context, other, _PROMOTE)
     if _slots(llvm, other):
         machine.run_passes(context, other, _UNROLL)
     slots = _slots(llvm, other)
-    if not slots and not _contains(llvm, other, _UNWRITTEN):
+    if not undefined and not slots and not _contains(llvm, other, _UNWRITTEN):
         return module
-    _Marker(llvm, other).mark_all(slots)
+    marker.mark_all(slots)
     machine.run_passes(context, other, _SETTLE)
     return other if _contains(llvm, other, _MARKED) else module
 

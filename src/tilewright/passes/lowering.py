@@ -19,7 +19,7 @@ from tilewright.ir.source import source_location
 from tilewright.ir.typed import PtrInfo, ptr_info
 from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout
-from tilewright.passes.pipeline import blame
+from tilewright.passes.blame import blame
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -9,20 +9,22 @@ from __future__ import annotations
 import re
 import shlex
 import time
-import traceback
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tilewright.base import settings
 from tilewright.base.errors import PassError, TilewrightError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
-from tilewright.ir import erasing, mlir, walk
+from tilewright.ir import mlir
 from tilewright.ir.context import current
 from tilewright.ir.erasing import checked_erasing
 from tilewright.ir.source import source_location
 from tilewright.ir.walk import unknown_operation as find_unknown
+from tilewright.passes.blame import raised_at, reason_of
+from tilewright.passes.verify import verify
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -31,8 +33,9 @@ if TYPE_CHECKING:
 class Pass:
     """Base of all passes. A subclass names itself and writes `run`; its `options` are the defaults.
 
-    `requires` are names of passes that must have run before, in this pipeline or an earlier stage. `check` and
-    `ensures` may look at the module before and after and raise.
+    `in_cute` says that what it leaves is stage `cute`, which has rules of its own. `requires` are names of passes that
+    must have run before, in this pipeline or an earlier stage. `check` and `ensures` may look at the module before and
+    after and raise.
 
     `stage` says where the pass belongs in a list that does not place it: `cute` (the default) or `nvvm`, at the end of
     that stage. A pass over text says `llvm` or `ptx`, and writes `run_text` instead of `run`: it gets the text of each
@@ -43,6 +46,7 @@ class Pass:
     stage: ClassVar[str] = ""
     options: ClassVar[Mapping[str, object]] = {}
     requires: ClassVar[tuple[str, ...]] = ()
+    in_cute: ClassVar[bool] = True
 
     def __init__(self, **options: object) -> None:
         known = {key.replace("-", "_"): key for key in type(self).options}
@@ -149,7 +153,8 @@ class PassRun:
 class PassManager:
     """An ordered list of passes over a module.
 
-    With `verify` the module is verified after each pass. `after_each(pass, module)` is called after every pass, for
+    With `verify` the module is verified after each pass; the rules of stage `cute` after passes that are not the
+    project's own, after all with the setting of that name. `after_each(pass, module)` is called after every pass, for
     dumping and exploring.
     """
 
@@ -270,11 +275,14 @@ class PassManager:
     def _verify(self, item: Pass, module: ir.Operation) -> None:
         if not _is_ours(item):  # ours make no operation of no dialect
             check_known(module, f"pass {item.name}")
+        if not _is_ours(item) or (item.in_cute and settings.get("verify")):
+            verify(module, f"pass {item.name}")  # before MLIR, which names neither operation nor operand
         try:
             module.verify()
         except mlir.ir.MLIRError as error:
             raise PassError(
                 f"pass {item.name} left a module that is not valid",
+                location=_diagnosed_at(error),
                 nvvm_error=_diagnostics(error),
                 values={"reason": _diagnostics(error)},
             ) from error
@@ -394,39 +402,14 @@ def check_known(module: ir.Operation, maker: str = "") -> None:
         raise unknown_operation(op.name, {"made by": maker} if maker else None, source_location(op.location))
 
 
-def reason_of(error: Exception) -> str:
-    """An exception in a line."""
-    return f"{type(error).__name__}: {error}"
-
-
-def blame(error: Exception, op: ir.Operation, location: ir.Location) -> None:
-    """Give an error that lowering `op` raised the line of `op`, unless it names one.
-
-    Raises:
-        PassError: in place of an exception of Python's.
-    """
-    if isinstance(error, TilewrightError):
-        error.location = error.location or source_location(location)
-    elif not isinstance(error, mlir.ir.MLIRError) and not raised_by_signal(error):
-        raise PassError(
-            f"{op.name} cannot be lowered",
-            location=source_location(location),
-            values={"reason": reason_of(error)} | raised_at(error),
-            hint="its operands, types and attributes must fit each other: compare it with one of a traced program",
-        ) from error
-
-
-def raised_at(error: Exception) -> dict[str, str]:
-    """The line of the pass that raised, for its author."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = {__file__, walk.__file__, erasing.__file__}
-    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename not in ours]
-    return {"raised at": places[-1]} if places else {}
-
-
 def _diagnostics(error: Exception) -> str:
     lines = [str(item.message) for item in getattr(error, "error_diagnostics", [])]
     return "; ".join(lines) or str(error)
+
+
+def _diagnosed_at(error: Exception) -> SourceLocation | None:
+    places = (source_location(item.location) for item in getattr(error, "error_diagnostics", []))
+    return next((place for place in places if place is not None), None)
 
 
 def _typed(cls: type[Pass], options: Mapping[str, object]) -> dict[str, object]:

@@ -22,6 +22,7 @@ class PlaceLoopAnnotations(Pass):
     """See the module."""
 
     name = "place-loop-annotations"
+    in_cute = False
 
     def run(self, module: ir.Operation) -> None:
         for op in operations(module):

@@ -494,11 +494,12 @@ def _vector_type(element: ir.Type, count: int) -> ir.Type:
 
 
 def _undefined(type_: ir.Type) -> ir.Value:
-    """What memory holds that nothing was written to. (MLIR 22 ends the process over vectors of `llvm.mlir.poison`.)"""
-    if vectors.is_vector(type_):
-        return vectors.cast(build.value("llvm.mlir.undef", vectors.machine_vector(type_)), type_)
-    machine = mlir.ir.VectorType(vectors.machine_vector(_vector_type(type_, 1))).element_type
-    return vectors.cast(build.value("llvm.mlir.undef", machine), type_)
+    """What memory holds that nothing was written to; the stage `ptx` makes it a register that nothing writes, see
+    `ir.unwritten`. It is frozen so that nothing on the way there computes with it."""
+    machine = vectors.machine_vector(type_ if vectors.is_vector(type_) else _vector_type(type_, 1))
+    if not vectors.is_vector(type_):
+        machine = mlir.ir.VectorType(machine).element_type
+    return vectors.cast(build.value("llvm.freeze", machine, (build.value("llvm.mlir.undef", machine),)), type_)
 
 
 def _count(layout: str) -> int:

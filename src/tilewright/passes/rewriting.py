@@ -25,7 +25,8 @@ from tilewright.ir.context import located
 from tilewright.ir.erasing import checked_erasing, erase_unused
 from tilewright.ir.source import source_location
 from tilewright.ir.walk import address, operations
-from tilewright.passes.pipeline import Pass, raised_at, reason_of
+from tilewright.passes.blame import raised_at, reason_of
+from tilewright.passes.pipeline import Pass
 
 if TYPE_CHECKING:
     from mlir import ir

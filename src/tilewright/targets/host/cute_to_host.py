@@ -42,6 +42,7 @@ class CuteToHost(Pass):
     """See the module."""
 
     name = "cute-to-host"
+    in_cute = False
     requires = ("place-shared-memory",)
 
     def __init__(self, launched: Mapping[str, int] | None = None) -> None:

@@ -48,6 +48,7 @@ class CuteToNvvm(Pass):
     """See the module."""
 
     name = "cute-to-nvvm"
+    in_cute = False
     requires = ("place-shared-memory",)
     options: ClassVar[dict[str, object]] = {
         "cubin-chip": "sm_90a",
