@@ -80,7 +80,8 @@ class Compiler:
 
 
 def _run_on_text(listed: PassManager, text: str) -> str:
-    with compile_context():
+    with compile_context() as session:
+        session.appending = False  # passes build in the middle of blocks
         parsed = parse_module(text, "cute")
         _run(listed, parsed)
         return asm(parsed)
