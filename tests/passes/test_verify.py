@@ -17,6 +17,8 @@ from tilewright.ir.dialect import SPECS
 from tilewright.ir.walk import operations
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.verify import verify
+from tilewright.passes.verify.facts import Invalid
+from tilewright.passes.verify.structure import grouped
 from tilewright.passes.verify.table import RULES
 
 # Abbreviations of types in the texts below.
@@ -316,6 +318,13 @@ def test_what_breaks_a_rule_is_refused(body, words):
     assert error.message.startswith(start) and re.search(words, error.message.removeprefix(start)), error.message
     assert (error.location.file, error.location.line) == ("user.py", 7)
     assert name in error.values["operation"]
+
+
+def test_the_operands_of_a_group_have_one_type():
+    with compile_context():
+        parts = [mlir.ir.Type.parse(text) for text in ("vector<4xf32>", "f32")]
+        with pytest.raises(Invalid, match="the operands parts have one type"):
+            grouped(SPECS["join"], parts, [mlir.ir.Type.parse("vector<5xf32>")], {})
 
 
 def test_every_operation_has_a_verifier():
