@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from mlir import ir
 
 _FAILS = (
-    TilewrightError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RecursionError,
+    TilewrightError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError,
+    RecursionError,
 )  # fmt: skip
 """What functions of the algebra raise where arguments make no sense to them."""
 
