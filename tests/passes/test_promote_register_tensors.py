@@ -168,6 +168,40 @@ def test_views_of_one_allocation_name_the_same_elements():
     np.testing.assert_array_equal(out, (2 * r).transpose(1, 0, 2).reshape(8, THREADS))
 
 
+@cute.kernel
+def parts(x: cute.Tensor, out: cute.Tensor, n: cutlass.Constexpr):
+    thread, _, _ = cute.arch.thread_idx()
+    column = cute.local_tile(x, (9, 1), (0, thread))[None, 0]
+    r = cute.make_rmem_tensor(9, cutlass.Float32)
+    for first, count in n:
+        target = cute.make_tensor(r.iterator + first, cute.make_layout(count))
+        source = cute.make_tensor(
+            column.iterator + first * cute.size(x, mode=[1]), cute.make_layout(count, stride=THREADS)
+        )
+        if cutlass.const_expr(count == 1):
+            r[first] = source[0]
+        else:
+            cute.autovec_copy(source, target)
+    cute.local_tile(out, (9, 1), (0, thread))[None, 0].store(r.load())
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [((0, 4), (4, 4), (8, 1)), ((0, 4), (4, 2), (6, 3)), ((0, 1), (1, 8)), ((5, 4), (0, 5)), ((0, 3), (3, 1), (4, 5))],
+)
+def test_a_vector_of_parts_of_different_lengths(runs):
+    x, out = data(9), np.zeros((9, THREADS), np.float32)
+
+    @cute.jit
+    def run(x: cute.Tensor, out: cute.Tensor):
+        parts(x, out, runs).launch(grid=1, block=THREADS)
+
+    executor = cute.compile(run, x, out, target="emu")
+    executor(x, out)
+    promoted(executor)
+    np.testing.assert_array_equal(out, x)
+
+
 class Pair:
     """Two fragments in an object."""
 

@@ -17,6 +17,8 @@ from tilewright.ir.dialect import SPECS
 from tilewright.ir.walk import operations
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.verify import verify
+from tilewright.passes.verify.facts import Invalid
+from tilewright.passes.verify.structure import grouped
 from tilewright.passes.verify.table import RULES
 
 # Abbreviations of types in the texts below.
@@ -166,6 +168,15 @@ BAD = [
     (_tensor("%pg", _t("(4,8):8")), "the layout cannot be read"),
     (_tensor("%pg", _t("4:1 x")), "the layout is not written as layouts are"),
     (_tensor("%pg", _t("(4, 8):(8, 1)")), "the layout is not written as layouts are"),
+    (_tensor("%pg", _t("(4):(1@0)")), "offsets and strides in memory are integers"),
+    (_tensor("%pg", _t("S<2,0,3> o (1,2) o (4):(1)")), "offsets and strides in memory are integers"),
+    (_tensor("%pg", _t("(_):(1)")), "the layout cannot be read"),
+    (_tensor("%pg", _t("(?{div=0}):(1)"), "%a", "1, 0"), "the layout cannot be read"),
+    (_tensor("%pg", _t("T<2,0,3> o 0 o (4):(1)")), "the layout is not written as layouts are"),
+    (_tensor("%pg", _t("S<2,0> o 0 o (4):(1)")), "the layout cannot be read"),
+    (_tensor("%pg", _t("S<2,0,3> o 0 o S<2,0,3> o 0 o (4):(1)")), "the layout cannot be read"),
+    (_tensor("%pg", _t("")), "the layout cannot be read"),
+    (_tensor("%pg", _t("4")), "the layout"),
     (_tensor("%pg", _t("(-4):(1)")), "the layout cannot be read|an extent is negative"),
     # Addresses.
     (_tensor("%pg", _t("(?):(1)")), "layout has 1 leaves of 32 bits and 0 of 64, and the operands are 0 and 0"),
@@ -316,6 +327,13 @@ def test_what_breaks_a_rule_is_refused(body, words):
     assert error.message.startswith(start) and re.search(words, error.message.removeprefix(start)), error.message
     assert (error.location.file, error.location.line) == ("user.py", 7)
     assert name in error.values["operation"]
+
+
+def test_the_operands_of_a_group_have_one_type():
+    with compile_context():
+        parts = [mlir.ir.Type.parse(text) for text in ("vector<4xf32>", "f32")]
+        with pytest.raises(Invalid, match="the operands parts have one type"):
+            grouped(SPECS["join"], parts, [mlir.ir.Type.parse("vector<5xf32>")], {})
 
 
 def test_every_operation_has_a_verifier():

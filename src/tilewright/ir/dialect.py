@@ -78,7 +78,7 @@ SPECS: dict[str, OpSpec] = {
         _op("atomic", "value:any compared:any* tensor:tensor coord32:i32* coord64:i64*", "any",
             "kind coord order scope", "atomic read-modify-write of one element; gives the old value (`compared`: cas)"),
         # Values. A register fragment as a value is a vector of its elements in colexicographic order.
-        _op("join", "parts:any*", "any", "", "numbers and vectors side by side as one vector", pure=True),
+        _op("join", "parts:any*", "any", "", "numbers, or vectors of one length, side by side", pure=True),
         _op("reduce", "value:any init:any", "any", "kind shape profile", "fold a vector over the modes of `profile`",
             pure=True),
         _op("convert", "value:any", "any", "source target", "a number of type `source` as one of type `target`",

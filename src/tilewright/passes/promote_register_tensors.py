@@ -425,7 +425,9 @@ class _Promotion:
             mask = [slot.index + step for slot, count in runs if slot is not None for step in range(count)]
             return _shuffled(runs[0][0].value, mask, type_)  # type: ignore[union-attr]
         parts = [self._part(slot, count, places[0]) for slot, count in runs]
-        if all(not vectors.is_vector(part.type) for part in parts):
+        if len({part.type for part in parts}) > 1:  # the operands of an operation's group have one type
+            parts = [self._number(place) for place in places]
+        if not vectors.is_vector(parts[0].type):
             return build.value("vector.from_elements", type_, parts)
         return build.cute("join", (type_,), (parts,)).results[0]
 

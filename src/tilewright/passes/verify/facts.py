@@ -11,7 +11,7 @@ from tilewright.ir import layout_text, mlir, types
 from tilewright.ir.context import current
 from tilewright.ir.typed import PtrInfo, parameters
 from tilewright.layout import ComposedLayout, Layout, Swizzle, size
-from tilewright.layout.dynamic import Multiple
+from tilewright.layout.dynamic import Multiple, is_int
 from tilewright.layout.inttuple import flat
 from tilewright.layout.query import least
 from tilewright.passes.lowering import TensorView
@@ -151,6 +151,9 @@ def _layout(text: str, type_: ir.Type) -> Layout | ComposedLayout:
     outer = found.outer if isinstance(found, ComposedLayout) else found
     if not isinstance(outer, Layout) or (isinstance(found, ComposedLayout) and not isinstance(found.inner, Swizzle)):
         raise Invalid("memory is addressed by a layout, or by a swizzle of one", type=type_)
+    offset = found.offset if isinstance(found, ComposedLayout) else 0
+    if not is_int(offset) or not all(map(is_int, flat(outer.stride))):
+        raise Invalid("offsets and strides in memory are integers", type=type_)
     if any(isinstance(extent, int) and extent < 0 for extent in flat(outer.shape)):
         raise Invalid("an extent is negative", type=type_)
     return found

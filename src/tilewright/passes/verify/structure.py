@@ -36,6 +36,8 @@ def grouped(
         groups.append(operands[start : start + size])
         for type_ in groups[-1]:
             _check_kind(f"operand {name}", kind.rstrip("*"), type_)
+            if type_ != groups[-1][0]:
+                raise Invalid(f"the operands {name} have one type", got=[str(item) for item in groups[-1]])
         start += size
     return groups
 

@@ -20,7 +20,11 @@ from tilewright.passes.verify.table import decides, verifies
 if TYPE_CHECKING:
     from mlir import ir
 
-_FAILS = (TilewrightError, ValueError, TypeError, IndexError, AttributeError, ZeroDivisionError, RecursionError)
+_FAILS = (
+    TilewrightError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError,
+    RecursionError,
+)  # fmt: skip
+"""What functions of the algebra raise where arguments make no sense to them."""
 
 
 @verifies("view")
