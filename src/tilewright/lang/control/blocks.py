@@ -194,6 +194,8 @@ def provisional(op: ir.Operation) -> Iterator[None]:
     """Take `op` out of the program when tracing its bodies fails: nothing half made stays behind."""
     try:
         yield
+    except GeneratorExit:  # an interrupt kept the block from its end, and the compilation has ended
+        raise
     except BaseException:
         _abandon(op)
         raise
