@@ -28,6 +28,7 @@ from tilewright.compiler.inlined import name_calls
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.compiler.objects import adapted
 from tilewright.compiler.report import Report
+from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.compiler.source_map import SourceMap
 from tilewright.compiler.target import make_device
 from tilewright.compiler.wide_form import WideForm
@@ -253,8 +254,7 @@ class Executor:
             LaunchError: the driver refused a launch.
             EmulationError: the emulator found a fault.
         """
-        if self._direct is not None and not kwargs:
-            self._refuse_lazy(args)
+        if self._direct is not None and not kwargs and self._takes_native(args):
             try:
                 self._direct(*args)
             except Exception as error:
@@ -282,20 +282,27 @@ class Executor:
         with OnlyUserFrames(), ErrorsLocated():
             return tuple(self._bind(args, kwargs))
 
-    def _refuse_lazy(self, args: tuple[Any, ...]) -> None:
-        """Refuse torch's lazily negated tensors; native code does not see that they are."""
+    def _takes_native(self, args: tuple[Any, ...]) -> bool:
+        """Whether native code may take the arguments as they are: none was wrapped by `from_dlpack`.
+
+        Refuses torch's lazily negated tensors; native code does not see that they are.
+        """
         try:
             for place in self._tensors:
-                if args[place].is_neg():
+                value = args[place]
+                if type(value) is RuntimeTensor:
+                    return False
+                if value.is_neg():
                     break
             else:
-                return
+                return True
         except (AttributeError, IndexError):  # not torch's: ask each
             if "torch" not in sys.modules:
-                return
+                return True
         with OnlyUserFrames(), ErrorsLocated():
             for value in args:
                 _refuse_lazy_parts(value)
+        return True
 
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""

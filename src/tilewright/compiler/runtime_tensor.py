@@ -49,11 +49,6 @@ class RuntimeTensor:
         self._strides = tuple([_known(step) for step in self.view.stride])
         self._order: tuple[int, ...] | None = None
 
-    @staticmethod
-    def is_neg() -> bool:
-        """False: `from_dlpack` refuses tensors whose memory holds other numbers than they show."""
-        return False
-
     @property
     def element_type(self) -> type[Numeric]:
         return BY_NAME[self._dtype]
