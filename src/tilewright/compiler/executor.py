@@ -163,7 +163,8 @@ class Executor:
         self._keywords = kinds.get(inspect.Parameter.VAR_KEYWORD, "")
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
         # Where torch tensors may stand, in tuples too.
-        self._tensors = [place for place, item in enumerate(self._params) if isinstance(item, TensorParam | TupleParam)]
+        places = [place for place, item in enumerate(self._params) if isinstance(item, TensorParam | TupleParam)]
+        self._pick = _picker(places)
         self._fixed = call.fixed()
         self._names = [name for name, value in call.runtime.items()]
         self._compiled_keywords: dict[str, Any] = (call.runtime | call.constants).get(self._keywords, {})
@@ -288,15 +289,11 @@ class Executor:
         Refuses torch's lazily negated tensors; native code does not see that they are.
         """
         try:
-            for place in self._tensors:
-                value = args[place]
-                if type(value) is RuntimeTensor:
-                    return False
-                if value.is_neg():
-                    break
-            else:
+            if not any(map(_IS_NEG, self._pick(args))):
                 return True
         except (AttributeError, IndexError):  # not torch's: ask each
+            if any(isinstance(value, RuntimeTensor) for value in args):
+                return False
             if "torch" not in sys.modules:
                 return True
         with OnlyUserFrames(), ErrorsLocated():
@@ -570,6 +567,16 @@ class Executor:
     def last_report(self) -> Any:
         """On the emulator: what the last call found and counted, one report for each launch."""
         return getattr(self._last_device, "reports", None)
+
+
+_IS_NEG = operator.methodcaller("is_neg")  # this way it takes a third of the time of a loop
+
+
+def _picker(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """A function that gives the arguments at these places."""
+    if len(places) > 1:
+        return operator.itemgetter(*places)
+    return lambda args: tuple(args[place] for place in places)
 
 
 def _refuse_lazy_parts(value: Any) -> None:
