@@ -275,6 +275,18 @@ def basis_leaf(value: Any) -> Any:
 # Functions
 
 
+def _leading_layouts(kinds: Sequence[Kind]) -> int:
+    """How many of the first arguments may be any `Layout`."""
+    sample = Layout((2, 2), (1, 2))
+    for place, kind in enumerate(kinds):
+        try:
+            if kind(sample) is not sample:
+                return place
+        except Unfit:
+            return place
+    return len(kinds)
+
+
 @functools.cache
 def checked(call: F, *kinds: Kind) -> F:
     """`call` with its arguments checked in turn; the last kind counts for all further ones.
@@ -283,6 +295,7 @@ def checked(call: F, *kinds: Kind) -> F:
         LayoutError: an argument is not of its kind.
     """
     names = list(inspect.signature(call).parameters)
+    layouts = _leading_layouts(kinds)
     by_name = dict(zip(names, kinds, strict=False))
     last = repeat(kinds[-1])
 
@@ -299,6 +312,12 @@ def checked(call: F, *kinds: Kind) -> F:
 
     @functools.wraps(call)
     def checking(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs and len(args) <= layouts:  # most calls: layouts alone, which need no look
+            for value in args:
+                if type(value) is not Layout:
+                    break
+            else:
+                return call(*args)
         try:
             taken = [kind(value) for kind, value in zip(chain(kinds, last), args, strict=False)]
         except Unfit:
