@@ -223,7 +223,9 @@ def test_elements_of_each_type(dtype, change, value, before, after):
 def test_two_nans_are_equal():
     launch, item = sum_kernel(np.float32, negated)
     x = np.array([0, 0, np.nan], np.float32)
-    cute.compile(launch, x, passes=item, validate=(x,))
+    executor = cute.compile(launch, x, passes=item, validate=(x,))
+    assert item.name in executor.pipeline
+    np.testing.assert_array_equal(x, [0, 0, np.nan])
 
 
 def test_strides_order_and_arguments_that_overlap():

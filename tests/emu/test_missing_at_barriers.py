@@ -74,7 +74,9 @@ def test_a_barrier_of_a_warp_that_some_threads_do_not_reach(condition, missing):
 ])  # fmt: skip
 @pytest.mark.parametrize("block", [64])
 def test_barriers_that_all_reach(body, block):
-    compiled(body, block)(np.zeros(256, np.int32))
+    x = np.zeros(256, np.int32)
+    compiled(body, block)(x)
+    assert x.tolist() == [1] * block + [0] * (256 - block)
 
 
 @pytest.mark.parametrize("block", [1, 31, 40, 63, 65, 100])
