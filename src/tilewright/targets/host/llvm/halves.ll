@@ -1,12 +1,3 @@
-"""Conversions to and from 16-bit floats, as LLVM IR of integer arithmetic.
-
-LLVM calls these functions (under libgcc's names) where a processor has no instruction, and older C libraries lack
-some. By the ABI a 16-bit float travels in the low half of a float register, so here it is a float with those bits.
-"""
-
-from __future__ import annotations
-
-HALVES_IR = """
 ; float to half, to nearest, ties to even.
 define internal i32 @half_bits(i32 %bits) {
   %magnitude = and i32 %bits, 2147483647
@@ -134,4 +125,3 @@ define float @__extendhfsf2(float %value) {
   %result = bitcast i32 %bits to float
   ret float %result
 }
-"""
