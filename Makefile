@@ -42,6 +42,7 @@ check: $(STAMP) ## format, lint, types, imports, sizes, fast tests
 	$(BIN)/ruff format --check $(RUFF_PATHS)
 	$(BIN)/ruff check $(RUFF_PATHS)
 	$(BIN)/python scripts/check_structure.py
+	$(BIN)/python scripts/check_circles.py
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy src/tilewright
 	$(PYTEST) -m "not slow and not gpu" $(FAST_TESTS)

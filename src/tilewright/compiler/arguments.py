@@ -26,7 +26,7 @@ from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implic
 from tilewright.ir import types
 from tilewright.lang import leaves
 from tilewright.lang.foreign import plain
-from tilewright.lang.known import Share, Whole
+from tilewright.lang.integer_range import ExtentProduct, SizeLimit
 from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import (
     bind,
@@ -365,8 +365,8 @@ def _traced_aggregate(param: TupleParam, source: Iterator[Any], value: Any) -> A
 def _traced_tensor(param: TensorParam, source: Iterator[Any]) -> Tensor:
     dtype = BY_NAME[param.dtype]
     pointer = Pointer(next(source), dtype, AddressSpace(param.space), param.align)
-    whole = Whole(spans.free_product(param)) if spans.is_narrow(param) else None
-    shape = tuple(_traced_extent(dim, source, whole, mode) for mode, dim in enumerate(param.shape))
+    limit = SizeLimit(spans.free_product(param)) if spans.is_narrow(param) else None
+    shape = tuple(_traced_extent(dim, source, limit, mode) for mode, dim in enumerate(param.shape))
     stride = tuple(_traced_dim(dim, source) for dim in param.stride)
     for step in stride:
         if isinstance(step, Integer):
@@ -375,12 +375,12 @@ def _traced_tensor(param: TensorParam, source: Iterator[Any]) -> Tensor:
     return Tensor(pointer, tensor.layout, dtype, Held(tensor.value, tensor=True))
 
 
-def _traced_extent(dim: Dim, source: Iterator[Any], whole: Whole | None, mode: int) -> Any:
+def _traced_extent(dim: Dim, source: Iterator[Any], size: SizeLimit | None, mode: int) -> Any:
     number = _traced_dim(dim, source)
     if dim.value is None:
         number.bound = type(number).max
-        if dim.width == 32 and whole is not None:  # the call checks it, see `targets.host.spans`
-            number.bound, number.share = whole.most, Share(whole, frozenset((mode,)))
+        if dim.width == 32 and size is not None:  # the call checks it, see `targets.host.spans`
+            number.bound, number.extent_product = size.limit, ExtentProduct(size, frozenset((mode,)))
     return number
 
 
@@ -388,7 +388,7 @@ def _traced_dim(dim: Dim, source: Iterator[Any]) -> Any:
     if dim.value is not None:
         return dim.value
     cls: Any = Int64 if dim.width == 64 else Int32
-    return cls.from_ir(next(source)).known(divisibility=dim.divisibility)
+    return cls.from_ir(next(source)).assuming(divisibility=dim.divisibility)
 
 
 def converted(value: Any, param: Param) -> Any:

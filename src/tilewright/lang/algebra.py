@@ -385,4 +385,4 @@ def assume(src: Any, divby: int | None = None, *, loc: object = None, ip: object
         if isinstance(src, int) and divby and src % divby:
             raise CompileError(f"{src} is not a multiple of {divby}", location=user_location())
         return src
-    return src.known(divisibility=divby)
+    return src.assuming(divisibility=divby)

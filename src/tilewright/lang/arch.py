@@ -35,7 +35,7 @@ _BOUNDS = {
 def _index(name: str, bound: int) -> Int32:
     trace.device(name)
     op = build.cute("index", (types.parse("i32"),), (), name=build.string(name))
-    return Int32.from_ir(op.results[0]).known(bound=bound)
+    return Int32.from_ir(op.results[0]).assuming(bound=bound)
 
 
 def _triple(name: str) -> tuple[Int32, Int32, Int32]:
@@ -120,7 +120,7 @@ def linear_thread_idx() -> Int32:
     """x + y * blockDim.x + z * blockDim.x * blockDim.y."""
     tid, dim = thread_idx(), block_dim()
     linear = tid[0] + dim[0] * (tid[1] + dim[1] * tid[2])
-    return linear.known(bound=1023)
+    return linear.assuming(bound=1023)
 
 
 def dynamic_smem_size(*, loc: object = None, ip: object = None) -> Int32:

@@ -6,17 +6,17 @@ A product or sum is computed in 32 bits where what is known of its parts shows t
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tilewright.lang import polynomials
-from tilewright.lang.known import bound_of, result_share
+from tilewright.lang.integer_range import result_extent_product, upper_bound
 from tilewright.layout.dynamic import DynamicInt
 
 if TYPE_CHECKING:
     from mlir import ir
 
-    from tilewright.lang.numeric import Integer
-
+T = TypeVar("T")
 _INT32_MAX = (1 << 31) - 1
 
 
@@ -31,14 +31,14 @@ class ExactInteger(DynamicInt):
 
     def plus(self, term: Any) -> Any:
         """The sum, in 32 bits where what is known shows that it fits, else in 64."""
-        low, high = bound_of(cast(Any, self)), bound_of(term)
+        low, high = upper_bound(cast(Any, self)), upper_bound(term)
         greatest = None if low is None or high is None else low + high
         return operator.add(_roomy(cast(Any, self), greatest, term), term)
 
     def ceil_div(self, divisor: Any) -> Any:
         """The quotient rounded up, right up to the greatest number of the type."""
         number = cast(Any, self)
-        greatest, room = bound_of(number), bound_of(divisor)
+        greatest, room = upper_bound(number), upper_bound(divisor)
         if greatest is not None and room is not None and greatest + room <= type(number).max:
             quotient = (number + (divisor - 1)) // divisor
         elif not type(number).signed and number.width < 64:
@@ -48,24 +48,24 @@ class ExactInteger(DynamicInt):
         if isinstance(quotient, ExactInteger) and greatest is not None:
             made = cast(Any, quotient)
             if not made.is_static:
-                quotient = made.known(bound=greatest if made.bound is None else min(greatest, made.bound))
-                quotient.share = number.share
+                quotient = made.assuming(bound=greatest if made.bound is None else min(greatest, made.bound))
+                quotient.extent_product = number.extent_product
         return quotient
 
     @property
     def greatest(self) -> int | None:
-        return bound_of(cast(Any, self))
+        return upper_bound(cast(Any, self))
 
     def greatest_product(self, other: Any) -> int | None:
         number = cast(Any, self)
-        share = result_share("mul", number, other)
-        low, high = bound_of(number), bound_of(other)
-        found = [share.bound] if share is not None else []
+        product = result_extent_product("mul", number, other)
+        low, high = upper_bound(number), upper_bound(other)
+        found = [product.bound] if product is not None else []
         found += [low * high] if low is not None and high is not None else []
         return min(found, default=None)
 
 
-def _roomy(number: Integer, greatest: int | None, other: Any) -> Integer:
+def _roomy(number: Any, greatest: int | None, other: Any) -> Any:
     """`number` for an operation with `other` whose result is at most `greatest`."""
     if number.width >= 64 or getattr(other, "width", 32) >= 64:
         return number
@@ -79,12 +79,12 @@ def unwidened(value: ir.Value) -> ir.Value:
     return value
 
 
-def evaluated(terms: polynomials.Terms, atoms: polynomials.Atoms, cls: type[Integer]) -> Integer | int:
+def evaluated(terms: polynomials.Terms, atoms: polynomials.Atoms, cls: Callable[[Any], T]) -> T | int:
     """The value of a polynomial: a Python number where it is constant."""
     total: Any = 0
     for monomial, factor in terms.items():
         product: Any = factor
         for number in monomial:
-            product = cls(atoms.values[number]) * product
+            product = operator.mul(cls(atoms.values[number]), product)
         total = product + total
     return total

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
-from tilewright.lang.known import bound_of
+from tilewright.lang.integer_range import upper_bound
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int32, Integer, Numeric, Uint32, Uint64, as_numeric
 
@@ -63,7 +63,7 @@ class FastDivmodDivisor:
             return quotient
         cls = Uint32 if type(number) is Uint32 else Int32
         dividend = cls(number)
-        if cls is Uint32 or bound_of(number) is not None:
+        if cls is Uint32 or upper_bound(number) is not None:
             return cls(self._divide(Uint32(dividend)))
         sign = dividend >> 31  # all ones below zero: floor(n / d) is ~(~n // d) there
         return Int32(self._divide(Uint32(dividend ^ sign))) ^ sign

@@ -21,7 +21,7 @@ from tilewright.ir.context import located
 from tilewright.lang import leaves, trace
 from tilewright.lang.control import aliases
 from tilewright.lang.foreign import plain
-from tilewright.lang.known import fits
+from tilewright.lang.integer_range import fits
 from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numeric import Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.parameters import BoundArguments, bind_kernel, call_arguments
@@ -221,8 +221,8 @@ def _keep_facts(fresh: Any, given: Any) -> None:
         return
     for own, known in pairs:
         if not own.is_static and not known.is_static:
-            own.divisibility, own.bound, own.share, own.plain = (
-                known.divisibility, known.bound, known.share, known.plain,
+            own.divisibility, own.bound, own.extent_product, own.plain = (
+                known.divisibility, known.bound, known.extent_product, known.plain,
             )  # fmt: skip
 
 
@@ -351,7 +351,7 @@ def _check_cluster(cluster: list[Any]) -> None:
 def _extents(values: list[Any], what: str) -> list[ir.Value]:
     """Extents of a launch in 32 bits; the program stops where one of 64 bits does not fit."""
     for axis, extent in zip("xyz", values, strict=True):
-        if isinstance(extent, Integer) and not fits(extent, Int32):
+        if isinstance(extent, Integer) and not fits(extent, Int32.facts):
             assert_(Int64(Int32(extent)) == extent, f"the {what} of the launch does not fit 31 bits along {axis}")
     return [_i32(extent) for extent in values]
 

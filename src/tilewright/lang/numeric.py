@@ -23,10 +23,18 @@ from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
 from tilewright.ir.context import holds_value
 from tilewright.lang import advice, arithmetic, dtypes, polynomials
+from tilewright.lang.conversion import convert
 from tilewright.lang.dtypes import DType
 from tilewright.lang.exact import ExactInteger, evaluated, unwidened
 from tilewright.lang.foreign import is_foreign, plain
-from tilewright.lang.known import Share, bound_of, limited, result_bound, result_divisibility, result_share
+from tilewright.lang.integer_range import (
+    ExtentProduct,
+    result_bound,
+    result_divisibility,
+    result_extent_product,
+    unless_wrapped,
+    upper_bound,
+)
 from tilewright.lang.locations import user_location
 from tilewright.lang.rounding import EXPONENTS_OF_PRODUCTS, float_power, integer_power, power_by_products, wrap
 
@@ -75,12 +83,12 @@ class NumericMeta(ABCMeta):
     @property
     def min(cls) -> int:
         """The least number of an integer type."""
-        return -(1 << (cls.facts.width - 1)) if cls.facts.kind == "i" else 0
+        return cls.facts.min
 
     @property
     def max(cls) -> int:
         """The greatest number of an integer type."""
-        return (1 << (cls.facts.width - (cls.facts.kind == "i"))) - 1
+        return cls.facts.max
 
 
 def _binary(name: str, fold: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -295,15 +303,15 @@ class Integer(Numeric, ExactInteger):
 
     divisibility: int = 1
     bound: int | None = None
-    share: Share | None = None
+    extent_product: ExtentProduct | None = None
     plain: bool = False
 
-    def known(self, *, divisibility: int = 1, bound: int | None = None) -> Self:
+    def assuming(self, *, divisibility: int = 1, bound: int | None = None) -> Self:
         """The same number with facts about it."""
         made = type(self).from_ir(self.value) if not self.is_static else type(self)(self.value)
         made.divisibility = math.lcm(self.divisibility, divisibility)
         made.bound = self.bound if bound is None else bound
-        made.share, made.plain = self.share, self.plain
+        made.extent_product, made.plain = self.extent_product, self.plain
         return made
 
     def widened(self) -> Integer:
@@ -606,7 +614,7 @@ def _from_mlir(value: object) -> Numeric | None:
 def _payload(value: object, cls: type[Numeric]) -> Any:
     if isinstance(value, Numeric):
         if not value.is_static:
-            return dtypes.convert(value.value, type(value).facts, cls.facts)
+            return convert(value.value, type(value).facts, cls.facts)
         return wrap(_held(value), cls.facts, type(value).width)
     if isinstance(value, (bool, int, float)):
         return wrap(value, cls.facts)
@@ -718,7 +726,7 @@ def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:
     if cls.is_integer and (kept := _identity(name, cls, a, b)) is not None:
         return kept
     left, right = _converted(a, cls), _converted(b, cls)
-    low, high = bound_of(left), bound_of(right)
+    low, high = upper_bound(left), upper_bound(right)
     kind = cls.facts.arithmetic_kind
     if name in ("floordiv", "mod", "shr") and low is not None and high is not None:
         kind = "u"
@@ -726,7 +734,7 @@ def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:
     if isinstance(result, Integer):
         result.divisibility = result_divisibility(name, left, right)
         result.bound = result_bound(name, low, high, right, cls.max)
-        result.share = limited(result_share(name, left, right), cls.max)
+        result.extent_product = unless_wrapped(result_extent_product(name, left, right), cls.max)
         result.plain = getattr(a, "plain", False) or getattr(b, "plain", False)
     return result
 
@@ -737,7 +745,8 @@ def _converted(number: Numeric, cls: type[Numeric]) -> Numeric:
         return number
     made = cls(number)
     if isinstance(made, Integer) and isinstance(number, Integer) and cls.width > number.width:
-        made.divisibility, made.bound, made.share = number.divisibility, bound_of(number), number.share
+        made.divisibility, made.bound = number.divisibility, upper_bound(number)
+        made.extent_product = number.extent_product
     return made
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.lang.foreign import plain
-from tilewright.lang.known import fits
+from tilewright.lang.integer_range import fits
 from tilewright.lang.leaves import describe, holds_runtime
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
@@ -189,7 +189,7 @@ def _as_type(number: Numeric, cls: type[Numeric], name: str) -> Numeric:
     """The number as `cls`; the program stops where one of 64 bits, as sizes are, does not fit 32."""
     made = cls(number)
     if isinstance(number, Integer) and isinstance(made, Integer) and cls.width == 32 and number.width > 32:
-        if not number.is_static and not fits(number, cls):
+        if not number.is_static and not fits(number, cls.facts):
             assert_(type(number)(made) == number, f"argument {name} of a kernel does not fit {cls}")
     return made
 

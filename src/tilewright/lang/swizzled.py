@@ -116,7 +116,7 @@ class SwizzledPointer(Pointer):
         offset = self.offset
         if isinstance(offset, Integer):
             moved = type(offset).from_ir(values[1])
-            offset = moved.known(divisibility=offset.divisibility, bound=offset.bound)
+            offset = moved.assuming(divisibility=offset.divisibility, bound=offset.bound)
         return SwizzledPointer(base, self.swizzle, offset)
 
     def __tw_meet__(self, other: Any) -> Pointer | None:

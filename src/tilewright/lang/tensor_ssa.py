@@ -16,6 +16,7 @@ from tilewright.hw import narrow_floats
 from tilewright.ir import build, types, vectors
 from tilewright.ir.context import holds_value
 from tilewright.lang import arithmetic, dtypes
+from tilewright.lang.conversion import convert
 from tilewright.lang.coordinates import coord_text, may_be_inside
 from tilewright.lang.counts import value_shape
 from tilewright.lang.kinds import Kind, takes
@@ -135,7 +136,7 @@ class TensorSSA:
 
     def to(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
         """Elements converted to `dtype`, as numbers are."""
-        value = dtypes.convert(self.value, self.dtype.facts, number_type(dtype).facts)
+        value = convert(self.value, self.dtype.facts, number_type(dtype).facts)
         return TensorSSA(value, self.shape, dtype)
 
     def bitcast(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:

@@ -83,7 +83,7 @@ def _with_facts(dtype: Any, value: ir.Value, start: Any, stop: Any, step: Any) -
     if rises and (start.value >= 0 if start.is_static else start.bound is not None):
         highest = stop.value if stop.is_static else dtype.max if stop.bound is None else stop.bound
         bound = max(highest - 1, 0)
-    return dtype.from_ir(value).known(divisibility=max(divisibility, 1), bound=bound)
+    return dtype.from_ir(value).assuming(divisibility=max(divisibility, 1), bound=bound)
 
 
 def _divisor(number: Any) -> int:
