@@ -7,7 +7,7 @@ WORKERS     ?= 2
 TORCH_INDEX ?=
 RUFF_PATHS  := src tests bench scripts examples
 # The tests that `make check` runs: whole compilations and the emulator are left to `make test`.
-FAST_TESTS  := $(wildcard $(addprefix tests/,base layout hw ir tools repo)) --ignore tests/tools/programs
+FAST_TESTS  := $(addprefix tests/,layout hw ir tools repo) --ignore tests/tools/programs
 PYTEST      := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # The stamp's name is a hash of what it depends on, so a checkout that changes only file times installs nothing.

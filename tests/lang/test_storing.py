@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.kernels import on_device, on_host
+from tests.lang.kernels import on_device, on_host
 from tilewright import BFloat16, Boolean, Float16, Float32, Float64, Int4, Int8, Int16, Int32, Int64, Uint8, Uint32
 from tilewright.base.errors import CompileError
 

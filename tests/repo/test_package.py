@@ -60,3 +60,11 @@ def test_a_wheel_holds_every_file_of_the_package(tmp_path):
     }
     assert packed == kept
     assert "tilewright/targets/host/llvm/launch.ll" in packed
+
+
+def test_contributing_names_the_folders_of_tests_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"^\| `(tests/\w+)` \|", text, re.MULTILINE)
+    there = {f"tests/{path.parent.name}" for path in (ROOT / "tests").glob("*/*.py")}
+    assert set(named) == there
+    assert len(named) == len(there)

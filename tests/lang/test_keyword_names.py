@@ -10,8 +10,8 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.documented_names import documented
-from tests.language.kernels import on_device
+from tests.lang.documented_names import documented
+from tests.lang.kernels import on_device
 from tilewright import layout as algebra
 
 ROOTS = {"cute": cute, "cutlass": cutlass}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.language.fuzz.model import TYPES, Type, promote
+from tests.lang.fuzz.model import TYPES, Type, promote
 
 COLUMNS = 4  # of each input, for each thread
 RESULTS = 6  # integers and floats that each program leaves, for each thread

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.language.fuzz.generator import NEAR, Generator, TypeSet
-from tests.language.fuzz.model import ALL_TYPES
-from tests.language.fuzz.tiles import Tiles
+from tests.lang.fuzz.generator import NEAR, Generator, TypeSet
+from tests.lang.fuzz.model import ALL_TYPES
+from tests.lang.fuzz.tiles import Tiles
 
 WIDE = TypeSet(ALL_TYPES)
 SHUFFLED = ["Int32", "Uint32", "Float32", "Int64", "Float64", "Int16", "Uint8", "Float16", "BFloat16"]

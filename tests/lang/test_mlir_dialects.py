@@ -11,7 +11,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.kernels import on_device
+from tests.lang.kernels import on_device
 from tilewright.base.errors import CompileError
 from tilewright.compat.dialects import dialect
 from tilewright.lang.mlir_types import T

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from tests.language.fuzz import tensors
-from tests.language.fuzz.model import ALL_TYPES, BOOLEAN, INT32, Num, encode, lift, promote
-from tests.language.fuzz.tensors import Layout, Tensor
+from tests.lang.fuzz import tensors
+from tests.lang.fuzz.model import ALL_TYPES, BOOLEAN, INT32, Num, encode, lift, promote
+from tests.lang.fuzz.tensors import Layout, Tensor
 
 LANES = 32
 

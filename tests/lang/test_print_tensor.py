@@ -9,7 +9,7 @@ import numpy as np
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.kernels import on_device, on_host
+from tests.lang.kernels import on_device, on_host
 from tilewright.cute.runtime import from_dlpack
 
 CUBE = """\

@@ -6,9 +6,9 @@ import ast
 import random
 from dataclasses import dataclass
 
-from tests.language.fuzz.generator import Generator
-from tests.language.fuzz.harness import LAUNCH, SIGNATURE
-from tests.language.fuzz.wide import WideGenerator
+from tests.lang.fuzz.generator import Generator
+from tests.lang.fuzz.harness import LAUNCH, SIGNATURE
+from tests.lang.fuzz.wide import WideGenerator
 
 WRONG = [
     "None", "'text'", "2.5", "-1", "99999999999", "()", "(1, 2)", "[1]", "{}", "t", "ints", "floats", "cute", "len",

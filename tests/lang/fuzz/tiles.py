@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.language.fuzz.generator import Generator
-from tests.language.fuzz.tensors import leaves, size
+from tests.lang.fuzz.generator import Generator
+from tests.lang.fuzz.tensors import leaves, size
 
 SHAPES: list[Any] = [(8,), (4, 2), (2, 4), (4, 4), (3, 2), (2, 2, 2), (2, (2, 2)), ((2, 2), 2), ((2, 2), (2, 2))]
 MATRICES = [(4, 2), (2, 4), (4, 4), (8, 4), (2, 6)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.language.fuzz.model import BOOLEAN, Num, Type, compute, decode, encode, lift, promote
+from tests.lang.fuzz.model import BOOLEAN, Num, Type, compute, decode, encode, lift, promote
 
 Shape = Any  # an int or a tuple of shapes
 

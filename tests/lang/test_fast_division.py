@@ -9,7 +9,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.kernels import on_device, on_host
+from tests.lang.kernels import on_device, on_host
 from tilewright.base.errors import CompileError
 
 TOP = 2**31 - 1

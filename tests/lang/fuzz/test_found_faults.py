@@ -9,8 +9,8 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.fuzz.harness import code_of
-from tests.language.fuzz.model import ALL_TYPES
+from tests.lang.fuzz.harness import code_of
+from tests.lang.fuzz.model import ALL_TYPES
 
 INT64_AMOUNTS = [1, 63, 64, 1 << 31, 1 << 32, (1 << 40) + 3]
 

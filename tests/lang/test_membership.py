@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright.cute as cute
-from tests.language.kernels import on_device, on_host
+from tests.lang.kernels import on_device, on_host
 from tilewright.base.errors import CompileError
 
 

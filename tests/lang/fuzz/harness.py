@@ -24,10 +24,10 @@ import numpy as np
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.fuzz.generator import COLUMNS, NEAR, NUMBERS, RESULTS, SIGNATURE, Generator
-from tests.language.fuzz.model import ALL_TYPES, TYPES
-from tests.language.fuzz.scope import LANES, Warp, scope
-from tests.language.fuzz.tensors import Tensor
+from tests.lang.fuzz.generator import COLUMNS, NEAR, NUMBERS, RESULTS, SIGNATURE, Generator
+from tests.lang.fuzz.model import ALL_TYPES, TYPES
+from tests.lang.fuzz.scope import LANES, Warp, scope
+from tests.lang.fuzz.tensors import Tensor
 
 DTYPES = {"BFloat16": ml_dtypes.bfloat16} | {
     name: np.dtype(name.lower()) for name in NUMBERS if name != "BFloat16"

@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.kernels import on_device
+from tests.lang.kernels import on_device
 from tilewright.base.errors import CompileError
 
 A, B, C = 0xDEADBEEF, 0x12345678, 0x0F0F00FF

@@ -10,9 +10,9 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.fuzz.harness import code_of
-from tests.language.fuzz.kernels import KERNELS, SLIPS
-from tests.language.fuzz.mistakes import changed
+from tests.lang.fuzz.harness import code_of
+from tests.lang.fuzz.kernels import KERNELS, SLIPS
+from tests.lang.fuzz.mistakes import changed
 
 SECONDS = 1.0  # of the processor
 SHAPES = {

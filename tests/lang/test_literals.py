@@ -10,7 +10,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.kernels import on_device, on_host
+from tests.lang.kernels import on_device, on_host
 from tilewright import Float32, Float64, Int32, Int64, Uint64
 from tilewright.base.errors import CompileError
 

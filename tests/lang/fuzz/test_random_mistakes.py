@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.language.fuzz.mistakes import WIDE_FROM, mistake
+from tests.lang.fuzz.mistakes import WIDE_FROM, mistake
 
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 1.0  # of the processor, for one mistake
@@ -25,7 +25,7 @@ class Worker:
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", "from tests.language.fuzz.mistake_worker import main; main()"]
+        command = [sys.executable, "-c", "from tests.lang.fuzz.mistake_worker import main; main()"]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
 

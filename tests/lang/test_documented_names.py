@@ -11,7 +11,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.kernels import on_device, on_host
+from tests.lang.kernels import on_device, on_host
 from tilewright.base import later
 from tilewright.base.errors import ArgumentError, CompileError, CudaDriverDependencyError
 from tilewright.targets.nvidia import driver

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import tilewright
-from tests.language.fuzz import harness
-from tests.language.fuzz.harness import code_of, inputs, run_compiled, run_model
-from tests.language.fuzz.mistakes import Mistake, mistake
+from tests.lang.fuzz import harness
+from tests.lang.fuzz.harness import code_of, inputs, run_compiled, run_model
+from tests.lang.fuzz.mistakes import Mistake, mistake
 from tilewright import TilewrightError
 from tilewright.base import settings
 

@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.kernels import on_device
+from tests.lang.kernels import on_device
 from tilewright import pipeline
 from tilewright.base.errors import CompileError
 from tilewright.base.later import NotBuiltError
