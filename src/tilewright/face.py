@@ -15,7 +15,8 @@ from tilewright.compiler.jit import dsl_user_op
 from tilewright.compiler.objects import register_jit_arg_adapter
 from tilewright.cute import testing
 from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic
-from tilewright.lang.dtype_names import dtype
+from tilewright.lang.extremes import maximum as max
+from tilewright.lang.extremes import minimum as min
 from tilewright.lang.generate import and_, for_generate, if_generate, not_, or_, select_, while_generate, yield_out
 from tilewright.lang.numeric import (
     BFloat16,
@@ -48,9 +49,8 @@ from tilewright.lang.numeric import (
     Uint32,
     Uint64,
     Uint128,
+    dtype,
 )
-from tilewright.lang.numeric import maximum as max
-from tilewright.lang.numeric import minimum as min
 from tilewright.lang.parameters import Constexpr
 from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.tensor_ssa import TensorSSA as Vector

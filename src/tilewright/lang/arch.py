@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.lang import trace
+from tilewright.lang.extremes import maximum, minimum
 from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import (
@@ -19,8 +20,6 @@ from tilewright.lang.numeric import (
     Numeric,
     as_numeric,
     common_type,
-    maximum,
-    minimum,
 )
 
 WARP_SIZE = 32

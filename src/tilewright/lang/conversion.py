@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tilewright.base.dtypes import TABLE, DType
 from tilewright.hw import narrow_floats
-from tilewright.ir import build, types
+from tilewright.ir import build
 from tilewright.lang import arithmetic, wide_integers
-from tilewright.lang.dtypes import TABLE, DType, computes_wide
+from tilewright.lang.promotion import computes_wide
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -20,7 +21,7 @@ def convert(operand: ir.Value, source: DType, target: DType) -> ir.Value:
     """
     if source == target:
         return operand
-    result = arithmetic.same_shape(operand.type, types.ELEMENT[target.name])
+    result = arithmetic.same_shape(operand.type, target.mlir)
     if source.kind == "f" and target.kind == "f":
         return _float_to_float(operand, source, target, result)
     if computes_wide(source) or computes_wide(target):

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tilewright.lang.dtypes import DType
+from tilewright.base.dtypes import DType
 
 
 class Number(Protocol):

@@ -13,8 +13,9 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build
 from tilewright.lang import arch
 from tilewright.lang.approx import rcp_approx
+from tilewright.lang.extremes import maximum, minimum
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Float32, as_numeric, common_type, maximum, minimum
+from tilewright.lang.numeric import Float32, as_numeric, common_type
 from tilewright.lang.tensor_ssa import TensorSSA, full_like, where
 
 _FAST = "#arith.fastmath<fast>"

@@ -10,21 +10,20 @@ the choice of division rest on these facts.
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 import operator
 from abc import ABCMeta
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from tilewright.base.errors import CompileError
+from tilewright.base.dtypes import TABLE, DType
+from tilewright.base.errors import ArgumentError, CompileError
 from tilewright.hw import narrow_floats
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import active as build_active
 from tilewright.ir.context import holds_value
-from tilewright.lang import advice, arithmetic, dtypes, polynomials
+from tilewright.lang import advice, arithmetic, polynomials
 from tilewright.lang.conversion import convert
-from tilewright.lang.dtypes import DType
 from tilewright.lang.exact import ExactInteger, evaluated, unwidened
 from tilewright.lang.foreign import is_foreign, plain
 from tilewright.lang.integer_range import (
@@ -36,10 +35,15 @@ from tilewright.lang.integer_range import (
     upper_bound,
 )
 from tilewright.lang.locations import user_location
+from tilewright.lang.promotion import computes_wide, promote, to_bytes
 from tilewright.lang.rounding import EXPONENTS_OF_PRODUCTS, float_power, integer_power, power_by_products, wrap
 
 if TYPE_CHECKING:
     from mlir import ir
+
+
+BY_NAME: dict[str, type[Numeric]] = {}
+"""The classes of number types by short name."""
 
 
 class NumericMeta(ABCMeta):
@@ -93,10 +97,10 @@ class NumericMeta(ABCMeta):
 
 def _binary(name: str, fold: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def forward(self: Numeric, other: object) -> Any:
-        return _operate(name, fold, self, other)
+        return operate(name, fold, self, other)
 
     def reflected(self: Numeric, other: object) -> Any:
-        return _operate(name, fold, other, self)
+        return operate(name, fold, other, self)
 
     return forward, reflected
 
@@ -128,6 +132,13 @@ class Numeric(metaclass=NumericMeta):
     value: Any
     literal: float | None = None
     __array_ufunc__ = None  # numbers of NumPy leave operators to this class
+
+    def __init_subclass__(cls, dtype: str | None = None) -> None:
+        """`dtype` is the short name of a number type, which the class becomes."""
+        super().__init_subclass__()
+        if dtype is not None:
+            cls.facts = TABLE[dtype]
+            BY_NAME[dtype] = cls
 
     def __init__(self, value: object = 0, *, loc: object = None, ip: object = None) -> None:
         if type(self) is Numeric:
@@ -197,7 +208,7 @@ class Numeric(metaclass=NumericMeta):
 
     def __c_pointers__(self) -> list[int]:
         """The address of the number, in memory that lives as long as this object."""
-        self._cell = ctypes.create_string_buffer(dtypes.to_bytes(self.python(), type(self).facts))
+        self._cell = ctypes.create_string_buffer(to_bytes(self.python(), type(self).facts))
         return [ctypes.addressof(self._cell)]
 
     def __new_from_mlir_values__(self, values: list[ir.Value]) -> Self:
@@ -355,168 +366,125 @@ class Float(Numeric):
     """Base of the floats."""
 
 
-class Boolean(Numeric):
+class Boolean(Numeric, dtype="bool"):
     """True or false; computes as Int32, stored as one byte."""
 
-    facts = dtypes.TABLE["bool"]
 
-
-class Int4(Integer):
+class Int4(Integer, dtype="i4"):
     """An integer of 4 bits (`i4`)."""
 
-    facts = dtypes.TABLE["i4"]
 
-
-class Int8(Integer):
+class Int8(Integer, dtype="i8"):
     """An integer of 8 bits (`i8`)."""
 
-    facts = dtypes.TABLE["i8"]
 
-
-class Int16(Integer):
+class Int16(Integer, dtype="i16"):
     """An integer of 16 bits (`i16`)."""
 
-    facts = dtypes.TABLE["i16"]
 
-
-class Int32(Integer):
+class Int32(Integer, dtype="i32"):
     """An integer of 32 bits (`i32`)."""
 
-    facts = dtypes.TABLE["i32"]
 
-
-class Int64(Integer):
+class Int64(Integer, dtype="i64"):
     """An integer of 64 bits (`i64`)."""
 
-    facts = dtypes.TABLE["i64"]
 
-
-class Int128(Integer):
+class Int128(Integer, dtype="i128"):
     """An integer of 128 bits (`i128`)."""
 
-    facts = dtypes.TABLE["i128"]
 
-
-class Uint4(Integer):
+class Uint4(Integer, dtype="u4"):
     """An integer of 4 bits (`u4`)."""
 
-    facts = dtypes.TABLE["u4"]
 
-
-class Uint8(Integer):
+class Uint8(Integer, dtype="u8"):
     """An integer of 8 bits (`u8`)."""
 
-    facts = dtypes.TABLE["u8"]
 
-
-class Uint16(Integer):
+class Uint16(Integer, dtype="u16"):
     """An integer of 16 bits (`u16`)."""
 
-    facts = dtypes.TABLE["u16"]
 
-
-class Uint32(Integer):
+class Uint32(Integer, dtype="u32"):
     """An integer of 32 bits (`u32`)."""
 
-    facts = dtypes.TABLE["u32"]
 
-
-class Uint64(Integer):
+class Uint64(Integer, dtype="u64"):
     """An integer of 64 bits (`u64`)."""
 
-    facts = dtypes.TABLE["u64"]
 
-
-class Uint128(Integer):
+class Uint128(Integer, dtype="u128"):
     """An integer of 128 bits (`u128`)."""
 
-    facts = dtypes.TABLE["u128"]
 
-
-class Float16(Float):
+class Float16(Float, dtype="f16"):
     """A float of 16 bits (`f16`)."""
 
-    facts = dtypes.TABLE["f16"]
 
-
-class BFloat16(Float):
+class BFloat16(Float, dtype="bf16"):
     """A float of 16 bits (`bf16`)."""
 
-    facts = dtypes.TABLE["bf16"]
 
-
-class TFloat32(Float):
+class TFloat32(Float, dtype="tf32"):
     """A float of 32 bits (`tf32`)."""
 
-    facts = dtypes.TABLE["tf32"]
 
-
-class Float32(Float):
+class Float32(Float, dtype="f32"):
     """A float of 32 bits (`f32`)."""
 
-    facts = dtypes.TABLE["f32"]
 
-
-class Float64(Float):
+class Float64(Float, dtype="f64"):
     """A float of 64 bits (`f64`)."""
 
-    facts = dtypes.TABLE["f64"]
 
-
-class Float8E4M3(Float):
+class Float8E4M3(Float, dtype="f8e4m3"):
     """A float of 8 bits (`f8e4m3`)."""
 
-    facts = dtypes.TABLE["f8e4m3"]
 
-
-class Float8E5M2(Float):
+class Float8E5M2(Float, dtype="f8e5m2"):
     """A float of 8 bits (`f8e5m2`)."""
 
-    facts = dtypes.TABLE["f8e5m2"]
 
-
-class Float8E4M3FN(Float):
+class Float8E4M3FN(Float, dtype="f8e4m3fn"):
     """A float of 8 bits (`f8e4m3fn`)."""
 
-    facts = dtypes.TABLE["f8e4m3fn"]
 
-
-class Float8E4M3B11FNUZ(Float):
+class Float8E4M3B11FNUZ(Float, dtype="f8e4m3b11fnuz"):
     """A float of 8 bits (`f8e4m3b11fnuz`)."""
 
-    facts = dtypes.TABLE["f8e4m3b11fnuz"]
 
-
-class Float8E8M0FNU(Float):
+class Float8E8M0FNU(Float, dtype="f8e8m0fnu"):
     """A float of 8 bits (`f8e8m0fnu`)."""
 
-    facts = dtypes.TABLE["f8e8m0fnu"]
 
-
-class Float6E3M2FN(Float):
+class Float6E3M2FN(Float, dtype="f6e3m2fn"):
     """A float of 6 bits (`f6e3m2fn`)."""
 
-    facts = dtypes.TABLE["f6e3m2fn"]
 
-
-class Float6E2M3FN(Float):
+class Float6E2M3FN(Float, dtype="f6e2m3fn"):
     """A float of 6 bits (`f6e2m3fn`)."""
 
-    facts = dtypes.TABLE["f6e2m3fn"]
 
-
-class Float4E2M1FN(Float):
+class Float4E2M1FN(Float, dtype="f4e2m1fn"):
     """A float of 4 bits (`f4e2m1fn`)."""
 
-    facts = dtypes.TABLE["f4e2m1fn"]
+
+_BY_CLASS_NAME = {cls.__name__: cls for cls in BY_NAME.values()}
 
 
-ALL: tuple[type[Numeric], ...] = (
-    Boolean, Int4, Int8, Int16, Int32, Int64, Int128, Uint4, Uint8, Uint16, Uint32, Uint64, Uint128,
-    Float16, BFloat16, TFloat32, Float32, Float64, Float8E4M3, Float8E5M2, Float8E4M3FN, Float8E4M3B11FNUZ,
-    Float8E8M0FNU, Float6E3M2FN, Float6E2M3FN, Float4E2M1FN,
-)  # fmt: skip
-BY_NAME: dict[str, type[Numeric]] = {cls.facts.name: cls for cls in ALL}
+def dtype(name: str | type[Numeric]) -> type[Numeric]:
+    """The number type called `name`: `Float16`, or short `f16`. A type stands for itself.
+
+    Raises:
+        ArgumentError: there is no such type (also a ValueError, as argparse expects).
+    """
+    if isinstance(name, type) and issubclass(name, Numeric):
+        return name
+    found = _BY_CLASS_NAME.get(name) or BY_NAME.get(name)
+    if found is None:
+        raise ArgumentError(f"no number type is called {name!r}", hint=f"types: {', '.join(_BY_CLASS_NAME)}")
+    return found
 
 
 def as_numeric(value: object) -> Numeric:
@@ -592,8 +560,8 @@ _BASES = (Numeric, Integer, Float)
 
 def common_type(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
     """The type in which an operator computes."""
-    same = left is right and left is not Boolean and not dtypes.computes_wide(left.facts)
-    return left if same else BY_NAME[dtypes.promote(left.facts, right.facts).name]
+    same = left is right and left is not Boolean and not computes_wide(left.facts)
+    return left if same else BY_NAME[promote(left.facts, right.facts).name]
 
 
 def from_mlir_type(type_: ir.Type) -> type[Numeric]:
@@ -643,7 +611,8 @@ def python_int(value: object) -> int | None:
 _INTEGER_ONLY = frozenset(("and", "or", "xor", "shl", "shr"))
 
 
-def _operate(name: str, fold: Callable[[Any, Any], Any], left: object, right: object) -> Any:
+def operate(name: str, fold: Callable[[Any, Any], Any], left: object, right: object) -> Any:
+    """`left name right` as operators have it; `fold` computes it of Python's numbers."""
     if not is_number(left) or not is_number(right):
         return NotImplemented
     a, b = _both(left, right)
@@ -769,36 +738,3 @@ def _compare(name: str, fold: Callable[[Any, Any], bool], left: object, right: o
         return Boolean(fold(wrap(_held(a), cls.facts), wrap(_held(b), cls.facts)))
     left_value, right_value = cls(a).ir_value(), cls(b).ir_value()
     return Boolean.from_ir(arithmetic.compare(name, cls.facts.arithmetic_kind, left_value, right_value))
-
-
-def minimum(*values: Any) -> Any:
-    """The least of some numbers (or of one iterable of them), in their common type; a NaN gives the others."""
-    return functools.reduce(lambda left, right: _extreme("min", min, left, right), _several(values))
-
-
-def maximum(*values: Any) -> Any:
-    """The greatest of some numbers (or of one iterable of them), in their common type; a NaN gives the others."""
-    return functools.reduce(lambda left, right: _extreme("max", max, left, right), _several(values))
-
-
-def _several(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    items = tuple(values[0]) if len(values) == 1 and not is_number(values[0]) else values
-    if not items:
-        raise CompileError("min and max take at least one number", location=user_location(2))
-    return items
-
-
-def _with_sign(number: float) -> tuple[float, float]:
-    """Orders numbers as `min` and `max` of IEEE 754-2019 do: -0.0 is below 0.0."""
-    return number, math.copysign(1.0, number) if isinstance(number, float) else 0.0
-
-
-def _extreme(name: str, fold: Callable[..., Any], left: object, right: object) -> Numeric:
-    result = _operate(name, lambda a, b: b if a != a else a if b != b else fold(a, b, key=_with_sign), left, right)
-    if result is NotImplemented:
-        raise CompileError(
-            f"{name} of {type(left).__name__} and {type(right).__name__}",
-            location=user_location(),
-            hint="it takes numbers; of the elements of two values it is `cute.where(a > b, a, b)`",
-        )
-    return result

@@ -210,7 +210,7 @@ class Pointer:
     def __str__(self) -> str:
         natural = max(self.dtype.width // 8, 1)
         align = f", align<{self.alignment}>" if self.alignment > natural else ""
-        return f"ptr<{types.ELEMENT[self.dtype.facts.name]}, {self.space_text}{align}>"
+        return f"ptr<{self.dtype.facts.mlir}, {self.space_text}{align}>"
 
     __repr__ = __str__
 

@@ -143,7 +143,7 @@ class _Writer:
 
     def _pointer(self, pointer: Pointer) -> str:
         self.operands.append(Int64(pointer.toint()).ir_value())
-        element = types.ELEMENT[pointer.dtype.facts.name]
+        element = pointer.dtype.facts.mlir
         return f"raw_ptr(0x%016llx: {element}, {pointer.space_text}, align<{pointer.alignment}>)"
 
     def _value(self, coord: tuple[Any, ...], mark: str) -> None:

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tilewright.base.dtypes import DType
 from tilewright.hw import narrow_floats
 from tilewright.hw.saturation import saturate
-from tilewright.lang.dtypes import DType
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """TensorSSA: a tensor held in registers, as a value.
 
 Elements stand in colexicographic order of the shape. Operators work element by element, with NumPy's broadcasting and
-the promotion of `lang.dtypes`; a Python number takes the element type when it is a float type or both are integers.
+the promotion of `lang.promotion`; a Python number takes the element type when it is a float type or both are integers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tilewright.base.errors import CompileError
 from tilewright.hw import narrow_floats
 from tilewright.ir import build, types, vectors
 from tilewright.ir.context import holds_value
-from tilewright.lang import arithmetic, dtypes
+from tilewright.lang import arithmetic
 from tilewright.lang.conversion import convert
 from tilewright.lang.coordinates import coord_text, may_be_inside
 from tilewright.lang.counts import value_shape
@@ -34,6 +34,7 @@ from tilewright.lang.numeric import (
     number_type,
     shift_amount,
 )
+from tilewright.lang.promotion import promote
 from tilewright.layout import Layout, crd2idx, flatten_to_tuple, slice_, slice_and_offset
 from tilewright.layout import size as layout_size
 
@@ -309,7 +310,7 @@ class TensorSSA:
 
     def __str__(self) -> str:
         extents = ", ".join(str(extent) for extent in self.shape)
-        return f"vector<{self.size}x{types.ELEMENT[self.dtype.facts.name]}> o ({extents})"
+        return f"vector<{self.size}x{self.dtype.facts.mlir}> o ({extents})"
 
     __repr__ = __str__
 
@@ -529,7 +530,7 @@ def _operate(name: str, left: TensorSSA, other: Any, *, reflected: bool) -> Any:
         if number.is_static and number.value == 0:
             raise division_by_zero()
     logical = name in ("and", "or", "xor") and a.dtype is Boolean and b.dtype is Boolean
-    dtype = Boolean if logical else BY_NAME[dtypes.promote(a.dtype.facts, b.dtype.facts).name]
+    dtype = Boolean if logical else BY_NAME[promote(a.dtype.facts, b.dtype.facts).name]
     if name == "truediv" and not dtype.is_float:
         dtype = Float32
     if name in ("and", "or", "xor") and dtype.is_float:

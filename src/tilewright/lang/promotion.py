@@ -1,4 +1,4 @@
-"""Facts on the number types: widths, kinds, limits, promotion.
+"""How number types meet: promotion, and numbers as they lie in memory.
 
 Promotion follows C++ where CuTe does: a float type wins over integers; of two floats or two integers the wider wins;
 at equal width unsigned wins over signed, and two different 16-bit floats meet in Float32. Floats of 8 bits and fewer
@@ -8,61 +8,9 @@ and TFloat32 compute as Float32, Booleans as Int32.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Literal
 
+from tilewright.base.dtypes import TABLE, DType
 from tilewright.hw import narrow_floats
-
-Kind = Literal["b", "i", "u", "f"]
-
-
-@dataclass(frozen=True)
-class DType:
-    """A number type. `name` is the short name (`f32`), `kind` one of b (Boolean), i, u, f; `width` in bits."""
-
-    name: str
-    kind: Kind
-    width: int
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of one element in memory; sub-byte types are packed, see `width`."""
-        return max(self.width // 8, 1)
-
-    @property
-    def arithmetic_kind(self) -> str:
-        """`i`, `u` or `f`, as `lang.arithmetic` names it."""
-        return "u" if self.kind == "b" else self.kind
-
-    @property
-    def min(self) -> int:
-        """The least number of an integer type."""
-        return -(1 << (self.width - 1)) if self.kind == "i" else 0
-
-    @property
-    def max(self) -> int:
-        """The greatest number of an integer type."""
-        return (1 << (self.width - (self.kind == "i"))) - 1
-
-
-_WIDTHS = (4, 8, 16, 32, 64, 128)
-TABLE: dict[str, DType] = {
-    dtype.name: dtype
-    for dtype in (
-        DType("bool", "b", 8),
-        *(DType(f"i{width}", "i", width) for width in _WIDTHS),
-        *(DType(f"u{width}", "u", width) for width in _WIDTHS),
-        DType("f16", "f", 16),
-        DType("bf16", "f", 16),
-        DType("tf32", "f", 32),
-        DType("f32", "f", 32),
-        DType("f64", "f", 64),
-        *(DType(n, "f", 8) for n in ("f8e4m3", "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e8m0fnu")),
-        DType("f6e3m2fn", "f", 6),
-        DType("f6e2m3fn", "f", 6),
-        DType("f4e2m1fn", "f", 4),
-    )
-}
 
 
 def computes_wide(dtype: DType) -> bool:
