@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(face, name)
     except AttributeError:
-        later = importlib.import_module("tilewright.base.later")
+        later = importlib.import_module("tilewright.base.not_built")
         raise later.absence("tilewright", name, sys._getframe(1)) from None
     globals()[name] = value
     return value

@@ -15,7 +15,7 @@ import tilewright.cute as cute
 from tilewright.base import settings
 from tilewright.base.dtypes import TABLE
 from tilewright.cute.runtime import from_dlpack
-from tilewright.lang import numeric
+from tilewright.lang.numbers import numeric
 
 INTEGERS = [cutlass.Int8, cutlass.Int16, cutlass.Int32, cutlass.Int64]
 INTEGERS += [cutlass.Uint8, cutlass.Uint16, cutlass.Uint32, cutlass.Uint64]

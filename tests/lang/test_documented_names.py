@@ -12,7 +12,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.kernels import on_device, on_host
-from tilewright.base import later
+from tilewright.base import not_built
 from tilewright.base.errors import ArgumentError, CompileError, CudaDriverDependencyError
 from tilewright.targets.nvidia import driver
 
@@ -156,7 +156,7 @@ def test_names_that_are_not_built_say_what_they_are_for():
 
 
 def test_nothing_that_is_built_is_listed_as_not_built():
-    for module, names in later.LATER.items():
+    for module, names in not_built.LATER.items():
         if importlib.util.find_spec(module) is None:  # its names are modules, which the drop-in refuses
             continue
         have = [name for name in names if hasattr(__import__(module, fromlist=["x"]), name)]

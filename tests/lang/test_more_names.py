@@ -8,7 +8,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.kernels import on_device
-from tilewright.base import later
+from tilewright.base import not_built
 from tilewright.base.errors import CompileError
 from tilewright.cute.runtime import from_dlpack
 
@@ -186,6 +186,6 @@ def test_inline_ptx():
 
 def test_raw_pointers_of_the_primitives_are_not_built():
     with pytest.raises(
-        later.NotBuiltError, match="raw_ptr belongs to CuTe DSL's experimental primitives, not built yet"
+        not_built.NotBuiltError, match="raw_ptr belongs to CuTe DSL's experimental primitives, not built yet"
     ):
         on_device(lambda out: out.iterator.raw_ptr(), np.zeros(1, np.int32))

@@ -10,7 +10,7 @@ import tilewright.cute as cute
 from tests.lang.kernels import on_device
 from tilewright import pipeline
 from tilewright.base.errors import CompileError
-from tilewright.base.later import NotBuiltError
+from tilewright.base.not_built import NotBuiltError
 
 
 def group(size=32):

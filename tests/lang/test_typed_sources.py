@@ -21,7 +21,7 @@ import pytest
 
 import tilewright.cute as cute
 from tilewright import CompileError
-from tilewright.lang.rewrite import codes
+from tilewright.lang.rewrite import code_equality
 
 TEXT = """
 @cute.kernel
@@ -220,7 +220,7 @@ def test_cells_that_define_the_same_names_again(capsys):
 
 def function_code(text):
     module = compile(text, "<text>", "exec")
-    return next(codes.inside(module))
+    return next(code_equality.inside(module))
 
 
 BODY = """
@@ -234,9 +234,9 @@ def f(x, n):
 
 
 def test_code_of_calls_that_python_compiles_in_two_ways():
-    assert codes.same(function_code("import mod, x\n" + BODY), function_code(BODY))
+    assert code_equality.same(function_code("import mod, x\n" + BODY), function_code(BODY))
     nested = function_code("def outer():\n" + textwrap.indent(BODY, "    "))
-    assert codes.same(next(codes.inside(nested)), function_code("import y, mod" + BODY))
+    assert code_equality.same(next(code_equality.inside(nested)), function_code("import y, mod" + BODY))
 
 
 @pytest.mark.parametrize(
@@ -248,5 +248,5 @@ def test_code_of_calls_that_python_compiles_in_two_ways():
 def test_code_of_an_edited_text_is_another(old, new):
     assert old in BODY
     edited = BODY.replace(old, new)
-    same = codes.same(function_code("import mod, x\n" + BODY), function_code(edited))
+    same = code_equality.same(function_code("import mod, x\n" + BODY), function_code(edited))
     assert same == (old == "(x, n)")  # defaults stay with the function

@@ -32,7 +32,7 @@ class DType:
 
     @property
     def arithmetic_kind(self) -> str:
-        """`i`, `u` or `f`, as `lang.arithmetic` names it."""
+        """`i`, `u` or `f`, as `lang.numbers.arithmetic` names it."""
         return "u" if self.kind == "b" else self.kind
 
     @property

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError, PassError
-from tilewright.base.later import INTERNAL as _INTERNAL
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import INTERNAL as _INTERNAL
+from tilewright.base.not_built import missing as _missing
 from tilewright.compiler import hooks, pass_lists
 from tilewright.compiler.jit import Compile as CompileCallable
 from tilewright.compiler.jit import compile_function

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import INTERNAL as _INTERNAL
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import INTERNAL as _INTERNAL
+from tilewright.base.not_built import missing as _missing
 from tilewright.compiler.objects import get_c_pointers, get_mlir_types
+from tilewright.lang.calls.parameters import Constexpr
+from tilewright.lang.leaves import extract_mlir_values, new_from_mlir_values
 from tilewright.lang.mlir_types import T
-from tilewright.lang.numeric import BY_NAME as _BY_NAME
-from tilewright.lang.numeric import Float, Integer, Numeric, NumericMeta, as_numeric
-from tilewright.lang.parameters import Constexpr
-from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.lang.tensor_ssa import TensorSSA as Vector
-from tilewright.lang.values import extract_mlir_values, new_from_mlir_values
+from tilewright.lang.numbers.numeric import BY_NAME as _BY_NAME
+from tilewright.lang.numbers.numeric import Float, Integer, Numeric, NumericMeta, as_numeric
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor_ssa import TensorSSA as Vector
 
 globals().update({_cls.__name__: _cls for _cls in _BY_NAME.values()})  # Int32, Float32, ...
 

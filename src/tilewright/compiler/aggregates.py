@@ -15,10 +15,10 @@ from typing import Any
 from tilewright.base.errors import ArgumentError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.signature import TupleParam
-from tilewright.lang.foreign import plain
-from tilewright.lang.numeric import Numeric
-from tilewright.lang.parameters import is_constexpr
-from tilewright.lang.typing import keeps_ints
+from tilewright.lang.calls.annotations import keeps_ints
+from tilewright.lang.calls.parameters import is_constexpr
+from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.numbers.numpy_scalars import plain
 
 
 @dataclass(frozen=True)

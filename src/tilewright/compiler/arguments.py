@@ -25,10 +25,7 @@ from tilewright.compiler.objects import adapted, addresses, is_jit_argument, loa
 from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
 from tilewright.ir import types
 from tilewright.lang import leaves
-from tilewright.lang.foreign import plain
-from tilewright.lang.integer_range import ExtentProduct, SizeLimit
-from tilewright.lang.numeric import BY_NAME, Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
-from tilewright.lang.parameters import (
+from tilewright.lang.calls.parameters import (
     bind,
     evaluated_annotations,
     expects,
@@ -37,8 +34,11 @@ from tilewright.lang.parameters import (
     is_constexpr,
     number_type_for,
 )
-from tilewright.lang.pointer import AddressSpace, Held, Pointer, pointer_at
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.numbers.integer_range import ExtentProduct, SizeLimit
+from tilewright.lang.numbers.numeric import BY_NAME, Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
+from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.tensors.pointer import AddressSpace, Held, Pointer, pointer_at
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 from tilewright.targets.host import abi, spans
 

@@ -23,10 +23,10 @@ from tilewright.ir import build, mlir, user_ops
 from tilewright.ir.context import compile_context, current, located
 from tilewright.ir.erasing import erase_unused
 from tilewright.lang import leaves, locations, rewrite, trace
+from tilewright.lang.calls.launch import argument_names
+from tilewright.lang.calls.parameters import call_arguments
+from tilewright.lang.calls.user_ops import call as call_user_op
 from tilewright.lang.control import aliases
-from tilewright.lang.launch import argument_names
-from tilewright.lang.parameters import call_arguments
-from tilewright.lang.user_ops import call as call_user_op
 from tilewright.passes.pipeline import Pass, PassManager
 from tilewright.targets.host import spans
 

@@ -35,9 +35,9 @@ from tilewright.compiler.wide_form import WideForm
 from tilewright.hw.chips import chip
 from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.ir.context import compile_context
+from tilewright.lang.calls.parameters import evaluated_annotations, gathering, is_constexpr
+from tilewright.lang.diagnostics.tracebacks import OnlyUserFrames
 from tilewright.lang.locations import ErrorsLocated, user_location
-from tilewright.lang.parameters import evaluated_annotations, gathering, is_constexpr
-from tilewright.lang.tracebacks import OnlyUserFrames
 from tilewright.targets.host.ffi import Carried, SpanError, tvm_ffi
 from tilewright.targets.nvidia.assemble import prepare
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin

@@ -33,11 +33,11 @@ from tilewright.base.interrupts import uninterrupted
 from tilewright.base.location import SourceLocation
 from tilewright.ir.context import whole
 from tilewright.lang import locations, trace
-from tilewright.lang.launch import Kernel, KernelLauncher
+from tilewright.lang.calls.launch import Kernel, KernelLauncher
+from tilewright.lang.calls.parameters import refuse_runtime_constants
+from tilewright.lang.diagnostics.tracebacks import OnlyUserFrames
 from tilewright.lang.locations import ErrorsLocated, user_location
-from tilewright.lang.parameters import refuse_runtime_constants
 from tilewright.lang.rewrite import capture, rewrite
-from tilewright.lang.tracebacks import OnlyUserFrames
 
 if TYPE_CHECKING:
     from tilewright.compiler.executor import Executor

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
 from tilewright.compiler.host_target import parse_host_target
-from tilewright.lang.foreign import plain
+from tilewright.lang.numbers.numpy_scalars import plain
 
 
 class CompileOption:

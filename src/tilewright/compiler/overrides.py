@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.compiler.job import Job, KernelJob
 from tilewright.ir import mlir
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import unknown_operation as find_unknown
 from tilewright.lang.locations import user_location
 from tilewright.passes.pipeline import unknown_name, unknown_operation

@@ -15,10 +15,10 @@ from typing import Any, Self
 from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import Dim, Space, TensorParam
 from tilewright.compiler.dlpack import view
-from tilewright.lang.foreign import plain
-from tilewright.lang.numeric import BY_NAME, Numeric
-from tilewright.lang.pointer import AddressSpace
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.numbers.numeric import BY_NAME, Numeric
+from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout.symbolic import SymInt
 from tilewright.targets.host import spans
 

@@ -33,12 +33,12 @@ from tilewright.compiler.overrides import (
 from tilewright.compiler.pass_lists import split
 from tilewright.hw.features import ptx_version, supports
 from tilewright.ir import mlir
+from tilewright.ir.accessors import number_of, text_of
 from tilewright.ir.context import current
 from tilewright.ir.forking import Background
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
 from tilewright.ir.translate import to_llvm_ir
-from tilewright.ir.typed import number_of, text_of
 from tilewright.ir.user_ops import dialects
 from tilewright.ir.walk import operations
 from tilewright.passes.expand_views import ExpandViews

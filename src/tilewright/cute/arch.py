@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import missing as _missing
 from tilewright.lang.approx import exp, exp2, log2, rcp_approx, rsqrt_approx, tanh_approx
 from tilewright.lang.arch import (
     FULL_MASK,
@@ -109,10 +109,10 @@ from tilewright.lang.mbarrier import (
     mbarrier_try_wait,
     mbarrier_wait,
 )
-from tilewright.lang.memory import alloc_smem, get_dyn_smem
 from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
 from tilewright.lang.ordered import load, store
 from tilewright.lang.redux import warp_redux_sync
+from tilewright.lang.tensors.allocation import alloc_smem, get_dyn_smem
 from tilewright.lang.threads import (
     activemask,
     barrier_wait,

@@ -14,7 +14,7 @@ from tilewright.base.errors import PassError
 from tilewright.ir import build, mlir
 from tilewright.ir.context import active, current
 from tilewright.ir.dialect import PURE_OPS
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
 from tilewright.ir.user_ops import USER_OPS
 from tilewright.ir.walk import operations
 

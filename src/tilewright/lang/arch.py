@@ -10,17 +10,10 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.lang import trace
-from tilewright.lang.extremes import maximum, minimum
 from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import (
-    Boolean,
-    Float32,
-    Int32,
-    Numeric,
-    as_numeric,
-    common_type,
-)
+from tilewright.lang.numbers.extremes import maximum, minimum
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Numeric, as_numeric, common_type
 
 WARP_SIZE = 32
 FULL_MASK = 0xFFFFFFFF

@@ -12,9 +12,9 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
 from tilewright.lang import trace
-from tilewright.lang.generate import if_generate
+from tilewright.lang.control.generate import if_generate
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import (
+from tilewright.lang.numbers.numeric import (
     BFloat16,
     Float16,
     Float32,

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int32, Int64, Numeric, Uint32, as_numeric
+from tilewright.lang.numbers.numeric import Int32, Int64, Numeric, Uint32, as_numeric
 from tilewright.lang.threads import match_all_sync, match_any_sync
 
 

@@ -11,8 +11,8 @@ from tilewright.ir import build
 from tilewright.lang import trace
 from tilewright.lang.instructions import constraint_of
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import as_numeric
-from tilewright.lang.pointer import Pointer
+from tilewright.lang.numbers.numeric import as_numeric
+from tilewright.lang.tensors.pointer import Pointer
 
 _OPERAND = re.compile(r"\{\$(\w+)\}")
 

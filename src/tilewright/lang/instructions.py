@@ -9,8 +9,8 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, types
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int32, Numeric, as_numeric
-from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.numbers.numeric import Int32, Numeric, as_numeric
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 
 if TYPE_CHECKING:
     from mlir import ir

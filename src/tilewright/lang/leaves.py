@@ -18,9 +18,11 @@ import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.ir import mlir
-from tilewright.lang.numeric import Boolean, Float32, Int32, Numeric, as_numeric, common_type
+from tilewright.lang.locations import user_location
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Numeric, as_numeric, common_type
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -429,3 +431,21 @@ def _rebuild(value: Any, leaves: Iterator[ir.Value]) -> Any:
     if is_aggregate(value):
         return make(value, {key: _rebuild(item, leaves) for key, item in split(value).items()})
     return next(leaves) if is_dynamic(value) else value
+
+
+def extract_mlir_values(obj: Any) -> list[Any]:
+    """The machine values of an object, in order; none for a compile-time object."""
+    values, _ = flatten(obj)
+    return values
+
+
+def new_from_mlir_values(obj: Any, values: Sequence[Any]) -> Any:
+    """An object like `obj` of other machine values.
+
+    Raises:
+        CompileError: `obj` takes another number of values.
+    """
+    own, structure = flatten(obj)
+    if len(own) != len(values):
+        raise CompileError(f"{type(obj).__name__} takes {len(own)} values, got {len(values)}", location=user_location())
+    return structure.build(iter(values))

@@ -23,7 +23,7 @@ from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current as session
-from tilewright.lang.advice import advice
+from tilewright.lang.diagnostics.hints import advice
 
 if TYPE_CHECKING:
     from mlir import ir

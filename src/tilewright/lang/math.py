@@ -13,10 +13,10 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build
 from tilewright.lang import arch
 from tilewright.lang.approx import rcp_approx
-from tilewright.lang.extremes import maximum, minimum
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Float32, as_numeric, common_type
-from tilewright.lang.tensor_ssa import TensorSSA, full_like, where
+from tilewright.lang.numbers.extremes import maximum, minimum
+from tilewright.lang.numbers.numeric import Float32, as_numeric, common_type
+from tilewright.lang.tensors.tensor_ssa import TensorSSA, full_like, where
 
 _FAST = "#arith.fastmath<fast>"
 _INFINITY = float("inf")

@@ -11,9 +11,9 @@ from typing import Any
 from tilewright.hw.features import supports
 from tilewright.ir import build, mlir
 from tilewright.lang import trace
-from tilewright.lang.arithmetic import invert
 from tilewright.lang.instructions import instruction, shared_address
-from tilewright.lang.numeric import Boolean, Int32, as_numeric
+from tilewright.lang.numbers.arithmetic import invert
+from tilewright.lang.numbers.numeric import Boolean, Int32, as_numeric
 
 
 def mbarrier_init(mbar_ptr: Any, cnt: Any, *, loc: object = None, ip: object = None) -> None:

@@ -13,7 +13,7 @@ from tilewright.ir import build, mlir, types, vectors
 from tilewright.lang import trace
 from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import (
+from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
     Float16,
@@ -27,9 +27,9 @@ from tilewright.lang.numeric import (
     from_mlir_type,
     number_type,
 )
-from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
-from tilewright.lang.tensor import Tensor
-from tilewright.lang.tensor_ssa import TensorSSA
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer, pointer_at
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 SCOPES = ("cta", "cluster", "gpu", "sys")

@@ -10,7 +10,7 @@ from tilewright.lang import trace
 from tilewright.lang.arch import FULL_MASK, fmax, fmin, warp_reduction
 from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Float32, Int32, Numeric, Uint32, as_numeric
+from tilewright.lang.numbers.numeric import Float32, Int32, Numeric, Uint32, as_numeric
 
 KINDS = ("add", "and", "or", "xor", "min", "max", "umin", "umax", "fmin", "fmax")
 

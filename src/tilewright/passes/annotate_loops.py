@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
-from tilewright.ir.typed import number_of, ptr_info
+from tilewright.ir.accessors import number_of, ptr_info
 from tilewright.ir.walk import operations
 from tilewright.passes.pipeline import Pass, register
 

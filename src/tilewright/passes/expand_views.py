@@ -16,13 +16,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir.accessors import number_of, parameters, ptr_info, tensor_layout_text, text_of
 from tilewright.ir.context import current, located
 from tilewright.ir.int_value import IntValue, materialize, whole_groups, widen
-from tilewright.ir.typed import number_of, parameters, ptr_info, tensor_layout_text, text_of
 from tilewright.layout import ComposedLayout, Layout, runtime_checks, transform_leaf, views
 from tilewright.layout.dynamic import add
-from tilewright.passes.blame import blame
 from tilewright.passes.lowering import TensorView, read_arguments, read_layout
+from tilewright.passes.pass_errors import blame
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.rules import packed
 from tilewright.passes.split_tensors import split_tensors

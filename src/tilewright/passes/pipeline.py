@@ -21,9 +21,9 @@ from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current
 from tilewright.ir.erasing import checked_erasing
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import unknown_operation as find_unknown
-from tilewright.passes.blame import raised_at, reason_of
+from tilewright.passes.pass_errors import raised_at, reason_of
 from tilewright.passes.verify import verify
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.ir import mlir
-from tilewright.ir.typed import constant_of
+from tilewright.ir.accessors import constant_of
 from tilewright.ir.walk import operations
 
 if TYPE_CHECKING:

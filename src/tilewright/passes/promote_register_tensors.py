@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir, types, vectors
+from tilewright.ir.accessors import ptr_info, tensor_layout_text, text_of
 from tilewright.ir.context import current, located
-from tilewright.ir.typed import ptr_info, tensor_layout_text, text_of
 from tilewright.layout import size
 from tilewright.passes.lowering import read_layout
 from tilewright.passes.pipeline import Pass, register

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir.accessors import parameters, tensor_layout_text
 from tilewright.ir.context import located
-from tilewright.ir.typed import parameters, tensor_layout_text
 from tilewright.ir.walk import operations
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
+from tilewright.ir.accessors import number_of
 from tilewright.ir.context import located
-from tilewright.ir.typed import number_of
 from tilewright.passes.annotate_loops import MOST_TURNS, UNROLL, UNROLL_FULL, constant_of, picks_registers, turns
 from tilewright.passes.register_views import known_integer
 

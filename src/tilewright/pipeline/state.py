@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.lang import arithmetic
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int32, as_numeric
+from tilewright.lang.numbers import arithmetic
+from tilewright.lang.numbers.numeric import Int32, as_numeric
 from tilewright.pipeline.groups import PipelineUserType
 
 

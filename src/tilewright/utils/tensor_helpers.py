@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.base.errors import ArgumentError
 from tilewright.compiler.runtime_tensor import RuntimeTensor, from_dlpack
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numbers.numeric import Numeric
 
 ALIGNMENT = 16
 

@@ -17,7 +17,7 @@ from tests.lang.control.programs import State
 from tilewright.base.errors import CompileError
 from tilewright.lang import control
 from tilewright.lang.control import ConstantConditionWarning, const_expr, range_constexpr
-from tilewright.lang.numeric import Float32, Int32, Int64
+from tilewright.lang.numbers.numeric import Float32, Int32, Int64
 from tilewright.lang.rewrite import capture, rewrite
 
 
@@ -481,7 +481,7 @@ def test_introspection_in_a_body():
 
 
 def test_an_endless_while_of_python(monkeypatch):
-    monkeypatch.setattr(sys.modules["tilewright.lang.control.runtime"], "_TRACE_TURNS", 50)
+    monkeypatch.setattr(sys.modules["tilewright.lang.control.dispatch"], "_TRACE_TURNS", 50)
 
     def f(n):
         i = 0

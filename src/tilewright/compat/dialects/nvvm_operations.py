@@ -9,8 +9,8 @@ from tilewright.base.errors import CompileError
 from tilewright.lang import arch, atomics
 from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean, Float32, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
-from tilewright.lang.pointer import AddressSpace, pointer_at
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
+from tilewright.lang.tensors.pointer import AddressSpace, pointer_at
 
 
 class AtomicOpKind(Enum):

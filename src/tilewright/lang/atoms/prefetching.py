@@ -7,11 +7,11 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.lang import trace
 from tilewright.lang.atoms.copy_atom import CopyAtom
-from tilewright.lang.counts import check_unrolled
 from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
-from tilewright.lang.pointer import AddressSpace
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.element_limits import check_unrolled
+from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import is_static, product
 
 _LINE_BITS = 128 * 8

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang import leaves
-from tilewright.lang.control import aliases, blocks, watch
-from tilewright.lang.control.carriers import MISSING, Slot, Variables, inherited, is_cache
+from tilewright.lang.control import aliases, blocks, mutable_state
 from tilewright.lang.control.undefined import Undefined, is_undefined
+from tilewright.lang.control.variables import MISSING, Slot, Variables, inherited, is_cache
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -25,7 +25,7 @@ class _Outcome:
 
     result: Any
     values: list[Any]
-    states: dict[int, watch.State]
+    states: dict[int, mutable_state.State]
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Branch:
         self.dead = variables.places(dead)
         places = [*self.carried, *self.dead]
         self.before = [item.get() for item in places]
-        self.watch = watch.Watch(variables, {id(variables.cells[name]) for name in (*carried, *dead)})
+        self.watch = mutable_state.Watch(variables, {id(variables.cells[name]) for name in (*carried, *dead)})
 
     def run(self, then: Arm, otherwise: Arm | None, result: Callable[[Any], None] | None = None) -> None:
         """Trace the arms, then give every place the value that it has after the branch."""
@@ -168,9 +168,9 @@ class Branch:
             self._join_state(join, name, owner, self.watch.before[key], states)
 
     def _join_state(
-        self, join: _Join, name: str, owner: Any, before: watch.State, states: Sequence[watch.State]
+        self, join: _Join, name: str, owner: Any, before: mutable_state.State, states: Sequence[mutable_state.State]
     ) -> None:
-        kind = watch.kind_of(type(owner))
+        kind = mutable_state.kind_of(type(owner))
         if kind == "whole":
             raise container_change(name, owner, self.place, "changes")
         if kind in ("list", "dict") and list(states[0]) != list(states[1]):
@@ -240,7 +240,7 @@ def _remedy(change: leaves.TypeChange) -> str:
 
 def slot_name(name: str, owner: Any, key: Any) -> str:
     """The name of an attribute or item for messages."""
-    kind = watch.kind_of(type(owner))
+    kind = mutable_state.kind_of(type(owner))
     if kind in ("list", "dict"):
         return f"{name}[{key!r}]"
     return f"{name}.{key}" if kind in ("object", "class", "function") else name
@@ -262,7 +262,7 @@ def _refuse_container(name: str, before: Any, values: Sequence[Any], place: Sour
         raise container_change(name, before, place, "is bound to another object")
 
 
-def keys_change(a: watch.State, b: watch.State) -> str:
+def keys_change(a: mutable_state.State, b: mutable_state.State) -> str:
     """How the items of a container differ where their values do not matter."""
     return "changes the order of its keys" if a.keys() == b.keys() else "changes its length"
 
@@ -273,7 +273,7 @@ def container_change(name: str, value: Any, place: SourceLocation, what: str) ->
     article = "an" if kind[0] in "aeiou" else "a"
     instead = (
         "else change it, or take its items, outside the region; numbers of run time go into a tensor in registers"
-        if watch.kind_of(type(value)) == "whole"
+        if mutable_state.kind_of(type(value)) == "whole"
         else "else assign single items, or use a tensor in registers"
     )
     return CompileError(

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
-from tilewright.lang import arithmetic, leaves
+from tilewright.lang import leaves
 from tilewright.lang.control import blocks
-from tilewright.lang.control.carried import CarriedPlace, LoopState
-from tilewright.lang.control.carriers import MISSING, Place
-from tilewright.lang.control.counting import Counter, counter
+from tilewright.lang.control.loop_carried import CarriedPlace, LoopState
 from tilewright.lang.control.ranges import range as Range
+from tilewright.lang.control.trip_count import Counter, counter
+from tilewright.lang.control.variables import MISSING, Place
+from tilewright.lang.numbers import arithmetic
 
 if TYPE_CHECKING:
     from mlir import ir

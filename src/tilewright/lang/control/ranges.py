@@ -9,10 +9,10 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir.context import active
-from tilewright.lang.counts import MOST_TURNS
 from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.tensors.element_limits import MOST_TURNS
 
 
 class range:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import PassError
 from tilewright.ir.context import current
 from tilewright.ir.dialect import SPECS
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.passes.verify import accesses, addresses, cooperation, regions, tiles, values, views  # noqa: F401
-from tilewright.passes.verify.facts import Facts, Invalid, Undecided
+from tilewright.passes.verify.operation import Facts, Invalid, Undecided
 from tilewright.passes.verify.structure import grouped
 from tilewright.passes.verify.table import DECIDING, RULES, VALUE_RULES
 

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.base.errors import TilewrightError
 from tilewright.ir import layout_text
 from tilewright.layout import views
-from tilewright.passes.verify.facts import (
+from tilewright.passes.verify.operation import (
     Facts,
     Invalid,
     Memory,

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from tilewright.ir import layout_text, mlir
-from tilewright.ir.typed import number_of
-from tilewright.passes.verify.facts import Facts, Invalid, Memory, check_leaves, memory, room_bits, tensor
+from tilewright.ir.accessors import number_of
+from tilewright.passes.verify.operation import Facts, Invalid, Memory, check_leaves, memory, room_bits, tensor
 from tilewright.passes.verify.table import verifies, verifies_values
 
 if TYPE_CHECKING:

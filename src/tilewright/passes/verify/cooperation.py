@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.hw.features import FEATURES
 from tilewright.ir import mlir
-from tilewright.passes.verify.facts import Facts, Invalid
+from tilewright.passes.verify.operation import Facts, Invalid
 from tilewright.passes.verify.table import verifies
 from tilewright.passes.verify.values import check_kind
 

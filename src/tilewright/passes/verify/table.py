@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tilewright.passes.verify.facts import Facts
+from tilewright.passes.verify.operation import Facts
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -11,7 +11,7 @@ from tilewright.ir import atom_text
 from tilewright.ir.atom_text import AtomText
 from tilewright.layout import product, size, views
 from tilewright.passes.rules.copying import required_width
-from tilewright.passes.verify.facts import Facts, Invalid, Memory, fragment, tensor, tensor_or_fragment
+from tilewright.passes.verify.operation import Facts, Invalid, Memory, fragment, tensor, tensor_or_fragment
 from tilewright.passes.verify.table import verifies
 
 if TYPE_CHECKING:

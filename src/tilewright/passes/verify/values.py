@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir import mlir, types
 from tilewright.passes.rules.values import COMBINE
-from tilewright.passes.verify.facts import Facts, Invalid, vector_of
+from tilewright.passes.verify.operation import Facts, Invalid, vector_of
 from tilewright.passes.verify.table import verifies
 
 if TYPE_CHECKING:

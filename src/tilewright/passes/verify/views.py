@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import TilewrightError
 from tilewright.ir import build, layout_text
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
 from tilewright.layout import ComposedLayout, Layout, runtime_checks, sym_int, views
 from tilewright.layout.dynamic import DynamicInt, add, divisibility, is_multiple
-from tilewright.passes.verify.facts import Facts, Invalid, Memory, Undecided, check_leaves, leaf, tensor
+from tilewright.passes.verify.operation import Facts, Invalid, Memory, Undecided, check_leaves, leaf, tensor
 from tilewright.passes.verify.table import decides, verifies
 
 if TYPE_CHECKING:

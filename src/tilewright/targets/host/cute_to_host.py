@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
+from tilewright.ir.accessors import number_of, text_of
 from tilewright.ir.context import located
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import number_of, text_of
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
-from tilewright.lang.arithmetic import compare, constant, constant_of, select
+from tilewright.lang.numbers.arithmetic import compare, constant, constant_of, select
 from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, lower
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_BYTES

@@ -11,11 +11,11 @@ import typer
 import tilewright.cute as cute
 import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
 from tilewright.base.errors import ArgumentError
-from tilewright.lang.numeric import BY_NAME
+from tilewright.lang.numbers.numeric import BY_NAME
 from tilewright.tools.arguments import Argument, TensorArgument, parse_argument
 from tilewright.tools.artifacts import EXTENSIONS, ArtifactFolder
 from tilewright.tools.console import console as make_console
-from tilewright.tools.loading import load_function
+from tilewright.tools.function_lookup import load_function
 
 WHOLE = ("python", "cute")
 """Stages that have one text for a function with several kernels."""

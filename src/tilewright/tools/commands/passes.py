@@ -17,7 +17,7 @@ from tilewright.compiler.target import DEFAULT_ARCH
 from tilewright.hw.chips import normalize_arch
 from tilewright.passes import pipeline
 from tilewright.tools.console import console as make_console
-from tilewright.tools.loading import load_module
+from tilewright.tools.function_lookup import load_module
 
 
 def command(
