@@ -114,7 +114,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "SmemPartition": "sets shared memory aside for the system, not built: SmemAllocator hands out all of it",
     },
 }
-LATER: Final[dict[str, dict[str, str]]] = {
+NOT_BUILT: Final[dict[str, dict[str, str]]] = {
     module: {name: why for names, why in rows.items() for name in names.split()} for module, rows in _BY_MODULE.items()
 }
 """By module: what each name that is not built yet is for."""
@@ -164,7 +164,7 @@ def missing(module: str, late: Mapping[str, str] | None = None, *, rest: str = "
 
 def absence(module: str, name: str, caller: FrameType, rest: str = "") -> Exception:
     """What `caller` gets for a name that the module does not have."""
-    why = LATER.get(module, {}).get(name, "" if name.startswith("__") else rest) or None
+    why = NOT_BUILT.get(module, {}).get(name, "" if name.startswith("__") else rest) or None
     if why is None:
         message = f"module {module!r} has no attribute {name!r}"
         return AttributeError(message, name=name, obj=sys.modules.get(module))  # from which a close name is suggested
@@ -176,8 +176,8 @@ def module_not_built(name: str) -> NotBuiltImportError | None:
     """The error for importing the module of that full name, if it or a module above it is not built yet."""
     while "." in name:
         module, _, leaf = name.rpartition(".")
-        if leaf in LATER.get(module, {}):
-            return NotBuiltImportError(f"{_public(module)}.{leaf} {LATER[module][leaf]}")
+        if leaf in NOT_BUILT.get(module, {}):
+            return NotBuiltImportError(f"{_public(module)}.{leaf} {NOT_BUILT[module][leaf]}")
         name = module
     return None
 

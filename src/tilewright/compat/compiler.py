@@ -38,7 +38,7 @@ from tilewright.compiler.plan import one_chip
 from tilewright.compiler.stages import asm
 from tilewright.compiler.target import choose_arch, choose_target
 from tilewright.ir import mlir
-from tilewright.ir.context import active, compile_context, current, whole
+from tilewright.ir.context import active, compile_context, current, reraise_lost
 from tilewright.passes.pipeline import PassManager, UpstreamPass
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
 
@@ -74,7 +74,7 @@ class Compiler:
         listed.verify = bool(enable_verifier)
         with settings.scope(**({"toolkit": cuda_toolkit} if cuda_toolkit else {})):
             if isinstance(module, str):
-                return whole(lambda: _run_on_text(listed, module))
+                return reraise_lost(lambda: _run_on_text(listed, module))
             _run_on_module(listed, module)
         return module
 

@@ -18,7 +18,7 @@ from tilewright.base.signature import TupleParam
 from tilewright.lang.calls.annotations import keeps_ints
 from tilewright.lang.calls.parameters import is_constexpr
 from tilewright.lang.numbers.numeric import Numeric
-from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.numbers.numpy_scalars import to_python
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ def members(name: str, value: Any, annotation: Any) -> Iterator[Member]:
         fields = getattr(value, "_fields", None)
         kinds = _hints(type(value)) if fields else {}
         keeps = keeps_ints(annotation)
-        for number, item in enumerate(map(plain, value)):
+        for number, item in enumerate(map(to_python, value)):
             kind = kinds.get(fields[number]) if fields else (annotation if keeps else None)
             yield Member(f"{name}[{number}]", number, item, kind, is_constexpr(kind) or (keeps and _is_plain(item)))
         return
     kinds = _hints(type(value))
     for field in dataclasses.fields(value):
-        item, kind = plain(getattr(value, field.name)), kinds.get(field.name)
+        item, kind = to_python(getattr(value, field.name)), kinds.get(field.name)
         numeric = isinstance(kind, type) and issubclass(kind, Numeric)
         yield Member(
             f"{name}.{field.name}", field.name, item, kind, is_constexpr(kind) or (_is_plain(item) and not numeric)

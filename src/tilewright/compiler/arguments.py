@@ -36,7 +36,7 @@ from tilewright.lang.calls.parameters import (
 )
 from tilewright.lang.numbers.integer_range import ExtentProduct, SizeLimit
 from tilewright.lang.numbers.numeric import BY_NAME, Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
-from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.numbers.numpy_scalars import to_python
 from tilewright.lang.tensors.pointer import AddressSpace, Held, Pointer, pointer_at
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
@@ -157,7 +157,7 @@ def bind_call(function: Callable[..., Any], name: str, args: tuple[Any, ...], kw
     params: list[Param] = []
     gathers = gathering(function)
     for position, (parameter, given) in enumerate(bind(function, args, kwargs).items()):
-        annotation, value = kinds.get(parameter), plain(adapted(given))
+        annotation, value = kinds.get(parameter), to_python(adapted(given))
         become = _gathered_param if parameter in gathers else param_of
         if parameter in gathers and isinstance(value, dict):
             value = Keywords(value)

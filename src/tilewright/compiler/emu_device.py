@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CompileError, EmulationError, TilewrightError
-from tilewright.base.interrupts import whole
+from tilewright.base.interrupts import reraise_lost
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
 from tilewright.compiler.arguments import is_tensor
 from tilewright.compiler.artifact import Artifact, KernelImage
@@ -54,7 +54,7 @@ class EmuDevice:
         outer, self._call.buffers = self._call.buffers, tuple(_buffers(self._params, values))
         self.reports = self._call.reports = []  # another thread's call has its own list
         try:
-            whole(lambda: self.host(*values))
+            reraise_lost(lambda: self.host(*values))
         finally:
             self._call.buffers = outer
 

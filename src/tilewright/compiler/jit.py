@@ -31,7 +31,7 @@ from typing import (
 from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import uninterrupted
 from tilewright.base.location import SourceLocation
-from tilewright.ir.context import whole
+from tilewright.ir.context import reraise_lost
 from tilewright.lang import locations, trace
 from tilewright.lang.calls.launch import Kernel, KernelLauncher
 from tilewright.lang.calls.parameters import refuse_runtime_constants
@@ -149,7 +149,7 @@ class JitFunction(_Decorated[P, R]):
             return self._inlined(args, kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
         with OnlyUserFrames(), ErrorsLocated():
-            return whole(lambda: _compiler().run_directly(self, args, kwargs, no_cache))
+            return reraise_lost(lambda: _compiler().run_directly(self, args, kwargs, no_cache))
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Inline the call; if that fails for a value of run time where one of compile time was asked for, say so."""
@@ -330,7 +330,7 @@ class Compile:
         """Compile `function` for these arguments. It always compiles; keep the executor."""
         with OnlyUserFrames(), ErrorsLocated():
             jit_function = decorated(function)
-            return whole(lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs))
+            return reraise_lost(lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs))
 
 
 compile_function = Compile()

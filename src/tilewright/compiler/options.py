@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
 from tilewright.compiler.host_target import parse_host_target
-from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.numbers.numpy_scalars import to_python
 
 
 class CompileOption:
@@ -234,7 +234,7 @@ class Options:
         unknown = [name for name in given if name not in {field.name for field in fields(self)}]
         if unknown:
             raise CompileError(f"unknown compile option {unknown[0]!r}", hint=f"known: {_flag_names()}")
-        return replace(self, **{name: plain(value) for name, value in given.items()}).checked()
+        return replace(self, **{name: to_python(value) for name, value in given.items()}).checked()
 
     def to_str(self) -> str:
         """The options that differ from the defaults, as flags."""

@@ -16,7 +16,7 @@ from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import Dim, Space, TensorParam
 from tilewright.compiler.dlpack import view
 from tilewright.lang.numbers.numeric import BY_NAME, Numeric
-from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.numbers.numpy_scalars import to_python
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout.symbolic import SymInt
@@ -25,7 +25,7 @@ from tilewright.targets.host import spans
 
 def _alignment(wanted: int | None, dtype: type[Numeric]) -> int:
     """The alignment in bytes that code may rely on; that of one element where none is given."""
-    wanted = plain(wanted)
+    wanted = to_python(wanted)
     if wanted is None:
         return max(dtype.width // 8, 1)
     if not isinstance(wanted, int) or wanted < 1 or wanted & (wanted - 1):
@@ -336,7 +336,7 @@ def make_fake_compact_tensor(
 
 
 def _dim(item: Any) -> Dim:
-    item = plain(item)
+    item = to_python(item)
     if isinstance(item, int):
         return Dim(item)
     if isinstance(item, SymInt):

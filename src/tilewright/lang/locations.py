@@ -23,7 +23,7 @@ from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current as session
-from tilewright.lang.diagnostics.hints import advice
+from tilewright.lang.diagnostics.hints import hint_for
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -171,7 +171,7 @@ _RAISES = tuple(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name
 def _as_ours(error: Exception) -> CompileError:
     """The same complaint as an error of ours."""
     kind: Any = type(error)
-    facts: Any = {"location": place_of(error) or user_location(), "hint": advice(error)}
+    facts: Any = {"location": place_of(error) or user_location(), "hint": hint_for(error)}
     message = f"{type(error).__name__}: {error}"
     try:
         made = _class_of_both(kind)(message, **facts)

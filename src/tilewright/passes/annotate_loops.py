@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 UNROLL, UNROLL_FULL = "tilewright.unroll", "tilewright.unroll_full"
 ANNOTATION = "llvm.loop_annotation"
-MOST_TURNS = 256
+MOST_ITERATIONS = 256
 """Longest loop that is unrolled without being asked for."""
 
 
@@ -47,7 +47,7 @@ def _annotate(loop: ir.Operation) -> None:
         wish = "disable = true" if count == 1 else f"disable = false, count = {count} : i32"
         if count > 0:
             loop.attributes[ANNOTATION] = _unroll(wish)
-    elif loop.name == "scf.for" and 1 < turns(loop) <= MOST_TURNS and picks_registers(loop):
+    elif loop.name == "scf.for" and 1 < turns(loop) <= MOST_ITERATIONS and picks_registers(loop):
         loop.attributes[ANNOTATION] = _unroll("disable = false, full = true")
 
 

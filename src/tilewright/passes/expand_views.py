@@ -22,7 +22,7 @@ from tilewright.ir.int_value import IntValue, materialize, whole_groups, widen
 from tilewright.layout import ComposedLayout, Layout, runtime_checks, transform_leaf, views
 from tilewright.layout.dynamic import add
 from tilewright.passes.lowering import TensorView, read_arguments, read_layout
-from tilewright.passes.pass_errors import blame
+from tilewright.passes.pass_errors import locate_error
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.rules import packed
 from tilewright.passes.split_tensors import split_tensors
@@ -81,7 +81,7 @@ class _Expansion:
                     with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
                         step(self, op)
                 except Exception as error:
-                    blame(error, op, location)
+                    locate_error(error, op, location)
                     raise
                 dead.append(op)
             for region in op.regions:

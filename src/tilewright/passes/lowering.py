@@ -19,7 +19,7 @@ from tilewright.ir.int_value import IntValue
 from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout
-from tilewright.passes.pass_errors import blame
+from tilewright.passes.pass_errors import locate_error
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -110,7 +110,7 @@ def _apply(rule: Rule, op: ir.Operation, context: LoweringContext) -> Sequence[i
         with mlir.ir.InsertionPoint(op), located(lambda: location):
             return rule(op, context)
     except Exception as error:
-        blame(error, op, location)
+        locate_error(error, op, location)
         raise
 
 

@@ -22,7 +22,7 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def blame(error: Exception, op: ir.Operation, location: ir.Location) -> None:
+def locate_error(error: Exception, op: ir.Operation, location: ir.Location) -> None:
     """Give an error that lowering `op` raised the line of `op`, unless it names one.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.ir import build, mlir
 from tilewright.ir.accessors import number_of
 from tilewright.ir.context import located
-from tilewright.passes.annotate_loops import MOST_TURNS, UNROLL, UNROLL_FULL, constant_of, picks_registers, turns
+from tilewright.passes.annotate_loops import MOST_ITERATIONS, UNROLL, UNROLL_FULL, constant_of, picks_registers, turns
 from tilewright.passes.register_views import known_integer
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _take_arm(branch: ir.Operation, number: int) -> None:
 def _is_wanted(loop: ir.Operation) -> bool:
     if UNROLL in loop.attributes and UNROLL_FULL not in loop.attributes:
         return False
-    return 1 <= turns(loop) <= MOST_TURNS and picks_registers(loop)
+    return 1 <= turns(loop) <= MOST_ITERATIONS and picks_registers(loop)
 
 
 def _operations(loop: ir.Operation) -> int:

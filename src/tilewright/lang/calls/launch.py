@@ -24,7 +24,7 @@ from tilewright.lang.control import aliases
 from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numbers.integer_range import fits
 from tilewright.lang.numbers.numeric import Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
-from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.numbers.numpy_scalars import to_python
 from tilewright.lang.printing.runtime_print import assert_
 from tilewright.lang.tensors.tensor import Tensor
 
@@ -285,7 +285,7 @@ def _set_bounds(
 
 
 def _dims(value: Any, what: str) -> list[Any]:
-    value = plain(value)
+    value = to_python(value)
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     if not 1 <= len(items) <= 3 or not all(map(_is_integer, items)):
         raise CompileError(

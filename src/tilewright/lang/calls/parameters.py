@@ -14,7 +14,7 @@ from tilewright.lang.leaves import describe, holds_runtime
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.integer_range import fits
 from tilewright.lang.numbers.numeric import Float, Float32, Integer, Numeric, as_numeric, is_number
-from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.numbers.numpy_scalars import to_python
 from tilewright.lang.printing.runtime_print import assert_
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Layout, is_static
@@ -110,7 +110,7 @@ def bind_kernel(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
         if is_constexpr(annotation) and (holds_runtime(value) or _is_layout_of_run_time(value)):
             raise runtime_constant(function, position, name, value)
         if is_constexpr(annotation) or _is_constant(value):
-            constants[name] = plain(value)
+            constants[name] = to_python(value)
         elif name in gathers:
             runtime[name] = _adapt_all(value, annotation, position, name)
         else:

@@ -12,7 +12,7 @@ from tilewright.ir.context import active
 from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Numeric
-from tilewright.lang.tensors.element_limits import MOST_TURNS
+from tilewright.lang.tensors.element_limits import MOST_ITERATIONS
 
 
 class range:
@@ -85,11 +85,11 @@ def range_constexpr(*arguments: Any) -> builtins.range:
     if not arguments or len(arguments) > 3:
         raise CompileError(f"range_constexpr takes 1 to 3 arguments, got {len(arguments)}", location=user_location())
     turns = builtins.range(*(operator.index(_static(argument, "range_constexpr")) for argument in arguments))
-    if len(turns) > MOST_TURNS:
+    if len(turns) > MOST_ITERATIONS:
         raise CompileError(
             f"range_constexpr of {len(turns)} turns, each of which is written out",
             location=user_location(),
-            values={"at most": MOST_TURNS},
+            values={"at most": MOST_ITERATIONS},
             hint="`range` and `cutlass.range` are loops of the program",
         )
     return turns

@@ -40,7 +40,7 @@ _OF_ARCH: Final = (
 )
 
 
-def advice(name: str) -> str | None:
+def hint(name: str) -> str | None:
     """How the language writes a name that is CUDA's, or that stands in `cute.arch`; None for other names."""
     if name in _TRIPLES:
         return f"`cute.arch.{_TRIPLES[name]}()` gives a tuple (x, y, z)"
@@ -49,6 +49,6 @@ def advice(name: str) -> str | None:
     return f"it is `cute.arch.{name}`" if name in _OF_ARCH.split() else None
 
 
-def advice_on_tuple(name: str) -> str | None:
+def hint_on_tuple(name: str) -> str | None:
     """The same for an attribute of a tuple, where CUDA has `.x`, `.y` and `.z`."""
     return f"a place is a tuple (x, y, z): `[{'xyz'.index(name)}]` is its {name}" if name in ("x", "y", "z") else None

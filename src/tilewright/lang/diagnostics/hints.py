@@ -47,7 +47,7 @@ _BY_WORDS: tuple[tuple[type[Exception], str, str], ...] = (
 )  # fmt: skip
 
 
-def advice(error: Exception) -> str | None:
+def hint_for(error: Exception) -> str | None:
     """How to mend what `error` complains of: by its class, by its words, or a name that was meant; None if unknown."""
     for kind, pattern, hint in _BY_WORDS:
         if isinstance(error, kind) and re.search(pattern, str(error)):
@@ -55,7 +55,7 @@ def advice(error: Exception) -> str | None:
     return _BY_CLASS[type(error)] if type(error) in _BY_CLASS else _on_name(error)
 
 
-def on_number(text: str) -> str:
+def for_number(text: str) -> str:
     """How to write the expression `text`, in which Python needed a number and got one of run time."""
     if re.match(r"(float|int|complex|(np|numpy)\.(u?int|float)\w*)\(", text):
         return "convert it by a type of the language, such as `cutlass.Float32(x)` or `cutlass.Int32(x)`"
@@ -93,7 +93,7 @@ def _on_name(error: Exception) -> str | None:
     if not isinstance(error, AttributeError | NameError) or not isinstance(name, str):
         return None
     on_tuple = isinstance(error, AttributeError) and isinstance(error.obj, tuple)
-    meant = cuda_names.advice_on_tuple(name) if on_tuple else cuda_names.advice(name)
+    meant = cuda_names.hint_on_tuple(name) if on_tuple else cuda_names.hint(name)
     return meant or _close_name(error, name)
 
 

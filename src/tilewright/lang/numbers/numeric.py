@@ -35,7 +35,7 @@ from tilewright.lang.numbers.integer_range import (
     unless_wrapped,
     upper_bound,
 )
-from tilewright.lang.numbers.numpy_scalars import is_foreign, plain
+from tilewright.lang.numbers.numpy_scalars import is_numpy_scalar, to_python
 from tilewright.lang.numbers.promotion import computes_wide, promote, to_bytes
 from tilewright.lang.numbers.rounding import EXPONENTS_OF_PRODUCTS, float_power, integer_power, power_by_products, wrap
 
@@ -197,7 +197,7 @@ class Numeric(metaclass=NumericMeta):
             raise CompileError(
                 f"{_article(type(self))} known only at run time is used where Python needs a number",
                 location=place,
-                hint=hints.on_number("" if place is None else place.expression()),
+                hint=hints.for_number("" if place is None else place.expression()),
             )
         return self.value
 
@@ -503,8 +503,8 @@ def as_numeric(value: object) -> Numeric:
         number = Float32(value)
         number.literal = float(value)
         return number
-    if is_foreign(value):
-        return as_numeric(plain(value))
+    if is_numpy_scalar(value):
+        return as_numeric(to_python(value))
     found = _from_mlir(value)
     if found is None:
         raise CompileError(
@@ -542,7 +542,7 @@ def _both(left: object, right: object) -> tuple[Numeric, Numeric]:
 
 def is_number(value: object) -> bool:
     """True for what `as_numeric` takes, MLIR values apart."""
-    return isinstance(value, (Numeric, bool, int, float)) or is_foreign(value)
+    return isinstance(value, (Numeric, bool, int, float)) or is_numpy_scalar(value)
 
 
 def number_type(value: object) -> type[Numeric]:
@@ -589,8 +589,8 @@ def _payload(value: object, cls: type[Numeric]) -> Any:
         return wrap(value, cls.facts)
     if build_active() and isinstance(value, mlir.ir.Value):
         return value if value.type == cls.mlir_type else _payload(_from_mlir(value), cls)
-    if is_foreign(value):
-        return wrap(plain(value), cls.facts)
+    if is_numpy_scalar(value):
+        return wrap(to_python(value), cls.facts)
     whole = python_int(value)
     if whole is not None:
         return wrap(whole, cls.facts)

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 
-def is_foreign(value: object) -> bool:
+def is_numpy_scalar(value: object) -> bool:
     """True for a number of NumPy or ml_dtypes, as an element of an array is."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.generic):
@@ -15,13 +15,13 @@ def is_foreign(value: object) -> bool:
     return isinstance(value, kinds) or type(value).__module__ == "ml_dtypes"
 
 
-def plain(value: Any) -> Any:
+def to_python(value: Any) -> Any:
     """A number of NumPy, also in tuples and lists, as the one of Python; other values as they are."""
     if type(value) in (int, str, float, bool):
         return value
     if type(value) in (tuple, list):
-        items = [plain(item) for item in value]
+        items = [to_python(item) for item in value]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else type(value)(items)
-    if not is_foreign(value):
+    if not is_numpy_scalar(value):
         return value
     return value.item() if hasattr(value, "dtype") and value.dtype.kind in "biuf" else float(value)

@@ -18,7 +18,7 @@ from tilewright.lang import leaves, trace
 from tilewright.lang.diagnostics.argument_checks import ANY, INTEGER, NUMBER_TYPE, POSITIVE, STRUCTURED, instance, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Numeric, as_numeric, number_type
-from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.numbers.numpy_scalars import to_python
 from tilewright.lang.printing.runtime_print import assert_
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.swizzled_pointer import swizzled
@@ -83,7 +83,7 @@ def _with_first(function: Callable[..., R], change: Callable[[Any], Any]) -> Cal
 
     @functools.wraps(function)
     def call(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> R:
-        args, kwargs = plain(args), _plain_names(kwargs)
+        args, kwargs = to_python(args), _plain_names(kwargs)
         if args:
             return function(change(args[0]), *args[1:], **kwargs)
         if name in kwargs:
@@ -100,7 +100,7 @@ def _on_tensors(function: Callable[Concatenate[Any, P], R], view: str = "") -> _
 
     @functools.wraps(function)
     def call(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
-        args, kwargs = plain(args), _plain_names(kwargs)
+        args, kwargs = to_python(args), _plain_names(kwargs)
         target = args[0] if args else kwargs.get(next(iter(signature.parameters)))
         if not isinstance(target, Tensor):
             return function(*args, **kwargs)
@@ -123,7 +123,7 @@ def _of_layout(function: Callable[P, R]) -> _Plain[P, R]:
 
 
 def _plain_names(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: plain(value) for name, value in given.items()}
+    return {name: to_python(value) for name, value in given.items()}
 
 
 def _plain(function: Callable[P, R]) -> _Plain[P, R]:
@@ -131,7 +131,7 @@ def _plain(function: Callable[P, R]) -> _Plain[P, R]:
 
     @functools.wraps(function)
     def call(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
-        return function(*plain(args), **_plain_names(kwargs))
+        return function(*to_python(args), **_plain_names(kwargs))
 
     return cast(Any, call)
 
@@ -252,7 +252,7 @@ def _shapes(function: Callable[P, R]) -> _Plain[P, R]:
 
     @functools.wraps(function)
     def call(a: Any, b: Any, *, loc: object = None, ip: object = None) -> Any:
-        return cast(Any, function)(plain(getattr(a, "shape", a)), plain(getattr(b, "shape", b)))
+        return cast(Any, function)(to_python(getattr(a, "shape", a)), to_python(getattr(b, "shape", b)))
 
     return cast(Any, call)
 
@@ -268,7 +268,7 @@ def _layouts(function: Callable[P, R]) -> _Plain[P, R]:
 
     @functools.wraps(function)
     def call(a: Any, b: Any, *, loc: object = None, ip: object = None) -> Any:
-        return cast(Any, function)(_layout_of(plain(a)), _layout_of(plain(b)))
+        return cast(Any, function)(_layout_of(to_python(a)), _layout_of(to_python(b)))
 
     return cast(Any, call)
 

@@ -11,7 +11,7 @@ from tilewright.layout import Layout, size
 MOST_ELEMENTS = 1 << 16
 """Of a value in registers, and of a copy: each is an instruction or a part of one."""
 
-MOST_TURNS = 1 << 20
+MOST_ITERATIONS = 1 << 20
 """Of a loop that is unrolled while tracing."""
 
 MOST_BYTES = 512 << 10

@@ -14,7 +14,7 @@ from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.implicit_conversion import as_element
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer, Numeric, as_numeric, is_number, number_type
-from tilewright.lang.numbers.numpy_scalars import plain
+from tilewright.lang.numbers.numpy_scalars import to_python
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -243,7 +243,7 @@ def _check_place(memspace: object, alignment: object) -> None:
             location=user_location(),
             hint=f"mem_space is one of AddressSpace: {', '.join(map(str, AddressSpace))}",
         )
-    alignment = plain(alignment)
+    alignment = to_python(alignment)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
         raise CompileError(
             "assumed_align is a power of two, in bytes", location=user_location(), values={"assumed_align": alignment}

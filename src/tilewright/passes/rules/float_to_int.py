@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 UNORDERED = 14  # predicate of `arith.cmpf`
 
 
-def is_whole(name: str) -> bool:
+def is_integer(name: str) -> bool:
     """True for the short names of integer types."""
     return name[0] in "iu"
 

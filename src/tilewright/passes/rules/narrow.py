@@ -30,7 +30,7 @@ NATIVE = ("f16", "bf16", "f32", "f64")
 @rules.lowers("convert")
 def _convert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     source, target = text_of(op, "source"), text_of(op, "target")
-    if float_to_int.is_whole(target):
+    if float_to_int.is_integer(target):
         return [float_to_int.convert(op.operands[0], source, target)]
     for name in (source, target):
         if name not in NATIVE and not is_narrow(name) and name != "tf32":

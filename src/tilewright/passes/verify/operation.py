@@ -38,7 +38,7 @@ class Undecided(Exception):
 
 
 @dataclass(frozen=True)
-class Facts:
+class OpSummary:
     """An operation of the `cute` dialect: the types of its operands by group, those of its results, its attributes."""
 
     name: str

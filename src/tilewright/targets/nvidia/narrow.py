@@ -11,7 +11,7 @@ from tilewright.ir.accessors import text_of
 from tilewright.ir.vectors import extract, insert, like
 from tilewright.passes.lowering import LoweringContext, Rules
 from tilewright.passes.rules import narrow
-from tilewright.passes.rules.float_to_int import is_whole
+from tilewright.passes.rules.float_to_int import is_integer
 from tilewright.targets.nvidia import float_to_int
 from tilewright.targets.nvidia.rules import use
 
@@ -26,7 +26,7 @@ _NAMES = {"f8e4m3fn": "e4m3x2", "f8e5m2": "e5m2x2"}
 def _convert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     source, target = text_of(op, "source"), text_of(op, "target")
     value = op.operands[0]
-    if is_whole(target):
+    if is_integer(target):
         return [float_to_int.convert(value, source, target)]
     if target in _NAMES and supports("cvt.f8x2", context.facts["arch"]):
         use("cvt.f8x2", "cvt.rn.satfinite", context)
