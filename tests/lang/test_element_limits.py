@@ -41,7 +41,7 @@ REFUSED = {
     "a long load": (lambda x: long(x).load(), f"load of {MANY} elements by one thread"),
     "a long fill": (lambda x: long(x).fill(1.0), f"fill of {MANY} elements by one thread"),
     "a long copy": (lambda x: cute.autovec_copy(long(x), long(x)), f"a copy of {MANY} elements by one thread"),
-    "many turns": (lambda x: cutlass.range_constexpr(MANY), f"range_constexpr of {MANY} turns"),
+    "many turns": (lambda x: cutlass.range_constexpr(MANY), f"range_constexpr of {MANY} iterations"),
     "many registers": (lambda x: cute.make_rmem_tensor(1 << 20, Int32), "a register tensor of 4194304 bytes"),
 }
 

@@ -1,8 +1,8 @@
 """Values as leaves: what a region of run time can carry.
 
 A structure describes a Python value by its shape and the types of its machine values (leaves). `structure_of` gives
-the one that a loop keeps from turn to turn, `common` the one in which two arms of a branch meet. A structure turns
-any value that fits it into leaves, and leaves back into a value; a value that does not fit raises `TypeChange`.
+the one that a loop carries, `common` the one in which two arms of a branch meet. A structure turns any value that fits
+it into leaves, and leaves back into a value; a value that does not fit raises `TypeChange`.
 
 Classes take part through the protocol `__extract_mlir_values__` / `__new_from_mlir_values__`. A class whose objects
 of one class may differ in static parts (a layout) also has `__tw_structure__() -> Hashable`, equal for objects that
@@ -246,7 +246,7 @@ def _met(a: Any, b: Any) -> Any:
 
 
 def weakened(structure: Structure, value: Any) -> Structure | None:
-    """The structure that fits `value` too where an object of a loop knows less after a turn; None where none does."""
+    """The structure that fits `value` too where an object knows less after an iteration; None where none does."""
     if isinstance(structure, Object) and type(value) is type(structure.template):
         met = _met(structure.template, value)
         return None if _static_part(met) == _static_part(structure.template) else Object(met)

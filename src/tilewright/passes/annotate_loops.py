@@ -47,11 +47,11 @@ def _annotate(loop: ir.Operation) -> None:
         wish = "disable = true" if count == 1 else f"disable = false, count = {count} : i32"
         if count > 0:
             loop.attributes[ANNOTATION] = _unroll(wish)
-    elif loop.name == "scf.for" and 1 < turns(loop) <= MOST_ITERATIONS and picks_registers(loop):
+    elif loop.name == "scf.for" and 1 < trip_count(loop) <= MOST_ITERATIONS and picks_registers(loop):
         loop.attributes[ANNOTATION] = _unroll("disable = false, full = true")
 
 
-def turns(loop: ir.Operation) -> int:
+def trip_count(loop: ir.Operation) -> int:
     """How often a loop over constant bounds runs; 0 where a bound is known only at run time."""
     bounds = [constant_of(operand) for operand in list(loop.operands)[:3]]
     if any(bound is None for bound in bounds):

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from tilewright.ir import build, mlir
 from tilewright.ir.accessors import number_of
 from tilewright.ir.context import located
-from tilewright.passes.annotate_loops import MOST_ITERATIONS, UNROLL, UNROLL_FULL, constant_of, picks_registers, turns
+from tilewright.passes.annotate_loops import (
+    MOST_ITERATIONS,
+    UNROLL,
+    UNROLL_FULL,
+    constant_of,
+    picks_registers,
+    trip_count,
+)
 from tilewright.passes.register_views import known_integer
 
 if TYPE_CHECKING:
@@ -37,7 +44,7 @@ def unroll(function: ir.Operation) -> bool:
     done = False
     while wanted:
         loop = wanted.pop()
-        if turns(loop) * _operations(loop) <= MOST_OPERATIONS:
+        if trip_count(loop) * _operations(loop) <= MOST_OPERATIONS:
             _unroll(loop)
             done = True
     if done:
@@ -93,7 +100,7 @@ def _take_arm(branch: ir.Operation, number: int) -> None:
 def _is_wanted(loop: ir.Operation) -> bool:
     if UNROLL in loop.attributes and UNROLL_FULL not in loop.attributes:
         return False
-    return 1 <= turns(loop) <= MOST_ITERATIONS and picks_registers(loop)
+    return 1 <= trip_count(loop) <= MOST_ITERATIONS and picks_registers(loop)
 
 
 def _operations(loop: ir.Operation) -> int:
@@ -109,13 +116,13 @@ def _operations(loop: ir.Operation) -> int:
 
 
 def _unroll(loop: ir.Operation) -> None:
-    """Put the body in place of the loop, once for each turn."""
+    """Put the body in place of the loop, once for each iteration."""
     lower, _, step = (constant_of(bound) for bound in list(loop.operands)[:3])
     carried = list(loop.operands)[3:]
-    count = turns(loop)
-    assert lower is not None and step is not None  # turns are known
-    for turn in range(count - 1):
-        carried = _copied(loop, lower + turn * step, carried)
+    count = trip_count(loop)
+    assert lower is not None and step is not None  # iterations are known
+    for iteration in range(count - 1):
+        carried = _copied(loop, lower + iteration * step, carried)
     carried = _inline(loop, lower + (count - 1) * step, carried, loop)
     for old, new in zip(loop.results, carried, strict=True):
         old.replace_all_uses_with(new)
@@ -123,7 +130,7 @@ def _unroll(loop: ir.Operation) -> None:
 
 
 def _copied(loop: ir.Operation, index: int, carried: list[ir.Value]) -> list[ir.Value]:
-    """One turn in front of the loop, from a copy of it."""
+    """One iteration in front of the loop, from a copy of it."""
     with mlir.ir.InsertionPoint(loop):
         body = loop.clone().operation
     yielded = _inline(body, index, carried, loop)
@@ -132,7 +139,7 @@ def _copied(loop: ir.Operation, index: int, carried: list[ir.Value]) -> list[ir.
 
 
 def _inline(body: ir.Operation, index: int, carried: list[ir.Value], before: ir.Operation) -> list[ir.Value]:
-    """Move one turn in front of the loop; gives what it yields."""
+    """Move one iteration in front of the loop; gives what it yields."""
     block = body.regions[0].blocks[0]
     counter, *arguments = block.arguments
     location = body.location

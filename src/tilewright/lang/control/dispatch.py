@@ -45,7 +45,7 @@ __all__ = [
 Body = Callable[..., Exit | None]
 Names = tuple[str, ...]
 Around = Region | Names
-_TRACE_TURNS = 10_000  # of a `while` run by Python, before it is taken for endless
+_TRACED_ITERATIONS = 10_000  # of a `while` run by Python, before it is taken for endless
 
 
 class ConstantConditionWarning(UserWarning):
@@ -113,7 +113,7 @@ def while_(
     """`while test(): body()`: run by Python while the test is a constant, traced from then on."""
     region = Region("while", False, around)
     tracing = active()
-    turns = 0
+    iterations = 0
     while True:
         probe = _Probe(region, test, body, carried, dead) if tracing else None
         condition = probe.run(region) if probe else test(region)
@@ -124,8 +124,8 @@ def while_(
         signal = body(region)
         if signal is not None and signal.kind != "continue":
             return signal
-        turns += 1
-        if tracing and turns > _TRACE_TURNS:
+        iterations += 1
+        if tracing and iterations > _TRACED_ITERATIONS:
             raise _endless()
     region = Region("while", True, around)
     loop = Loop("while", here(), Variables(region.host, test, body), carried, dead, attributes, containers)
@@ -180,7 +180,7 @@ class _Probe:
 
 def _endless() -> CompileError:
     return CompileError(
-        f"a `while` that Python runs while the program is compiled made {_TRACE_TURNS:,} turns",
+        f"a `while` that Python runs while the program is compiled made {_TRACED_ITERATIONS:,} iterations",
         location=user_location(),
         hint="let its condition depend on a runtime value, for example a counter that starts as `cutlass.Int32(0)`",
     )

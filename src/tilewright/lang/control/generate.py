@@ -123,7 +123,7 @@ def for_generate(
 
 
 def yield_out(args: Sequence[Any] = (), *, loc: object = None, ip: object = None) -> None:
-    """End the body of the innermost `while_generate` or `for_generate`: the values for the next turn."""
+    """End the body of the innermost `while_generate` or `for_generate`: the values for the next iteration."""
     if not _loops:
         raise CompileError(
             "yield_out outside a loop", location=user_location(), hint="use it in a `with while_generate`"

@@ -1,4 +1,4 @@
-"""What a loop carries from turn to turn, as leaves."""
+"""What a loop carries from iteration to iteration, as leaves."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Carried:
         self.structure = leaves.structure_of(before, hold)
 
     def weakened(self) -> leaves.Structure | None:
-        """The structure that fits the value at the end of a turn too, where that is known less of."""
+        """The structure that fits the value at the end of an iteration too, where that is known less of."""
         return leaves.weakened(self.structure, self._take())
 
     def initial(self) -> list[ir.Value]:
         return self.structure.values(self.before)
 
     def enter(self, values: Iterator[ir.Value]) -> None:
-        """Take the values at the start of a turn."""
+        """Take the values at the start of an iteration."""
         self._put(self.structure.build(values))
 
     def settle(self, results: Sequence[ir.Value], changed: Sequence[bool]) -> None:
@@ -45,7 +45,7 @@ class Carried:
         self._put(leaves.settle(self.structure, self.before, results, changed))
 
     def leave(self) -> list[ir.Value]:
-        """The values at the end of a turn."""
+        """The values at the end of an iteration."""
         return self.structure.values(self._take())
 
     def restore(self) -> None:
@@ -103,7 +103,7 @@ class CarriedState(Carried):
         return self.value
 
     def static_changes(self) -> list[Slot]:
-        """The attributes of compile time that a turn changed."""
+        """The attributes of compile time that an iteration changed."""
         now = mutable_state.state_of(self.value)
         return [
             Slot(slot_name(self.name, self.value, key), self.value, key)
@@ -127,8 +127,8 @@ def _update(old: Any, new: Any) -> None:
 @dataclass
 class InPlace:
     """What a loop must carry that its text does not show: variables whose objects stay themselves (`held`), attributes
-    and items that calls change (`slots`) or make (`made`: without a value at the start of each turn and after the
-    loop), and what is known less of after a turn than before (`weaker`, by name)."""
+    and items that calls change (`slots`) or make (`made`: without a value at the start of each iteration and after the
+    loop), and what is known less of after an iteration than before (`weaker`, by name)."""
 
     held: set[str] = field(default_factory=set)
     slots: dict[tuple[int, Any], Slot] = field(default_factory=dict)
@@ -169,8 +169,8 @@ class Loop:
 class LoopState:
     """All that a loop carries, and what its body must leave alone.
 
-    A variable that the body assigns gets new objects in each turn, made from leaves. That is Python's meaning as long
-    as the body does not change these objects in place, which other names of them would see. If it does, or if calls
+    A variable that the body assigns gets new objects in each iteration, made from leaves. That is Python's meaning as
+    long as the body does not change these objects in place, which other names of them would see. If it does, or calls
     change objects that are not carried, `leave` raises `ChangedInPlace`. Traced again with what it found, objects of
     such variables stay themselves and change in place; the body may not assign other objects to the variables.
     """
@@ -214,7 +214,7 @@ class LoopState:
         return values
 
     def enter(self, values: Sequence[ir.Value]) -> None:
-        """Start a turn with these leaves."""
+        """Start an iteration with these leaves."""
         remaining = iter(values)
         for item, count in zip(self.carried, self.counts, strict=True):
             if count:
@@ -239,7 +239,7 @@ class LoopState:
         self.watch.restore({key: self.watch.before[key] for key in self.watch.changed(self.watch.save())})
 
     def leave(self) -> list[ir.Value]:
-        """The leaves at the end of a turn; raises CompileError where something changed its type."""
+        """The leaves at the end of an iteration; raises CompileError where something changed its type."""
         changed = {
             name
             for name, value, state in self.copies
@@ -315,14 +315,14 @@ class LoopState:
             location=self.place,
             values={
                 "before": change.expected,
-                "after a turn": change.found,
+                "after an iteration": change.found,
                 **self.loop.variables.assignments(item.name),
             },
             hint="give it that type before the loop, convert it back, or use a new name",
         )
 
     def _refuse_changed_aliases(self) -> None:
-        """A variable may not come to share an object with another name that changes in the same turn."""
+        """A variable may not come to share an object with another name that changes in the same iteration."""
         now = self.watch.save()
         for item in self.carried:
             if not isinstance(item, CarriedPlace) or leaves.is_number(item.before):
@@ -405,7 +405,7 @@ def _two_ways_hint(name: str, other: str, before: Any) -> str:
 
 
 def _rebuilt(structure: leaves.Structure, value: Any) -> Iterator[tuple[str, Any]]:
-    """The objects inside a value, by their path, that a turn begins with new ones of."""
+    """The objects inside a value, by their path, that an iteration begins with new ones of."""
     if isinstance(structure, leaves.Object | leaves.Aggregate) and mutable_state.kind_of(type(value)) == "object":
         yield "", value
     if isinstance(structure, leaves.Aggregate) and leaves.is_aggregate(value):

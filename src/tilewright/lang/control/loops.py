@@ -103,7 +103,7 @@ def _adapt_targets(state: LoopState, targets: Sequence[str], dtype: Any) -> None
 
 
 def _changed(values: Sequence[ir.Value], arguments: Sequence[ir.Value], initial: Sequence[ir.Value]) -> list[bool]:
-    """Which values differ from turn to turn: not handed through, and not the constant that they were before."""
+    """Which values differ between iterations: not handed through, and not the constant that they were before."""
     return [
         value not in (argument, before) and not _same_constant(value, before)
         for value, argument, before in zip(values, arguments, initial, strict=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Counter:
-    """The `scf.for` runs over `bounds`; `index` gives the user's index of a turn; `trips` counts turns where known."""
+    """The `scf.for` runs over `bounds`; `index` gives the user's index; `trips` is the trip count where known."""
 
     dtype: Any
     bounds: tuple[ir.Value, ir.Value, ir.Value]
@@ -34,9 +34,9 @@ class Counter:
 def counter(loop: Range) -> Counter:
     """The counter of a range.
 
-    A step of 1 counts from start to stop itself. Other steps count turns, since `index + step` may overflow; the
-    number of turns is ceil(|stop - start| / |step|), computed without sign. A step that is zero at run time is an error
-    where assertions are checked (host code, and device code with `--enable-assertions`), else it makes no turn.
+    A step of 1 counts from start to stop itself. Other steps count iterations, since `index + step` may overflow; the
+    trip count is ceil(|stop - start| / |step|), computed without sign. A step of zero at run time is an error where
+    assertions are checked (host code, and device code with `--enable-assertions`), else it makes no iteration.
     """
     dtype = index_type(loop.start, loop.stop, loop.step)
     start, stop, step = (dtype(bound) for bound in (loop.start, loop.stop, loop.step))
@@ -46,7 +46,7 @@ def counter(loop: Range) -> Counter:
         return _count_by_one(dtype, start, stop)
     if not step.is_static and trace.tracing() and trace.current().checks:
         assert_(step != 0, "the step of `range` is zero")
-    return _count_turns(dtype, start, stop, step)
+    return _count_iterations(dtype, start, stop, step)
 
 
 def index_type(*bounds: Any) -> Any:
@@ -102,46 +102,46 @@ def _count_by_one(dtype: Any, start: Any, stop: Any) -> Counter:
     )
 
 
-def _count_turns(dtype: Any, start: Any, stop: Any, step: Any) -> Counter:
+def _count_iterations(dtype: Any, start: Any, stop: Any, step: Any) -> Counter:
     known = _trips(start, stop, step)
     low, stride = start.ir_value(), step.ir_value()
     fits = known is not None and known <= dtype.max
-    turns = dtype(known).ir_value() if fits else _turns(dtype, start, stop, step)
+    iterations = dtype(known).ir_value() if fits else _trip_count(dtype, start, stop, step)
 
     def index(value: ir.Value) -> Any:
         offset = arithmetic.binary("mul", "i", value, stride)
         return _with_facts(dtype, arithmetic.binary("add", "i", low, offset), start, stop, step)
 
-    bounds = (dtype(0).ir_value(), turns, dtype(1).ir_value())
-    unsigned = not (fits or _few_turns(start, step)) or not dtype.signed
+    bounds = (dtype(0).ir_value(), iterations, dtype(1).ir_value())
+    unsigned = not (fits or _few_iterations(start, step)) or not dtype.signed
     return Counter(dtype=dtype, bounds=bounds, index=index, trips=known, unsigned=unsigned)
 
 
-def _few_turns(start: Any, step: Any) -> bool:
-    """True when the number of turns surely fits the signed type: 2^32 over 3 does, and so does a span from 0 up."""
+def _few_iterations(start: Any, step: Any) -> bool:
+    """True when the trip count surely fits the signed type: 2^32 over 3 does, and so does a span from 0 up."""
     if not step.is_static:
         return False
     from_zero = start.value >= 0 if start.is_static else start.bound is not None
     return abs(step.value) >= 3 or (step.value > 0 and from_zero)
 
 
-def _turns(dtype: Any, start: Any, stop: Any, step: Any) -> ir.Value:
+def _trip_count(dtype: Any, start: Any, stop: Any, step: Any) -> ir.Value:
     """ceil(|stop - start| / |step|) where start lies before stop in the direction of step, else 0."""
     low, high, stride = start.ir_value(), stop.ir_value(), step.ir_value()
     if not dtype.signed or (step.is_static and step.value > 0):
-        return _turns_up(dtype, low, high, stride)
+        return _trip_count_up(dtype, low, high, stride)
     size = dtype(-step.value).ir_value() if step.is_static else arithmetic.negate("i", stride)
-    down = _turns_up(dtype, high, low, size)
+    down = _trip_count_up(dtype, high, low, size)
     if step.is_static:
         return down
     rising = arithmetic.compare("gt", "i", stride, dtype(0).ir_value())
-    return arithmetic.select(rising, _turns_up(dtype, low, high, stride), down)
+    return arithmetic.select(rising, _trip_count_up(dtype, low, high, stride), down)
 
 
-def _turns_up(dtype: Any, low: ir.Value, high: ir.Value, stride: ir.Value) -> ir.Value:
+def _trip_count_up(dtype: Any, low: ir.Value, high: ir.Value, stride: ir.Value) -> ir.Value:
     zero, one = dtype(0).ir_value(), dtype(1).ir_value()
     span = arithmetic.binary("sub", "i", arithmetic.binary("sub", "i", high, low), one)
     if arithmetic.constant_of(stride) is None:  # a step of zero must not divide
         stride = arithmetic.binary("max", "u", stride, one)
-    turns = arithmetic.binary("add", "i", arithmetic.binary("floordiv", "u", span, stride), one)
-    return arithmetic.select(arithmetic.compare("lt", dtype.facts.arithmetic_kind, low, high), turns, zero)
+    iterations = arithmetic.binary("add", "i", arithmetic.binary("floordiv", "u", span, stride), one)
+    return arithmetic.select(arithmetic.compare("lt", dtype.facts.arithmetic_kind, low, high), iterations, zero)
