@@ -265,17 +265,3 @@ def ptx_version(arch: str, features: Iterable[str] = ()) -> str:
         require(feature, arch)
         version = max(version, FEATURES[feature].ptx_on(target), key=version_key)
     return version
-
-
-def llvm_ptx_feature(version: str) -> str:
-    """The NVPTX target feature of LLVM for a PTX version, `+ptx80` for 8.0.
-
-    A version that LLVM does not know becomes the next one that it knows.
-
-    Raises:
-        CompileError: the version is newer than all that LLVM knows.
-    """
-    for known in LLVM_PTX_VERSIONS:
-        if version_key(known) >= version_key(version):
-            return f"+ptx{known.replace('.', '')}"
-    raise CompileError(f"LLVM cannot write PTX {version}", hint=f"its newest is {LLVM_PTX_VERSIONS[-1]}")

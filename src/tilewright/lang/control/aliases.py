@@ -55,6 +55,7 @@ def body() -> Iterator[None]:
     bodies.append([])
     try:
         yield
+        # At the end, since only now it is known whether an object of theirs changed after they were merged.
         for merge in bodies[-1]:
             if merge.changed():
                 raise error(merge.name, merge.other, merge.kind, merge.place)
@@ -93,6 +94,7 @@ def _states(value: Any) -> list[tuple[Any, mutable_state.State]]:
 
 def _other_name(value: Any) -> str | None:
     """A name that still leads to `value` and is read later, in the functions that are running."""
+    # Names of frames, not `gc.get_referrers`: only a name that the program reads again can tell the difference.
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_name != TRACE_ROOT:
         if is_user_code(frame.f_code):

@@ -83,7 +83,7 @@ class Branch:
 
     def _run(self, op: ir.Operation, then: Arm, otherwise: Arm | None, result: Callable[[Any], None] | None) -> None:
         outcomes = [self._trace(op.regions[0].blocks[0], then)]
-        if otherwise is None:
+        if otherwise is None:  # the arm that does nothing leaves what was there
             outcomes.append(_Outcome(None, self.before, self.watch.before))
         else:
             outcomes.append(self._trace(op.regions[1].blocks[0], otherwise))
@@ -99,6 +99,7 @@ class Branch:
             result = arm()
         places = [*self.carried, *self.dead]
         outcome = _Outcome(result, [item.get() for item in places], self.watch.save())
+        # The other arm starts from the same state.
         for item, value in zip(places, self.before, strict=True):
             item.set(value)
         self.watch.restore({key: self.watch.before[key] for key in self.watch.changed(outcome.states)})
@@ -111,6 +112,7 @@ class Branch:
             _refuse_container(place.name, _defined(before), values, self.place)
             self._meet(join, place.name, place.set, _defined(before), values)
         for place, *values in zip(self.dead, *(item.values[count:] for item in outcomes), strict=True):
+            # Nobody reads it, so nothing is merged: where the arms disagree it has no value.
             if not all(leaves.same(values[0], value) for value in values):
                 place.set(MISSING)
 
@@ -118,6 +120,7 @@ class Branch:
         a, b = values
         if a is MISSING and b is MISSING:
             return
+        # No error yet: a name that one arm uses for itself is often never read again. Reading it raises.
         for value in values:
             if value is MISSING or is_undefined(value):
                 target(value if is_undefined(value) else self._one_sided(name))
@@ -171,7 +174,7 @@ class Branch:
         self, join: _Join, name: str, owner: Any, before: mutable_state.State, states: Sequence[mutable_state.State]
     ) -> None:
         kind = mutable_state.kind_of(type(owner))
-        if kind == "whole":
+        if kind == "snapshot":
             raise container_change(name, owner, self.place, "changes")
         if kind in ("list", "dict") and list(states[0]) != list(states[1]):
             raise container_change(name, owner, self.place, keys_change(states[0], states[1]))
@@ -186,7 +189,7 @@ class Branch:
 
     def _finish(self, op: ir.Operation, join: _Join) -> None:
         if any(not isinstance(structure, leaves.Static) for structure in join.structures):
-            blocks.add_else(op)
+            blocks.add_else(op)  # results need a yield in both arms
         yielded: list[list[ir.Value]] = []
         for region, values in zip(op.regions, join.arms, strict=True):
             if len(region.blocks):
@@ -273,7 +276,7 @@ def container_change(name: str, value: Any, place: SourceLocation, what: str) ->
     article = "an" if kind[0] in "aeiou" else "a"
     instead = (
         "else change it, or take its items, outside the region; numbers of run time go into a tensor in registers"
-        if mutable_state.kind_of(type(value)) == "whole"
+        if mutable_state.kind_of(type(value)) == "snapshot"
         else "else assign single items, or use a tensor in registers"
     )
     return CompileError(

@@ -181,18 +181,21 @@ class LoopState:
         self.place = loop.place
         variables, carried, dead = loop.variables, loop.carried, loop.dead
         places = variables.places(carried)
+        # Without a value before the loop there is no initial leaf to carry. `loops._Born` carries some of them out.
         self.born = [item for item in places if item.get() is MISSING or is_undefined(item.get())]
         self.dead = variables.places(dead)
         self.before = [(item, item.get()) for item in (*places, *self.dead)]
         places = [item for item in places if item not in self.born]
         slots = _slots(variables, loop.attributes, loop.containers, in_place.slots)
         held = in_place.held
+        # The cells themselves change by assignment, which `places` covers; what they hold is watched.
         self.watch = mutable_state.Watch(variables, {id(variables.cells[name]) for name in (*carried, *dead)})
         copied = {item.name: _mutable(item.get()) for item in places if item.name not in held}
         self.originals = {name: found for name, found in copied.items() if found}
         self.copies: list[tuple[str, Any, mutable_state.State]] = []
         held_ids = {id(found) for item in places if item.name in held for found in _mutable(item.get())}
         self.carried: list[Carried] = [CarriedPlace(item, held_ids) for item in (*places, *slots)]
+        # An object that a variable carries as a copy is not carried a second time as itself.
         copied_ids = {id(item.before) for item in self.carried} - held_ids
         self.states = [
             CarriedState(name, value) for name, value in self.watch.mutable_protocol() if id(value) not in copied_ids
@@ -220,11 +223,13 @@ class LoopState:
             if count:
                 item.enter(remaining)
         self._unmake()
+        # Only now: putting the leaves in changed the objects that stay themselves.
         self.entered = self.watch.save()
         self.copies = []
         for item in self.carried:
             originals = self.originals.get(item.name, [])
             if originals and isinstance(item, CarriedPlace):
+                # Either may change behind the other's back: in Python the two are one object.
                 objects = [*originals, *_mutable(item.place.get())]
                 self.copies += [(item.name, value, mutable_state.state_of(value)) for value in objects]
 
@@ -248,6 +253,7 @@ class LoopState:
         unseen = InPlace(changed) | self._unseen_changes()
         if unseen:
             raise ChangedInPlace(unseen)
+        # Errors come after this: a body traced with too little carried may show faults that the next try has not.
         self._refuse_changed_aliases()
         values: list[ir.Value] = []
         weaker: dict[str, leaves.Structure] = {}
@@ -260,7 +266,7 @@ class LoopState:
                 structure = item.weakened()
                 if structure is None:
                     raise self._type_change(item, change) from None
-                weaker[item.name] = structure
+                weaker[item.name] = structure  # gather all: each retry costs a trace of the body
                 continue
             if len(found) != count:
                 raise self._type_change(item, leaves.TypeChange(f"{count} values", f"{len(found)} values"))
@@ -279,7 +285,7 @@ class LoopState:
                 if isinstance(item, CarriedPlace):
                     merged.append(item)
             elif count or not isinstance(item, CarriedState):
-                item.restore()
+                item.restore()  # its leaves are arguments of a body that has ended
             start = end
         for place in self.dead:
             place.set(MISSING)
@@ -287,6 +293,7 @@ class LoopState:
             if place.get() is not MISSING:
                 place.set(self._born(place))
         self._unmake()
+        # When all places have their values: whether another name leads to an object depends on the others.
         for item in merged:
             aliases.note(item.name, self.kind, self.place, item.place.get(), (item.before, item.last))
 
@@ -355,6 +362,7 @@ class LoopState:
             found.slots.update({_key(slot): slot for slot in state.static_changes()})
         carried = {id(state.value) for state in self.states}
         for key, now in self.watch.save().items():
+            # Against the start of the iteration, not of the loop: entering put new leaves into what is carried.
             if key not in carried and self.watch.differs(key, self.entered[key], now):
                 found |= self._changes(key, now)
         return InPlace(
@@ -366,7 +374,7 @@ class LoopState:
         name, owner = self.watch.objects[key]
         entered = self.entered[key]
         kind = mutable_state.kind_of(type(owner))
-        if kind == "whole":
+        if kind == "snapshot":
             raise container_change(name, owner, self.place, "changes")
         if kind in ("list", "dict") and list(state) != list(entered):
             raise container_change(name, owner, self.place, keys_change(state, entered))
@@ -381,7 +389,7 @@ class LoopState:
             elif not is_cache(owner, inner):
                 found.made[_key(slot)] = slot
             elif leaves.holds_runtime(after):
-                slot.set(MISSING)
+                slot.set(MISSING)  # a cache is filled again after the loop, where its value of the body is gone
         return found
 
 

@@ -52,7 +52,7 @@ def _trace_for(
     with blocks.inside(block):
         state.enter(arguments)
         body(count.index(induction))
-        born = _Born(state.born if count.trips else [])
+        born = _Born(state.born if count.trips else [])  # only where the body surely runs
         yielded = state.leave()
     changed = _changed(yielded, arguments, initial)
     results = blocks.finish_for(op, yielded, changed, born.initial(), born.values)
@@ -79,7 +79,7 @@ def _trace_while(
     with blocks.inside(before):
         state.enter(before.arguments)
         condition = test()
-        born = _Born(state.born)
+        born = _Born(state.born)  # the test runs at least once
         passed = state.leave()
     tested = _changed(passed, before.arguments, initial)
     arguments = list(after.arguments)
@@ -88,8 +88,9 @@ def _trace_while(
         born.finish([after.add_argument(value.type, op.location) for value in born.values])
         body()
         yielded = state.leave()
-    turned = _changed(yielded, arguments, initial)
-    changed = [a or b for a, b in zip(tested, turned, strict=True)]
+    looped = _changed(yielded, arguments, initial)
+    # The test may change a value too, and its last run is after the last body.
+    changed = [a or b for a, b in zip(tested, looped, strict=True)]
     results = blocks.finish_while(op, condition, passed, yielded, changed, born.values)
     state.finish(results[: len(initial)], changed)
     born.finish(results[len(initial) :])

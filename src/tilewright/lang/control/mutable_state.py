@@ -19,7 +19,7 @@ from tilewright.lang.control import snapshots
 from tilewright.lang.leaves import has_protocol, holds_runtime, same
 from tilewright.lang.numbers.numeric import Numeric
 
-Kind = Literal["skip", "object", "list", "dict", "tuple", "function", "method", "class", "whole"]
+Kind = Literal["skip", "object", "list", "dict", "tuple", "function", "method", "class", "snapshot"]
 State = dict[Any, Any]
 _LIMIT = 4096  # objects; greater graphs belong to libraries, not to kernels
 _LENGTH = 1 << 16  # items of a list, dict or tuple that are looked at
@@ -41,7 +41,7 @@ def kind_of(cls: type) -> Kind:
 
 def _classify(cls: type) -> Kind:
     if snapshots.takes(cls):
-        return "whole"
+        return "snapshot"
     if cls.__module__.split(".")[0] in _FOREIGN or getattr(cls, "__tw_immutable__", False):
         return "skip"
     if cls.__module__.startswith(_INTERNAL) and not getattr(cls, "__tw_mutable__", False):
@@ -84,14 +84,14 @@ def state_of(value: Any) -> State:
         return dict(enumerate(value))
     if kind == "dict":
         return dict(value)
-    if kind == "whole":
+    if kind == "snapshot":
         return {"content": snapshots.of(value)}
     if kind == "class":
         return _class_state(value)
     state = dict(getattr(value, "__dict__", ()))
     for name in _slots(type(value)):
         try:
-            state[name] = object.__getattribute__(value, name)
+            state[name] = object.__getattribute__(value, name)  # code of the user's class must not run here
         except AttributeError:
             continue
     return state
@@ -125,7 +125,7 @@ def set_state(value: Any, state: State) -> None:
     if kind == "list":
         value.clear()
         value.extend(state.values())
-    elif kind == "whole":
+    elif kind == "snapshot":
         snapshots.put_back(value, state["content"])
     elif kind == "dict":
         value.clear()
@@ -146,6 +146,8 @@ def _set_attributes(value: Any, state: State) -> None:
 
 def reachable(roots: Iterable[tuple[str, Any]], ignore: set[int]) -> dict[int, tuple[str, Any]]:
     """The objects with state that the named roots lead to, by id, with a name for messages."""
+    # Breadth first, so that an object is called by its shortest path, and a cut at the limit leaves out the farthest.
+    # The ids stay true: `found` and the variables keep the objects alive.
     found: dict[int, tuple[str, Any]] = {}
     seen = set(ignore)
     frontier = list(roots)
@@ -156,7 +158,7 @@ def reachable(roots: Iterable[tuple[str, Any]], ignore: set[int]) -> dict[int, t
             if kind == "skip" or id(value) in seen or (kind in ("list", "dict", "tuple") and len(value) > _LENGTH):
                 continue
             seen.add(id(value))
-            if kind in ("object", "list", "dict", "whole") or _has_attributes(kind, value):
+            if kind in ("object", "list", "dict", "snapshot") or _has_attributes(kind, value):
                 found[id(value)] = (name, value)
             following += _children(kind, name, value)
             if len(seen) > _LIMIT:
@@ -186,9 +188,9 @@ def _children(kind: Kind, name: str, value: Any) -> list[tuple[str, Any]]:
         return [(name, content) for content in _cell_state(value).values()]
     if kind in ("list", "dict"):
         return _items(name, state_of(value))
-    if kind in ("whole", "class"):
+    if kind in ("snapshot", "class"):
         return _items(name, dict(enumerate(value))) if isinstance(value, set) else []
-    if isinstance(value, functools.partial):
+    if isinstance(value, functools.partial):  # written in C: its parts are no attributes of its `__dict__`
         return [(name, item) for item in (value.func, *value.args, *value.keywords.values(), value.__dict__)]
     return [(f"{name}.{attribute}", item) for attribute, item in state_of(value).items()]
 
