@@ -72,7 +72,8 @@ def seconds(executor: Any, repeats: int) -> dict[str, float]:
     made, runs = executor.job, [executor.job.seconds]
     for _ in range(repeats):
         job = Job(
-            made.name, made.arch, made.options, made.pipeline, made.trace, made.python, made.override, made.signature
+            made.name, made.arch, made.options, made.pipeline, made.trace, made.python, made.override,
+            toolkit=made.toolkit, signature=made.signature,
         )  # fmt: skip
         with compile_context():
             stages.run(job, "cubin")

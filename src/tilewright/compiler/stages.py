@@ -8,12 +8,14 @@ loop; nothing else compiles.
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError, PassError
@@ -60,6 +62,7 @@ from tilewright.targets.nvidia.sass import disassemble
 if TYPE_CHECKING:
     from mlir import ir
 
+T = TypeVar("T")
 Observer = Callable[[str, Job], None]
 """Called after each stage with its name and the job."""
 
@@ -165,12 +168,11 @@ def _locations(parts: Iterable[ir.Operation]) -> list[SourceLocation]:
 
 def _nvvm(job: Job) -> None:
     before, after = split(job.pipeline)
-    _lower_host(job)
+    job.host_module = _taken_out(job.module)
     after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
-    if not after.verify:
-        _verify(job.module, "nvvm")  # LLVM ends the process over what is not valid
-    job.texts["nvvm"] = asm(job.module)
+    _verify(job.module, "nvvm")  # LLVM ends the process over what is not valid
+    job.texts["nvvm"] = asm(job.module, verified=True)
     user_text = replace_nvvm(job)
     if user_text:
         UpstreamPass("gpu.module(convert-nvvm-to-llvm)").run(job.module)  # operations that stand for inline PTX
@@ -185,20 +187,26 @@ def _nvvm(job: Job) -> None:
         kernel.features = tuple(sorted({*_features(op), *findings.features}))
 
 
-def _lower_host(job: Job) -> None:
-    """The host function leaves the device's module for its own, and becomes LLVM IR."""
+def _taken_out(module: ir.Operation) -> ir.Operation:
+    """The host functions, which leave the device's module for their own."""
     host = mlir.ir.Module.create(loc=current().unknown)
-    for op in [op.operation for op in job.module.regions[0].blocks[0] if op.operation.name == "func.func"]:
+    for op in _host_functions(module):
         op.detach_from_parent()
         host.body.append(op)
+    return host.operation
+
+
+def _lower_host(job: Job) -> None:
+    """The host function becomes LLVM IR, and machine code while the kernels are assembled."""
+    host = job.host_module
     launched = {kernel.name: kernel.smem_bytes for kernel in job.kernels.values()}
-    ExpandViews().run(host.operation)  # no pass manager: without its kernels the module is not valid
-    PassManager([CuteToHost(launched)]).run(host.operation, done=[PlaceSharedMemory.name])
-    UpstreamPass(HOST_FINISH).run(host.operation)
-    leave_at_failures(host.operation)
-    check_host(host.operation)
-    job.host_llvm = _translate(host.operation, job)
-    # Host code compiles beside the kernels: LLVM runs without the GIL.
+    ExpandViews().run(host)  # no pass manager: without its kernels the module is not valid
+    PassManager([CuteToHost(launched)]).run(host, done=[PlaceSharedMemory.name])
+    UpstreamPass(HOST_FINISH).run(host)
+    leave_at_failures(host)
+    check_host(host)
+    job.host_llvm = _translate(host, job)
+    job.host_module = None
     text, signature, entry, kernels = job.host_llvm, job.signature, job.entry, len(job.kernels)
     job.host_program = Background(lambda: compile_program(text, signature, entry=entry, kernels=kernels))
 
@@ -219,10 +227,18 @@ def _llvm(job: Job) -> None:
 
 
 def _ptx(job: Job) -> None:
+    # LLVM runs without the GIL: the host function is lowered meanwhile, and kernels compile side by side.
+    emitted = {kernel.name: _in_background(_emit_ptx, job, kernel) for kernel in job.kernels.values()}
+    _lower_host(job)
     for kernel in job.kernels.values():
-        kernel.texts["ptx"] = mend(_emit_ptx(job, kernel))
+        kernel.texts["ptx"] = mend(emitted[kernel.name].result())
         _passes_over_text(job, kernel, "ptx")
         replace_text(job, kernel, "ptx")
+
+
+def _in_background(function: Callable[..., T], *arguments: Any) -> Background[T]:
+    """Call a function in another thread, with the settings of this one."""
+    return Background(functools.partial(contextvars.copy_context().run, function, *arguments))
 
 
 def _passes_over_text(job: Job, kernel: KernelJob, stage: str) -> bool:
@@ -326,9 +342,9 @@ def _leak(text: str, places: list[ir.Location]) -> CompileError:
     )
 
 
-def asm(op: ir.Operation) -> str:
-    """The text of an operation, without locations."""
-    return str(op.get_asm(enable_debug_info=False))
+def asm(op: ir.Operation, verified: bool = False) -> str:
+    """The text of an operation, without locations. MLIR verifies it first, but where it was `verified` already."""
+    return str(op.get_asm(enable_debug_info=False, assume_verified=verified))
 
 
 def _part(job: Job, stage: str, kernel: str) -> str:
