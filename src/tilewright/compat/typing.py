@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from tilewright.arguments.objects import get_c_pointers, get_mlir_types
 from tilewright.base.later import INTERNAL as _INTERNAL
 from tilewright.base.later import missing as _missing
-from tilewright.compiler.objects import get_c_pointers, get_mlir_types
 from tilewright.lang.mlir_types import T
 from tilewright.lang.numeric import (
     BFloat16,

@@ -1,6 +1,6 @@
 """The 64-bit form of a compiled function: the same source with every runtime extent and stride in 64 bits.
 
-It is compiled at the first call with a tensor beyond the 32-bit form (see `targets.host.spans`), and kept.
+It is compiled at the first call with a tensor beyond the 32-bit form (see `base.spans`), and kept.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tilewright.arguments.aggregates import is_aggregate
+from tilewright.arguments.binding import BoundCall, is_tensor
+from tilewright.arguments.objects import is_jit_argument
+from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor
+from tilewright.base import dlpack_types, spans
 from tilewright.base.errors import TilewrightError
-from tilewright.compiler.aggregates import is_aggregate
-from tilewright.compiler.arguments import BoundCall, is_tensor
-from tilewright.compiler.objects import is_jit_argument
-from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor
 from tilewright.lang import leaves
-from tilewright.targets.host import abi, spans
 
 if TYPE_CHECKING:
     from tilewright.compiler.executor import Executor
@@ -68,7 +68,7 @@ def _without_memory(value: Any) -> Any:
         return _StandIn(value.view.device)
     if is_tensor(value):
         on_host = hasattr(value, "__array_interface__")
-        return _StandIn(abi.CPU if on_host else int(value.__dlpack_device__()[0]))
+        return _StandIn(dlpack_types.CPU if on_host else int(value.__dlpack_device__()[0]))
     if is_aggregate(value) and not is_jit_argument(value):
         return leaves.make(value, {key: _without_memory(item) for key, item in leaves.split(value).items()})
     return value

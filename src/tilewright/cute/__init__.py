@@ -2,27 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from tilewright.arguments.runtime_tensor import from_dlpack
 from tilewright.base.later import missing as _missing
+from tilewright.compiler.compile_options import CompileOptions
 from tilewright.compiler.jit import compile_function as compile
 from tilewright.compiler.jit import dsl_user_op, jit, kernel
-from tilewright.compiler.options import (
-    CompileOptions,
-    DumpDir,
-    EnableAssertions,
-    EnableTVMFFI,
-    GenerateLineInfo,
-    GPUArch,
-    HostTarget,
-    KeepCUBIN,
-    KeepPTX,
-    KeepSASS,
-    LinkLibraries,
-    NvdisasmOptions,
-    OptLevel,
-    PtxasOptions,
-    PTXBackend,
-)
-from tilewright.compiler.runtime_tensor import from_dlpack
 from tilewright.cute import arch, math, typing
 from tilewright.cute.math import (
     acos,
@@ -260,6 +244,24 @@ from tilewright.layout import (
     vector_width,
 )
 from tilewright.layout.symbolic import SymInt
+from tilewright.targets.nvidia.backend.options import (
+    GenerateLineInfo,
+    KeepCUBIN,
+    KeepPTX,
+    KeepSASS,
+    LinkLibraries,
+    NvdisasmOptions,
+    PtxasOptions,
+    PTXBackend,
+)
+from tilewright.targets.options import (
+    DumpDir,
+    EnableAssertions,
+    EnableTVMFFI,
+    GPUArch,
+    HostTarget,
+    OptLevel,
+)
 
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like

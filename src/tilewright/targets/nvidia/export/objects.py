@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from tilewright.base.errors import CompileError
-from tilewright.compiler.artifact import FORMAT, Artifact, encode
-from tilewright.compiler.assembling import assemble_text
-from tilewright.compiler.c_header import header
-from tilewright.compiler.host_target import parse_host_target, portable
 from tilewright.ir.llvm import host_target
+from tilewright.targets.artifact import FORMAT, Artifact, encode
 from tilewright.targets.host.exported import ExportedKernel, export_object
 from tilewright.targets.host.seal import sealed
+from tilewright.targets.host_target import parse_host_target, portable
+from tilewright.targets.nvidia.backend.assembling import assemble_text
+from tilewright.targets.nvidia.backend.options import options_of
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM
+from tilewright.targets.nvidia.export.c_header import header
 
 C_FORM: Final = "c"
 TVM_FORM: Final = "tvm-ffi"
@@ -80,7 +82,7 @@ def _object(artifact: Artifact, name: str, form: str) -> bytes:
     host = parse_host_target(wanted) if wanted else portable(host_target()[0])
     data = export_object(
         name,
-        artifact.host_llvm,
+        str(artifact.stages[HOST_LLVM]),
         artifact.entry,
         artifact.signature,
         [ExportedKernel(kernel.name, _cubin(artifact, index)) for index, kernel in enumerate(artifact.kernels)],
@@ -95,9 +97,10 @@ def _object(artifact: Artifact, name: str, form: str) -> bytes:
 
 def _cubin(artifact: Artifact, index: int) -> bytes:
     kernel = artifact.kernels[index]
-    if kernel.cubin is not None:
-        return kernel.cubin
-    return assemble_text(kernel.ptx, artifact.arch, artifact.options, kernel.launched_at).data
+    made = kernel.stages.get("cubin")
+    if isinstance(made, bytes):
+        return made
+    return assemble_text(str(kernel.stages["ptx"]), artifact.arch, options_of(artifact), kernel.launched_at).data
 
 
 def _check_name(name: str, what: str) -> None:

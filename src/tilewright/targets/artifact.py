@@ -11,7 +11,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from tilewright.base.errors import CompileError
@@ -25,11 +27,14 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
-from tilewright.compiler.job import Job, KernelJob
-from tilewright.compiler.options import Options
+from tilewright.targets.job import Job, KernelJob
+from tilewright.targets.options import Options
+from tilewright.targets.target import back_end
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of this format and of the interface between host programs and who loads them."""
+
+Parts = dict[str, str | bytes]
 
 _MAGIC: Final = b"tilewright artifact\0"
 _LENGTH: Final = struct.Struct("<Q")
@@ -37,11 +42,10 @@ _LENGTH: Final = struct.Struct("<Q")
 
 @dataclass(frozen=True)
 class KernelImage:
-    """A kernel: `cubin` is None where only the emulator needed it; `user_text` says that the user replaced a stage."""
+    """A kernel: the texts and bytes of the stages that its back end keeps; `user_text`: the user replaced a stage."""
 
     name: str
-    ptx: str
-    cubin: bytes | None
+    stages: dict[str, str | bytes]
     smem_bytes: int
     launched_at: SourceLocation | None
     user_text: bool
@@ -53,23 +57,23 @@ class Artifact:
 
     Attributes:
         name: of the function.
-        entry: the symbol of its host function in `host_llvm`.
-        arch: the chip compiled for.
+        entry: the symbol of its host function.
+        back_end: what made it.
+        arch: the architecture compiled for.
         options: what it was compiled with.
         signature: what a call takes.
-        program: the host program, see `targets.host.bundle`.
-        host_llvm: the host function as LLVM IR, which exports are made from.
-        kernels: in the order of their numbers in the host program.
+        stages: what the back end keeps of the host function.
+        kernels: in the order of their numbers in the host function.
         inlined: lines of inlined helpers, with their callers.
     """
 
     name: str
     entry: str
+    back_end: str
     arch: str
     options: Options
     signature: Signature
-    program: bytes
-    host_llvm: str
+    stages: dict[str, str | bytes]
     kernels: tuple[KernelImage, ...]
     inlined: tuple[SourceLocation, ...] = ()
 
@@ -92,27 +96,25 @@ class Artifact:
             raise CompileError("the artifact is damaged", values={"bytes": len(data), "reason": error}) from error
 
 
-def artifact_of(job: Job) -> Artifact:
-    """What a finished compilation made; waits for the host program."""
-    assert job.host_program is not None
+def artifact_of(job: Job, parts: Parts, kernel_parts: Callable[[KernelJob], Parts]) -> Artifact:
+    """What a finished compilation made, with the parts that its back end keeps of host function and kernels."""
     return Artifact(
         name=job.name,
         entry=job.entry,
+        back_end=job.back_end,
         arch=job.arch,
         options=job.options,
         signature=job.signature,
-        program=job.host_program.result(),
-        host_llvm=job.host_llvm,
-        kernels=tuple(_image(kernel) for kernel in job.kernels.values()),
+        stages=parts,
+        kernels=tuple(_image(kernel, kernel_parts(kernel)) for kernel in job.kernels.values()),
         inlined=job.inlined,
     )
 
 
-def _image(kernel: KernelJob) -> KernelImage:
+def _image(kernel: KernelJob, parts: Parts) -> KernelImage:
     return KernelImage(
         name=kernel.name,
-        ptx=kernel.texts["ptx"],
-        cubin=kernel.texts.get("cubin"),
+        stages=parts,
         smem_bytes=kernel.smem_bytes,
         launched_at=kernel.launched_at,
         user_text=kernel.user_text,
@@ -122,7 +124,7 @@ def _image(kernel: KernelJob) -> KernelImage:
 _CLASSES: Final[dict[str, Any]] = {
     cls.__name__: cls
     for cls in (
-        Artifact, KernelImage, Options, SourceLocation, Signature, Dim, TensorParam, ScalarParam, PointerParam,
+        Artifact, KernelImage, SourceLocation, Signature, Dim, TensorParam, ScalarParam, PointerParam,
         StreamParam, TupleParam,
     )
 }  # fmt: skip
@@ -135,6 +137,8 @@ def encode(value: Any, blobs: list[bytes] | None = None) -> Any:
             raise TypeError("no place for bytes")
         blobs.append(value)
         return {"": "bytes", "size": len(value)}
+    if isinstance(value, dict):
+        return {"": "dict", "items": [[name, encode(item, blobs)] for name, item in value.items()]}
     if isinstance(value, tuple):
         return [encode(item, blobs) for item in value]
     if dataclasses.is_dataclass(value):
@@ -143,17 +147,20 @@ def encode(value: Any, blobs: list[bytes] | None = None) -> Any:
     return value
 
 
-def decode(value: Any, blobs: Any = None) -> Any:
-    """The inverse of `encode`; `blobs(size)` gives the next byte string."""
+def decode(value: Any, blobs: Any = None, classes: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """The inverse of `encode`; `blobs(size)` gives the next byte string, `classes` are further ones by name."""
     if isinstance(value, list):
-        return tuple(decode(item, blobs) for item in value)
+        return tuple(decode(item, blobs, classes) for item in value)
     if not isinstance(value, dict):
         return value
     members = dict(value)
     kind = members.pop("")
     if kind == "bytes":
         return blobs(members["size"])
-    return _CLASSES[kind](**{name: decode(item, blobs) for name, item in members.items()})
+    if kind == "dict":
+        return {name: decode(item, blobs, classes) for name, item in members["items"]}
+    made = classes.get(kind) or _CLASSES[kind]
+    return made(**{name: decode(item, blobs, classes) for name, item in members.items()})
 
 
 def _read(data: bytes) -> Artifact:
@@ -174,7 +181,8 @@ def _read(data: bytes) -> Artifact:
             raise ValueError("it ends too early")
         return data[position - length : position]
 
-    made = decode(header["artifact"], take)
+    options = back_end(header["artifact"]["back_end"]).options
+    made = decode(header["artifact"], take, {options.__name__: options})
     if not isinstance(made, Artifact) or position != len(data):
         raise ValueError("it holds something else")
     return made

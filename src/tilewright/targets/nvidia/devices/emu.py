@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilewright.arguments.binding import is_tensor
+from tilewright.arguments.dlpack import view
+from tilewright.arguments.host_memory import mapping_of
+from tilewright.arguments.objects import Addresses
+from tilewright.arguments.runtime_tensor import RuntimeTensor
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CompileError, EmulationError, TilewrightError
-from tilewright.base.interrupts import whole
+from tilewright.base.interrupts import is_outside, whole
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
-from tilewright.compiler.arguments import is_tensor
-from tilewright.compiler.artifact import Artifact, KernelImage
-from tilewright.compiler.assembling import assemble_text
-from tilewright.compiler.dlpack import view
-from tilewright.compiler.host_memory import mapping_of
-from tilewright.compiler.inlined import name_calls
-from tilewright.compiler.objects import Addresses
-from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.targets import emu
+from tilewright.targets.artifact import Artifact, KernelImage
+from tilewright.targets.device import Device
 from tilewright.targets.emu.observe import note_report, watched
+from tilewright.targets.host.ffi import Carried, tvm_ffi
 from tilewright.targets.host.function import HostFunction, LaunchConfig
+from tilewright.targets.inlined import name_calls
+from tilewright.targets.nvidia.backend.assembling import assemble_text, shows_log
+from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
+from tilewright.targets.nvidia.backend.parts import host_object
+from tilewright.targets.options import Options
 
 
 class _Call(threading.local):
@@ -32,8 +37,15 @@ class _Call(threading.local):
         self.reports: list[Any] = []
 
 
-class EmuDevice:
-    """Kernels as programs of the emulator. `reports` are those of the last call, one for each launch."""
+class EmuDevice(Device):
+    """Kernels as programs of the emulator."""
+
+    last_stage = "ptx"
+
+    @classmethod
+    def stage_for(cls, options: Options) -> str:
+        """The assembler runs as well where the user wants to read what it says."""
+        return "cubin" if isinstance(options, NvidiaOptions) and shows_log(options) else cls.last_stage
 
     def __init__(self, artifact: Artifact, checks: Any) -> None:
         self._artifact = artifact
@@ -46,8 +58,25 @@ class EmuDevice:
             if kernel.user_text:
                 self._program(kernel)
         self.host = HostFunction(
-            artifact.program, artifact.signature, kernels=len(self._kernels), launch=self._launch, device="emu"
+            host_object(artifact), artifact.signature, kernels=len(self._kernels), launch=self._launch, device="emu"
         )
+
+    @property
+    def native(self) -> Any:
+        return self.host.function
+
+    def ffi_function(self, run: Callable[..., None]) -> Any:
+        """Through Python: the emulator must know the memory of each call."""
+
+        def carried(*values: Any) -> None:
+            try:
+                run(*values)
+            except BaseException as error:
+                if not is_outside(error):
+                    raise
+                raise Carried.of(error) from None
+
+        return tvm_ffi().convert(carried)
 
     def run(self, values: Sequence[Any]) -> None:
         """Call the host function; kernels may touch the memory of its tensors and nothing else."""
@@ -61,7 +90,7 @@ class EmuDevice:
     def _program(self, kernel: KernelImage) -> emu.Program:
         """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
         try:
-            program = emu.load(kernel.ptx)
+            program = emu.load(str(kernel.stages["ptx"]))
             program.image(kernel.name, self._checks is not False)
         except EmulationError:
             _assemble(kernel, self._artifact)
@@ -101,7 +130,7 @@ class EmuDevice:
 def _assemble(kernel: KernelImage, artifact: Artifact) -> None:
     """Refuse PTX that is not valid, with the assembler's words; nothing where there is no assembler."""
     try:
-        assemble_text(kernel.ptx, artifact.arch, artifact.options, kernel.launched_at)
+        assemble_text(str(kernel.stages["ptx"]), artifact.arch, options_of(artifact), kernel.launched_at)
     except CompileError as error:
         if error.nvvm_error:
             raise

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.base.location import SourceLocation
-from tilewright.compiler.assembling import assemble_kernel
-from tilewright.compiler.job import Job, KernelJob
-from tilewright.compiler.ptx_lines import placed_lines
+from tilewright.targets.job import Job, KernelJob
+from tilewright.targets.nvidia.backend.assembling import assemble_kernel
+from tilewright.targets.nvidia.backend.options import options_of
+from tilewright.targets.nvidia.backend.ptx_lines import placed_lines
 from tilewright.targets.nvidia.cubin import line_table
 from tilewright.targets.nvidia.sass import parse
 
@@ -86,9 +87,8 @@ def _add_ptx(kernel: str, text: str, table: Table) -> None:
 
 
 def _add_sass(kernel: KernelJob, job: Job, sass: str, table: Table) -> None:
-    cubin = (
-        kernel.texts["cubin"] if job.options.generate_line_info else assemble_kernel(kernel, job, lineinfo=True).data
-    )
+    has_lines = options_of(job).generate_line_info
+    cubin = kernel.texts["cubin"] if has_lines else assemble_kernel(kernel, job, lineinfo=True).data
     starts = sorted(line_table(cubin, kernel.name))
     numbers = _offset_lines(sass, kernel.name)
     for instruction in parse(sass):

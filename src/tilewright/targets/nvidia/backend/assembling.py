@@ -6,10 +6,10 @@ import sys
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
-from tilewright.compiler.job import Job, KernelJob
-from tilewright.compiler.options import Options
-from tilewright.compiler.ptx_lines import python_line
+from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.nvidia.assemble import Cubin, assemble
+from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
+from tilewright.targets.nvidia.backend.ptx_lines import python_line
 from tilewright.targets.nvidia.diagnose import faulty_line
 from tilewright.targets.nvidia.options import split_options
 
@@ -20,19 +20,20 @@ def assemble_kernel(kernel: KernelJob, job: Job, *, lineinfo: bool = False) -> C
     Raises:
         CompileError: the assembler refuses the text; the error is at the Python line that the PTX line came from.
     """
-    made = assemble_text(kernel.texts["ptx"], job.arch, job.options, kernel.launched_at, lineinfo=lineinfo)
-    if made.log and shows_log(job.options) and not lineinfo:
+    options = options_of(job)
+    made = assemble_text(kernel.texts["ptx"], job.arch, options, kernel.launched_at, lineinfo=lineinfo)
+    if made.log and shows_log(options) and not lineinfo:
         sys.stderr.write(f"{made.log}\n")
     return made
 
 
-def shows_log(options: Options) -> bool:
+def shows_log(options: NvidiaOptions) -> bool:
     """Whether the user wants to read what ptxas says: `PtxasOptions("-v")`."""
     return not {"-v", "--verbose"}.isdisjoint(split_options(options.ptxas_options))
 
 
 def assemble_text(
-    ptx: str, arch: str, options: Options, launched_at: SourceLocation | None, *, lineinfo: bool = False
+    ptx: str, arch: str, options: NvidiaOptions, launched_at: SourceLocation | None, *, lineinfo: bool = False
 ) -> Cubin:
     """The same from the parts; `launched_at` is where errors are that no Python line is known for."""
     try:

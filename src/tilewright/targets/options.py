@@ -1,5 +1,8 @@
 """Compile options, as objects, as a string of flags, and as defaults from the settings.
 
+These are the options that every back end has. A back end with options of its own has a subclass of `Options`, whose
+further fields are flags too: `cache_lines: int = 4` is `--cache-lines 4`.
+
 `cute.compile[OptLevel(2), KeepPTX](fn, ...)` and `cute.compile(fn, ..., options="--opt-level 2 --keep-ptx")` are the
 same.
 """
@@ -8,13 +11,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self, cast
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
-from tilewright.compiler.host_target import parse_host_target
 from tilewright.lang.foreign import plain
+from tilewright.targets.host_target import parse_host_target
 
 
 class CompileOption:
@@ -31,10 +34,10 @@ class CompileOption:
         if not self.field:
             raise CompileError(
                 f"{type(self).__name__} says not what it sets",
-                hint=f"give the class a `field` ({', '.join(entry.name for entry in fields(Options))}), or a method "
+                hint=f"give the class a `field` ({', '.join(entry.name for entry in fields(options))}), or a method "
                 "`applied(self, options)`",
             )
-        return replace(options, **{self.field: self.value})
+        return options.changed({self.field: self.value})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value!r})"
@@ -64,25 +67,13 @@ class OptLevel(CompileOption):
     field = "opt_level"
 
     def __init__(self, value: int) -> None:
-        self.value = _level(value)
+        self.value = check_level(value)
 
 
 class GPUArch(StringCompileOption):
     """The chip, such as `sm_90a`."""
 
     field = "gpu_arch"
-
-
-class PtxasOptions(StringCompileOption):
-    """Flags for ptxas, such as `-v --maxrregcount=128`."""
-
-    field = "ptxas_options"
-
-
-class NvdisasmOptions(StringCompileOption):
-    """Flags for nvdisasm."""
-
-    field = "nvdisasm_options"
 
 
 class HostTarget(StringCompileOption):
@@ -96,46 +87,10 @@ class HostTarget(StringCompileOption):
             parse_host_target(self.value)
 
 
-class PTXBackend(StringCompileOption):
-    """What makes the PTX: `llvm` (the default), or `nvidia-nvvm`, which is libNVVM, for sm_100 and up."""
-
-    field = "ptx_backend"
-
-
-class LinkLibraries(StringCompileOption):
-    """Device libraries to link, separated by commas."""
-
-    field = "link_libraries"
-
-
 class EnableAssertions(BooleanCompileOption):
     """Keep device assertions."""
 
     field = "enable_assertions"
-
-
-class GenerateLineInfo(BooleanCompileOption):
-    """Line tables in the cubin, for profilers."""
-
-    field = "generate_line_info"
-
-
-class KeepPTX(BooleanBasedFileDumpOption):
-    """Write `<function>.<arch>.ptx` into the dump directory."""
-
-    field = "keep_ptx"
-
-
-class KeepCUBIN(BooleanBasedFileDumpOption):
-    """Write `<function>.<arch>.cubin` into the dump directory."""
-
-    field = "keep_cubin"
-
-
-class KeepSASS(BooleanBasedFileDumpOption):
-    """Write `<function>.<arch>.sass` into the dump directory."""
-
-    field = "keep_sass"
 
 
 class EnableTVMFFI(BooleanCompileOption):
@@ -150,40 +105,22 @@ class DumpDir(StringCompileOption):
     field = "dump_dir"
 
 
-PTX_BACKENDS = ("llvm", "nvidia-nvvm")
-
-OPTION_CLASSES: tuple[type[CompileOption], ...] = (
-    OptLevel, GPUArch, PtxasOptions, NvdisasmOptions, LinkLibraries, EnableAssertions, GenerateLineInfo, KeepPTX,
-    KeepCUBIN, KeepSASS, EnableTVMFFI, DumpDir, HostTarget, PTXBackend,
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Options:
     """All options of one compilation."""
 
     opt_level: int = 3
     gpu_arch: str = ""
-    ptxas_options: str = ""
-    nvdisasm_options: str = ""
-    link_libraries: str = ""
     enable_assertions: bool = False
-    generate_line_info: bool = False
-    keep_ptx: bool = False
-    keep_cubin: bool = False
-    keep_sass: bool = False
     keep_ir: bool = False
     print_ir: bool = False
     enable_tvm_ffi: bool = False
     dump_dir: str = ""
     host_target: str = ""
-    ptx_backend: str = "llvm"
 
     def checked(self) -> Self:
         """These options, or an error where they cannot be or do not go together."""
-        _level(self.opt_level)
-        if self.ptx_backend not in PTX_BACKENDS:
-            raise CompileError(f"unknown PTX backend {self.ptx_backend!r}", hint=f"one of {', '.join(PTX_BACKENDS)}")
+        check_level(self.opt_level)
         if self.host_target and self.enable_tvm_ffi:
             raise CompileError(
                 "--host-target and --enable-tvm-ffi exclude each other",
@@ -194,72 +131,79 @@ class Options:
     @classmethod
     def from_settings(cls) -> Self:
         """The defaults, as the environment and `settings.scope` give them."""
-        keep = settings.get("keep")
         return cls(
             gpu_arch=settings.get("arch"),
             enable_assertions=settings.get("assertions"),
-            generate_line_info=settings.get("lineinfo"),
-            keep_ptx=settings.get("keep_ptx") or bool(keep & {"ptx", "all"}),
-            keep_cubin=settings.get("keep_cubin") or bool(keep & {"cubin", "all"}),
-            keep_sass=bool(keep & {"sass", "all"}),
-            keep_ir=bool(keep & {"ir", "ir-debug", "all"}),
+            keep_ir=bool(settings.get("keep") & {"ir", "ir-debug", "all"}),
             print_ir=settings.get("print_ir"),
             enable_tvm_ffi=settings.get("tvm_ffi"),
             dump_dir=settings.get("dump_dir"),
         )
 
-    def merged(self, given: object) -> Options:
+    def kept_stages(self) -> tuple[str, ...]:
+        """The stages that these options ask to write to files."""
+        return ("cute",) if self.keep_ir else ()
+
+    def changed(self, values: Mapping[str, Any]) -> Self:
+        """These options with other values, by the names of the fields.
+
+        Raises:
+            CompileError: there is no such option, or its value is wrong.
+        """
+        known = [field.name for field in fields(self)]
+        if unknown := [name for name in values if name not in known]:
+            raise CompileError(f"unknown compile option {unknown[0]!r}", hint=f"known: {flag_names(type(self))}")
+        return replace(self, **values).checked()
+
+    def merged(self, given: object) -> Self:
         """These options changed by a flag string, an option object or class, a mapping by name, or several of them."""
         if given is None or given == "":
             return self
         if isinstance(given, Options):
-            return given
+            return given if isinstance(given, type(self)) else self.changed(given.differing())
         if isinstance(given, Mapping):
-            return self._named(given)
-        if isinstance(given, CompileOptions):
+            return self.changed({name: plain(value) for name, value in given.items()})
+        if isinstance(given, GivenOptions):
             return self.merged(given.given)
         if isinstance(given, str):
-            return replace(self, **parse_flags(given)).checked()
+            return self.changed(parse_flags(given, type(self)))
         if isinstance(given, CompileOption) or (isinstance(given, type) and issubclass(given, CompileOption)):
-            return (given if isinstance(given, CompileOption) else _of_class(given)).applied(self).checked()
+            option = given if isinstance(given, CompileOption) else _of_class(given)
+            return cast(Self, option.applied(self)).checked()
         if isinstance(given, Iterable):
             result = self
             for item in given:
                 result = result.merged(item)
             return result
-        raise CompileError(f"{given!r} is no compile option", hint=f"options: {_flag_names()}")
-
-    def _named(self, given: Mapping[str, Any]) -> Options:
-        """These options changed by others, `{"opt_level": 2}`."""
-        unknown = [name for name in given if name not in {field.name for field in fields(self)}]
-        if unknown:
-            raise CompileError(f"unknown compile option {unknown[0]!r}", hint=f"known: {_flag_names()}")
-        return replace(self, **{name: plain(value) for name, value in given.items()}).checked()
+        raise CompileError(f"{given!r} is no compile option", hint=f"options: {flag_names(type(self))}")
 
     def to_str(self) -> str:
         """The options that differ from the defaults, as flags."""
         parts = []
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value != field.default:
-                flag = "--" + field.name.replace("_", "-")
-                parts.append(flag if value is True else f"{flag} {shlex.quote(str(value))}")
+        for name, value in self.differing().items():
+            flag = "--" + name.replace("_", "-")
+            parts.append(flag if value is True else f"{flag} {shlex.quote(str(value))}")
         return " ".join(parts)
 
+    def differing(self) -> dict[str, Any]:
+        """The options that differ from the defaults."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
 
-class CompileOptions:
-    """Options for `cute.compile(options=)`: a flag string such as `"--opt-level 2"`, an option object, or several."""
 
-    def __init__(self, given: Any = "") -> None:
-        self._flags = Options().merged(given).to_str()  # refuses what is no option
-        self.given = given
+@dataclass(frozen=True)
+class Asked:
+    """What a user's pass list asks of a compilation: chip and toolkit (or ""), and fields of the options."""
 
-    def to_str(self) -> str:
-        """The options as flags: those that were given, or those of the objects that differ from the defaults."""
-        return self.given if isinstance(self.given, str) else self._flags
+    chip: str = ""
+    toolkit: str = ""
+    fields: dict[str, Any] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        return f"CompileOptions({self.to_str()!r})"
+
+class GivenOptions:
+    """Options written down before it is known for which back end."""
+
+    given: Any = ""
 
 
 def _of_class(option: type[CompileOption]) -> CompileOption:
@@ -275,9 +219,9 @@ def _of_class(option: type[CompileOption]) -> CompileOption:
 _ALIASES = {"enable_device_assertions": "enable_assertions", "enable_ir_printing": "print_ir", "gpu_name": "gpu_arch"}
 
 
-def parse_flags(text: str) -> dict[str, Any]:
-    """`--opt-level 2 --keep-ptx` as `{"opt_level": 2, "keep_ptx": True}`; an unknown flag is an error."""
-    known = {field.name: field for field in fields(Options)}
+def parse_flags(text: str, options: type[Options]) -> dict[str, Any]:
+    """`--opt-level 2 --keep-ir` as `{"opt_level": 2, "keep_ir": True}`; a flag that `options` lacks is an error."""
+    known = {field.name: field for field in fields(options)}
     words, position = shlex.split(text), 0
     result: dict[str, Any] = {}
     while position < len(words):
@@ -287,7 +231,7 @@ def parse_flags(text: str) -> dict[str, Any]:
         name = _ALIASES.get(name, name)
         if not flag.startswith("--") or name not in known:
             raise CompileError(
-                f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {_flag_names()}"
+                f"unknown compile option {flag!r}", values={"options": text}, hint=f"known: {flag_names(options)}"
             )
         if isinstance(known[name].default, bool):
             result[name] = _switch(flag, value) if equals else True
@@ -296,7 +240,7 @@ def parse_flags(text: str) -> dict[str, Any]:
             if position == len(words):
                 raise CompileError(f"option {flag} needs a value", values={"options": text})
             value, position = words[position], position + 1
-        result[name] = _level(value) if name == "opt_level" else value
+        result[name] = _typed(flag, value, known[name].default)
     if result.get("host_target"):
         parse_host_target(result["host_target"])
     return result
@@ -311,11 +255,29 @@ def _switch(flag: str, value: str) -> bool:
     return _SWITCHES[value.lower()]
 
 
-def _level(value: object) -> int:
+def _typed(flag: str, text: str, default: object) -> object:
+    """The value of a flag in the type of its default."""
+    if flag == "--opt-level":
+        return check_level(text)
+    if not isinstance(default, int | float):
+        return text
+    try:
+        return type(default)(text)
+    except ValueError as error:
+        raise CompileError(f"{flag} takes a number, not {text!r}", values={"default": default}) from error
+
+
+def check_level(value: object) -> int:
+    """The optimisation level, 0 to 3.
+
+    Raises:
+        CompileError: it is none.
+    """
     if str(value) not in ("0", "1", "2", "3"):
         raise CompileError(f"opt-level is 0, 1, 2 or 3, not {value}")
     return int(str(value))
 
 
-def _flag_names() -> str:
-    return ", ".join("--" + field.name.replace("_", "-") for field in fields(Options))
+def flag_names(options: type[Options]) -> str:
+    """All flags, for messages."""
+    return ", ".join("--" + field.name.replace("_", "-") for field in fields(options))

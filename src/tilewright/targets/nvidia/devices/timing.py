@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes import byref, c_float, c_size_t, c_void_p
+from ctypes import byref, c_float, c_int, c_size_t, c_void_p
 from typing import Final
 
 from tilewright.base.errors import ArgumentError
 from tilewright.targets.nvidia.driver import Driver, driver
 
+_L2_SIZE: Final = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 _CAPTURE_RELAXED: Final = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: kernels may be loaded meanwhile
 
 
@@ -93,3 +94,10 @@ def _runnable(cuda: Driver, graph: c_void_p) -> Iterator[c_void_p]:
         yield made
     finally:
         cuda.call("cuGraphExecDestroy", made)
+
+
+def l2_bytes() -> int:
+    """The L2 cache of the current device in bytes; 0 where the driver does not say."""
+    found = c_int()
+    driver().call("cuDeviceGetAttribute", byref(found), _L2_SIZE, driver().current_device())
+    return found.value

@@ -7,6 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilewright.arguments.aggregates import Keywords, fixed_members, is_aggregate, member_at, members
+from tilewright.arguments.dlpack import refuse_lazy
+from tilewright.arguments.objects import adapted, addresses, is_jit_argument, load_object, object_param
+from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
+from tilewright.base import dlpack_types, spans
 from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import (
     Dim,
@@ -19,10 +24,6 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
-from tilewright.compiler.aggregates import Keywords, fixed_members, is_aggregate, member_at, members
-from tilewright.compiler.dlpack import refuse_lazy
-from tilewright.compiler.objects import adapted, addresses, is_jit_argument, load_object, object_param
-from tilewright.compiler.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
 from tilewright.ir import types
 from tilewright.lang import leaves
 from tilewright.lang.foreign import plain
@@ -40,7 +41,6 @@ from tilewright.lang.parameters import (
 from tilewright.lang.pointer import AddressSpace, Held, Pointer, pointer_at
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout
-from tilewright.targets.host import abi, spans
 
 ENV_STREAM = "__stream"
 _HANDLES = frozenset(("CUstream", "cudaStream_t", "Stream", "ExternalStream", "HostStream", "CUevent", "cudaEvent_t"))
@@ -262,14 +262,14 @@ def on_host(call: BoundCall) -> bool:
 
 def _in_host_memory(value: Any) -> bool:
     if isinstance(value, RuntimeTensor):
-        return value.view.device == abi.CPU
+        return value.view.device == dlpack_types.CPU
     if isinstance(value, Keywords):
         return any(map(_in_host_memory, value.values()))
     if isinstance(value, (tuple, list)):
         return any(_in_host_memory(item) for item in value)
     if isinstance(value, FakeTensor) or not is_tensor(value):
         return False
-    return hasattr(value, "__array_interface__") or int(value.__dlpack_device__()[0]) == abi.CPU
+    return hasattr(value, "__array_interface__") or int(value.__dlpack_device__()[0]) == dlpack_types.CPU
 
 
 def is_stream(value: Any) -> bool:
@@ -379,7 +379,7 @@ def _traced_extent(dim: Dim, source: Iterator[Any], whole: Whole | None, mode: i
     number = _traced_dim(dim, source)
     if dim.value is None:
         number.bound = type(number).max
-        if dim.width == 32 and whole is not None:  # the call checks it, see `targets.host.spans`
+        if dim.width == 32 and whole is not None:  # the call checks it, see `base.spans`
             number.bound, number.share = whole.most, Share(whole, frozenset((mode,)))
     return number
 

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from tilewright.arguments.dlpack import view
+from tilewright.base import spans
 from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import Dim, Space, TensorParam
-from tilewright.compiler.dlpack import view
 from tilewright.lang.foreign import plain
 from tilewright.lang.numeric import BY_NAME, Numeric
 from tilewright.lang.pointer import AddressSpace
 from tilewright.lang.tensor import Tensor
 from tilewright.layout.symbolic import SymInt
-from tilewright.targets.host import spans
 
 
 def _alignment(wanted: int | None, dtype: type[Numeric]) -> int:

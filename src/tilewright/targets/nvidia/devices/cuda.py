@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
+from tilewright.arguments.dlpack import HostView, view
+from tilewright.arguments.runtime_tensor import RuntimeTensor
 from tilewright.base.errors import LaunchError
-from tilewright.compiler.artifact import Artifact, KernelImage
-from tilewright.compiler.dlpack import HostView, view
-from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.hw.chips import chip
+from tilewright.targets.artifact import Artifact, KernelImage
+from tilewright.targets.device import Device
 from tilewright.targets.host import abi
 from tilewright.targets.host.function import HostFunction
 from tilewright.targets.nvidia import driver as cuda
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, host_object
+from tilewright.targets.nvidia.devices import timing
 from tilewright.targets.nvidia.driver_errors import describe
 
+_PRINTS = "...) @__tw_printf("  # a call, not the declaration
 
-class CudaDevice:
+
+class _CudaTimer:
+    """Events of the driver, and its graphs."""
+
+    def seconds(self, run: Callable[[], None], stream: int) -> float:
+        return timing.seconds(run, stream)
+
+    def captured(self, run: Callable[[], None], stream: int) -> AbstractContextManager[Callable[[], None]]:
+        return timing.captured(run, stream)
+
+    def cache_bytes(self) -> int:
+        return timing.l2_bytes()
+
+
+class CudaDevice(Device):
     """Kernels loaded by the driver, for all devices that can run them; a call uses the device of its tensors.
 
     NumPy arrays among the arguments are copied to the current device and back.
     """
+
+    last_stage = "cubin"
+    timer = _CudaTimer()
+
+    @classmethod
+    def available(cls) -> bool:
+        return cuda.available()
+
+    @classmethod
+    def require(cls) -> None:
+        cuda.driver()
+
+    @classmethod
+    def arch(cls) -> str:
+        return cuda.driver().device().arch
 
     def __init__(self, artifact: Artifact, checks: Any = None) -> None:
         self._driver = cuda.driver()
@@ -29,7 +63,7 @@ class CudaDevice:
             self._driver.make_current(self._devices[0])
         self.kernels = [self._load(artifact, kernel) for kernel in artifact.kernels]
         self.host = HostFunction(
-            artifact.program,
+            host_object(artifact),
             artifact.signature,
             kernels=[kernel.handle for kernel in self.kernels],
             launch=self._driver.launch_address(),
@@ -39,10 +73,23 @@ class CudaDevice:
             describe_error=lambda code: str(describe(code)),
             keep_alive=self.kernels,
         )
+        # What prints on the host calls Python, and is called through it.
+        self.direct = None if _PRINTS in str(artifact.stages[HOST_LLVM]) else self.host.function
+
+    @property
+    def native(self) -> Any:
+        return self.host.function
+
+    def ffi_function(self, run: Callable[..., None]) -> Any:
+        return self.host.make_function()
+
+    def raised(self, error: BaseException) -> BaseException:
+        return self.host.raised(error)
 
     def _load(self, artifact: Artifact, image: KernelImage) -> cuda.Kernel:
-        assert image.cubin is not None, "kernels are assembled before they are loaded"
-        kernel = self._driver.load_library(image.cubin).kernel(image.name)
+        cubin = image.stages["cubin"]
+        assert isinstance(cubin, bytes)
+        kernel = self._driver.load_library(cubin).kernel(image.name)
         facts = chip(artifact.arch)
         for device in self._devices:  # what a kernel may use is set for each device
             static = kernel.attribute("shared_bytes", device)

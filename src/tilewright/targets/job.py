@@ -8,9 +8,8 @@ from typing import Any
 
 from tilewright.base.location import SourceLocation
 from tilewright.base.signature import Signature
-from tilewright.compiler.options import Options
-from tilewright.ir.forking import Background
 from tilewright.passes.pipeline import PassManager
+from tilewright.targets.options import Options
 
 
 @dataclass
@@ -36,6 +35,7 @@ class Job:
     """
 
     name: str
+    back_end: str
     arch: str
     options: Options
     pipeline: PassManager
@@ -52,8 +52,8 @@ class Job:
     kernels: dict[str, KernelJob] = field(default_factory=dict)
     locations: list[SourceLocation] = field(default_factory=list)  # of the operations in kernels, as traced
     inlined: tuple[SourceLocation, ...] = ()  # lines of inlined helpers, with their callers
-    host_llvm: str = ""
-    host_program: Background[bytes] | None = None
+    parts: dict[str, Any] = field(default_factory=dict)  # what the back end keeps of the host function
+    text_read: str = ""  # the stage whose text, given by the user, became the module
     seconds: dict[str, float] = field(default_factory=dict)
     operations: dict[str, int] = field(default_factory=dict)
     pass_runs: list[Any] = field(default_factory=list)

@@ -13,11 +13,11 @@ import sys
 import warnings
 from typing import Any, NamedTuple
 
+from tilewright.base import dlpack_types
 from tilewright.base.errors import ArgumentError
 from tilewright.lang.locations import user_location
-from tilewright.targets.host import abi
 
-_SHORT_NAMES = {code: name for name, code in abi.DTYPES.items()}
+_SHORT_NAMES = {code: name for name, code in dlpack_types.DTYPES.items()}
 _NUMPY_SPELLING = {"bool": "bool", "bfloat16": "bf16"} | {f"float{width}": f"f{width}" for width in (16, 32, 64)}
 
 
@@ -62,7 +62,7 @@ class HostView(NamedTuple):
 
     def extent(self) -> tuple[int, int]:
         """The lowest address of an element, and the bytes from there to the end of the highest."""
-        bits = abi.DTYPES[self.dtype][1]
+        bits = dlpack_types.DTYPES[self.dtype][1]
         if 0 in self.shape:
             return self.data, 0
         steps = [(n - 1) * step for n, step in zip(self.shape, self.stride, strict=True)]
@@ -71,7 +71,7 @@ class HostView(NamedTuple):
 
     def words(self) -> Any:
         """A DLTensor followed by its shape and strides, as an array of 64-bit words."""
-        code, bits = abi.DTYPES[self.dtype]
+        code, bits = dlpack_types.DTYPES[self.dtype]
         rank = len(self.shape)
         device = self.device | self.device_id << 32
         kind = rank | code << 32 | bits << 40 | 1 << 48
@@ -99,12 +99,12 @@ def _numpy_type(dtype: Any) -> str:
     name = dtype.name
     short = _NUMPY_SPELLING.get(name) or name.replace("uint", "u").replace("int", "i")
     short = short.replace("float8_", "f8")
-    if short in abi.DTYPES and abi.DTYPES[short][1] < 8:
+    if short in dlpack_types.DTYPES and dlpack_types.DTYPES[short][1] < 8:
         raise ArgumentError(
             f"NumPy keeps each {name} in a byte of its own, the language two in one",
             hint="pack them into uint8 and recast the tensor: cute.recast_tensor(t, dtype)",
         )
-    if short not in abi.DTYPES or not dtype.isnative:
+    if short not in dlpack_types.DTYPES or not dtype.isnative:
         raise not_passed(dtype)
     return short
 
@@ -132,7 +132,7 @@ def _numpy(source: Any, interface: Any) -> HostView:
     ):
         raise ArgumentError("a NumPy array's stride is not a whole number of elements", hint="copy it")
     data, read_only = interface["data"]
-    return HostView(data, abi.CPU, 0, name, shape, stride, not read_only, source)
+    return HostView(data, dlpack_types.CPU, 0, name, shape, stride, not read_only, source)
 
 
 def refuse_lazy(source: Any) -> None:
@@ -207,7 +207,7 @@ def _dlpack(source: Any) -> HostView:
         if getattr(source, "requires_grad", False):
             source = _without_grad(source)
     device, device_id = source.__dlpack_device__()
-    on_gpu = int(device) in (abi.CUDA, abi.CUDA_MANAGED)
+    on_gpu = int(device) in (dlpack_types.CUDA, dlpack_types.CUDA_MANAGED)
     capsule = source.__dlpack__(stream=-1) if on_gpu else source.__dlpack__()
     raw = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     dtype = _SHORT_NAMES.get((raw.code, raw.bits))

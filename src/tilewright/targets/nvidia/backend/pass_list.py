@@ -1,19 +1,19 @@
-"""The pass lists: the standard one, and a user's list with what it leaves out."""
+"""The pass lists of this back end: the standard one, and a user's list with what it leaves out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import fields, replace
 
-from tilewright.compiler.options import Options
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.expand_views import ExpandViews
-from tilewright.passes.pipeline import TEXT_STAGES, Pass, PassManager, Placed, UpstreamPass, before, check_stage
+from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
+from tilewright.targets.nvidia.backend.options import NvidiaOptions
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.options import Asked, Options
 
 TO_LLVM = (
     "gpu.module(convert-scf-to-cf,convert-vector-to-llvm,convert-gpu-to-nvvm,convert-nvvm-to-llvm,"
@@ -28,7 +28,7 @@ _FIELDS = {
     "preserve-line-info": "generate_line_info",
 }
 # Those of a compilation that cute-to-nvvm itself has no part in.
-_OTHERS = {entry.name.replace("_", "-"): entry.name for entry in fields(Options)}
+_OTHERS = {entry.name.replace("_", "-"): entry.name for entry in fields(NvidiaOptions)}
 _OTHERS = {
     key: name for key, name in _OTHERS.items() if key in CuteToNvvm.options and key not in (*_FIELDS, "gpu-arch")
 }
@@ -36,7 +36,7 @@ _OTHERS = {
 
 def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
     """The passes that lead from traced code to the nvvm dialect."""
-    chosen = options or Options()
+    chosen = options or NvidiaOptions()
     lowering = CuteToNvvm(**{"cubin-chip": arch, "opt-level": chosen.opt_level})
     return _checked(
         PassManager(
@@ -60,7 +60,7 @@ def _finish() -> list[Pass]:
 
 def completed(pipeline: PassManager, arch: str, options: Options | None = None) -> PassManager:
     """A user's pass list with the standard passes it leaves out, its cute-to-nvvm told what is compiled for."""
-    chosen = options or Options()
+    chosen = options or NvidiaOptions()
     names = [item.name for item in pipeline]
     passes = list(pipeline) if CuteToNvvm.name in names else [*pipeline, CuteToNvvm()]
     passes = [_told(item, arch, chosen) for item in passes]
@@ -92,15 +92,6 @@ def _checked(manager: PassManager, options: Options) -> PassManager:
     return manager
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the options of cute-to-nvvm in a pass list ask for: chip and toolkit (or ""), and fields of `Options`."""
-
-    chip: str = ""
-    toolkit: str = ""
-    fields: dict[str, Any] = field(default_factory=dict)
-
-
 def asked_of(pipeline: PassManager) -> Asked:
     """What a pass list asks for."""
     for item in pipeline:
@@ -110,27 +101,3 @@ def asked_of(pipeline: PassManager) -> Asked:
             chip = item.given.get("cubin-chip", "") or item.given.get("gpu-arch", "")
             return Asked(str(chip), str(item.given.get("toolkitPath", "")), asked)
     return Asked()
-
-
-def place(manager: PassManager, passes: Any) -> PassManager:
-    """The list with the user's passes in it: where they say, else at the end of their stages. Passes over text come
-    last, in the order of their stages."""
-    for item in passes if isinstance(passes, (list, tuple)) else (passes,):
-        placed = item if isinstance(item, Placed) else before(ExpandViews.name, item)
-        if placed is item or placed.item.stage in ("", "cute"):
-            manager.insert(placed.item, before=placed.before, after=placed.after)
-        else:
-            manager.passes.append(placed.item)
-    for item in manager:
-        check_stage(item)
-    over_module = [item for item in manager if item.stage not in TEXT_STAGES]
-    manager.passes = over_module + [item for stage in TEXT_STAGES for item in manager.over_text(stage)]
-    return manager
-
-
-def split(pipeline: PassManager) -> tuple[PassManager, PassManager]:
-    """The passes of stage `cute`, and those from `expand-views` on."""
-    names = [item.name for item in pipeline]
-    position = names.index(ExpandViews.name)
-    parts = pipeline.passes[:position], pipeline.passes[position:]
-    return replace(pipeline, passes=parts[0], runs=[]), replace(pipeline, passes=parts[1], runs=[])

@@ -11,14 +11,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tilewright.base.dlpack_types import DTYPES
+from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import Dim, Param, Signature, TensorParam, TupleParam
-from tilewright.targets.host import abi
 
 NARROW_REACH = (1 << 31) - (1 << 20)
 """Bytes, and elements, of the largest tensor: as much below 2^31 as tiles may reach over its end."""
 
 PHRASE = "for the 32-bit form"
 """In the message of the check: what tells it from others."""
+
+
+class SpanError(ArgumentError):
+    """A tensor is beyond the 32-bit form of a function; its 64-bit form takes it."""
 
 
 def is_narrow(param: TensorParam) -> bool:
@@ -28,7 +33,7 @@ def is_narrow(param: TensorParam) -> bool:
 
 def most_elements(param: TensorParam) -> int:
     """The elements that the 32-bit form takes, and reaches."""
-    return NARROW_REACH * 8 // max(abi.DTYPES[param.dtype][1], 8)
+    return NARROW_REACH * 8 // max(DTYPES[param.dtype][1], 8)
 
 
 def counted(param: TensorParam) -> list[bool]:

@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError, TilewrightError
-from tilewright.compiler.job import Job, KernelJob
 from tilewright.ir import mlir
 from tilewright.ir.source import source_location
 from tilewright.ir.typed import text_of
 from tilewright.ir.walk import unknown_operation as find_unknown
 from tilewright.lang.locations import user_location
 from tilewright.passes.pipeline import unknown_name, unknown_operation
-from tilewright.targets.nvidia.cubin import read_cubin
+from tilewright.targets.job import Job, KernelJob
+from tilewright.targets.stage import Stage
 
 if TYPE_CHECKING:
     from mlir import ir
 
-_REPLACED = ("cute", "nvvm", "llvm", "ptx", "cubin")
-_ENTRY = {
-    "llvm": re.compile(r"^define [^@\n]*@([\w$.]+)\(", re.MULTILINE),
-    "ptx": re.compile(r"\.entry\s+([\w$]+)"),
-}
+Names = Callable[[Any], Sequence[str]]
+"""Gives the names of the kernels in a text, or in bytes."""
 
 
-def check_override(override: Iterable[str]) -> None:
+def check_override(override: Iterable[str], stages: Iterable[Stage]) -> None:
     """Refuse stages whose text cannot be replaced."""
-    for stage in override:
-        if stage not in _REPLACED:
+    replaceable = [stage.name for stage in stages if stage.replaceable]
+    for name in override:
+        if name not in replaceable:
             raise CompileError(
-                f"stage {stage!r} cannot be replaced",
+                f"stage {name!r} cannot be replaced",
                 location=user_location(),
-                hint=f"override takes {', '.join(_REPLACED)}",
+                hint=f"override takes {', '.join(replaceable)}",
             )
 
 
 def replace_cute(job: Job) -> bool:
     """Put the user's text of stage cute in place of the traced module; True when there is one."""
-    if "cute" not in job.override:
-        return False
     traced = _host_signatures(job.module)
-    job.module = _parsed(job, "cute")
+    if not replace_module(job, "cute"):
+        return False
     kernels = [text_of(op, "sym_name") for op in _top(job.module, "gpu.module")]
     check_kernels("cute", kernels, list(job.kernels))
     if set(kernels) - set(job.kernels):
@@ -73,16 +69,13 @@ def _top(module: ir.Operation, name: str) -> list[ir.Operation]:
     return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == name]
 
 
-def replace_nvvm(job: Job) -> bool:
-    """Put the user's text of stage nvvm in place of the module; True when there is one."""
-    if "nvvm" not in job.override:
+def replace_module(job: Job, stage: str) -> bool:
+    """Put the user's text of a stage in place of the module; True when there is one."""
+    if stage not in job.override:
         return False
-    job.module = _parsed(job, "nvvm")
+    job.module = parse_module(_text(job.override[stage]), stage)
+    job.text_read = stage
     return True
-
-
-def _parsed(job: Job, stage: str) -> ir.Operation:
-    return parse_module(_text(job.override[stage]), stage)
 
 
 @contextmanager
@@ -94,38 +87,36 @@ def at_text_lines(job: Job) -> Iterator[None]:
         place = error.location
         if place is None or place.file != "-":
             raise
-        # The text of nvvm comes in when stage nvvm is made, or has been made, from that of cute.
-        stage = "cute" if "cute" in job.override and "nvvm" not in job.texts else "nvvm"
-        if stage in job.override:
+        if stage := job.text_read:
             error.location = None
             error.values |= {"in the text of stage": stage, **_text_line(_text(job.override[stage]), place.line)}
         raise
 
 
-def replace_text(job: Job, kernel: KernelJob, stage: str) -> bool:
-    """Put the user's text of stage llvm or ptx in place of ours; True when there is one."""
+def replace_text(job: Job, kernel: KernelJob, stage: str, names: Names) -> bool:
+    """Put the user's text of a kernel's stage in place of ours; True when there is one."""
     given = _given(job, kernel, stage)
     if given is None:
         return False
     kernel.texts[stage] = _text(given)
     kernel.changed_by = ""
-    take_text(kernel, stage, "given")
+    take_text(kernel, stage, "given", names)
     return True
 
 
-def take_text(kernel: KernelJob, stage: str, whose: str) -> None:
+def take_text(kernel: KernelJob, stage: str, whose: str, names: Names) -> None:
     """Note that a kernel's text is the user's: it is compiled in a child process. `whose` says how it came about."""
     kernel.user_text = kernel.in_child = True
-    check_kernels(stage, _ENTRY[stage].findall(kernel.texts[stage]), [kernel.name], whose)
+    check_kernels(stage, names(kernel.texts[stage]), [kernel.name], whose)
 
 
-def replace_cubin(job: Job, kernel: KernelJob) -> bool:
-    """Take the user's cubin for the kernel; True when there is one."""
-    given = _given(job, kernel, "cubin")
+def replace_bytes(job: Job, kernel: KernelJob, stage: str, names: Names) -> bool:
+    """Take the user's bytes, or file, for a kernel's stage; True when there are some."""
+    given = _given(job, kernel, stage)
     if given is None:
         return False
-    kernel.texts["cubin"] = given if isinstance(given, bytes) else _file(given).read_bytes()
-    check_kernels("cubin", list(read_cubin(kernel.texts["cubin"]).kernels), [kernel.name])
+    kernel.texts[stage] = given if isinstance(given, bytes) else _file(given).read_bytes()
+    check_kernels(stage, names(kernel.texts[stage]), [kernel.name])
     return True
 
 
@@ -157,7 +148,7 @@ def _file(path: object) -> Path:
     return found
 
 
-def parse_module(text: str, stage: str = "nvvm") -> ir.Operation:
+def parse_module(text: str, stage: str) -> ir.Operation:
     """The module of a text, in the context that is entered; `stage` stands in messages.
 
     Raises:
