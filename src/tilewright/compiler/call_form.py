@@ -28,6 +28,7 @@ class CallForm:
 
     Attributes:
         params: what a call passes.
+        constants: the arguments that are baked in.
         takes_native: whether native code may take the arguments of a call as they are.
     """
 
@@ -35,7 +36,7 @@ class CallForm:
         self.name = signature.name
         self.params = [param for param in signature.params if not getattr(param, "env", False)]
         self._function = function
-        self._constants = call.constants
+        self.constants = call.constants
         self._count = len(call.passed())
         self._bound = call.bound
         kinds = {kind: name for name, kind in gathering(function).items()}
@@ -113,7 +114,7 @@ class CallForm:
             unknown = set()
         if unknown:
             raise ArgumentError(f"{self.name} has no parameter {sorted(unknown)[0]!r}")
-        for name, constant in self._constants.items():
+        for name, constant in self.constants.items():
             # Functions and objects have no equality to rely on; a thing where there was nothing is another program.
             if name in given and (isinstance(given[name], _DATA) or constant is None):
                 check_constant(name, constant, adapted(given[name]))

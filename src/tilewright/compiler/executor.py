@@ -89,7 +89,8 @@ def make_executor(
     if not artifact.options.enable_tvm_ffi:
         return Executor(artifact, call, target, function, device, job)
     own = device.ffi_function(plain_runner(device, CallForm(artifact.signature, call, function)))
-    made: Executor = _ffi_executor(type(own))(artifact, call, target, function, device, job)
+    kind: Any = type(own)
+    made: Executor = _ffi_executor(kind)(artifact, call, target, function, device, job)
     made.__move_handle_from__(own)  # type: ignore[attr-defined]
     return made
 
