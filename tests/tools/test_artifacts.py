@@ -2,11 +2,14 @@
 
 import pytest
 
-from tilewright.tools.artifacts import EXTENSIONS, RECORD, ArtifactFolder
+from tilewright.targets.target import back_end
+from tilewright.tools.artifacts import RECORD, ArtifactFolder
+
+EXTENSIONS = {stage.name: stage.extension for stage in back_end("nvidia").stages}
 
 
 def write(folder, stage, content, made_from, function="add", arch="sm_90a"):
-    return ArtifactFolder(folder).write(function, arch, {stage: content}, made_from)[0]
+    return ArtifactFolder(folder, EXTENSIONS).write(function, arch, {stage: content}, made_from)[0]
 
 
 def test_plain_name(tmp_path):

@@ -102,7 +102,9 @@ class Inspection:
 
     @property
     def host_llvm(self) -> str:
-        """The host function as LLVM IR."""
+        """The host function as LLVM IR, where that is what the back end makes of it."""
+        if "host_llvm" not in self.artifact.stages:
+            raise self.back_end.lacks("host function as LLVM IR")
         return str(self.artifact.stages["host_llvm"])
 
     @property

@@ -52,7 +52,8 @@ def _cute(job: Job) -> None:
     for kernel in job.kernels.values():
         kernel.texts["cute"] = kernel_text(job, "cute", kernel.name)
     for op in kernels(job.module):
-        job.kernels[symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
+        if SMEM_BYTES in op.attributes:  # the pass list places shared memory
+            job.kernels[symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
 
 
 def _locations(parts: Iterable[ir.Operation]) -> list[SourceLocation]:
