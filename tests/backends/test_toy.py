@@ -104,7 +104,7 @@ def test_options_of_its_own():
 @pytest.mark.parametrize("options", ["--most-threads many", "--keep-ptx", cute.KeepPTX, {"ptx_backend": "llvm"}])
 def test_options_that_it_refuses(options):
     a, b, c = vectors()
-    with pytest.raises(CompileError, match="unknown compile option|takes a number, not 'many'"):
+    with pytest.raises(CompileError, match=r"unknown compile option|takes a number, not 'many'"):
         cute.compile(add, a, b, c, target="toy", options=options)
     with pytest.raises(CompileError, match="unknown compile option '--most-threads'"):
         cute.compile(add, a, b, c, target="emu", options="--most-threads 128")

@@ -71,6 +71,6 @@ def test_every_stage_has_its_own_extension():
 def test_stages_of_one_compilation_share_a_stem(tmp_path):
     write(tmp_path, "ptx", "one", "k.py:add")
     stages = {"ptx": "two", "sass": "two"}
-    files = ArtifactFolder(tmp_path).write("add", "sm_90a", stages, "other")
+    files = ArtifactFolder(tmp_path, EXTENSIONS).write("add", "sm_90a", stages, "other")
     assert len({file.name.rpartition(".")[0] for file in files}) == 1
     assert not (tmp_path / "add.sm_90a.sass").exists()

@@ -152,7 +152,6 @@ from tilewright.lang.atoms import (
     make_tiled_copy_tv,
     make_tiled_mma,
     mma_atom_call,
-    prefetch,
 )
 from tilewright.lang.fast_divmod import (
     FastDivmodDivisor,
@@ -181,6 +180,7 @@ from tilewright.lang.numeric import (
     Uint32,
     Uint64,
 )
+from tilewright.lang.nvgpu.prefetching import prefetch
 from tilewright.lang.pointer import AddressSpace, Pointer, make_ptr
 from tilewright.lang.print_tensor import print_tensor
 from tilewright.lang.printing import printf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from tilewright.base.errors import CompileError
 from tilewright.passes.pipeline import PassManager
@@ -41,7 +42,7 @@ class Toy(BackEnd):
     default_arch = "numpy"
     emitted = "cute"
     tests_on = "toy"
-    devices = {"toy": "tests.backends.toy.device:ToyDevice"}
+    devices: ClassVar = {"toy": "tests.backends.toy.device:ToyDevice"}
 
     def normalize_arch(self, name):
         if name != "numpy":

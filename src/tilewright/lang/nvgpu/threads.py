@@ -9,9 +9,9 @@ from tilewright.hw.features import supports
 from tilewright.lang import trace
 from tilewright.lang.arch import FULL_MASK, barrier, lane_idx
 from tilewright.lang.guard import run_if
-from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Boolean, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
+from tilewright.lang.nvgpu.instructions import instruction
 
 
 class elect_one:

@@ -8,8 +8,8 @@ from tilewright.base.errors import CompileError
 from tilewright.lang import trace
 from tilewright.lang.atoms.copy_atom import CopyAtom
 from tilewright.lang.counts import check_unrolled
-from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
+from tilewright.lang.nvgpu.instructions import instruction
 from tilewright.lang.pointer import AddressSpace
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import is_static, product

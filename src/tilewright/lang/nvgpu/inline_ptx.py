@@ -9,9 +9,9 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
 from tilewright.lang import trace
-from tilewright.lang.instructions import constraint_of
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import as_numeric
+from tilewright.lang.nvgpu.instructions import constraint_of
 from tilewright.lang.pointer import Pointer
 
 _OPERAND = re.compile(r"\{\$(\w+)\}")

@@ -7,10 +7,11 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.hw.features import supports
 from tilewright.lang import trace
-from tilewright.lang.arch import FULL_MASK, fmax, fmin, warp_reduction
-from tilewright.lang.instructions import instruction
+from tilewright.lang.arch import FULL_MASK, warp_reduction
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Float32, Int32, Numeric, Uint32, as_numeric
+from tilewright.lang.nvgpu.extremes import fmax, fmin
+from tilewright.lang.nvgpu.instructions import instruction
 
 KINDS = ("add", "and", "or", "xor", "min", "max", "umin", "umax", "fmin", "fmax")
 

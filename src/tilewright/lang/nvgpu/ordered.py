@@ -1,4 +1,4 @@
-"""Loads and stores with an order or a cache operator, and additions of pairs: PTX's `ld`, `st`, `atom`, `red`.
+"""Loads and stores with an order or a cache operator: PTX's `ld` and `st`.
 
 `sem` and `scope` are those of PTX ISA 9.0, "Memory Consistency Model"; `cop` is one of its cache operators. A load or
 store with neither is a plain one.
@@ -9,34 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.ir import build, mlir, types, vectors
 from tilewright.lang import trace
-from tilewright.lang.instructions import instruction
+from tilewright.lang.accesses import as_pointer, as_vector, check_order, stored_type
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import (
-    BFloat16,
     Boolean,
-    Float16,
-    Float32,
     Numeric,
     Uint8,
     Uint16,
     Uint32,
     Uint64,
     as_numeric,
-    from_mlir_type,
     number_type,
 )
-from tilewright.lang.pointer import AddressSpace, Pointer, pointer_at
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.nvgpu.instructions import instruction
+from tilewright.lang.pointer import AddressSpace, Pointer
 from tilewright.lang.tensor_ssa import TensorSSA
 
-ORDERS = ("relaxed", "acquire", "release", "acq_rel")
-SCOPES = ("cta", "cluster", "gpu", "sys")
 LOAD_CACHE = ("ca", "cg", "cs", "lu", "cv")
 STORE_CACHE = ("wb", "cg", "cs", "wt")
-_LLVM_SPACES = {1: AddressSpace.gmem, 3: AddressSpace.smem}
-_SPACE = {AddressSpace.gmem: ".global", AddressSpace.smem: ".shared"}
+SPACE = {AddressSpace.gmem: ".global", AddressSpace.smem: ".shared"}
 _REGISTER: dict[int, type[Numeric]] = {8: Uint16, 16: Uint16, 32: Uint32, 64: Uint64}
 _STRONG = ("relaxed", "acquire", "release")
 
@@ -69,7 +61,7 @@ def store(
     trace.device("arch.store")
     _check_access("arch.store", sem, scope, cop, ("relaxed", "release", "volatile"), STORE_CACHE)
     words, form, pointer = _written(ptr, val)
-    text = f"st{_qualifiers(pointer, sem, scope, cop)}{form} [$0], {_listed(len(words))};"
+    text = f"st{_qualifiers(pointer, sem, scope, cop)}{form} [$0], {listed(len(words))};"
     instruction(text, (pointer.toint(), *words), feature=_feature(sem, scope))
 
 
@@ -86,7 +78,7 @@ def _written(ptr: Any, val: Any) -> tuple[list[Numeric], str, Pointer]:
     return [_as_register(number)], f".{_untyped(width)}", as_pointer(ptr, type(number))
 
 
-def _listed(count: int) -> str:
+def listed(count: int) -> str:
     """The operands from `$1` on, in braces where there are several."""
     names = ", ".join(f"${number + 1}" for number in range(count))
     return names if count == 1 else "{" + names + "}"
@@ -95,15 +87,6 @@ def _listed(count: int) -> str:
 def vector_mark(count: int) -> str:
     """`.v2` or `.v4` for several operands."""
     return "" if count == 1 else f".v{count}"
-
-
-def as_vector(val: Any) -> TensorSSA | None:
-    """A TensorSSA, or an MLIR vector as one; None for anything else."""
-    if isinstance(val, TensorSSA):
-        return val
-    if isinstance(val, mlir.ir.Value) and isinstance(val.type, mlir.ir.VectorType):
-        return TensorSSA(val, (val.type.shape[0],), from_mlir_type(val.type.element_type))
-    return None
 
 
 def machine_words(vector: TensorSSA) -> list[Numeric]:
@@ -144,7 +127,7 @@ def _check_width(name: str, width: int) -> None:
 def _qualifiers(pointer: Pointer, sem: Any, scope: Any, cop: Any) -> str:
     order = f".{sem}" if sem else ""
     order += f".{scope or 'gpu'}" if sem in _STRONG else ""
-    return order + _SPACE.get(pointer.memspace, "") + (f".{cop}" if cop else "")
+    return order + SPACE.get(pointer.memspace, "") + (f".{cop}" if cop else "")
 
 
 def _feature(sem: Any, scope: Any) -> str:
@@ -169,87 +152,3 @@ def _check_access(name: str, sem: Any, scope: Any, cop: Any, orders: tuple[str, 
             f"{name} with a scope but no order", location=user_location(3), values={"scope": scope, "sem": sem},
             hint='give sem="relaxed", say',
         )  # fmt: skip
-
-
-def check_order(sem: Any, scope: Any, name: str, orders: tuple[str, ...] = ORDERS) -> None:
-    """Refuse an order or a scope that an operation does not have."""
-    for what, given, known in (("sem", sem, orders), ("scope", scope, SCOPES)):
-        if given is not None and given not in known:
-            raise CompileError(
-                f"{name} has no {what} {given!r}",
-                location=user_location(3),
-                hint=f"{what} is one of {', '.join(known)}",
-            )
-
-
-def stored_type(ptr: Any) -> type[Numeric] | None:
-    """The type of the numbers that a Pointer or tensor points to; None where it does not say."""
-    ptr = ptr.iterator if isinstance(ptr, Tensor) else ptr
-    return ptr.dtype if isinstance(ptr, Pointer) else None
-
-
-def as_pointer(ptr: Any, cls: type[Numeric]) -> Pointer:
-    """A pointer to numbers of type `cls`: of a Pointer, a tensor, or an MLIR value of type `!llvm.ptr`.
-
-    Raises:
-        CompileError: it is none of these, or points to registers.
-    """
-    ptr = ptr.iterator if isinstance(ptr, Tensor) else ptr
-    if isinstance(ptr, mlir.ir.Value) and str(ptr.type).startswith("!llvm.ptr"):
-        digits = "".join(char for char in str(ptr.type) if char.isdigit())
-        return pointer_at(ptr, cls, _LLVM_SPACES.get(int(digits or 0), AddressSpace.generic), max(cls.width // 8, 1))
-    if not isinstance(ptr, Pointer):
-        raise CompileError(
-            f"expected a pointer, got {type(ptr).__name__}",
-            location=user_location(3),
-            hint="`tensor.iterator + offset` points to an element",
-        )
-    if ptr.memspace is AddressSpace.rmem:
-        raise CompileError(
-            "memory that no other thread sees",
-            location=user_location(3),
-            values={"pointer": ptr},
-            hint="read and write registers with plain operators",
-        )
-    return ptr.recast(cls) if ptr.dtype is not cls else ptr
-
-
-_PAIRS: dict[type[Numeric], tuple[str, str]] = {
-    Float16: ("noftz.f16x2", "atom.add.f16x2"),
-    BFloat16: ("noftz.bf16x2", "atom.add.bf16x2"),
-}
-
-
-def add_pair(ptr: Any, val: TensorSSA, sem: Any, scope: Any) -> TensorSSA:
-    """Add two 16-bit floats, each atomically; gives the old ones."""
-    check_order(sem, scope, "atomic_add")
-    if val.dtype not in _PAIRS or val.size != 2:
-        raise CompileError(
-            "atomic_add of a TensorSSA", location=user_location(3), values={"value": val},
-            hint="it takes two Float16 or BFloat16; arch.red adds two or four Float32",
-        )  # fmt: skip
-    name, feature = _PAIRS[val.dtype]
-    pointer = as_pointer(ptr, val.dtype)
-    place = f".{sem or 'relaxed'}.{scope or 'gpu'}{_SPACE.get(pointer.memspace, '')}"
-    (word,) = machine_words(val)
-    old = instruction(f"atom{place}.add.{name} $0, [$1], $2;", (pointer.toint(), word), result=Uint32, feature=feature)
-    single = build.value("vector.broadcast", types.vector(1, "u32"), (old.ir_value(),))
-    return TensorSSA(single, (1,), Uint32).bitcast(val.dtype)
-
-
-def red_vector(ptr: Any, val: TensorSSA, op: str, sem: Any, scope: Any) -> None:
-    """Add two or four Float32 to global memory, each atomically."""
-    if op != "add" or val.dtype is not Float32 or val.size not in (2, 4):
-        raise CompileError(
-            f"arch.red {op} of a vector", location=user_location(3), values={"value": val},
-            hint="vectors of two or four Float32 are added; fold others one by one",
-        )  # fmt: skip
-    pointer = as_pointer(ptr, Float32)
-    if pointer.memspace is not AddressSpace.gmem:
-        raise CompileError(
-            "arch.red of a vector outside global memory", location=user_location(3), values={"pointer": pointer},
-            hint="fold one number at a time",
-        )  # fmt: skip
-    text = f"red.{sem or 'relaxed'}.{scope or 'gpu'}.global.add.v{val.size}.f32 [$0], {_listed(val.size)};"
-    values: list[Any] = [Float32.from_ir(vectors.extract(val.value, number)) for number in range(val.size)]
-    instruction(text, (pointer.toint(), *values), feature="red.v4.f32")

@@ -12,8 +12,8 @@ from tilewright.hw.features import supports
 from tilewright.ir import build, mlir
 from tilewright.lang import trace
 from tilewright.lang.arithmetic import invert
-from tilewright.lang.instructions import instruction, shared_address
 from tilewright.lang.numeric import Boolean, Int32, as_numeric
+from tilewright.lang.nvgpu.instructions import instruction, shared_address
 
 
 def mbarrier_init(mbar_ptr: Any, cnt: Any, *, loc: object = None, ip: object = None) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
 from tilewright.lang.numeric import Int32, Int64, Numeric, Uint32, as_numeric
-from tilewright.lang.threads import match_all_sync, match_any_sync
+from tilewright.lang.nvgpu.instructions import instruction
+from tilewright.lang.nvgpu.threads import match_all_sync, match_any_sync
 
 
 def _integer(value: Any, name: str, widths: tuple[int, ...] = (32, 64)) -> Numeric:
