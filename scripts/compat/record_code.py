@@ -73,7 +73,7 @@ def seconds(executor: Any, repeats: int) -> dict[str, float]:
     for _ in range(repeats):
         job = Job(
             made.name, made.back_end, made.arch, made.options, made.pipeline, made.trace, made.python, made.override,
-            signature=made.signature,
+            toolkit=made.toolkit, signature=made.signature,
         )  # fmt: skip
         with compile_context():
             stages.run(job, "cubin")

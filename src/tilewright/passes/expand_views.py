@@ -24,6 +24,7 @@ from tilewright.layout.dynamic import add
 from tilewright.passes.blame import blame
 from tilewright.passes.lowering import TensorView, read_arguments, read_layout
 from tilewright.passes.pipeline import Pass, register
+from tilewright.passes.program import functions
 from tilewright.passes.rules import packed
 from tilewright.passes.split_tensors import split_tensors
 from tilewright.passes.user_ops import lower_user_ops
@@ -40,16 +41,10 @@ class ExpandViews(Pass):
 
     def run(self, module: ir.Operation) -> None:
         lower_user_ops(module)
-        for function in _functions(module):
+        for function in functions(module):
             split_tensors(function)
             with _sharing():
                 _Expansion().block(function.regions[0].blocks[0])
-
-
-def _functions(module: ir.Operation) -> list[ir.Operation]:
-    tops = [op.operation for op in module.regions[0].blocks[0]]
-    inner = [op.operation for top in tops if top.name == "gpu.module" for op in top.regions[0].blocks[0]]
-    return [op for op in (*tops, *inner) if op.name in ("func.func", "gpu.func")]
 
 
 @contextmanager

@@ -49,6 +49,13 @@ def host_functions(module: ir.Operation) -> list[ir.Operation]:
     return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "func.func"]
 
 
+def functions(module: ir.Operation) -> list[ir.Operation]:
+    """The host functions and the kernels of a module, device functions beside the kernels included."""
+    tops = [op.operation for op in module.regions[0].blocks[0]]
+    inner = [op.operation for top in tops if top.name == "gpu.module" for op in top.regions[0].blocks[0]]
+    return [op for op in (*tops, *inner) if op.name in ("func.func", "gpu.func")]
+
+
 def function_of(op: ir.Operation) -> ir.Operation | None:
     """The kernel or host function that an operation is in; None for operations around them."""
     found = op

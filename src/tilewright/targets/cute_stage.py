@@ -42,7 +42,7 @@ def _cute(job: Job) -> None:
     if settings.get("verify"):
         verify(job.module, "tracing")
     job.locations = _locations(gpu_modules(job.module))
-    job.inlined = inlined([*job.locations, *_locations(_host_functions(job.module))])
+    job.inlined = inlined([*job.locations, *_locations(host_functions(job.module))])
     before.run(job.module, after_each=job.after_pass)
     job.pass_runs += before.runs
     if replace_cute(job):
@@ -97,9 +97,9 @@ def _leak(text: str, places: list[ir.Location]) -> CompileError:
     )
 
 
-def asm(op: ir.Operation) -> str:
-    """The text of an operation, without locations."""
-    return str(op.get_asm(enable_debug_info=False))
+def asm(op: ir.Operation, verified: bool = False) -> str:
+    """The text of an operation, without locations. MLIR verifies it first, but where it was `verified` already."""
+    return str(op.get_asm(enable_debug_info=False, assume_verified=verified))
 
 
 def kernel_text(job: Job, stage: str, kernel: str) -> str:
@@ -117,7 +117,8 @@ def gpu_modules(module: ir.Operation) -> list[ir.Operation]:
     return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "gpu.module"]
 
 
-def _host_functions(module: ir.Operation) -> list[ir.Operation]:
+def host_functions(module: ir.Operation) -> list[ir.Operation]:
+    """What stands beside the modules of the kernels."""
     return [op.operation for op in module.regions[0].blocks[0] if op.operation.name != "gpu.module"]
 
 

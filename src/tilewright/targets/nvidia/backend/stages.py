@@ -2,15 +2,18 @@
 
     python ──► cute ──► nvvm ──► llvm ──► ptx ──► cubin ──► sass
 
-Kernels go this way. The host function leaves at `nvvm` and becomes native code, which launches them.
+Kernels go this way. The host function leaves at `nvvm`, and becomes native code that launches them beside
+stage `ptx`.
 """
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import re
 import shlex
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.base.errors import CompileError
 from tilewright.hw.features import ptx_version, supports
@@ -23,7 +26,16 @@ from tilewright.ir.typed import text_of
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import PassManager, UpstreamPass
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
-from tilewright.targets.cute_stage import CUTE, PYTHON, asm, gpu_modules, kernel_text, symbol, verify_module
+from tilewright.targets.cute_stage import (
+    CUTE,
+    PYTHON,
+    asm,
+    gpu_modules,
+    host_functions,
+    kernel_text,
+    symbol,
+    verify_module,
+)
 from tilewright.targets.host.bundle import compile_program
 from tilewright.targets.host.cute_to_host import CuteToHost, check_host, leave_at_failures
 from tilewright.targets.job import Job, KernelJob
@@ -46,6 +58,7 @@ from tilewright.targets.stage import Stage
 if TYPE_CHECKING:
     from mlir import ir
 
+T = TypeVar("T")
 NVVM_DIALECTS = frozenset(("llvm", "nvvm", "gpu", "builtin"))
 
 HOST_FINISH = (
@@ -61,12 +74,11 @@ _KERNELS_IN = {
 
 def _nvvm(job: Job) -> None:
     before, after = split(job.pipeline)
-    _lower_host(job)
+    job.host_module = _taken_out(job.module)
     after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
-    if not after.verify:
-        verify_module(job.module, "nvvm")  # LLVM ends the process over what is not valid
-    job.texts["nvvm"] = asm(job.module)
+    verify_module(job.module, "nvvm")  # LLVM ends the process over what is not valid
+    job.texts["nvvm"] = asm(job.module, verified=True)
     user_text = replace_module(job, "nvvm")
     if user_text:
         UpstreamPass("gpu.module(convert-nvvm-to-llvm)").run(job.module)  # operations that stand for inline PTX
@@ -81,20 +93,26 @@ def _nvvm(job: Job) -> None:
         kernel.features = tuple(sorted({*_features(op), *findings.features}))
 
 
-def _lower_host(job: Job) -> None:
-    """The host function leaves the device's module for its own, and becomes LLVM IR."""
+def _taken_out(module: ir.Operation) -> ir.Operation:
+    """The host functions, which leave the device's module for their own."""
     host = mlir.ir.Module.create(loc=current().unknown)
-    for op in [op.operation for op in job.module.regions[0].blocks[0] if op.operation.name == "func.func"]:
+    for op in host_functions(module):
         op.detach_from_parent()
         host.body.append(op)
+    return host.operation
+
+
+def _lower_host(job: Job) -> None:
+    """The host function becomes LLVM IR, and machine code while the kernels are assembled."""
+    host = job.host_module
     launched = {kernel.name: kernel.smem_bytes for kernel in job.kernels.values()}
-    ExpandViews().run(host.operation)  # no pass manager: without its kernels the module is not valid
-    PassManager([CuteToHost(launched)]).run(host.operation, done=[PlaceSharedMemory.name])
-    UpstreamPass(HOST_FINISH).run(host.operation)
-    leave_at_failures(host.operation)
-    check_host(host.operation)
-    job.parts[HOST_LLVM] = text = _translate(host.operation, job)
-    # Host code compiles beside the kernels: LLVM runs without the GIL.
+    ExpandViews().run(host)  # no pass manager: without its kernels the module is not valid
+    PassManager([CuteToHost(launched)]).run(host, done=[PlaceSharedMemory.name])
+    UpstreamPass(HOST_FINISH).run(host)
+    leave_at_failures(host)
+    check_host(host)
+    job.parts[HOST_LLVM] = text = _translate(host, job)
+    job.host_module = None
     signature, entry, kernels = job.signature, job.entry, len(job.kernels)
     job.parts[HOST_OBJECT] = Background(lambda: compile_program(text, signature, entry=entry, kernels=kernels))
 
@@ -115,10 +133,18 @@ def _llvm(job: Job) -> None:
 
 
 def _ptx(job: Job) -> None:
+    # LLVM runs without the GIL: the host function is lowered meanwhile, and kernels compile side by side.
+    emitted = {kernel.name: _in_background(_emit_ptx, job, kernel) for kernel in job.kernels.values()}
+    _lower_host(job)
     for kernel in job.kernels.values():
-        kernel.texts["ptx"] = mend(_emit_ptx(job, kernel))
+        kernel.texts["ptx"] = mend(emitted[kernel.name].result())
         _passes_over_text(job, kernel, "ptx")
         replace_text(job, kernel, "ptx", _KERNELS_IN["ptx"])
+
+
+def _in_background(function: Callable[..., T], *arguments: Any) -> Background[T]:
+    """Call a function in another thread, with the settings of this one."""
+    return Background(functools.partial(contextvars.copy_context().run, function, *arguments))
 
 
 def _passes_over_text(job: Job, kernel: KernelJob, stage: str) -> bool:
