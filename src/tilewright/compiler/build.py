@@ -14,8 +14,8 @@ from tilewright.arguments.binding import BoundCall, leaf_type, on_host, traced
 from tilewright.base import spans
 from tilewright.base.errors import CompileError
 from tilewright.compiler import hooks, stages, validation
+from tilewright.compiler.decorated import EntryFunction
 from tilewright.compiler.executor import Executor, make_executor
-from tilewright.compiler.jit import JitFunction
 from tilewright.compiler.memory_cache import MemoryCache
 from tilewright.compiler.plan import Plan, plan
 from tilewright.compiler.stage_files import keep_files
@@ -38,7 +38,7 @@ user_ops.front_end = call_user_op
 
 def compile_function(
     preset: Sequence[Any],
-    decorated: tuple[JitFunction[..., Any], tuple[Any, ...]],
+    decorated: tuple[EntryFunction[..., Any], tuple[Any, ...]],
     args: tuple[Any, ...],
     *,
     options: Any = None,
@@ -153,7 +153,7 @@ def _source(function: Any) -> str:
         return f"# the source of {function.__qualname__} is not available\n"
 
 
-def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) -> Any:
+def trace_program(job: Job, function: EntryFunction[..., Any], call: BoundCall) -> Any:
     """Stage `cute`: run the function on symbolic arguments; gives the module."""
     module = mlir.ir.Module.create(loc=current().unknown)
     module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
@@ -240,7 +240,9 @@ def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments)
 _cache: MemoryCache[Executor] = MemoryCache(limit=256)
 
 
-def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
+def run_directly(
+    function: EntryFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool
+) -> Any:
     """Trace again (globals may have changed), and compile only what was not compiled before."""
     made = plan(function, args, kwargs)
     job = _job(made)

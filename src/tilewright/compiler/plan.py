@@ -13,7 +13,7 @@ from typing import Any
 from tilewright.arguments.binding import BoundCall, bind_call
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
-from tilewright.compiler.jit import JitFunction
+from tilewright.compiler.decorated import EntryFunction
 from tilewright.compiler.target import choose_arch, choose_target
 from tilewright.lang import locations, trace
 from tilewright.passes.pipeline import PassManager
@@ -28,7 +28,7 @@ from tilewright.targets.target import BackEnd, back_end_of
 class Plan:
     """Everything that decides what is compiled, beside the traced program itself."""
 
-    function: JitFunction[..., Any]
+    function: EntryFunction[..., Any]
     call: BoundCall
     options: Options
     target: str
@@ -67,7 +67,7 @@ class Plan:
 
 
 def plan(
-    function: JitFunction[..., Any],
+    function: EntryFunction[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     *,
