@@ -16,10 +16,10 @@ from tilewright.base.errors import CompileError
 from tilewright.compiler import hooks, stages, validation
 from tilewright.compiler.decorated import EntryFunction
 from tilewright.compiler.executor import Executor, make_executor
+from tilewright.compiler.executor.stage_files import keep_files
+from tilewright.compiler.executor.wide_form import WideForm
 from tilewright.compiler.memory_cache import MemoryCache
 from tilewright.compiler.plan import Plan, plan
-from tilewright.compiler.stage_files import keep_files
-from tilewright.compiler.wide_form import WideForm
 from tilewright.ir import build, mlir, user_ops
 from tilewright.ir.context import compile_context, current, located
 from tilewright.ir.erasing import erase_unused

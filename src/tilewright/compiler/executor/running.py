@@ -8,8 +8,8 @@ from typing import Any
 from tilewright.base.errors import ArgumentError, LaunchError, TilewrightError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.spans import SpanError
-from tilewright.compiler.call_form import CallForm
-from tilewright.compiler.wide_form import WideForm
+from tilewright.compiler.executor.call_form import CallForm
+from tilewright.compiler.executor.wide_form import WideForm
 from tilewright.lang.locations import user_location
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device, check_count

@@ -6,9 +6,9 @@ It is compiled at the first call with a tensor beyond the 32-bit form (see `base
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tilewright.arguments.aggregates import is_aggregate
 from tilewright.arguments.binding import BoundCall, is_tensor
@@ -18,21 +18,28 @@ from tilewright.base import dlpack_types, spans
 from tilewright.base.errors import TilewrightError
 from tilewright.lang import leaves
 
-if TYPE_CHECKING:
-    from tilewright.compiler.executor import Executor
+
+class Form(Protocol):
+    """A compiled function, as far as its narrower form knows it."""
+
+    device: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def run(self, values: Sequence[Any]) -> None: ...
 
 
 class WideForm:
     """Makes the 64-bit form of an executor when first asked; `compiled(call)` compiles a function for a call."""
 
-    def __init__(self, call: BoundCall, compiled: Callable[[BoundCall], Executor]) -> None:
+    def __init__(self, call: BoundCall, compiled: Callable[[BoundCall], Form]) -> None:
         runtime = {name: _without_memory(value) for name, value in call.runtime.items()}
         self._call = replace(call, runtime=runtime, signature=spans.widened(call.signature))
         self._compiled = compiled
         self._lock = threading.Lock()
-        self.executor: Executor | None = None
+        self.executor: Form | None = None
 
-    def get(self) -> Executor:
+    def get(self) -> Form:
         """The 64-bit form.
 
         Raises:

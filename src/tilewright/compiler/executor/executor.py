@@ -9,10 +9,10 @@ from typing import Any
 
 from tilewright.arguments.binding import BoundCall
 from tilewright.base.errors import TilewrightError
-from tilewright.compiler.call_form import CallForm
-from tilewright.compiler.inspection import Inspection
-from tilewright.compiler.running import Runner, plain_runner
-from tilewright.compiler.wide_form import WideForm
+from tilewright.compiler.executor.call_form import CallForm
+from tilewright.compiler.executor.inspection import Inspection
+from tilewright.compiler.executor.running import Runner, plain_runner
+from tilewright.compiler.executor.wide_form import WideForm
 from tilewright.lang.tracebacks import OnlyUserFrames
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device

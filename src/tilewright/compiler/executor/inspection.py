@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
-from tilewright.compiler.stage_files import write_stages
-from tilewright.compiler.stage_map import CompiledKernel, StageMap, kernels_of
+from tilewright.compiler.executor.stage_files import write_stages
+from tilewright.compiler.executor.stage_map import CompiledKernel, StageMap, kernels_of
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.job import Job
 from tilewright.targets.target import back_end
