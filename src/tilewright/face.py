@@ -1,6 +1,7 @@
 """The names of `tilewright` itself, which `__init__` loads when one of them is asked for."""
 
 from tilewright import cuda, cute, memory, pipeline, torch, utils
+from tilewright.arguments.objects import register_jit_arg_adapter
 from tilewright.base.errors import (
     ArgumentError,
     CompileError,
@@ -12,7 +13,6 @@ from tilewright.base.errors import (
     TilewrightError,
 )
 from tilewright.compiler.jit import dsl_user_op
-from tilewright.compiler.objects import register_jit_arg_adapter
 from tilewright.cute import testing
 from tilewright.lang.calls.parameters import Constexpr
 from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from tilewright.arguments.runtime_tensor import RuntimeTensor, from_dlpack, leading_mode
 from tilewright.base.errors import ArgumentError
 from tilewright.base.not_built import missing as _missing
 from tilewright.compiler.convert_tensors import convert
-from tilewright.compiler.runtime_tensor import RuntimeTensor, from_dlpack, leading_mode
 from tilewright.cuda import HostStream
 from tilewright.lang.numbers import numeric
 from tilewright.lang.numbers.numeric import Numeric

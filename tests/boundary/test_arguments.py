@@ -11,7 +11,7 @@ import tilewright.cute as cute
 from tests.boundary.support import add, add_kernel, vector
 from tilewright import Constexpr, Float32, Int32
 from tilewright.base.errors import ArgumentError, EmulationError
-from tilewright.compiler.artifact import Artifact
+from tilewright.targets.artifact import Artifact
 from tilewright.targets.host.ffi import tvm_ffi
 
 TVM = "--enable-tvm-ffi"
@@ -311,6 +311,6 @@ def test_a_damaged_artifact_is_refused(compiled, damage):
 
 
 def test_an_artifact_of_another_version_is_refused(compiled):
-    data = compiled.artifact.to_bytes().replace(b'{"format":1,', b'{"format":0,')
+    data = compiled.artifact.to_bytes().replace(b'{"format":2,', b'{"format":0,')
     with pytest.raises(cutlass.base.errors.CompileError, match="written by another version"):
         Artifact.from_bytes(data)

@@ -12,9 +12,9 @@ import tilewright.cute as cute
 from tilewright import Float32, Int32
 from tilewright.base.errors import EmulationError, LaunchError
 from tilewright.base.location import SourceLocation
-from tilewright.compiler.artifact import Artifact
-from tilewright.compiler.inlined import inlined, name_calls
+from tilewright.targets.artifact import Artifact
 from tilewright.targets.host.cute_to_host import SharedMemoryWarning
+from tilewright.targets.inlined import inlined, name_calls
 
 
 def write(x, i):

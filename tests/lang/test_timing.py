@@ -9,8 +9,8 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tests.nvidia.fake_cuda import FakeCuda
 from tilewright.compiler import benchmark as benchmark_module
-from tilewright.compiler import cuda_timing
 from tilewright.cute import testing
+from tilewright.targets.nvidia.devices import timing as cuda_timing
 from tilewright.targets.nvidia.driver import Driver
 
 calls: list[int] = []

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from tilewright.arguments.objects import get_c_pointers, get_mlir_types
 from tilewright.base.not_built import INTERNAL as _INTERNAL
 from tilewright.base.not_built import missing as _missing
-from tilewright.compiler.objects import get_c_pointers, get_mlir_types
 from tilewright.lang.calls.parameters import Constexpr
 from tilewright.lang.leaves import extract_mlir_values, new_from_mlir_values
 from tilewright.lang.mlir_types import T

@@ -2,27 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from tilewright.arguments.runtime_tensor import from_dlpack
 from tilewright.base.not_built import missing as _missing
+from tilewright.compiler.compile_options import CompileOptions
 from tilewright.compiler.jit import compile_function as compile
 from tilewright.compiler.jit import dsl_user_op, jit, kernel
-from tilewright.compiler.options import (
-    CompileOptions,
-    DumpDir,
-    EnableAssertions,
-    EnableTVMFFI,
-    GenerateLineInfo,
-    GPUArch,
-    HostTarget,
-    KeepCUBIN,
-    KeepPTX,
-    KeepSASS,
-    LinkLibraries,
-    NvdisasmOptions,
-    OptLevel,
-    PtxasOptions,
-    PTXBackend,
-)
-from tilewright.compiler.runtime_tensor import from_dlpack
 from tilewright.cute import arch, math, typing
 from tilewright.cute.math import (
     acos,
@@ -71,7 +55,6 @@ from tilewright.lang.atoms import (
     make_tiled_copy_tv,
     make_tiled_mma,
     mma_atom_call,
-    prefetch,
 )
 from tilewright.lang.calls.annotations import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
 from tilewright.lang.mlir_types import T
@@ -99,6 +82,7 @@ from tilewright.lang.numbers.numeric import (
     Uint32,
     Uint64,
 )
+from tilewright.lang.nvgpu.prefetching import prefetch
 from tilewright.lang.printing.print_tensor import print_tensor
 from tilewright.lang.printing.runtime_print import printf
 from tilewright.lang.structs.native_struct import native_struct
@@ -260,6 +244,24 @@ from tilewright.layout import (
     vector_width,
 )
 from tilewright.layout.symbolic import SymInt
+from tilewright.targets.nvidia.backend.options import (
+    GenerateLineInfo,
+    KeepCUBIN,
+    KeepPTX,
+    KeepSASS,
+    LinkLibraries,
+    NvdisasmOptions,
+    PtxasOptions,
+    PTXBackend,
+)
+from tilewright.targets.options import (
+    DumpDir,
+    EnableAssertions,
+    EnableTVMFFI,
+    GPUArch,
+    HostTarget,
+    OptLevel,
+)
 
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like

@@ -16,7 +16,6 @@ from tilewright.lang.math import (
     atanh,
     cbrt,
     ceil,
-    clamp,
     copysign,
     cos,
     cosh,
@@ -32,8 +31,6 @@ from tilewright.lang.math import (
     log,
     log2,
     log10,
-    max,
-    min,
     pow,
     rcp,
     round,
@@ -47,6 +44,7 @@ from tilewright.lang.math import (
     tanh,
     trunc,
 )
+from tilewright.lang.nvgpu.extremes import clamp, max, min
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
     __getattr__ = _missing(__name__)

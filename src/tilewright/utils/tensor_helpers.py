@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from tilewright.arguments.runtime_tensor import RuntimeTensor, from_dlpack
 from tilewright.base.errors import ArgumentError
-from tilewright.compiler.runtime_tensor import RuntimeTensor, from_dlpack
 from tilewright.lang.numbers.numeric import Numeric
 
 ALIGNMENT = 16

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tilewright.base import spans
 from tilewright.base.errors import CompileError
 from tilewright.base.signature import (
     Dim,
@@ -22,7 +23,7 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
-from tilewright.targets.host import abi, scalars, spans
+from tilewright.targets.host import abi, scalars
 from tilewright.targets.host.irtext import Body, Messages, c_string, symbol
 
 _MESSAGES = "messages"
