@@ -90,10 +90,7 @@ def _named(text: str, signature: Signature, checked: str) -> str:
     text = text.replace(f"@{abi.TABLE} ", f"@{TABLE}{signature.name} ")
     for end in (",", ")", "\n"):
         text = text.replace(f"@{abi.TABLE}{end}", f"@{TABLE}{signature.name}{end}")
-    declarations = "declare i32 @tw_first_launch(ptr, ptr, ptr, ptr)\ndeclare i32 @tw_first_enter(ptr, i32, ptr)\n"
-    handlers = "declare void @tw_write(ptr, i64)\ndeclare void @tw_print_error(ptr, ptr)\n"
-    tvm = "declare void @tw_set_error(ptr, ptr)\ndeclare ptr @TVMFFIEnvGetStream(i32, i32)\n"
-    return text + declarations + handlers + tvm
+    return f"{text}\n{llvm_file('exported_table')}"
 
 
 def _table(kernels: int, tvm_ffi: bool) -> list[str]:
@@ -120,7 +117,6 @@ def _glue_ir(name: str, kernels: Sequence[ExportedKernel], metadata: str, tvm_ff
     strings = Strings("ex")
     text = llvm_file(
         "exported",
-        tvm_declarations="declare void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)" if tvm_ffi else "",
         driver_count=len(_DRIVER),
         driver_names=", ".join(f"ptr {strings(function)}" for function in _DRIVER),
         kernel_count=len(kernels),
@@ -148,9 +144,6 @@ def _glue_ir(name: str, kernels: Sequence[ExportedKernel], metadata: str, tvm_ff
     outer = [
         f"@{TABLE}{name} = external global {table_type}",
         f'@{META}{name} = constant [{size} x i8] c"{body}"',
-        "declare i32 @__tw_raise(ptr, ptr, ptr)",
-        "declare i32 @__tw_fail(ptr, ptr, ptr, ...)",
-        "declare i32 @__tw_enter(ptr, i32, ptr)",
     ]
     return "\n".join([*outer, *map(_image, range(len(kernels)), kernels), *strings.definitions(), text])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -15,7 +16,12 @@ def llvm_file(name: str, **values: object) -> str:
     Raises:
         KeyError: a hole has no value.
     """
-    return Template((_FILES / f"{name}.ll").read_text(encoding="utf-8")).substitute(values)
+    return _template(name).substitute(values)
+
+
+@functools.cache
+def _template(name: str) -> Template:
+    return Template((_FILES / f"{name}.ll").read_text(encoding="utf-8"))
 
 
 def c_string(text: str) -> tuple[str, int]:

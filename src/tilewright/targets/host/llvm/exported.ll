@@ -6,7 +6,10 @@ declare i32 @dprintf(i32, ptr, ...)
 declare i32 @fflush(ptr)
 declare ptr @strstr(ptr, ptr)
 declare i32 @strcmp(ptr, ptr)
-$tvm_declarations
+declare i32 @__tw_raise(ptr, ptr, ptr)
+declare i32 @__tw_fail(ptr, ptr, ptr, ...)
+declare i32 @__tw_enter(ptr, i32, ptr)
+
 ; 0: not loaded, 1: a thread is loading, 2: loaded
 @tw_state = internal global i32 0, align 4
 @tw_driver = internal global [$driver_count x ptr] zeroinitializer, align 8

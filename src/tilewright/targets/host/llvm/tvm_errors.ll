@@ -1,3 +1,6 @@
+; The kinds of errors by the names that every language knows.
+declare void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)
+
 define void @tw_set_error(ptr %kind, ptr %message) {
 entry:
   %order = call i32 @strcmp(ptr %kind, ptr $argument_kind)
