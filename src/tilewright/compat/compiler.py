@@ -15,7 +15,7 @@ from tilewright.compiler.compile_options import CompileOptions
 from tilewright.compiler.jit import Compile as CompileCallable
 from tilewright.compiler.jit import compile_function
 from tilewright.compiler.plan import one_chip
-from tilewright.compiler.target import choose_arch, choose_target
+from tilewright.compiler.target_choice import choose_arch, choose_target
 from tilewright.ir import mlir
 from tilewright.ir.context import active, compile_context, current, reraise_lost
 from tilewright.passes.pipeline import PassManager, UpstreamPass

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from tilewright.compat.arch import Arch
 from tilewright.compat.env import EnvironmentVarManager
 from tilewright.compiler.jit import JitFunction, KernelFunction, warn_of_ignored
-from tilewright.compiler.target import choose_arch, choose_target
+from tilewright.compiler.target_choice import choose_arch, choose_target
 from tilewright.lang import trace
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
 

@@ -14,7 +14,7 @@ from typing import Any
 from tilewright.arguments.binding import is_stream, stream_handle
 from tilewright.base.errors import ArgumentError
 from tilewright.compiler.jit import JitFunction, compile_function
-from tilewright.compiler.target import choose_target
+from tilewright.compiler.target_choice import choose_target
 from tilewright.targets.device import Timer
 from tilewright.targets.target import device_of
 

@@ -14,7 +14,7 @@ from tilewright.arguments.binding import BoundCall, bind_call
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
 from tilewright.compiler.decorated import EntryFunction
-from tilewright.compiler.target import choose_arch, choose_target
+from tilewright.compiler.target_choice import choose_arch, choose_target
 from tilewright.lang import locations, trace
 from tilewright.passes.pipeline import PassManager
 from tilewright.targets.job import Job

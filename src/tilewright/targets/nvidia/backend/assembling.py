@@ -11,7 +11,7 @@ from tilewright.targets.nvidia.assemble import Cubin, assemble
 from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
 from tilewright.targets.nvidia.backend.ptx_lines import python_line
 from tilewright.targets.nvidia.diagnose import faulty_line
-from tilewright.targets.nvidia.options import split_options
+from tilewright.targets.nvidia.ptxas_flags import split_options
 
 
 def assemble_kernel(kernel: KernelJob, job: Job, *, lineinfo: bool = False) -> Cubin:

@@ -22,7 +22,7 @@ from tilewright.targets.nvidia.backend.report import Report
 from tilewright.targets.nvidia.backend.source_map import SourceMap
 from tilewright.targets.nvidia.backend.stages import STAGES
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
-from tilewright.targets.nvidia.export.objects import export_c, export_tvm_ffi
+from tilewright.targets.nvidia.export.object_files import export_c, export_tvm_ffi
 from tilewright.targets.options import Asked, Options
 from tilewright.targets.target import BackEnd
 

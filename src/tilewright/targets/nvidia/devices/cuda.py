@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright.arguments.dlpack import HostView, view
 from tilewright.arguments.runtime_tensor import RuntimeTensor
 from tilewright.base.errors import LaunchError
 from tilewright.hw.chips import chip
 from tilewright.targets.artifact import Artifact, KernelImage
-from tilewright.targets.device import Device
+from tilewright.targets.device import Device, Timer
 from tilewright.targets.host import abi
 from tilewright.targets.host.function import HostFunction
 from tilewright.targets.nvidia import driver as cuda
@@ -22,19 +21,6 @@ from tilewright.targets.nvidia.driver_errors import describe
 _PRINTS = "...) @__tw_printf("  # a call, not the declaration
 
 
-class _CudaTimer:
-    """Events of the driver, and its graphs."""
-
-    def seconds(self, run: Callable[[], None], stream: int) -> float:
-        return timing.seconds(run, stream)
-
-    def captured(self, run: Callable[[], None], stream: int) -> AbstractContextManager[Callable[[], None]]:
-        return timing.captured(run, stream)
-
-    def cache_bytes(self) -> int:
-        return timing.l2_bytes()
-
-
 class CudaDevice(Device):
     """Kernels loaded by the driver, for all devices that can run them; a call uses the device of its tensors.
 
@@ -42,7 +28,7 @@ class CudaDevice(Device):
     """
 
     last_stage = "cubin"
-    timer = _CudaTimer()
+    timer: ClassVar[Timer | None] = timing
 
     @classmethod
     def available(cls) -> bool:

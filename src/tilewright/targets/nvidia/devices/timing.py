@@ -96,7 +96,7 @@ def _runnable(cuda: Driver, graph: c_void_p) -> Iterator[c_void_p]:
         cuda.call("cuGraphExecDestroy", made)
 
 
-def l2_bytes() -> int:
+def cache_bytes() -> int:
     """The L2 cache of the current device in bytes; 0 where the driver does not say."""
     found = c_int()
     driver().call("cuDeviceGetAttribute", byref(found), _L2_SIZE, driver().current_device())
