@@ -1,0 +1,188 @@
+"""The kernel of `copy_transpose`: y[b, n, m] = x[b, m, n], tile by tile through swizzled shared memory.
+
+A thread loads a sub-block of `rows` x `columns` elements, one vector a row, turns it in registers, and writes one
+vector of 16 bytes a column to shared memory, which holds the tile transposed. After a barrier the threads read the
+tile's rows in order and store them in whole vectors. The swizzle takes the bits that tell apart the columns of
+neighbouring threads, so both passes use all banks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tilewright as cutlass
+import tilewright.cute as cute
+
+VECTOR_BITS = 128
+
+
+@dataclass(frozen=True)
+class TransposePlan:
+    """How a tile is moved.
+
+    Attributes:
+        dtype: element type.
+        tile: extent of the square tile, a power of two.
+        load: elements of one load, along n. 1 where x has no mode of stride 1.
+        store: elements of one store, along m.
+        threads: threads of a block.
+        group: tiles along m that stand together in the order of blocks, so that writes to y lie close in time.
+        contiguous: whether the last mode of x has stride 1.
+    """
+
+    dtype: type[cute.Numeric]
+    tile: int
+    load: int
+    store: int
+    threads: int
+    group: int = 1
+    contiguous: bool = True
+
+    @property
+    def rows(self) -> int:
+        """Rows of a thread's sub-block: as many elements as shared memory takes at a time."""
+        return min(VECTOR_BITS // self.dtype.width, self.tile)
+
+    @property
+    def tiled(self) -> bool:
+        """Whether each thread stores equally many vectors of a tile."""
+        return self.tile * self.tile // self.store % self.threads == 0
+
+    @property
+    def swizzle(self) -> cute.Swizzle:
+        """Adds the number of a sub-block's column to that of the vector in its row."""
+        vectors = self.tile // self.rows
+        shift = max(3, (vectors * self.load).bit_length() - 1)
+        return cute.make_swizzle(3, self.rows.bit_length() - 1, shift)
+
+
+@cute.jit
+def _load_sub_block(
+    x: cute.Tensor,
+    held: cute.Tensor,
+    batch: cute.Integer,
+    row: cute.Integer,
+    vector: cute.Integer,
+    whole: cutlass.Constexpr,
+) -> None:
+    """held (columns, rows) = x[batch, row + r, vector]; zeros outside x, unless the `whole` tile is known to be in."""
+    _, rows, vectors = x.shape[1]
+    if cutlass.const_expr(not whole):
+        held.fill(0)
+    for r in cutlass.range_constexpr(cute.size(held, mode=[1])):
+        if cutlass.const_expr(whole):
+            cute.autovec_copy(x[None, (batch, row + r, vector)], held[None, r])
+        else:
+            if row + r < rows and vector < vectors:
+                cute.autovec_copy(x[None, (batch, row + r, vector)], held[None, r])
+
+
+@cute.jit
+def _turn_bytes(held: cute.Tensor) -> cute.Tensor:
+    """The transpose (columns, rows) of elements of 8 bits, 4 x 4 of them at a time, as four words.
+
+    Two permutations of two words each interleave rows 0, 1 and rows 2, 3; two more interleave what they give.
+    """
+    columns, rows = held.shape
+    turned = cute.make_rmem_tensor(cute.make_layout((columns, rows), stride=(rows, 1)), held.element_type)
+    source, target = cute.recast_tensor(held, cute.Int32), cute.recast_tensor(
+        cute.make_tensor(turned.iterator, cute.make_layout((rows, columns))), cute.Int32
+    )
+    for c in cutlass.range_constexpr(columns // 4):
+        for r in cutlass.range_constexpr(rows // 4):
+            word = [source[c, 4 * r + k] for k in range(4)]
+            low, high = 0x5140, 0x7362
+            upper = cute.arch.prmt(word[0], word[1], low), cute.arch.prmt(word[0], word[1], high)
+            lower = cute.arch.prmt(word[2], word[3], low), cute.arch.prmt(word[2], word[3], high)
+            for k in cutlass.range_constexpr(4):
+                halves = 0x5410 if k % 2 == 0 else 0x7632
+                target[r, 4 * c + k] = cute.arch.prmt(upper[k // 2], lower[k // 2], halves)
+    return turned
+
+
+@cute.jit
+def _store_lines(
+    shared: cute.Tensor,
+    y: cute.Tensor,
+    batch: cute.Integer,
+    line: cute.Integer,
+    vector: cute.Integer,
+    plan: cutlass.Constexpr,
+    whole: cutlass.Constexpr,
+) -> None:
+    """y[batch, line + i, vector + j] = the tile's line i, vector j, as far as they are inside y."""
+    thread, _, _ = cute.arch.thread_idx()
+    along = plan.tile // plan.store
+    for step in cutlass.range_constexpr(cute.ceil_div(along * plan.tile, plan.threads)):
+        index = step * plan.threads + thread
+        i, j = index // along, index % along
+        source = cute.local_tile(shared[i, None], (plan.store,), (j,))
+        if cutlass.const_expr(whole and plan.tiled):
+            cute.autovec_copy(source, y[None, (batch, line + i, vector + j)])
+        else:
+            if i < plan.tile and line + i < y.shape[1][1] and vector + j < y.shape[1][2]:
+                cute.autovec_copy(source, y[None, (batch, line + i, vector + j)])
+
+
+@cute.kernel
+def copy_transpose_kernel(
+    x: cute.Tensor, y: cute.Tensor, tiles_m: cute.Integer, tiles_n: cute.Integer, plan: cutlass.Constexpr
+) -> None:
+    """One block moves one tile of x, given as vectors ((1, 1, load), (batch, m, n / load)), to y, likewise."""
+    tile, rows, columns = plan.tile, plan.rows, plan.load
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    batch, tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.group)
+    first_m, first_n = tile_m * tile, tile_n * tile
+
+    places = cute.make_layout((tile, (rows, tile // rows)), stride=(tile, (1, rows)))
+    places = cute.make_composed_layout(plan.swizzle, 0, places)
+    shared = cutlass.utils.SmemAllocator().allocate_tensor(plan.dtype, places, 128)
+
+    _, m, vectors = x.shape[1]
+    whole = first_m + tile <= m and first_n + tile <= vectors * columns
+    across = tile // columns
+    for step in cutlass.range_constexpr(cute.ceil_div(across * (tile // rows), plan.threads)):
+        index = step * plan.threads + thread
+        row, column = index // across * rows, index % across
+        if row < tile:
+            held = cute.make_rmem_tensor((columns, rows), plan.dtype)
+            if whole:
+                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, True)
+            else:
+                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, False)
+            if cutlass.const_expr(plan.dtype.width == 8 and columns % 4 == 0 and rows % 4 == 0):
+                held = _turn_bytes(held)
+            for c in cutlass.range_constexpr(columns):
+                cute.autovec_copy(held[c, None], shared[column * columns + c, (None, row // rows)])
+    cute.arch.sync_threads()
+
+    if whole:
+        _store_lines(shared, y, batch, first_n, tile_m * (tile // plan.store), plan, True)
+    else:
+        _store_lines(shared, y, batch, first_n, tile_m * (tile // plan.store), plan, False)
+
+
+@cute.jit
+def tile_of(block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, group: cutlass.Constexpr) -> tuple:
+    """(batch, tile along m, tile along n) of a block. `group` tiles along m are taken together, then along n."""
+    in_batch = tiles_m * tiles_n
+    batch, rest = block // in_batch, block % in_batch
+    if cutlass.const_expr(group == 1):
+        return batch, rest // tiles_n, rest % tiles_n
+    strip = rest // (group * tiles_n)
+    inside = rest % (group * tiles_n)
+    height = min(tiles_m - strip * group, group)
+    return batch, strip * group + inside % height, inside // height
+
+
+@cute.jit
+def copy_transpose(x: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr) -> None:
+    """y[b, n, m] = x[b, m, n] for x (batch, m, n) and y (batch, n, m), whose last mode has stride 1."""
+    batch, m, n = x.shape
+    tiles_m, tiles_n = cute.ceil_div(m, plan.tile), cute.ceil_div(n, plan.tile)
+    sources = cute.zipped_divide(x, (1, 1, plan.load))
+    targets = cute.zipped_divide(y, (1, 1, plan.store))
+    copy_transpose_kernel(sources, targets, tiles_m, tiles_n, plan).launch(
+        grid=(batch * tiles_m * tiles_n, 1, 1), block=(plan.threads, 1, 1)
+    )

@@ -1,0 +1,95 @@
+"""How row-wise kernels are laid out: threads, rows of a block, blocks of a cluster, by the length of a row.
+
+The rule, which measurements on an H100 chose (docs/kernels/softmax_online.md):
+
+* a thread holds about `ELEMENTS` elements of its row: enough 16-byte loads in flight, few enough registers for several
+  blocks on a multiprocessor;
+* a row of up to 32 threads is one warp's or less, and needs no shared memory; blocks have at least `BLOCK` threads, so
+  that short rows lie side by side in one;
+* a row beyond `MOST_THREADS` threads is dealt to up to `MOST_BLOCKS` blocks of a cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WARP = 32
+ELEMENTS = 32
+BLOCK = 128
+MOST_THREADS = 512
+MOST_BLOCKS = 8
+MOST_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """How a kernel is laid out over rows of N columns.
+
+    Args:
+        columns: N where `threads * vector * count * cluster` is N, else 0: then accesses are guarded.
+        threads: threads that share a row in one block, a power of two.
+        rows: rows of a block.
+        vector: elements of an access.
+        count: accesses of a thread.
+        cluster: blocks that share a row, each with an equal part of the columns; a power of two.
+    """
+
+    columns: int
+    threads: int
+    rows: int
+    vector: int
+    count: int
+    cluster: int = 1
+
+    @property
+    def block(self) -> int:
+        """Threads of a block."""
+        return self.threads * self.rows
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a warp that share a row."""
+        return min(self.threads, WARP)
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block that share a row; 1 where a row has a warp or less."""
+        return max(self.threads // WARP, 1)
+
+    @property
+    def partials(self) -> int:
+        """Warps that share a row, in all blocks."""
+        return self.warps * self.cluster
+
+    @property
+    def group(self) -> int:
+        """Lanes that fold what the warps of a row have."""
+        return min(self.partials, WARP)
+
+    @property
+    def tile(self) -> int:
+        """Columns of one block."""
+        return self.threads * self.vector * self.count
+
+
+def power_of_two(number: int) -> int:
+    """The least power of two that is not below `number`."""
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def row_plan(columns: int, vector: int, *, threads: int = 0, cluster: int = 0, clusters: bool = True) -> RowPlan:
+    """The plan for rows of `columns`, accessed `vector` elements at a time.
+
+    `threads` and `cluster`, where given, are taken as they are; without `clusters` (before sm_90) a row has one block.
+    """
+    wanted = power_of_two(-(-columns // ELEMENTS))
+    if not cluster:
+        cluster = min(power_of_two(-(-wanted // MOST_THREADS)), MOST_BLOCKS) if clusters else 1
+    if not threads:
+        threads = min(max(wanted // cluster, 1), MOST_BLOCK)
+    accesses = -(-columns // vector)
+    threads = min(threads, power_of_two(accesses))
+    count = -(-accesses // (threads * cluster))
+    rows = max(BLOCK // threads, 1)
+    exact = threads * cluster * count * vector == columns
+    return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster)

@@ -1,0 +1,208 @@
+"""What row-wise kernels share: which thread holds which part of a row, loading, storing, folding over a row.
+
+A row of N columns is held by `threads` threads of each of `cluster` blocks, from the one read of it to the one write:
+
+    block 0                                block 1 ...
+    | access 0          | access 1         | access 0          | ...
+    | t0 | t1 | ... |tT | t0 | t1 |    |tT | t0 | t1 |
+      V elements a thread and access: 16 bytes where rows are aligned
+
+A block holds `rows` rows side by side. All loads of a thread are issued before the first is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tilewright.cute as cute
+from tilewright import Float32, Float64, Int32, Int64, utils
+from tilewright.kernels.plans import WARP, RowPlan
+
+LOG2_E = 1.4426950408889634
+ACCESS_BYTES = 16  # the widest access of a thread
+
+
+class RowTile:
+    """A thread's part of its row: device code."""
+
+    def __init__(self, plan: RowPlan, shape: Any) -> None:
+        self.plan = plan
+        rows, columns = shape
+        thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
+        several = plan.rows > 1
+        self.columns = plan.columns or Int32(columns)
+        self.lane = thread % plan.threads if several else thread
+        self.place = thread // plan.threads if several else Int32(0)
+        self.rank = block % plan.cluster if plan.cluster > 1 else Int32(0)
+        row = Int64(block // plan.cluster) * plan.rows + self.place
+        self.inside = row < rows if several else True
+        self.row = cute.math.min(row, Int64(rows) - 1) if several else row
+        self.first = self.rank * plan.tile + self.lane * plan.vector
+        if plan.cluster > 1:
+            cute.arch.cluster_arrive_relaxed()
+        self._has_begun = plan.cluster == 1
+
+    def load(self, tensor: Any) -> list[Any]:
+        """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated."""
+        start = tensor.iterator + self.row * tensor.stride[0]
+        return [self._vector(start, number).load() for number in range(self.plan.count)]
+
+    def load_columns(self, tensor: Any) -> list[Any]:
+        """The same of a tensor (columns) that all rows share."""
+        return [self._vector(tensor.iterator, number).load() for number in range(self.plan.count)]
+
+    def filled(self, vectors: Sequence[Any], value: float) -> list[Any]:
+        """The vectors with `value` for what is outside the row."""
+        if self.plan.columns:
+            return list(vectors)
+        return [_where(self._column(number) < self.columns, item, value) for number, item in enumerate(vectors)]
+
+    def store(self, tensor: Any, vectors: Sequence[Any]) -> None:
+        """Write the thread's elements, converted to the tensor's type."""
+        start = tensor.iterator + self.row * tensor.stride[0]
+        for number, item in enumerate(vectors):
+            column = self._column(number)
+            target, value = _at(start + column, self.plan.vector), item.to(tensor.element_type)
+            inside = self.inside if self.plan.columns else self.inside & (column < self.columns)
+            _store_if(inside, target, value)
+
+    def store_number(self, tensor: Any, number: Any) -> None:
+        """Write a number of the row at its place of a tensor (rows)."""
+        value = number.to(tensor.element_type)
+        _store_number_if((self.lane == 0) & (self.rank == 0) & self.inside, tensor, self.row, value)
+
+    def _column(self, number: int) -> Any:
+        return self.first + number * self.plan.threads * self.plan.vector
+
+    def _vector(self, start: Any, number: int) -> Any:
+        column, vector = self._column(number), self.plan.vector
+        if not self.plan.columns:
+            column = cute.math.min(column, self.columns - vector)
+        return _at(start + column, vector)
+
+    # Folding over the row
+
+    def gathered(self, numbers: Sequence[Any]) -> list[list[Any]]:
+        """What the warps of the row have: for each of `numbers` this lane's share of the row's `partials`, one a warp.
+
+        Folding the share, and then over `group` lanes, folds over the row.
+        """
+        shared = [self._exchange(number) for number in numbers]
+        if self.plan.partials > 1:
+            self._wait(shared, numbers)
+        lane = self.lane % WARP
+        places = range(0, self.plan.partials, self.plan.group)
+        return [[part[self.place, first + lane % self.plan.group] for first in places] for part in shared]
+
+    def _exchange(self, number: Any) -> Any:
+        layout = cute.make_layout((self.plan.rows, self.plan.partials), stride=(self.plan.partials, 1))
+        return utils.SmemAllocator().allocate_tensor(type(number), layout)
+
+    def _wait(self, shared: Sequence[Any], numbers: Sequence[Any]) -> None:
+        lane, warp = self.lane % WARP, self.lane // WARP
+        if self.plan.cluster == 1:
+            for part, number in zip(shared, numbers, strict=True):
+                _store_number_if(lane == 0, part, (self.place, warp), number)
+            cute.arch.sync_threads()
+            return
+        if not self._has_begun:
+            cute.arch.cluster_wait()
+            self._has_begun = True
+        place = self.rank * self.plan.warps + warp
+        for part, number in zip(shared, numbers, strict=True):
+            _send_if(lane < self.plan.cluster, part.iterator + place, lane, number)
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+    def sums(self, numbers: Sequence[Any]) -> list[Any]:
+        """The sum over the row of each number of the thread, in every thread."""
+        sums = [cute.arch.warp_reduction_sum(number, threads_in_group=self.plan.lanes) for number in numbers]
+        if self.plan.partials == 1:
+            return sums
+        parts = self.gathered(sums)
+        return [
+            cute.arch.warp_reduction_sum(tree(part, add), threads_in_group=self.plan.group) for part in parts
+        ]  # fmt: skip
+
+
+def grid_of(plan: RowPlan, tensor: Any) -> dict[str, Any]:
+    """What launches a kernel with this plan over the rows of a tensor."""
+    blocks = cute.ceil_div(tensor.shape[0], plan.rows) * plan.cluster
+    cluster = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 else {}
+    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), **cluster}
+
+
+def _at(pointer: Any, elements: int) -> Any:
+    """A tensor of some elements at a pointer that is aligned for them."""
+    alignment = min(elements * pointer.dtype.width // 8, ACCESS_BYTES)
+    return cute.make_tensor(pointer.with_alignment(alignment), elements)
+
+
+@cute.jit
+def _store_if(condition: Any, target: Any, value: Any) -> None:
+    if condition:
+        target.store(value)
+
+
+@cute.jit
+def _store_number_if(condition: Any, tensor: Any, place: Any, value: Any) -> None:
+    if condition:
+        tensor[place] = value
+
+
+@cute.jit
+def _send_if(condition: Any, pointer: Any, block: Any, value: Any) -> None:
+    if condition:
+        cute.arch.map_dsmem_ptr(pointer, block).store(value)
+
+
+def _where(condition: Any, vector: Any, value: float) -> Any:
+    return cute.where(cute.full_like(vector, condition, cute.Boolean), vector, cute.full_like(vector, value))
+
+
+def add(a: Any, b: Any) -> Any:
+    """a + b."""
+    return a + b
+
+
+def tree(items: Sequence[Any], fold: Callable[[Any, Any], Any]) -> Any:
+    """The items folded pairwise, so that no chain is longer than it must be."""
+    items = list(items)
+    while len(items) > 1:
+        pairs = [fold(a, b) for a, b in zip(items[::2], items[1::2], strict=False)]
+        items = pairs + items[len(items) // 2 * 2 :]
+    return items[0]
+
+
+def elements(vectors: Sequence[Any]) -> list[Any]:
+    """The elements of all vectors."""
+    return [element for vector in vectors for element in vector]
+
+
+def computed(vectors: Sequence[Any], dtype: Any) -> list[Any]:
+    """The vectors in the type in which kernels compute: Float32, Float64 for Float64."""
+    return [vector.to(computing_type(dtype)) for vector in vectors]
+
+
+def computing_type(dtype: Any) -> Any:
+    """The type in which a kernel computes on elements of `dtype`."""
+    return Float64 if dtype is Float64 else Float32
+
+
+def exp(vector: Any) -> Any:
+    """e to the x, of numbers up to 0: in Float32 by the instruction for 2 to the x."""
+    if vector.dtype is Float64:
+        return cute.math.exp(vector)
+    scaled = vector * LOG2_E
+    return cute.TensorSSA.from_elements([cute.arch.exp2(item) for item in scaled])
+
+
+def exp_of_number(number: Any) -> Any:
+    """The same of one number."""
+    return cute.math.exp(number) if type(number) is Float64 else cute.arch.exp2(number * LOG2_E)
+
+
+def reciprocal(number: Any) -> Any:
+    """1 / x."""
+    return 1.0 / number if type(number) is Float64 else cute.arch.rcp_approx(number)

@@ -1,0 +1,76 @@
+"""Softmax of rows: one read and one write of each, whatever its length.
+
+A warp takes the maximum of what its threads hold, and the sum of exp(x - maximum); then all warps of the row exchange
+both numbers at once. With m the greatest maximum, a warp's sum counts exp(its maximum - m) times.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.kernels import rows
+from tilewright.kernels.launching import RowKernel
+from tilewright.kernels.plans import RowPlan
+from tilewright.kernels.rows import RowTile
+
+_LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.7976931348623157e308}
+
+
+@cute.kernel
+def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr):
+    tile = RowTile(plan, x.shape)
+    held = tile.filled(rows.computed(tile.load(x), x.element_type), -math.inf)
+    powers, total, scale = softmax_of(tile, held)
+    factor = scale * rows.reciprocal(total)
+    tile.store(out, [item * factor for item in powers])
+
+
+def softmax_of(tile: RowTile, held: list[Any]) -> tuple[list[Any], Any, Any]:
+    """Powers of e of what a thread holds, their sum over the row, and by what the powers are to be multiplied."""
+    own = rows.tree(rows.elements(held), cute.arch.fmax)
+    own = cute.arch.warp_reduction_max(own, threads_in_group=tile.plan.lanes)
+    base = finite(own)
+    powers = [rows.exp(item - base) for item in held]
+    total = rows.tree(rows.elements(powers), rows.add)
+    total = cute.arch.warp_reduction_sum(total, threads_in_group=tile.plan.lanes)
+    if tile.plan.partials == 1:
+        return powers, total, type(total)(1.0)
+    maxima, totals = tile.gathered([own, total])
+    greatest = cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=tile.plan.group)
+    base = finite(greatest)
+    parts = [part * rows.exp_of_number(top - base) for top, part in zip(maxima, totals, strict=True)]
+    total = cute.arch.warp_reduction_sum(rows.tree(parts, rows.add), threads_in_group=tile.plan.group)
+    return powers, total, rows.exp_of_number(own - base)
+
+
+def finite(number: Any) -> Any:
+    """The number, the least finite one for -inf: so that exp(-inf - it) is 0."""
+    return cute.arch.fmax(number, type(number)(_LEAST[type(number)]))
+
+
+@cute.kernel
+def softmax_online_backward_kernel(dx: cute.Tensor, grad: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr):
+    tile = RowTile(plan, y.shape)
+    slopes, results = tile.load(grad), tile.load(y)
+    slopes = rows.computed(slopes, grad.element_type)
+    results = tile.filled(rows.computed(results, y.element_type), 0.0)
+    products = [slope * result for slope, result in zip(slopes, results, strict=True)]
+    (inner,) = tile.sums([rows.tree(rows.elements(products), rows.add)])
+    tile.store(dx, [result * (slope - inner) for slope, result in zip(slopes, results, strict=True)])
+
+
+@cute.jit
+def launch_softmax_online(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr):
+    softmax_online_kernel(out, x, plan).launch(**rows.grid_of(plan, x))
+
+
+@cute.jit
+def launch_softmax_online_backward(dx: cute.Tensor, grad: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr):
+    softmax_online_backward_kernel(dx, grad, y, plan).launch(**rows.grid_of(plan, y))
+
+
+softmax_online = RowKernel(launch_softmax_online)
+softmax_online_backward = RowKernel(launch_softmax_online_backward)
