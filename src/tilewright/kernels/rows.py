@@ -44,13 +44,23 @@ class RowTile:
         self._has_begun = plan.cluster == 1
 
     def load(self, tensor: Any) -> list[Any]:
-        """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated."""
+        """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated.
+
+        They are read this once, so that they leave the L1 cache to what rows share.
+        """
         start = tensor.iterator + self.row * tensor.stride[0]
-        return [self._vector(start, number).load() for number in range(self.plan.count)]
+        return [self._once(self._vector(start, number)) for number in range(self.plan.count)]
 
     def load_columns(self, tensor: Any) -> list[Any]:
         """The same of a tensor (columns) that all rows share."""
         return [self._vector(tensor.iterator, number).load() for number in range(self.plan.count)]
+
+    def _once(self, source: Any) -> Any:
+        dtype, bytes_ = source.element_type, self.plan.vector * source.element_type.width // 8
+        if not self.plan.streams or bytes_ not in (8, 16):
+            return source.load()
+        vector = cute.T.vector(self.plan.vector, dtype.mlir_type)
+        return cute.arch.load(source.iterator, vector, level1_eviction_priority="no_allocate")
 
     def filled(self, vectors: Sequence[Any], value: float) -> list[Any]:
         """The vectors with `value` for what is outside the row."""
@@ -80,6 +90,18 @@ class RowTile:
         if not self.plan.columns:
             column = cute.math.min(column, self.columns - vector)
         return _at(start + column, vector)
+
+    def warp_count(self) -> Any:
+        """How many elements of the row the thread's warp holds, 1 for none."""
+        plan = self.plan
+        if plan.columns:
+            return plan.lanes * plan.vector * plan.count
+        first = self.rank * plan.tile + (self.lane - self.lane % plan.lanes) * plan.vector
+        step, most = plan.threads * plan.vector, plan.lanes * plan.vector
+        counts = [
+            cute.math.max(cute.math.min(self.columns - first - number * step, most), 0) for number in range(plan.count)
+        ]
+        return cute.math.max(tree(counts, add), 1)
 
     # Folding over the row
 

@@ -12,8 +12,7 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
-from tilewright.kernels.launching import RowKernel
-from tilewright.kernels.plans import RowPlan
+from tilewright.kernels.launching import ROWS, RowKernel
 from tilewright.kernels.rows import RowTile
 
 _LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.7976931348623157e308}
@@ -72,5 +71,5 @@ def launch_softmax_online_backward(dx: cute.Tensor, grad: cute.Tensor, y: cute.T
     softmax_online_backward_kernel(dx, grad, y, plan).launch(**rows.grid_of(plan, y))
 
 
-softmax_online = RowKernel(launch_softmax_online)
-softmax_online_backward = RowKernel(launch_softmax_online_backward)
+softmax_online = RowKernel(launch_softmax_online, (ROWS, ROWS))
+softmax_online_backward = RowKernel(launch_softmax_online_backward, (ROWS, ROWS, ROWS))
