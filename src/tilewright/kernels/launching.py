@@ -11,8 +11,9 @@ import tilewright.cute as cute
 from tilewright.kernels.plans import RowPlan, row_plan
 from tilewright.kernels.rows import ACCESS_BYTES
 
-ROWS, COLUMNS, NUMBERS, SCALAR = "rows", "columns", "numbers", "scalar"
-"""What a kernel takes: (..., N), (N) that all rows share, a number for each row (...), a number."""
+ROWS, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "columns", "numbers", "scalar", "constant"
+"""What a kernel takes: (..., N); (N) that all rows share; a number for each row (...); a number; what is compiled in."""
+_TENSORS = (ROWS, COLUMNS, NUMBERS)
 
 _DTYPES = {
     "float16": cute.Float16, "bfloat16": cute.BFloat16, "float32": cute.Float32, "float64": cute.Float64,
@@ -45,37 +46,43 @@ class RowKernel:
                 facts.append((value.dtype, value.shape[1], stride_of(value), address_of(value) % ACCESS_BYTES))
                 if 0 in value.shape:
                     return
-            elif kind is not SCALAR and value is not None:
+            elif kind in _TENSORS and value is not None:
                 value = value.reshape(-1)
                 facts.append((value.dtype, address_of(value) % ACCESS_BYTES))
             else:
-                facts.append(None)
+                facts.append(value if kind is CONSTANT else None)
             values.append(value)
         key = (*facts, plan)
         executor = self._chosen.get(key)
         if executor is None:
             executor = self._chosen[key] = self._choose(values, plan)
-        executor(*(value for value in values if value is not None))
+        pairs = zip(self._kinds, values, strict=True)
+        executor(*(value for kind, value in pairs if value is not None and kind is not CONSTANT))
 
     def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> Any:
         pairs = list(zip(self._kinds, values, strict=True))
         first = next(value for kind, value in pairs if kind is ROWS and value is not None)
         plan = plan or self._plans(first.shape[1], widest(pairs))
         target = "cuda" if on_gpu(first) else "emu"
-        key = (tuple(None if kind is SCALAR or value is None else dtype_of(value) for kind, value in pairs), plan, target)
+        key = (tuple(_configuration(kind, value) for kind, value in pairs), plan, target)
         if key not in self._compiled:
             fakes = [_fake(kind, value, plan) for kind, value in pairs]
             self._compiled[key] = cute.compile(self._launch, *fakes, plan, target=target)
         return self._compiled[key]
 
 
+def _configuration(kind: str, value: Any) -> Any:
+    """What of an argument is compiled in."""
+    return dtype_of(value) if kind in _TENSORS and value is not None else None if kind is SCALAR else value
+
+
 def _fake(kind: str, value: Any, plan: RowPlan) -> Any:
     """What a kernel with this plan is compiled for in the place of `value`."""
-    if value is None or kind is SCALAR:
+    if value is None or kind not in _TENSORS:
         return value
     dtype = dtype_of(value)
     if kind is NUMBERS:
-        return cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(1,))
+        return cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(cute.sym_int64(),))
     columns = plan.columns or cute.sym_int64(divisibility=plan.vector)
     alignment = min(plan.vector * dtype.width // 8, ACCESS_BYTES)
     if kind is COLUMNS:

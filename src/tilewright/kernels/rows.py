@@ -66,13 +66,13 @@ class RowTile:
         """The vectors with `value` for what is outside the row."""
         if self.plan.columns:
             return list(vectors)
-        return [_where(self._column(number) < self.columns, item, value) for number, item in enumerate(vectors)]
+        return [_where(self.column(number) < self.columns, item, value) for number, item in enumerate(vectors)]
 
     def store(self, tensor: Any, vectors: Sequence[Any]) -> None:
         """Write the thread's elements, converted to the tensor's type."""
         start = tensor.iterator + self.row * tensor.stride[0]
         for number, item in enumerate(vectors):
-            column = self._column(number)
+            column = self.column(number)
             target, value = _at(start + column, self.plan.vector), item.to(tensor.element_type)
             inside = self.inside if self.plan.columns else self.inside & (column < self.columns)
             _store_if(inside, target, value)
@@ -82,11 +82,12 @@ class RowTile:
         value = number.to(tensor.element_type)
         _store_number_if((self.lane == 0) & (self.rank == 0) & self.inside, tensor, self.row, value)
 
-    def _column(self, number: int) -> Any:
+    def column(self, number: int) -> Any:
+        """The first column of the thread's access `number`."""
         return self.first + number * self.plan.threads * self.plan.vector
 
     def _vector(self, start: Any, number: int) -> Any:
-        column, vector = self._column(number), self.plan.vector
+        column, vector = self.column(number), self.plan.vector
         if not self.plan.columns:
             column = cute.math.min(column, self.columns - vector)
         return _at(start + column, vector)
