@@ -11,20 +11,119 @@ import typer
 
 import tilewright
 from tilewright.base.errors import ArgumentError
+from tilewright.tools.benching import chart, compare, results, tables
+from tilewright.tools.benching.cases import BACKENDS
+from tilewright.tools.benching.plan import Request, plan
+from tilewright.tools.benching.session import Session
 from tilewright.tools.console import console as make_console
 
 
 def command(
-    topics: Annotated[list[str] | None, typer.Argument(help="benchmarks to run; all without names")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="measure less, to show that the benchmarks work")] = False,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="folder for the results")] = None,
-    list_topics: Annotated[bool, typer.Option("--list", help="only list the benchmarks")] = False,
+    topics: Annotated[list[str] | None, typer.Argument(help="compiler, emulator, ...; all without names")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="topics: measure less, to show that they work")] = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="file for the results of ops; folder for those of topics")
+    ] = None,
+    list_topics: Annotated[bool, typer.Option("--list", help="only list the topics")] = False,
+    suite: Annotated[str | None, typer.Option(help="measure ops: smoke, standard, full or peers")] = None,
+    op: Annotated[str | None, typer.Option(help="measure this op and its backward only")] = None,
+    backend: Annotated[list[str] | None, typer.Option(help=f"one of {', '.join(BACKENDS)}; may be repeated")] = None,
+    shape: Annotated[list[str] | None, typer.Option(help="such as 32768x1024; may be repeated")] = None,
+    dtype: Annotated[list[str] | None, typer.Option(help="float16, bfloat16, float32, float64; repeatable")] = None,
+    tile_size: Annotated[int | None, typer.Option(help="of copy_transpose")] = None,
+    warmup: Annotated[int | None, typer.Option(help="calls before the clock starts; 10 for an op by itself")] = None,
+    iterations: Annotated[int | None, typer.Option(help="calls timed; 100 for an op by itself")] = None,
+    target: Annotated[str | None, typer.Option(help="cuda, or emu: check, count, time nothing")] = None,
+    budget: Annotated[float | None, typer.Option(help="seconds after which no case is begun")] = None,
+    suites: Annotated[Path | None, typer.Option(help="file of suites; default: bench/suites.yaml")] = None,
+    draw: Annotated[Path | None, typer.Option(help="draw charts of this file of results, as PNG and SVG")] = None,
+    compare_files: Annotated[
+        tuple[Path, Path] | None, typer.Option("--compare", metavar="OLD NEW", help="compare two files of results")
+    ] = None,
 ) -> None:
-    """Run benchmarks and print their medians; results go to bench/results of the checkout."""
+    """Run benchmarks of ops against their peers (--suite, --op), or of the compiler and the emulator (topics)."""
+    if compare_files is not None:
+        show_comparison(*compare_files)
+    elif draw is not None:
+        draw_charts(draw, out or draw)
+    elif suite is not None or op is not None:
+        request = Request(suite, op, backend or (), shape or (), dtype or (), tile_size, warmup, iterations, target)
+        run_ops(request, suites or checkout() / "bench" / "suites.yaml", out, budget)
+    else:
+        run_topics(topics or [], quick, out, list_topics)
+
+
+def run_ops(request: Request, suites: Path, out: Path | None, budget: float | None) -> None:
+    """Measure ops; the file of results is written after every row. Status 1 if this project's kernels failed."""
+    chosen, target = plan(request, suites)
+    console = make_console()
+    if target == "emu":
+        console.print("On the emulator: results are checked on small shapes and memory traffic is counted; no times.")
+    count = len(chosen.cases)
+    console.print(f"{count} case{'s' if count > 1 else ''}, backends: {', '.join(chosen.backends)}", highlight=False)
+
+    def say(text: str, style: str = "") -> None:
+        console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+
+    def watch(kind: str, message: dict[str, Any]) -> None:
+        found = session.results
+        if kind == "row":
+            say(tables.line(message["row"]))
+        elif kind == "failure":
+            say(tables.failure(message["failure"]), "red")
+        elif kind == "missing" and message["missing"] not in told:
+            told.add(message["missing"])
+            say(f"{message['missing']} is not installed and left out: {message['why']}", "yellow")
+        if kind in ("row", "failure"):
+            place = out or results.default_path(suites.parent / "results", chosen.name, found.machine["device"])
+            results.write(place, results.record(found, chosen.name))
+            written.add(place)
+
+    told: set[str] = set()
+    written: set[Path] = set()
+    session = Session(
+        chosen.cases, chosen.backends, target, chosen.warmup, chosen.iterations, watch, budget
+    )  # fmt: skip
+    found = session.run()
+    finish(results.record(found, chosen.name), written, console)
+
+
+def finish(contents: dict[str, Any], written: set[Path], console: Any) -> None:
+    """The summary, and charts where matplotlib is; status 1 if a kernel of this project failed."""
+    if any(row.get("gbs") for row in contents["results"]):
+        console.print(tables.summary(contents))
+        if chart.available():
+            written |= {made for path in list(written) for made in chart.draw(contents, path)}
+        else:
+            console.print('No charts: matplotlib is missing (pip install "tilewright[bench]").')
+    for path in sorted(written):
+        console.print(f"wrote {path}", soft_wrap=True, highlight=False)
+    if any(row["backend"] in ("kernel", "") for row in contents["failures"]):
+        raise typer.Exit(1)
+
+
+def show_comparison(old: Path, new: Path) -> None:
+    """Print the rows that two files have in common."""
+    found = compare.compare(results.read(old), results.read(new))
+    console = make_console()
+    console.print(tables.comparison(found))
+    for title, rows in (("only in the old file", found.only_old), ("only in the new file", found.only_new)):
+        if rows:
+            console.print(f"{title}: {len(rows)} rows")
+
+
+def draw_charts(path: Path, out: Path) -> None:
+    """Draw charts of a file of results beside it, or to `out` with the endings png and svg."""
+    for made in chart.draw(results.read(path), out):
+        make_console().print(f"wrote {made}", soft_wrap=True, highlight=False)
+
+
+def run_topics(topics: list[str], quick: bool, out: Path | None, only_list: bool) -> None:
+    """Run the modules `bench_<topic>` of the checkout."""
     runner = load_runner()
     console = make_console()
     known = runner.topics()
-    if list_topics:
+    if only_list:
         console.print("\n".join(known) or "no benchmarks")
         return
     chosen = topics or known
@@ -35,9 +134,14 @@ def command(
 
 
 def load_runner() -> Any:
-    """The module `bench.runner` of the checkout in the working directory, or of the one that is installed editable."""
+    """The module `bench.runner` of the checkout."""
+    sys.path.insert(0, str(checkout()))
+    return importlib.import_module("bench.runner")
+
+
+def checkout() -> Path:
+    """The checkout in the working directory, or the one that is installed editable."""
     for root in (Path.cwd(), Path(tilewright.__file__).resolve().parents[2]):
         if (root / "bench" / "runner.py").is_file():
-            sys.path.insert(0, str(root))
-            return importlib.import_module("bench.runner")
+            return root
     raise ArgumentError("no benchmarks here", hint="run this inside a source checkout: they are not part of the wheel")

@@ -1,0 +1,89 @@
+"""Charts of a file of results: for each op and dtype gigabytes a second over N, a line for each backend."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright.base.errors import ArgumentError
+from tilewright.tools.benching.cases import BACKENDS
+
+COLOURS = dict(zip(BACKENDS, ("#d62728", "#7f7f7f", "#1f77b4", "#9467bd", "#2ca02c", "#ff7f0e"), strict=True))
+NAMES = {"kernel": "tilewright"}
+FORMATS = ("png", "svg")
+INCHES = (5.2, 3.6)
+"""Width and height of one op's part."""
+
+
+def available() -> bool:
+    """Whether charts can be drawn: matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def draw(contents: Mapping[str, Any], path: Path) -> list[Path]:
+    """Draw a file's results to `path` with the endings png and svg: a row of the chart for each op.
+
+    Raises:
+        ArgumentError: matplotlib is not installed, or nothing was timed.
+    """
+    if not available():
+        raise ArgumentError("charts need matplotlib", hint='pip install "tilewright[bench]"')
+    rows = [row for row in contents["results"] if row.get("gbs")]
+    if not rows:
+        raise ArgumentError("there is nothing to draw: no row was timed")
+    figures: Any = importlib.import_module("matplotlib.figure")
+    importlib.import_module("matplotlib").rcParams["svg.hashsalt"] = "tilewright"  # the same file from the same results
+    ops, dtypes = (list(dict.fromkeys(label(row) if key == "op" else row[key] for row in rows)) for key in ("op", "dtype"))
+    size = INCHES[0] * len(dtypes), INCHES[1] * len(ops)
+    figure = figures.Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(ops), len(dtypes), squeeze=False)
+    for line, op in enumerate(ops):
+        for column, dtype in enumerate(dtypes):
+            chosen = [row for row in rows if label(row) == op and row["dtype"] == dtype]
+            _part(axes[line][column], f"{op}, {dtype}", chosen, contents.get("roofs", ()))
+    figure.suptitle(_title(contents["machine"]))
+    paths = [path.with_suffix(f".{ending}") for ending in FORMATS]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for made in paths:
+        figure.savefig(made, metadata={"Date": None} if made.suffix == ".svg" else None)
+    return paths
+
+
+def label(row: Mapping[str, Any]) -> str:
+    """The op with its options."""
+    options = ", ".join(f"{name}={value}" for name, value in (row.get("options") or {}).items())
+    return f"{row['op']}({options})" if options else str(row["op"])
+
+
+def _title(machine: Mapping[str, Any]) -> str:
+    packages = ", ".join(f"{name} {machine[name]}" for name in ("torch", "triton", "quack") if name in machine)
+    return f"{machine.get('device', 'unknown device')}, {machine.get('date', '')}\n{packages}"
+
+
+def _part(axes: Any, title: str, rows: Sequence[Mapping[str, Any]], roofs: Sequence[Mapping[str, Any]]) -> None:
+    """One op and dtype. Where shapes share an N, each stands apart, in the order of its size."""
+    shapes = sorted({tuple(row["shape"]) for row in rows}, key=lambda shape: (shape[-1], shape))
+    places = {shape: place for place, shape in enumerate(shapes)}
+    for name in (name for name in BACKENDS if any(row["backend"] == name for row in rows)):
+        points = sorted((places[tuple(row["shape"])], row["gbs"]) for row in rows if row["backend"] == name)
+        wide = 2.4 if name == "kernel" else 1.2
+        axes.plot(*zip(*points, strict=True), marker="o", ms=4, lw=wide, color=COLOURS[name], label=NAMES.get(name, name))
+    if rows:
+        limits = _roof(rows[0], roofs, places)
+        if limits:
+            axes.plot(*zip(*limits, strict=True), ls="--", lw=1, color="black", label="copy or read")
+    axes.set_title(title, fontsize=10)
+    axes.set_xticks(range(len(shapes)), ["×".join(map(str, shape)) for shape in shapes], fontsize=7, rotation=20)
+    axes.set_xlabel("rows × N", fontsize=8)
+    axes.set_ylabel("GB/s", fontsize=8)
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7, loc="lower right")
+
+
+def _roof(row: Mapping[str, Any], roofs: Sequence[Mapping[str, Any]], places: Mapping[Any, int]) -> list[tuple[int, float]]:
+    chosen = [item for item in roofs if label(item) == label(row) and item["dtype"] == row["dtype"]]
+    return sorted((places[tuple(item["shape"])], max(item["gbs"].values())) for item in chosen
+                  if tuple(item["shape"]) in places)  # fmt: skip

@@ -1,0 +1,122 @@
+"""An op as it is benchmarked: its inputs, and what computes it."""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright import ops
+from tilewright.base.errors import ArgumentError
+from tilewright.ops.frameworks import torch
+from tilewright.tools.benching.cases import Case
+
+Function = Callable[..., Any]
+"""Of a case's inputs: its result, a tensor or a tuple of tensors; None in a tuple is a result that is not made."""
+
+
+class Inputs:
+    """Makes a case's inputs on `device`: the same ones in every run."""
+
+    def __init__(self, case: Case, device: str) -> None:
+        self.case = case
+        self.device = device
+        self.dtype = getattr(torch, case.dtype)
+        self._generator = torch.Generator(device=device)
+        self._generator.manual_seed(zlib.crc32(str(case).encode()))
+
+    def normal(self, *shape: int, dtype: Any = None) -> Any:
+        """Normal random numbers, in the case's dtype by default."""
+        wanted = dtype or self.dtype
+        made = torch.empty(shape, device=self.device, dtype=torch.float32 if wanted.itemsize < 4 else wanted)
+        return made.normal_(generator=self._generator).to(wanted)
+
+    def integers(self, bound: int, *shape: int) -> Any:
+        """Random integers from 0 to below `bound`, of int64."""
+        return torch.randint(bound, shape, device=self.device, generator=self._generator)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """How an op is benchmarked.
+
+    Args:
+        inputs: makes the tensors that each backend is called with.
+        kernel: this project's op, called with the inputs and the case's options.
+        ref: its reference.
+        torch: PyTorch's own function, which in float64 is also what results are checked against.
+        compiled: what `torch.compile` compiles; None is `torch`.
+        peers: by name (triton, quack), a function of a case that gives what to call, or None for what it cannot do.
+            It may raise ModuleNotFoundError.
+    """
+
+    inputs: Callable[[Inputs], tuple[Any, ...]]
+    kernel: Function
+    ref: Function
+    torch: Function
+    compiled: Function | None = None
+    peers: Mapping[str, Callable[[Case], Function | None]] = field(default_factory=dict)
+
+    def backend(self, name: str, case: Case) -> Function | None:
+        """What to call for a case; None where the backend has nothing for it.
+
+        Raises:
+            ModuleNotFoundError: the backend is not installed.
+        """
+        options = dict(case.options)
+        if name in self.peers:
+            return self.peers[name](case)
+        own = {"kernel": self.kernel, "ref": self.ref, "torch": self.torch}.get(name)
+        if own is not None:
+            return lambda *inputs: own(*inputs, **options)
+        if name == "torch.compile":
+            return _compiled(self.compiled or self.torch, options)
+        return None
+
+    def exact(self, case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The results in float64."""
+        wide = (item.double() if item is not None and item.is_floating_point() else item for item in inputs)
+        return as_tuple(self.torch(*wide, **dict(case.options)))
+
+
+def _compiled(function: Function, options: dict[str, Any]) -> Function:
+    torch._dynamo.reset()  # else shapes and functions add up to the limit beyond which nothing is compiled
+    return torch.compile(lambda *inputs: function(*inputs, **options), dynamic=False)  # type: ignore[no-any-return]
+
+
+def as_tuple(results: Any) -> tuple[Any, ...]:
+    """The tensors among the results of a function."""
+    return tuple(item for item in (results if isinstance(results, tuple) else (results,)) if item is not None)
+
+
+def public(name: str) -> Function:
+    """The op `tilewright.ops.<name>`, looked up when it is called."""
+
+    def call(*inputs: Any, **options: Any) -> Any:
+        function = getattr(ops, name, None)
+        if function is None:
+            raise ArgumentError(f"tilewright.ops has no {name}")
+        return function(*inputs, **options)
+
+    return call
+
+
+def reference(module: str, name: str) -> Function:
+    """The function `name` of `tilewright.ops.ref.<module>`, looked up when it is called."""
+
+    def call(*inputs: Any, **options: Any) -> Any:
+        return getattr(importlib.import_module(f"tilewright.ops.ref.{module}"), name)(*inputs, **options)
+
+    return call
+
+
+def operator(name: str) -> Any:
+    """The operator `torch.ops.tilewright.<name>`."""
+    return getattr(torch.ops.tilewright, name)
+
+
+def optional(module: str) -> Any:
+    """An optional package's module; raises ModuleNotFoundError."""
+    return importlib.import_module(module)
