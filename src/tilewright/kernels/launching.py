@@ -11,7 +11,11 @@ import tilewright.cute as cute
 from tilewright.kernels.plans import RowPlan, row_plan
 from tilewright.kernels.rows import ACCESS_BYTES
 
-_DTYPES = {"float16": cute.Float16, "bfloat16": cute.BFloat16, "float32": cute.Float32, "float64": cute.Float64}
+_DTYPES = {
+    "float16": cute.Float16, "bfloat16": cute.BFloat16, "float32": cute.Float32, "float64": cute.Float64,
+    "int8": cute.Int8, "int16": cute.Int16, "int32": cute.Int32, "int64": cute.Int64, "uint8": cute.Uint8,
+    "uint16": cute.Uint16, "uint32": cute.Uint32, "uint64": cute.Uint64, "bool": cute.Boolean,
+}  # fmt: skip
 Plans = Callable[[int, int], RowPlan]  # (columns, elements of an access) -> plan
 
 
