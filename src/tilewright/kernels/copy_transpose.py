@@ -14,7 +14,7 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import views
-from tilewright.kernels.launching import address_of, dtype_of, on_gpu
+from tilewright.kernels.launching import address_of, on_gpu
 
 VECTOR_BITS = 128
 TILE_SIZES = (16, 32, 64, 128)
@@ -247,7 +247,7 @@ def transpose_plan(y: Any, x: Any, tile_size: int | None = None) -> TransposePla
 
     Tiles of 16-bit elements are 128 wide, wider elements 64; smaller ones where the matrix is smaller.
     """
-    dtype = dtype_of(x)
+    dtype = views.dtype_of(x)
     load, store = views.vector(x, cap=64 if dtype.width == 8 else 128), views.vector(y)
     tile = tile_size or min(128 if dtype.width <= 16 else 64, _power(max(x.shape[-2:])))
     rows = min(VECTOR_BITS // dtype.width, tile)

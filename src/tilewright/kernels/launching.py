@@ -11,71 +11,99 @@ import tilewright.cute as cute
 from tilewright.kernels.plans import RowPlan, row_plan
 from tilewright.kernels.rows import ACCESS_BYTES
 
+ROWS, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "columns", "numbers", "scalar", "constant"
+"""What a kernel takes: (..., N); (N) that all rows share; a number for each row (...); a number; what is compiled in."""
+_TENSORS = (ROWS, COLUMNS, NUMBERS)
+
 _DTYPES = {
     "float16": cute.Float16, "bfloat16": cute.BFloat16, "float32": cute.Float32, "float64": cute.Float64,
-    "int8": cute.Int8, "int16": cute.Int16, "int32": cute.Int32, "int64": cute.Int64, "uint8": cute.Uint8,
-    "uint16": cute.Uint16, "uint32": cute.Uint32, "uint64": cute.Uint64, "bool": cute.Boolean,
+    "int32": cute.Int32, "int64": cute.Int64,
 }  # fmt: skip
 Plans = Callable[[int, int], RowPlan]  # (columns, elements of an access) -> plan
 
 
 class RowKernel:
-    """Calls a kernel `launch(*tensors, plan)` on tensors (..., N) whose last dimension is contiguous.
+    """Calls `launch(*arguments, plan)`, whose arguments are of these `kinds`; a tensor may be None.
 
-    Tensors are those of NumPy, PyTorch, or any library with their `shape`, `dtype` and `reshape`; those of a GPU run
-    there, others on the emulator. A kernel is compiled when a configuration of types and plan is first called.
+    Tensors are those of NumPy, PyTorch, or any library with their `shape`, `dtype` and `reshape`; the last dimension of
+    rows is contiguous. Those of a GPU run there, others on the emulator. A kernel is compiled when a configuration of
+    types and plan is first called.
     """
 
-    def __init__(self, launch: Any, plans: Plans = row_plan) -> None:
+    def __init__(self, launch: Any, kinds: Sequence[str], plans: Plans = row_plan) -> None:
         self._launch = launch
+        self._kinds = tuple(kinds)
         self._plans = plans
         self._compiled: dict[Any, Any] = {}
         self._chosen: dict[Any, Any] = {}
 
-    def __call__(self, *tensors: Any, plan: RowPlan | None = None) -> None:
-        """Run on these tensors; `plan` overrides the choice."""
-        matrices = [as_matrix(tensor) for tensor in tensors]
-        columns = matrices[0].shape[1]
-        if not columns or not matrices[0].shape[0]:
-            return
-        facts = tuple((item.dtype, stride_of(item), address_of(item) % ACCESS_BYTES) for item in matrices)
-        key = (columns, facts, plan)
+    def __call__(self, *arguments: Any, plan: RowPlan | None = None) -> None:
+        """Run on these arguments; `plan` overrides the choice."""
+        values, facts = [], []
+        for kind, value in zip(self._kinds, arguments, strict=True):
+            if kind is ROWS and value is not None:
+                value = as_matrix(value)
+                facts.append((value.dtype, value.shape[1], stride_of(value), address_of(value) % ACCESS_BYTES))
+                if 0 in value.shape:
+                    return
+            elif kind in _TENSORS and value is not None:
+                value = value.reshape(-1)
+                facts.append((value.dtype, address_of(value) % ACCESS_BYTES))
+            else:
+                facts.append(value if kind is CONSTANT else None)
+            values.append(value)
+        key = (*facts, plan)
         executor = self._chosen.get(key)
         if executor is None:
-            executor = self._chosen[key] = self._choose(columns, matrices, plan)
-        executor(*matrices)
+            executor = self._chosen[key] = self._choose(values, plan)
+        pairs = zip(self._kinds, values, strict=True)
+        executor(*(value for kind, value in pairs if value is not None and kind is not CONSTANT))
 
-    def _choose(self, columns: int, matrices: Sequence[Any], plan: RowPlan | None) -> Any:
-        dtypes = tuple(dtype_of(item) for item in matrices)
-        plan = plan or self._plans(columns, widest(columns, matrices))
-        target = "cuda" if on_gpu(matrices[0]) else "emu"
-        key = (dtypes, plan, target)
+    def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> Any:
+        pairs = list(zip(self._kinds, values, strict=True))
+        first = next(value for kind, value in pairs if kind is ROWS and value is not None)
+        plan = plan or self._plans(first.shape[1], widest(pairs))
+        target = "cuda" if on_gpu(first) else "emu"
+        key = (tuple(_configuration(kind, value) for kind, value in pairs), plan, target)
         if key not in self._compiled:
-            fakes = [fake_rows(dtype, plan) for dtype in dtypes]
+            fakes = [_fake(kind, value, plan) for kind, value in pairs]
             self._compiled[key] = cute.compile(self._launch, *fakes, plan, target=target)
         return self._compiled[key]
 
 
-def fake_rows(dtype: Any, plan: RowPlan) -> Any:
-    """What a kernel with this plan is compiled for: rows of `dtype`, any number of them, any stride between them."""
+def _configuration(kind: str, value: Any) -> Any:
+    """What of an argument is compiled in."""
+    return dtype_of(value) if kind in _TENSORS and value is not None else None if kind is SCALAR else value
+
+
+def _fake(kind: str, value: Any, plan: RowPlan) -> Any:
+    """What a kernel with this plan is compiled for in the place of `value`."""
+    if value is None or kind not in _TENSORS:
+        return value
+    dtype = dtype_of(value)
+    if kind is NUMBERS:
+        return cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(cute.sym_int64(),))
     columns = plan.columns or cute.sym_int64(divisibility=plan.vector)
     alignment = min(plan.vector * dtype.width // 8, ACCESS_BYTES)
-    return cute.runtime.make_fake_tensor(
-        dtype, (cute.sym_int64(), columns), stride=(cute.sym_int64(divisibility=plan.vector), 1), assumed_align=alignment
-    )
+    if kind is COLUMNS:
+        return cute.runtime.make_fake_tensor(dtype, (columns,), stride=(1,), assumed_align=alignment)
+    step = cute.sym_int64(divisibility=plan.vector)
+    return cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(), columns), stride=(step, 1), assumed_align=alignment)
 
 
-def widest(columns: int, matrices: Sequence[Any]) -> int:
-    """The elements of an access for which all rows of all tensors are aligned."""
-    vector = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in matrices)
-    while vector > 1 and not all(_fits(item, columns, vector) for item in matrices):
+def widest(pairs: Sequence[tuple[str, Any]]) -> int:
+    """The elements of an access for which all rows and columns are aligned: 16 bytes of the narrowest at most."""
+    tensors = [value for kind, value in pairs if kind in (ROWS, COLUMNS) and value is not None]
+    vector = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
+    while vector > 1 and not all(_fits(item, vector) for item in tensors):
         vector //= 2
     return vector
 
 
-def _fits(matrix: Any, columns: int, vector: int) -> bool:
-    bytes_ = min(vector * dtype_of(matrix).width // 8, ACCESS_BYTES)
-    return columns % vector == 0 and stride_of(matrix) % vector == 0 and address_of(matrix) % bytes_ == 0
+def _fits(tensor: Any, vector: int) -> bool:
+    bytes_ = min(vector * dtype_of(tensor).width // 8, ACCESS_BYTES)
+    steps = tensor.shape[-1] % vector == 0 and (tensor.ndim == 1 or stride_of(tensor) % vector == 0)
+    return steps and address_of(tensor) % bytes_ == 0
 
 
 def as_matrix(tensor: Any) -> Any:

@@ -32,6 +32,7 @@ class RowPlan:
         vector: elements of an access.
         count: accesses of a thread.
         cluster: blocks that share a row, each with an equal part of the columns; a power of two.
+        streams: loads of rows pass the L1 cache by.
     """
 
     columns: int
@@ -40,6 +41,7 @@ class RowPlan:
     vector: int
     count: int
     cluster: int = 1
+    streams: bool = True
 
     @property
     def block(self) -> int:

@@ -29,7 +29,7 @@ class RowReduction:
         rows: rows of a block.
         unroll: loads that a thread issues before it uses the first.
         aligned: whether each row begins at a multiple of the vector and is a multiple of it long. Else a row's first
-            and last elements are read one by one.
+            and last elements are read one by one, and `threads` is at least `vector`.
     """
 
     reduction: Reduction

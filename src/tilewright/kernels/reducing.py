@@ -13,7 +13,7 @@ from typing import Any
 
 import tilewright.cute as cute
 from tilewright.kernels import views
-from tilewright.kernels.launching import dtype_of, on_gpu
+from tilewright.kernels.launching import on_gpu
 from tilewright.kernels.plans import power_of_two
 from tilewright.kernels.reduce import VECTOR_BYTES, ColumnReduction, RowReduction, launch_columns, launch_rows
 from tilewright.kernels.reductions import Reduction
@@ -75,7 +75,7 @@ def _first_pass(x: Any, modes: list[Mode], over: Mode, name: str) -> tuple[Any, 
     """Reduce one mode into a workspace; the workspace and its modes."""
     rest = [mode for mode in modes if mode is not over]
     steps = [math.prod(mode.extent for mode in rest[place + 1 :]) for place in range(len(rest))]
-    workspace = views.empty(x, [mode.extent for mode in rest], Reduction(name, dtype_of(x)).accumulator)
+    workspace = views.empty(x, [mode.extent for mode in rest], Reduction(name, views.dtype_of(x)).accumulator)
     pairs = list(zip(rest, steps, strict=True))
     kept = [Mode(mode.extent, mode.step, step, False) for mode, step in pairs]
     place = modes.index(over)
@@ -88,7 +88,7 @@ def _run(out: Any, x: Any, modes: list[Mode], name: str, divisor: int) -> None:
     over = next(mode for mode in modes if mode.reduced)
     kept = [mode for mode in reversed(modes) if not mode.reduced]  # the language counts the first mode fastest
     inner = min(kept, key=lambda mode: abs(mode.step), default=over)
-    reduction = Reduction(name, dtype_of(x))
+    reduction = Reduction(name, views.dtype_of(x))
     if inner is over or abs(over.step) <= abs(inner.step) or inner.step == 0:
         outer = kept or [Mode(1, 0, 0, False)]
         line = views.strided(x, [*(m.extent for m in outer), over.extent], [*(m.step for m in outer), over.step])
@@ -123,7 +123,7 @@ def _executor(kind: str, plan: Any, x: Any, out: Any, parts: int) -> Any:
     dense = views.strides_of(x)[-1] == 1
     target = "cuda" if on_gpu(x) else "emu"
     second = second_plan(kind, plan.reduction, parts) if parts > 1 else None
-    out_type = dtype_of(out)
+    out_type = views.dtype_of(out)
     key = (kind, plan, second, out_type, x.ndim, dense, target)
     if key not in _compiled:
         step = plan.vector if getattr(plan, "aligned", True) else 1
@@ -154,11 +154,12 @@ def row_plan(reduction: Reduction, x: Any) -> tuple[RowReduction, int]:
     vector = full if dense and n >= 2 * full else 1
     vectors = n // vector
     threads = min(power_of_two(-(-vectors // _UNROLL)), _BLOCK)
-    threads = max(threads, min(power_of_two(vectors), 32))
+    aligned = vector == 1 or views.vector(x) == full
+    threads = max(threads, min(power_of_two(vectors), 32), 1 if aligned else vector)
     unroll = min(power_of_two(-(-vectors // threads)), _UNROLL)
     lines = max(_ROW_BLOCK // threads, 1)
     blocks = -(-rows // lines)
-    plan = RowReduction(reduction, vector, threads, lines, unroll, vector == 1 or views.vector(x) == full)
+    plan = RowReduction(reduction, vector, threads, lines, unroll, aligned)
     return plan, _parts(blocks, vectors // (threads * unroll))
 
 

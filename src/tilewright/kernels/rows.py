@@ -44,25 +44,35 @@ class RowTile:
         self._has_begun = plan.cluster == 1
 
     def load(self, tensor: Any) -> list[Any]:
-        """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated."""
+        """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated.
+
+        They are read this once, so that they leave the L1 cache to what rows share.
+        """
         start = tensor.iterator + self.row * tensor.stride[0]
-        return [self._vector(start, number).load() for number in range(self.plan.count)]
+        return [self._once(self._vector(start, number)) for number in range(self.plan.count)]
 
     def load_columns(self, tensor: Any) -> list[Any]:
         """The same of a tensor (columns) that all rows share."""
         return [self._vector(tensor.iterator, number).load() for number in range(self.plan.count)]
 
+    def _once(self, source: Any) -> Any:
+        dtype, bytes_ = source.element_type, self.plan.vector * source.element_type.width // 8
+        if not self.plan.streams or bytes_ not in (8, 16):
+            return source.load()
+        vector = cute.T.vector(self.plan.vector, dtype.mlir_type)
+        return cute.arch.load(source.iterator, vector, level1_eviction_priority="no_allocate")
+
     def filled(self, vectors: Sequence[Any], value: float) -> list[Any]:
         """The vectors with `value` for what is outside the row."""
         if self.plan.columns:
             return list(vectors)
-        return [_where(self._column(number) < self.columns, item, value) for number, item in enumerate(vectors)]
+        return [_where(self.column(number) < self.columns, item, value) for number, item in enumerate(vectors)]
 
     def store(self, tensor: Any, vectors: Sequence[Any]) -> None:
         """Write the thread's elements, converted to the tensor's type."""
         start = tensor.iterator + self.row * tensor.stride[0]
         for number, item in enumerate(vectors):
-            column = self._column(number)
+            column = self.column(number)
             target, value = _at(start + column, self.plan.vector), item.to(tensor.element_type)
             inside = self.inside if self.plan.columns else self.inside & (column < self.columns)
             _store_if(inside, target, value)
@@ -72,14 +82,27 @@ class RowTile:
         value = number.to(tensor.element_type)
         _store_number_if((self.lane == 0) & (self.rank == 0) & self.inside, tensor, self.row, value)
 
-    def _column(self, number: int) -> Any:
+    def column(self, number: int) -> Any:
+        """The first column of the thread's access `number`."""
         return self.first + number * self.plan.threads * self.plan.vector
 
     def _vector(self, start: Any, number: int) -> Any:
-        column, vector = self._column(number), self.plan.vector
+        column, vector = self.column(number), self.plan.vector
         if not self.plan.columns:
             column = cute.math.min(column, self.columns - vector)
         return _at(start + column, vector)
+
+    def warp_count(self) -> Any:
+        """How many elements of the row the thread's warp holds, 1 for none."""
+        plan = self.plan
+        if plan.columns:
+            return plan.lanes * plan.vector * plan.count
+        first = self.rank * plan.tile + (self.lane - self.lane % plan.lanes) * plan.vector
+        step, most = plan.threads * plan.vector, plan.lanes * plan.vector
+        counts = [
+            cute.math.max(cute.math.min(self.columns - first - number * step, most), 0) for number in range(plan.count)
+        ]
+        return cute.math.max(tree(counts, add), 1)
 
     # Folding over the row
 

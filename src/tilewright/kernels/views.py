@@ -8,15 +8,26 @@ from typing import Any
 import numpy as np
 
 import tilewright.cute as cute
-from tilewright.kernels.launching import address_of, dtype_of
+from tilewright.kernels.launching import address_of
 from tilewright.torch import dtype as torch_dtype
 
 ACCESS_BITS = 128
 _MOST_KEPT = 4096
+_DTYPES: dict[str, type[cute.Numeric]] = {
+    "float16": cute.Float16, "bfloat16": cute.BFloat16, "float32": cute.Float32, "float64": cute.Float64,
+    "int8": cute.Int8, "int16": cute.Int16, "int32": cute.Int32, "int64": cute.Int64, "uint8": cute.Uint8,
+    "uint16": cute.Uint16, "uint32": cute.Uint32, "uint64": cute.Uint64, "bool": cute.Boolean,
+}  # fmt: skip
+DTYPES = tuple(_DTYPES)
 _NUMPY: dict[Any, Any] = {
     cute.Float32: np.float32, cute.Float64: np.float64, cute.Int32: np.int32, cute.Int64: np.int64,
     cute.Uint32: np.uint32, cute.Uint64: np.uint64,
 }  # fmt: skip
+
+
+def dtype_of(tensor: Any) -> type[cute.Numeric]:
+    """The language's type of a tensor's elements."""
+    return _DTYPES[str(tensor.dtype).rpartition(".")[2]]
 
 
 def strides_of(tensor: Any) -> tuple[int, ...]:

@@ -140,7 +140,6 @@ _PLAIN: frozenset[type] = frozenset() if torch is None else frozenset((torch.Ten
 
 
 def computed_dtype(tensor: Any) -> Any:
-    """The dtype of the result of an op that PyTorch runs in float32 under autocast."""
-    if torch.is_autocast_enabled(tensor.device.type) and tensor.dtype in (torch.float16, torch.bfloat16):
-        return torch.float32
-    return tensor.dtype
+    """The dtype of the result of an op that PyTorch runs in float32 under autocast, on a GPU."""
+    narrow = tensor.dtype in (torch.float16, torch.bfloat16)
+    return torch.float32 if narrow and tensor.is_cuda and torch.is_autocast_enabled("cuda") else tensor.dtype

@@ -57,7 +57,7 @@ def softmax_online(x: Any, dim: int = -1) -> Any:
 
 
 def _forward(x: Any, run: Any) -> Any:
-    out = torch.empty(x.shape, dtype=computed_dtype(x), device=x.device)
+    out = torch.empty_like(x, dtype=computed_dtype(x), memory_format=torch.contiguous_format)
     run(out, x)
     return out
 
@@ -65,7 +65,7 @@ def _forward(x: Any, run: Any) -> Any:
 def _backward(grad: Any, y: Any, dtype: Any) -> Any:
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a gradient of the gradient is wanted
         return ref.softmax_online_backward(grad, y).to(dtype)
-    dx = torch.empty(y.shape, dtype=dtype, device=y.device)
+    dx = torch.empty_like(y, dtype=dtype)
     (BACKWARD.run if direct(grad, y) else BACKWARD.dispatched)(dx, grad, y)
     return dx
 

@@ -1,0 +1,38 @@
+"""LayerNorm of rows, with a residual: one read and one write of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.kernels import norms, rows
+from tilewright.kernels.launching import COLUMNS, NUMBERS, ROWS, SCALAR, RowKernel
+from tilewright.kernels.rows import RowTile
+
+
+@cute.kernel
+def layernorm_kernel(
+    out: cute.Tensor, total: Any, mean: Any, rstd: Any, x: cute.Tensor, weight: Any, bias: Any, residual: Any,
+    eps: cute.Float64, plan: cutlass.Constexpr,
+):  # fmt: skip
+    tile = RowTile(plan, x.shape)
+    held = norms.entered(tile, x, residual, total)
+    centre, factor = norms.moments(tile, held, tile.columns, eps)
+    if cutlass.const_expr(mean is not None):
+        tile.store_number(mean, centre)
+        tile.store_number(rstd, factor)
+    normal = [(item - centre) * factor for item in held]
+    tile.store(out, norms.scaled(tile, normal, weight, bias, x.element_type))
+
+
+@cute.jit
+def launch_layernorm(
+    out: cute.Tensor, total: Any, mean: Any, rstd: Any, x: cute.Tensor, weight: Any, bias: Any, residual: Any,
+    eps: cute.Float64, plan: cutlass.Constexpr,
+):  # fmt: skip
+    kernel = layernorm_kernel(out, total, mean, rstd, x, weight, bias, residual, eps, plan)
+    kernel.launch(**rows.grid_of(plan, x))
+
+
+layernorm = RowKernel(launch_layernorm, (ROWS, ROWS, NUMBERS, NUMBERS, ROWS, COLUMNS, COLUMNS, ROWS, SCALAR))
