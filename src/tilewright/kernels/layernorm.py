@@ -7,7 +7,7 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import norms, rows
-from tilewright.kernels.launching import COLUMNS, NUMBERS, ROWS, SCALAR, RowKernel
+from tilewright.kernels.launching import COLUMNS, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
 from tilewright.kernels.rows import RowTile
 
 
@@ -35,4 +35,4 @@ def launch_layernorm(
     kernel.launch(**rows.grid_of(plan, x))
 
 
-layernorm = RowKernel(launch_layernorm, (ROWS, ROWS, NUMBERS, NUMBERS, ROWS, COLUMNS, COLUMNS, ROWS, SCALAR))
+layernorm = RowKernel(launch_layernorm, (RESULT, RESULT, NUMBERS, NUMBERS, ROWS, COLUMNS, COLUMNS, ROWS, SCALAR))

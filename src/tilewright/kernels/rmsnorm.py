@@ -7,7 +7,7 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import norms, rows
-from tilewright.kernels.launching import COLUMNS, NUMBERS, ROWS, SCALAR, RowKernel
+from tilewright.kernels.launching import COLUMNS, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
 from tilewright.kernels.rows import RowTile
 
 
@@ -32,4 +32,4 @@ def launch_rmsnorm(
     rmsnorm_kernel(out, total, rstd, x, weight, bias, residual, eps, plan).launch(**rows.grid_of(plan, x))
 
 
-rmsnorm = RowKernel(launch_rmsnorm, (ROWS, ROWS, NUMBERS, ROWS, COLUMNS, COLUMNS, ROWS, SCALAR))
+rmsnorm = RowKernel(launch_rmsnorm, (RESULT, RESULT, NUMBERS, ROWS, COLUMNS, COLUMNS, ROWS, SCALAR))

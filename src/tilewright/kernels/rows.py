@@ -26,7 +26,8 @@ ACCESS_BYTES = 16  # the widest access of a thread
 class RowTile:
     """A thread's part of its row: device code."""
 
-    def __init__(self, plan: RowPlan, shape: Any) -> None:
+    def __init__(self, plan: RowPlan, shape: Any, exchanges: int = 1) -> None:
+        """Where the thread stands in rows of `shape`; it will take part in so many `exchanges` with its row's blocks."""
         self.plan = plan
         rows, columns = shape
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
@@ -39,9 +40,8 @@ class RowTile:
         self.inside = row < rows if several else True
         self.row = cute.math.min(row, Int64(rows) - 1) if several else row
         self.first = self.rank * plan.tile + self.lane * plan.vector
-        if plan.cluster > 1:
-            cute.arch.cluster_arrive_relaxed()
-        self._has_begun = plan.cluster == 1
+        self._barriers = _make_barriers(exchanges, thread == 0) if plan.cluster > 1 and exchanges else []
+        self._has_begun = False
 
     def load(self, tensor: Any) -> list[Any]:
         """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated.
@@ -129,14 +129,16 @@ class RowTile:
                 _store_number_if(lane == 0, part, (self.place, warp), number)
             cute.arch.sync_threads()
             return
-        if not self._has_begun:
+        if not self._has_begun:  # all blocks of the cluster, and their barriers
             cute.arch.cluster_wait()
             self._has_begun = True
+        barrier = self._barriers.pop(0)
+        bytes_ = self.plan.partials * sum(type(number).width // 8 for number in numbers)
+        _expect_if(self.lane == 0, barrier, bytes_)
         place = self.rank * self.plan.warps + warp
         for part, number in zip(shared, numbers, strict=True):
-            _send_if(lane < self.plan.cluster, part.iterator + place, lane, number)
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
+            _send_if(lane < self.plan.cluster, part.iterator + place, number, barrier, lane)
+        cute.arch.mbarrier_wait(barrier, 0)
 
     def sums(self, numbers: Sequence[Any]) -> list[Any]:
         """The sum over the row of each number of the thread, in every thread."""
@@ -149,11 +151,11 @@ class RowTile:
         ]  # fmt: skip
 
 
-def grid_of(plan: RowPlan, tensor: Any) -> dict[str, Any]:
-    """What launches a kernel with this plan over the rows of a tensor."""
+def grid_of(plan: RowPlan, tensor: Any, exchanges: int = 1) -> dict[str, Any]:
+    """What launches a kernel with this plan over the rows of a tensor; without exchanges its blocks form no cluster."""
     blocks = cute.ceil_div(tensor.shape[0], plan.rows) * plan.cluster
-    cluster = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 else {}
-    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), **cluster}
+    cluster = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 and exchanges else {}
+    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), "min_blocks_per_mp": plan.resident, **cluster}
 
 
 def _at(pointer: Any, elements: int) -> Any:
@@ -174,10 +176,33 @@ def _store_number_if(condition: Any, tensor: Any, place: Any, value: Any) -> Non
         tensor[place] = value
 
 
+def _make_barriers(count: int, chosen: Any) -> list[Any]:
+    """Barriers for transactions, which one thread makes and all blocks of the cluster may use after `cluster_wait`."""
+    first = utils.SmemAllocator().allocate_array(Int64, count)
+    barriers = [first + number for number in range(count)]
+    _init_if(chosen, barriers)
+    cute.arch.cluster_arrive_relaxed()
+    return barriers
+
+
 @cute.jit
-def _send_if(condition: Any, pointer: Any, block: Any, value: Any) -> None:
+def _init_if(condition: Any, barriers: Any) -> None:
     if condition:
-        cute.arch.map_dsmem_ptr(pointer, block).store(value)
+        for barrier in barriers:
+            cute.arch.mbarrier_init(barrier, 1)
+        cute.arch.mbarrier_init_fence()
+
+
+@cute.jit
+def _expect_if(condition: Any, barrier: Any, bytes_: Any) -> None:
+    if condition:
+        cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
+
+
+@cute.jit
+def _send_if(condition: Any, pointer: Any, value: Any, barrier: Any, block: Any) -> None:
+    if condition:
+        cute.arch.store_async_dsmem(pointer, value, barrier, block)
 
 
 def _where(condition: Any, vector: Any, value: float) -> Any:

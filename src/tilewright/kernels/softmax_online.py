@@ -12,7 +12,7 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
-from tilewright.kernels.launching import ROWS, RowKernel
+from tilewright.kernels.launching import RESULT, ROWS, RowKernel
 from tilewright.kernels.rows import RowTile
 
 _LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.7976931348623157e308}
@@ -28,8 +28,7 @@ def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Conste
 
 
 def softmax_of(tile: RowTile, held: list[Any]) -> tuple[list[Any], Any, Any, Any]:
-    """Powers of e of what a thread holds; their sum over the row, of exp(x - base); what makes the powers those; base.
-    """
+    """Powers of e of what a thread holds; their sum over the row, of exp(x - base); what makes the powers those; base."""
     own = rows.tree(rows.elements(held), cute.arch.fmax)
     own = cute.arch.warp_reduction_max(own, threads_in_group=tile.plan.lanes)
     base = finite(own)
@@ -72,5 +71,5 @@ def launch_softmax_online_backward(dx: cute.Tensor, grad: cute.Tensor, y: cute.T
     softmax_online_backward_kernel(dx, grad, y, plan).launch(**rows.grid_of(plan, y))
 
 
-softmax_online = RowKernel(launch_softmax_online, (ROWS, ROWS))
-softmax_online_backward = RowKernel(launch_softmax_online_backward, (ROWS, ROWS, ROWS))
+softmax_online = RowKernel(launch_softmax_online, (RESULT, ROWS))
+softmax_online_backward = RowKernel(launch_softmax_online_backward, (RESULT, ROWS, ROWS))
