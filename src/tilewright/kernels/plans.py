@@ -110,8 +110,10 @@ def row_plan(
         threads = min(max(wanted // cluster, 1), MOST_BLOCK)
     accesses = -(-columns // vector)
     threads = min(threads, power_of_two(accesses))
+    if cluster > 1:
+        threads = max(threads, WARP)  # whole warps of one row take part in an exchange between blocks
     count = -(-accesses // (threads * cluster))
-    rows = max(BLOCK // threads, 1)
+    rows = 1 if cluster > 1 else max(BLOCK // threads, 1)
     exact = threads * cluster * count * vector == columns
     registers = power_of_two(2 * max(count * vector * words * held, ELEMENTS))
     resident = REGISTERS // (registers * threads * rows)
