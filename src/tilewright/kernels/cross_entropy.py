@@ -20,17 +20,17 @@ def cross_entropy_kernel(
     loss: cute.Tensor, lse: Any, x: cute.Tensor, target: cute.Tensor, ignore_index: cute.Int64,
     smoothing: cute.Float64, smooths: cutlass.Constexpr, plan: cutlass.Constexpr,
 ):  # fmt: skip
-    tile = RowTile(plan, x.shape, exchanges=2 if smooths else 1)
+    tile = RowTile(plan, x.shape)
     raw = tile.load(x)
     wanted = cute.Int64(target[tile.row])
     picked = _picked(x, tile.row, wanted)
     vectors = rows.computed(raw, x.element_type)
-    _, total, _, base = softmax_of(tile, tile.filled(vectors, -math.inf))
+    own = [rows.tree(rows.elements(tile.filled(vectors, 0.0)), rows.add)] if smooths else []
+    _, total, _, base, sums = softmax_of(tile, tile.filled(vectors, -math.inf), own)
     logarithm = base + cute.math.log(total)
     value = logarithm - picked
-    if cutlass.const_expr(smooths):
+    for all_ in sums:
         kind = type(logarithm)
-        (all_,) = tile.sums([rows.tree(rows.elements(tile.filled(vectors, 0.0)), rows.add)])
         value += kind(smoothing) * (picked - all_ / kind(tile.columns))
     tile.store_number(loss, _unless(wanted == ignore_index, value))
     if cutlass.const_expr(lse is not None):
