@@ -61,11 +61,20 @@ class RowKernel:
         pairs = zip(self._kinds, values, strict=True)
         executor(*(value for kind, value in pairs if value is not None and kind is not CONSTANT))
 
+    def plan_for(self, *arguments: Any) -> RowPlan:
+        """The plan that a call with these arguments takes."""
+        pairs = [
+            (kind, as_matrix(value) if kind in _MATRICES and value is not None else value)
+            for kind, value in zip(self._kinds, arguments, strict=True)
+        ]
+        read = [value for kind, value in pairs if kind is ROWS and value is not None]
+        words = max(dtype_of(item).width for item in read) // 32 or 1
+        return self._plans(read[0].shape[1], widest(pairs), held=len(read), words=words)
+
     def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> Any:
         pairs = list(zip(self._kinds, values, strict=True))
-        read = [value for kind, value in pairs if kind is ROWS and value is not None]
-        first, words = read[0], max(dtype_of(item).width for item in read) // 32 or 1
-        plan = plan or self._plans(first.shape[1], widest(pairs), held=len(read), words=words)
+        plan = plan or self.plan_for(*values)
+        first = next(value for kind, value in pairs if kind is ROWS and value is not None)
         target = "cuda" if on_gpu(first) else "emu"
         key = (tuple(_configuration(kind, value) for kind, value in pairs), plan, target)
         if key not in self._compiled:

@@ -87,6 +87,7 @@ def row_plan(
     vector: int,
     *,
     held: int = 1,
+    spare: int = 0,
     words: int = 1,
     threads: int = 0,
     cluster: int = 0,
@@ -98,11 +99,13 @@ def row_plan(
         columns: N.
         vector: elements of an access.
         held: rows that a thread holds at the same time.
+        spare: what it holds beside them, in rows.
         words: registers that an element takes when computed with, 2 in Float64.
         threads: taken as it is, where given.
         cluster: taken as it is, where given.
         clusters: without (before sm_90) a row has one block.
     """
+    held += spare
     wanted = power_of_two(-(-columns * held // ELEMENTS))
     if not cluster:
         cluster = min(power_of_two(-(-wanted // MOST_THREADS)), MOST_BLOCKS) if clusters else 1

@@ -91,6 +91,11 @@ class RowTile:
             return list(vectors)
         return [_where(self.column(number) < self.columns, item, value) for number, item in enumerate(vectors)]
 
+    def filled_rows(self, vectors: Sequence[Any], value: float) -> list[Any]:
+        """The same, and of rows beyond the last all."""
+        found = self.filled(vectors, value)
+        return [_where(self.inside, item, value) for item in found] if self.plan.rows > 1 else found
+
     def store(self, tensor: Any, vectors: Sequence[Any]) -> None:
         """Write the thread's elements of its row, converted to the tensor's type."""
         self.store_at(tensor, self.row, vectors, self.inside)
@@ -182,6 +187,12 @@ def grid_of(plan: RowPlan, tensor: Any, exchanges: int = 1) -> dict[str, Any]:
     """What launches a kernel with this plan over the rows of a tensor; without exchanges its blocks form no cluster."""
     blocks = cute.ceil_div(tensor.shape[0], plan.rows) * plan.cluster
     cluster = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 and exchanges else {}
+    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), "min_blocks_per_mp": plan.resident, **cluster}
+
+
+def persistent_grid(plan: RowPlan, blocks: Any) -> dict[str, Any]:
+    """What launches a kernel whose `blocks` blocks go through all rows."""
+    cluster = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 else {}
     return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), "min_blocks_per_mp": plan.resident, **cluster}
 
 
