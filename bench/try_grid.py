@@ -41,26 +41,27 @@ def transpose(name, plan, target):
     v = 128 // dtype.width
     plan = transposes.TransposePlan(dtype, tile, v, v, threads, group)
     b, m, n = cute.sym_int(), cute.sym_int(divisibility=v), cute.sym_int(divisibility=v)
-    return cute.compile(transposes.copy_transpose, fake(dtype, 3, v, (b, m, n)), fake(dtype, 3, v, (b, n, m)), plan, target=target)
+    return cute.compile(
+        transposes.launch_copy_transpose, fake(dtype, 3, v, (b, n, m)), fake(dtype, 3, v, (b, m, n)), plan, target=target
+    )
 
 
 def rows(name, plan, target):
     dtype, (threads, rows, unroll) = DTYPES[name], map(int, plan.split("/"))
     v = 128 // dtype.width
-    plan = reductions.RowPlan(Reduction("sum", dtype), v, threads, rows, unroll)
-    return cute.compile(reductions.reduce_rows, fake(dtype, 2, v), fake(dtype, 1), cute.Float32(1), plan, target=target)
+    plan = reductions.RowReduction(Reduction("sum", dtype), v, threads, rows, unroll)
+    return cute.compile(reductions.launch_rows, fake(dtype, 2, v), fake(dtype, 1), None, cute.Float64(1), plan, None, target=target)
 
 
 def columns(name, plan, target, parts=1):
     dtype, (across, along, unroll) = DTYPES[name], map(int, plan.split("/"))
     v = 128 // dtype.width
-    plan = reductions.ColumnPlan(Reduction("sum", dtype), v, across, along, unroll)
-    arguments = fake(dtype, 3, v), fake(dtype, 2), cute.Float32(1), plan
-    if parts == 1:
-        return cute.compile(reductions.reduce_columns, *arguments, target=target)
-    second = reductions.ColumnPlan(Reduction("sum", cute.Float32), 1, 32, 8, 4)
-    states = (fake(cute.Float32, 3),)
-    return cute.compile(reductions.reduce_columns_split, arguments[0], states, *arguments[1:], second, target=target)
+    plan = reductions.ColumnReduction(Reduction("sum", dtype), v, across, along, unroll)
+    states, second = None, None
+    if parts > 1:
+        states, second = (fake(cute.Float32, 3),), reductions.ColumnReduction(Reduction("sum", cute.Float32), 1, 32, 8, 4)
+    arguments = fake(dtype, 3, v), fake(dtype, 2), states, cute.Float64(1), plan, second
+    return cute.compile(reductions.launch_columns, *arguments, target=target)
 
 
 def medians(functions, reps):
@@ -115,9 +116,9 @@ def try_transposes(shapes, names, args, cache):
             for plan in TRANSPOSES[name]:
                 run = kept(cache, ("t", name, plan), lambda plan=plan: transpose(name, plan, args.target))
                 y.zero_()
-                run(x[None], y[None])
+                run(y[None], x[None])
                 assert torch.equal(y, x.t()), plan
-                functions[plan] = lambda run=run: run(x[None], y[None])
+                functions[plan] = lambda run=run: run(y[None], x[None])
             copies = medians({key: functions[key] for key in ("copy", "clone")}, args.reps)
             report(f"transpose {name} {m}x{n}", 2 * x.nbytes, functions, args.reps, 2 * x.nbytes / min(copies.values()) / 1e6)
 
@@ -139,11 +140,11 @@ def try_rows(shapes, names, args, cache):
             for plan in ROWS:
                 run = kept(cache, ("r", name, plan), lambda plan=plan: rows(name, plan, args.target))
                 y.zero_()
-                run(x, y, 1.0)
+                run(x, y, None, 1.0)
                 check_sum(y, x, -1)
-                functions[plan] = lambda run=run: run(x, y, 1.0)
+                functions[plan] = lambda run=run: run(x, y, None, 1.0)
                 if plan.endswith("1/8"):
-                    functions[f"flat:{plan.split('/')[0]}"] = lambda run=run: run(flat, total, 1.0)
+                    functions[f"flat:{plan.split('/')[0]}"] = lambda run=run: run(flat, total, None, 1.0)
             report(f"rows {name} {m}x{n}", x.nbytes, functions, args.reps)
 
 
@@ -157,12 +158,12 @@ def try_columns(shapes, names, args, cache):
             for parts in (1, 8, 32):
                 for plan in COLUMNS if parts == 1 else COLUMNS[:3]:
                     run = kept(cache, ("c", name, plan, parts > 1), lambda: columns(name, plan, args.target, parts))
-                    work = () if parts == 1 else ((torch.empty(1, parts, n, device="cuda"),),)
+                    work = None if parts == 1 else (torch.empty(1, parts, n, device="cuda"),)
                     y.zero_()
-                    run(x[None], *work, y[None], 1.0)
+                    run(x[None], y[None], work, 1.0)
                     check_sum(y, x, 0)
                     label = plan if parts == 1 else f"{plan}x{parts}"
-                    functions[label] = lambda run=run, work=work: run(x[None], *work, y[None], 1.0)
+                    functions[label] = lambda run=run, work=work: run(x[None], y[None], work, 1.0)
             report(f"columns {name} {m}x{n}", x.nbytes, functions, args.reps)
 
 

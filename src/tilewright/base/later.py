@@ -62,7 +62,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright.cute.arch": {
         "add_cc addc sub_cc subc mad_cc madc": "keeps a carry between two instructions, not built: use Int64 or Int128",
         "prefetch": "asks for memory ahead: cute.prefetch(atom, tensor) does it here",
-        "store_async_dsmem aggr_smem_size": HOPPER,
+        "aggr_smem_size": HOPPER,
         "cvt_i8_bf16_intrinsic cvt_i4_bf16_intrinsic cvt_i8x4_to_f32x4 cvt_i8x2_to_f32x2 cvt_i8_bf16 "
         "cvt_i8x2_to_bf16x2 cvt_i8x4_to_bf16x4 cvt_f32_tf32 cvt_f32x2_bf16x2 sext_unpacked_i4_i8_intrinsic": "converts "
         "MLIR vectors, not built: `v.to(cutlass.BFloat16)` converts a TensorSSA",

@@ -94,7 +94,7 @@ from tilewright.lang.bits import (
     total_smem_size,
     warpsize,
 )
-from tilewright.lang.distributed import map_dsmem_ptr
+from tilewright.lang.distributed import map_dsmem_ptr, store_async_dsmem
 from tilewright.lang.inline_ptx import inline_ptx
 from tilewright.lang.mbarrier import (
     cp_async_mbarrier_arrive,
@@ -165,7 +165,7 @@ __all__ = [
     "mbarrier_init", "mbarrier_init_fence", "mbarrier_inval", "mbarrier_test_wait", "mbarrier_try_wait",
     "mbarrier_wait", "mul24", "mul_hi", "mul_wide", "nanosleep", "nsmid", "nwarpid", "popc", "prmt", "rcp_approx",
     "red", "rsqrt_approx", "shf", "shfl_sync", "shuffle_sync", "shuffle_sync_bfly", "shuffle_sync_down",
-    "shuffle_sync_op", "shuffle_sync_up", "smid", "store", "sub_sat_int", "sync_threads", "sync_warp", "tanh_approx",
+    "shuffle_sync_op", "shuffle_sync_up", "smid", "store", "store_async_dsmem", "sub_sat_int", "sync_threads", "sync_warp", "tanh_approx",
     "thread_idx", "tid_x", "tid_y", "tid_z", "total_smem_size", "vote_all_sync", "vote_any_sync", "vote_ballot_sync",
     "vote_uni_sync", "warp_id", "warp_idx", "warp_reduction", "warp_reduction_max", "warp_reduction_min",
     "warp_reduction_sum", "warp_redux_sync", "warp_sync", "warp_sync_op", "warpsize",

@@ -1,4 +1,4 @@
-"""The kernel of `copy_transpose`: y[b, n, m] = x[b, m, n], tile by tile through swizzled shared memory.
+"""The kernel of `copy_transpose`: y[..., n, m] = x[..., m, n], tile by tile through swizzled shared memory.
 
 A thread loads a sub-block of `rows` x `columns` elements, one vector a row, turns it in registers, and writes one
 vector of 16 bytes a column to shared memory, which holds the tile transposed. After a barrier the threads read the
@@ -9,11 +9,15 @@ neighbouring threads, so both passes use all banks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tilewright.kernels import views
+from tilewright.kernels.launching import address_of, on_gpu
 
 VECTOR_BITS = 128
+TILE_SIZES = (16, 32, 64, 128)
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class TransposePlan:
         store: elements of one store, along m.
         threads: threads of a block.
         group: tiles along m that stand together in the order of blocks, so that writes to y lie close in time.
-        contiguous: whether the last mode of x has stride 1.
+        dense: whether the last mode of x and that of y have stride 1; where not, `load` or `store` is 1.
     """
 
     dtype: type[cute.Numeric]
@@ -36,7 +40,7 @@ class TransposePlan:
     store: int
     threads: int
     group: int = 1
-    contiguous: bool = True
+    dense: tuple[bool, bool] = (True, True)
 
     @property
     def rows(self) -> int:
@@ -50,10 +54,17 @@ class TransposePlan:
 
     @property
     def swizzle(self) -> cute.Swizzle:
-        """Adds the number of a sub-block's column to that of the vector in its row."""
-        vectors = self.tile // self.rows
-        shift = max(3, (vectors * self.load).bit_length() - 1)
-        return cute.make_swizzle(3, self.rows.bit_length() - 1, shift)
+        """Which vectors of shared memory change places, so that eight threads at a time meet eight groups of banks.
+
+        Eight neighbouring threads write to `side` columns of sub-blocks and 8 / side rows of them. The number of the
+        row is in the lowest bits of a vector's place, the lowest bits of the column's number go to the bits above.
+        """
+        side = min(self.tile // self.load, 8).bit_length() - 1
+        place = (self.tile // self.rows * self.load).bit_length() - 1  # of the lowest bit of the column's number
+        base = self.rows.bit_length() - 1
+        if place < 3:
+            return cute.make_swizzle(place, base, 3)
+        return cute.make_swizzle(side, base + 3 - side, place - 3 + side)
 
 
 @cute.jit
@@ -177,12 +188,75 @@ def tile_of(block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, g
 
 
 @cute.jit
-def copy_transpose(x: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr) -> None:
-    """y[b, n, m] = x[b, m, n] for x (batch, m, n) and y (batch, n, m), whose last mode has stride 1."""
-    batch, m, n = x.shape
+def launch_copy_transpose(y: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr) -> None:
+    """y[..., n, m] = x[..., m, n], of two modes or three."""
+    sources, targets = _as_vectors(x, plan.load), _as_vectors(y, plan.store)
+    batch, m, _ = sources.shape[1]
+    _, n, _ = targets.shape[1]
     tiles_m, tiles_n = cute.ceil_div(m, plan.tile), cute.ceil_div(n, plan.tile)
-    sources = cute.zipped_divide(x, (1, 1, plan.load))
-    targets = cute.zipped_divide(y, (1, 1, plan.store))
     copy_transpose_kernel(sources, targets, tiles_m, tiles_n, plan).launch(
         grid=(batch * tiles_m * tiles_n, 1, 1), block=(plan.threads, 1, 1)
     )
+
+
+def _as_vectors(matrices: cute.Tensor, width: int) -> cute.Tensor:
+    """A matrix, or several, as ((1, 1, width), (batch, rows, vectors))."""
+    if cute.rank(matrices) == 2:
+        rows, columns = matrices.layout.shape
+        places = cute.make_layout((1, rows, columns), stride=(0, *matrices.layout.stride))
+        matrices = cute.make_tensor(matrices.iterator, places)
+    return cute.zipped_divide(matrices, (1, 1, width))
+
+
+_compiled: dict[Any, Any] = {}
+_chosen: dict[Any, Any] = {}
+
+
+def copy_transpose(y: Any, x: Any, tile_size: int | None = None) -> None:
+    """y = x with its last two dimensions exchanged, for tensors of at least two; those of a GPU run there."""
+    strides = views.strides_of(x), views.strides_of(y)
+    key = (x.dtype, tuple(x.shape), strides, address_of(x) % 16, address_of(y) % 16, tile_size, on_gpu(x))
+    executor = _chosen.get(key)
+    if executor is None:
+        if 0 in x.shape:
+            return
+        executor = views.keep(_chosen, key, _choose(y, x, tile_size))
+    if x.ndim > 3:
+        x, y = (item.reshape(-1, *item.shape[-2:]) for item in (x, y))
+    executor(y, x)
+
+
+def _choose(y: Any, x: Any, tile_size: int | None) -> Any:
+    plan = transpose_plan(y, x, tile_size)
+    rank, target = min(x.ndim, 3), "cuda" if on_gpu(x) else "emu"
+    key = (plan, rank, target)
+    if key not in _compiled:
+        batch, m, n = (cute.sym_int(divisibility=step) for step in (1, plan.store, plan.load))
+        fakes = [
+            views.fake(plan.dtype, shape[3 - rank :], step, dense)
+            for shape, step, dense in zip(
+                ((batch, n, m), (batch, m, n)), (plan.store, plan.load), reversed(plan.dense), strict=True
+            )
+        ]
+        _compiled[key] = cute.compile(launch_copy_transpose, *fakes, plan, target=target)
+    return _compiled[key]
+
+
+def transpose_plan(y: Any, x: Any, tile_size: int | None = None) -> TransposePlan:
+    """How y = x transposed is done: vectors as wide as alignment allows, tiles of 128 bytes a row or more.
+
+    Tiles of 16-bit elements are 128 wide, wider elements 64; smaller ones where the matrix is smaller.
+    """
+    dtype = views.dtype_of(x)
+    load, store = views.vector(x, cap=64 if dtype.width == 8 else 128), views.vector(y)
+    tile = tile_size or min(128 if dtype.width <= 16 else 64, _power(max(x.shape[-2:])))
+    rows = min(VECTOR_BITS // dtype.width, tile)
+    load = max(min(load, tile * tile // (rows * 32)), 1)  # a sub-block for each lane of a warp
+    threads = min(max(tile * tile // (rows * load), 32), 256)
+    dense = views.strides_of(x)[-1] == 1, views.strides_of(y)[-1] == 1
+    return TransposePlan(dtype, tile, load, min(store, tile), threads, 8, dense)
+
+
+def _power(extent: int) -> int:
+    """The tile for a matrix of at most `extent` rows and columns."""
+    return next((size for size in TILE_SIZES if size >= extent), TILE_SIZES[-1])

@@ -8,7 +8,7 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
-from tilewright.kernels.launching import CONSTANT, NUMBERS, ROWS, SCALAR, RowKernel
+from tilewright.kernels.launching import CONSTANT, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
 from tilewright.kernels.rows import RowTile
 from tilewright.kernels.softmax_online import softmax_of
 
@@ -25,12 +25,12 @@ def cross_entropy_kernel(
     wanted = cute.Int64(target[tile.row])
     picked = _picked(x, tile.row, wanted)
     vectors = rows.computed(raw, x.element_type)
-    _, total, _, base = softmax_of(tile, tile.filled(vectors, -math.inf))
+    own = [rows.tree(rows.elements(tile.filled(vectors, 0.0)), rows.add)] if smooths else []
+    _, total, _, base, sums = softmax_of(tile, tile.filled(vectors, -math.inf), own)
     logarithm = base + cute.math.log(total)
     value = logarithm - picked
-    if cutlass.const_expr(smooths):
+    for all_ in sums:
         kind = type(logarithm)
-        (all_,) = tile.sums([rows.tree(rows.elements(tile.filled(vectors, 0.0)), rows.add)])
         value += kind(smoothing) * (picked - all_ / kind(tile.columns))
     tile.store_number(loss, _unless(wanted == ignore_index, value))
     if cutlass.const_expr(lse is not None):
@@ -56,7 +56,7 @@ def cross_entropy_backward_kernel(
     dx: cute.Tensor, grad: cute.Tensor, x: cute.Tensor, target: cute.Tensor, lse: cute.Tensor,
     ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr,
 ):  # fmt: skip
-    tile = RowTile(plan, x.shape)
+    tile = RowTile(plan, x.shape, exchanges=0)
     raw = tile.load(x)
     wanted, kind = cute.Int64(target[tile.row]), rows.computing_type(x.element_type)
     slope = _unless(wanted == ignore_index, grad[tile.row].to(kind))
@@ -97,10 +97,10 @@ def launch_cross_entropy_backward(
     ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr,
 ):  # fmt: skip
     kernel = cross_entropy_backward_kernel(dx, grad, x, target, lse, ignore_index, smoothing, plan)
-    kernel.launch(**rows.grid_of(plan, x))
+    kernel.launch(**rows.grid_of(plan, x, exchanges=0))
 
 
 cross_entropy = RowKernel(launch_cross_entropy, (NUMBERS, NUMBERS, ROWS, NUMBERS, SCALAR, SCALAR, CONSTANT))
 cross_entropy_backward = RowKernel(
-    launch_cross_entropy_backward, (ROWS, NUMBERS, ROWS, NUMBERS, NUMBERS, SCALAR, SCALAR)
+    launch_cross_entropy_backward, (RESULT, NUMBERS, ROWS, NUMBERS, NUMBERS, SCALAR, SCALAR)
 )

@@ -11,15 +11,17 @@ import tilewright.cute as cute
 from tilewright.kernels.plans import RowPlan, row_plan
 from tilewright.kernels.rows import ACCESS_BYTES
 
-ROWS, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "columns", "numbers", "scalar", "constant"
-"""What a kernel takes: (..., N); (N) that all rows share; a number for each row (...); a number; what is compiled in."""
-_TENSORS = (ROWS, COLUMNS, NUMBERS)
+ROWS, RESULT, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "result", "columns", "numbers", "scalar", "constant"
+"""What a kernel takes: (..., N) that it reads; (..., N) that it writes; (N) that all rows share; a number for each row
+(...); a number; what is compiled in."""
+_TENSORS = (ROWS, RESULT, COLUMNS, NUMBERS)
+_MATRICES = (ROWS, RESULT)
 
 _DTYPES = {
     "float16": cute.Float16, "bfloat16": cute.BFloat16, "float32": cute.Float32, "float64": cute.Float64,
     "int32": cute.Int32, "int64": cute.Int64,
 }  # fmt: skip
-Plans = Callable[[int, int], RowPlan]  # (columns, elements of an access) -> plan
+Plans = Callable[..., RowPlan]  # see `row_plan`
 
 
 class RowKernel:
@@ -41,7 +43,7 @@ class RowKernel:
         """Run on these arguments; `plan` overrides the choice."""
         values, facts = [], []
         for kind, value in zip(self._kinds, arguments, strict=True):
-            if kind is ROWS and value is not None:
+            if kind in _MATRICES and value is not None:
                 value = as_matrix(value)
                 facts.append((value.dtype, value.shape[1], stride_of(value), address_of(value) % ACCESS_BYTES))
                 if 0 in value.shape:
@@ -59,10 +61,20 @@ class RowKernel:
         pairs = zip(self._kinds, values, strict=True)
         executor(*(value for kind, value in pairs if value is not None and kind is not CONSTANT))
 
+    def plan_for(self, *arguments: Any) -> RowPlan:
+        """The plan that a call with these arguments takes."""
+        pairs = [
+            (kind, as_matrix(value) if kind in _MATRICES and value is not None else value)
+            for kind, value in zip(self._kinds, arguments, strict=True)
+        ]
+        read = [value for kind, value in pairs if kind is ROWS and value is not None]
+        words = max(dtype_of(item).width for item in read) // 32 or 1
+        return self._plans(read[0].shape[1], widest(pairs), held=len(read), words=words)
+
     def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> Any:
         pairs = list(zip(self._kinds, values, strict=True))
+        plan = plan or self.plan_for(*values)
         first = next(value for kind, value in pairs if kind is ROWS and value is not None)
-        plan = plan or self._plans(first.shape[1], widest(pairs))
         target = "cuda" if on_gpu(first) else "emu"
         key = (tuple(_configuration(kind, value) for kind, value in pairs), plan, target)
         if key not in self._compiled:
@@ -93,7 +105,7 @@ def _fake(kind: str, value: Any, plan: RowPlan) -> Any:
 
 def widest(pairs: Sequence[tuple[str, Any]]) -> int:
     """The elements of an access for which all rows and columns are aligned: 16 bytes of the narrowest at most."""
-    tensors = [value for kind, value in pairs if kind in (ROWS, COLUMNS) and value is not None]
+    tensors = [value for kind, value in pairs if kind in (ROWS, RESULT, COLUMNS) and value is not None]
     vector = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
     while vector > 1 and not all(_fits(item, vector) for item in tensors):
         vector //= 2

@@ -7,7 +7,8 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import norms, rows
-from tilewright.kernels.launching import COLUMNS, NUMBERS, ROWS, SCALAR, RowKernel
+from tilewright.kernels.launching import COLUMNS, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
+from tilewright.kernels.partial_sums import backward_plan, with_parts
 from tilewright.kernels.rows import RowTile
 
 
@@ -35,4 +36,34 @@ def launch_layernorm(
     kernel.launch(**rows.grid_of(plan, x))
 
 
-layernorm = RowKernel(launch_layernorm, (ROWS, ROWS, NUMBERS, NUMBERS, ROWS, COLUMNS, COLUMNS, ROWS, SCALAR))
+layernorm = RowKernel(launch_layernorm, (RESULT, RESULT, NUMBERS, NUMBERS, ROWS, COLUMNS, COLUMNS, ROWS, SCALAR))
+
+
+@cute.kernel
+def layernorm_backward_kernel(
+    dx: cute.Tensor, weights: Any, biases: Any, grad: cute.Tensor, grad_total: Any, x: cute.Tensor, weight: Any,
+    mean: cute.Tensor, rstd: cute.Tensor, plan: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    tile = RowTile(plan, x.shape, exchanges=2)
+    norms.backward(tile, dx, (weights, biases), grad, grad_total, x, weight, mean, rstd)
+
+
+@cute.jit
+def launch_layernorm_backward(
+    dx: cute.Tensor, weights: Any, biases: Any, grad: cute.Tensor, grad_total: Any, x: cute.Tensor, weight: Any,
+    mean: cute.Tensor, rstd: cute.Tensor, blocks: cute.Int32, plan: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    kernel = layernorm_backward_kernel(dx, weights, biases, grad, grad_total, x, weight, mean, rstd, plan)
+    kernel.launch(**rows.persistent_grid(plan, blocks))
+
+
+_KINDS = (RESULT, RESULT, RESULT, ROWS, ROWS, ROWS, COLUMNS, NUMBERS, NUMBERS, SCALAR)
+_passes = RowKernel(launch_layernorm_backward, _KINDS, backward_plan)
+
+
+def layernorm_backward(
+    dx: Any, dweight: Any, dbias: Any, grad: Any, grad_total: Any, x: Any, weight: Any, mean: Any, rstd: Any,
+    plan: Any = None,
+) -> None:  # fmt: skip
+    """Write the gradients of x, weight and bias; see `norms.backward`. Optional: dweight, dbias, grad_total, weight."""
+    with_parts(_passes, (dx,), (dweight, dbias), (grad, grad_total, x, weight, mean, rstd), plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.rows import RowTile
@@ -74,3 +75,73 @@ def scaled(tile: RowTile, vectors: Sequence[Any], weight: Any, bias: Any, dtype:
     if offsets:
         found = [item + offset for item, offset in zip(found, offsets, strict=True)]
     return found
+
+
+# Backward
+
+
+def backward(
+    tile: RowTile, dx: Any, parts: tuple[Any, Any], grad: Any, grad_total: Any, x: Any, weight: Any, mean: Any, rstd: Any
+) -> None:
+    """The gradients of a norm: a block goes through every `blocks`th group of rows.
+
+    With n = (x - mean) * rstd and g = grad * weight, dx = rstd * (g - mean(g) - n * mean(g * n)); RMSNorm, whose `mean`
+    is None, has no mean(g). `grad_total`, where given, is added to dx. `parts` are tensors (blocks * rows of a block,
+    columns) or None, for what a thread row saw of the gradients of weight and bias.
+    """
+    groups, blocks = cute.ceil_div(tile.rows, tile.plan.rows), cute.arch.grid_dim()[0] // tile.plan.cluster
+    zeros = [cute.full(tile.plan.vector, 0.0, rows.computing_type(x.element_type))] * tile.plan.count
+    own = tile.group * tile.plan.rows + tile.place
+    tile.begin()
+    sums = _through_rows(tile, groups, blocks, list(zeros), list(zeros), dx, parts, grad, grad_total, x, weight, mean, rstd)
+    for part, total in zip(parts, sums, strict=True):
+        if part is not None:
+            tile.store_at(part, own, total)
+
+
+@cute.jit
+def _through_rows(
+    tile: Any, groups: Any, blocks: Any, weights: Any, biases: Any, dx: Any, parts: Any, grad: Any, grad_total: Any,
+    x: Any, weight: Any, mean: Any, rstd: Any,
+):  # fmt: skip
+    turn = cutlass.Int32(0)
+    for group in cutlass.range(cutlass.Int64(tile.group), groups, cutlass.Int64(blocks)):
+        seat = tile.at(group)
+        weights, biases = _one_row(
+            seat, turn, weights, biases, dx, parts, grad, grad_total, x, weight, mean, rstd
+        )
+        turn += 1
+    return weights, biases
+
+
+def _one_row(
+    seat: RowTile, turn: Any, weights: Any, biases: Any, dx: Any, parts: Any, grad: Any, grad_total: Any, x: Any,
+    weight: Any, mean: Any, rstd: Any,
+) -> tuple[Any, Any]:  # fmt: skip
+    values, slopes = seat.load(x), seat.load(grad)
+    more = seat.load(grad_total) if grad_total is not None else []
+    kind = rows.computing_type(x.element_type)
+    factor = rstd[seat.row].to(kind)
+    slopes = seat.filled_rows(rows.computed(slopes, x.element_type), 0.0)
+    normal = rows.computed(values, x.element_type)
+    if mean is not None:
+        centre = mean[seat.row].to(kind)
+        normal = [item - centre for item in normal]
+    normal = [item * factor for item in normal]
+    if parts[0] is not None:
+        weights = [total + slope * item for total, slope, item in zip(weights, slopes, normal, strict=True)]
+    if parts[1] is not None:
+        biases = [total + slope for total, slope in zip(biases, slopes, strict=True)]
+    scaled_ = scaled(seat, slopes, weight, None, x.element_type)
+    wanted = [rows.tree(rows.elements([a * b for a, b in zip(scaled_, normal, strict=True)]), rows.add)]
+    if mean is not None:
+        wanted.append(rows.tree(rows.elements(scaled_), rows.add))
+    along, *offset = [total / kind(seat.columns) for total in seat.sums(wanted, turn)]
+    found = [slope - item * along for slope, item in zip(scaled_, normal, strict=True)]
+    if offset:
+        found = [item - offset[0] for item in found]
+    found = [item * factor for item in found]
+    if grad_total is not None:
+        found = [a + b for a, b in zip(found, rows.computed(more, x.element_type), strict=True)]
+    seat.store(dx, found)
+    return weights, biases

@@ -2,8 +2,8 @@
 
 The rule, which measurements on an H100 chose (docs/kernels/softmax_online.md):
 
-* a thread holds about `ELEMENTS` elements of its row: enough 16-byte loads in flight, few enough registers for several
-  blocks on a multiprocessor;
+* a thread holds about `ELEMENTS` elements of its rows: enough 16-byte loads in flight, few enough registers (twice as
+  many, to which the assembler is held) for several blocks on a multiprocessor;
 * a row of up to 32 threads is one warp's or less, and needs no shared memory; blocks have at least `BLOCK` threads, so
   that short rows lie side by side in one;
 * a row beyond `MOST_THREADS` threads is dealt to up to `MOST_BLOCKS` blocks of a cluster.
@@ -19,6 +19,7 @@ BLOCK = 128
 MOST_THREADS = 512
 MOST_BLOCKS = 8
 MOST_BLOCK = 1024
+REGISTERS = 65536  # of a multiprocessor
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class RowPlan:
         count: accesses of a thread.
         cluster: blocks that share a row, each with an equal part of the columns; a power of two.
         streams: loads of rows pass the L1 cache by.
+        resident: blocks that a multiprocessor shall hold at once, which bounds a thread's registers.
     """
 
     columns: int
@@ -42,6 +44,7 @@ class RowPlan:
     count: int
     cluster: int = 1
     streams: bool = True
+    resident: int = 0
 
     @property
     def block(self) -> int:
@@ -79,19 +82,42 @@ def power_of_two(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
-def row_plan(columns: int, vector: int, *, threads: int = 0, cluster: int = 0, clusters: bool = True) -> RowPlan:
+def row_plan(
+    columns: int,
+    vector: int,
+    *,
+    held: int = 1,
+    spare: int = 0,
+    words: int = 1,
+    threads: int = 0,
+    cluster: int = 0,
+    clusters: bool = True,
+) -> RowPlan:
     """The plan for rows of `columns`, accessed `vector` elements at a time.
 
-    `threads` and `cluster`, where given, are taken as they are; without `clusters` (before sm_90) a row has one block.
+    Args:
+        columns: N.
+        vector: elements of an access.
+        held: rows that a thread holds at the same time.
+        spare: what it holds beside them, in rows.
+        words: registers that an element takes when computed with, 2 in Float64.
+        threads: taken as it is, where given.
+        cluster: taken as it is, where given.
+        clusters: without (before sm_90) a row has one block.
     """
-    wanted = power_of_two(-(-columns // ELEMENTS))
+    held += spare
+    wanted = power_of_two(-(-columns * held // ELEMENTS))
     if not cluster:
         cluster = min(power_of_two(-(-wanted // MOST_THREADS)), MOST_BLOCKS) if clusters else 1
     if not threads:
         threads = min(max(wanted // cluster, 1), MOST_BLOCK)
     accesses = -(-columns // vector)
     threads = min(threads, power_of_two(accesses))
+    if cluster > 1:
+        threads = max(threads, WARP)  # whole warps of one row take part in an exchange between blocks
     count = -(-accesses // (threads * cluster))
-    rows = max(BLOCK // threads, 1)
+    rows = 1 if cluster > 1 else max(BLOCK // threads, 1)
     exact = threads * cluster * count * vector == columns
-    return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster)
+    registers = power_of_two(2 * max(count * vector * words * held, ELEMENTS))
+    resident = REGISTERS // (registers * threads * rows)
+    return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster, resident=resident)

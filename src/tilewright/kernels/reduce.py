@@ -19,7 +19,7 @@ VECTOR_BYTES = 16
 
 
 @dataclass(frozen=True)
-class RowPlan:
+class RowReduction:
     """How rows are read.
 
     Attributes:
@@ -29,7 +29,7 @@ class RowPlan:
         rows: rows of a block.
         unroll: loads that a thread issues before it uses the first.
         aligned: whether each row begins at a multiple of the vector and is a multiple of it long. Else a row's first
-            and last elements are read one by one.
+            and last elements are read one by one, and `threads` is at least `vector`.
     """
 
     reduction: Reduction
@@ -41,7 +41,7 @@ class RowPlan:
 
 
 @dataclass(frozen=True)
-class ColumnPlan:
+class ColumnReduction:
     """How columns are read.
 
     Attributes:
@@ -137,7 +137,7 @@ def reduce_rows_kernel(
     reduction = plan.reduction
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
-    rows, n = x.shape
+    rows, n = cute.size(x, mode=[0]), x.shape[1]
     part, row = block % parts, block // parts * plan.rows + thread // plan.threads
     t = thread % plan.threads
     state = reduction.start(type(n))
@@ -191,11 +191,11 @@ def _to_boundary(pointer: Any, n: cute.Integer) -> cute.Integer:
 def reduce_columns_kernel(
     x: cute.Tensor, known: Any, outs: Any, parts: cute.Integer, divisor: Any, plan: cutlass.Constexpr
 ) -> None:
-    """A block reduces one part of `across` vectors of columns of x ((1, 1, vector), (outer, n, inner / vector))."""
+    """A block reduces one part of `across` vectors of columns of x (vector, outer, n, inner / vector)."""
     reduction, width, along = plan.reduction, plan.vector, plan.along
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
-    _, n, vectors = x.shape[1]
+    _, _, n, vectors = x.shape
     strips = cute.ceil_div(vectors, plan.across)
     strip, rest = block % strips, block // strips
     part, outer = rest % parts, rest // parts
@@ -251,11 +251,11 @@ def _read_columns(
     for u in cutlass.range_constexpr(plan.unroll):
         row = at + u * plan.along
         if cutlass.const_expr(whole):
-            cute.autovec_copy(x[None, (outer, row, column)], held[None, u])
+            cute.autovec_copy(x[None, outer, row, column], held[None, u])
         else:
             if row < stop:
-                cute.autovec_copy(x[None, (outer, row, column)], held[None, u])
-    _, n, _ = x.shape[1]
+                cute.autovec_copy(x[None, outer, row, column], held[None, u])
+    n = x.shape[2]
     indices = [at + u * plan.along for u in range(plan.unroll)]
     if cutlass.const_expr(known is not None):
         for u in cutlass.range_constexpr(plan.unroll):
@@ -281,53 +281,65 @@ def _write_column(
 
 
 @cute.jit
-def reduce_rows(x: cute.Tensor, out: cute.Tensor, divisor: Any, plan: cutlass.Constexpr) -> None:
-    """out (rows,) = the reduction of x (rows, n) over n; a mean divides by `divisor`."""
-    rows, _ = x.shape
-    reduce_rows_kernel(x, None, (out,), 1, divisor, plan).launch(
-        grid=(cute.ceil_div(rows, plan.rows), 1, 1), block=(plan.threads * plan.rows, 1, 1)
-    )
+def launch_rows(
+    x: cute.Tensor, out: cute.Tensor, states: Any, divisor: Any, plan: cutlass.Constexpr, second: cutlass.Constexpr
+) -> None:
+    """out (rows...) = the reduction of x (rows..., n) over n; a mean divides by `divisor`.
+
+    Where `states` are given, tensors (rows, parts), a first pass leaves there what its parts give, and a pass by the
+    plan `second` reduces that.
+    """
+    lines, results = _grouped(x, 1), _grouped(out, 0)
+    rows, _ = lines.shape
+    if cutlass.const_expr(states is None):
+        _launch_rows(lines, None, (results,), cute.size(rows), 1, divisor, plan)
+    else:
+        parts = states[0].shape[1]
+        _launch_rows(lines, None, states, cute.size(rows), parts, divisor, plan)
+        known = states[1] if cutlass.const_expr(plan.reduction.indexed) else None
+        _launch_rows(states[0], known, (results,), cute.size(rows), 1, divisor, second)
 
 
 @cute.jit
-def reduce_rows_split(
-    x: cute.Tensor, states: Any, out: cute.Tensor, divisor: Any, plan: cutlass.Constexpr, second: cutlass.Constexpr
-) -> None:
-    """The same in two passes; the first leaves the states of its parts in `states`, tensors (rows, parts)."""
-    rows, parts = states[0].shape
-    reduce_rows_kernel(x, None, states, parts, divisor, plan).launch(
+def _launch_rows(x: Any, known: Any, outs: Any, rows: Any, parts: Any, divisor: Any, plan: cutlass.Constexpr) -> None:
+    reduce_rows_kernel(x, known, outs, parts, divisor, plan).launch(
         grid=(cute.ceil_div(rows, plan.rows) * parts, 1, 1), block=(plan.threads * plan.rows, 1, 1)
     )
-    known = states[1] if cutlass.const_expr(plan.reduction.indexed) else None
-    reduce_rows_kernel(states[0], known, (out,), 1, divisor, second).launch(
-        grid=(cute.ceil_div(rows, second.rows), 1, 1), block=(second.threads * second.rows, 1, 1)
-    )
 
 
 @cute.jit
-def reduce_columns(x: cute.Tensor, out: cute.Tensor, divisor: Any, plan: cutlass.Constexpr) -> None:
-    """out (outer, inner) = the reduction of x (outer, n, inner) over n; a mean divides by `divisor`."""
-    outer, _, _ = x.shape
-    vectors = cute.zipped_divide(x, (1, 1, plan.vector))
-    strips = cute.ceil_div(vectors.shape[1][2], plan.across)
-    reduce_columns_kernel(vectors, None, (out,), 1, divisor, plan).launch(
-        grid=(outer * strips, 1, 1), block=(plan.across * plan.along, 1, 1)
-    )
-
-
-@cute.jit
-def reduce_columns_split(
-    x: cute.Tensor, states: Any, out: cute.Tensor, divisor: Any, plan: cutlass.Constexpr, second: cutlass.Constexpr
+def launch_columns(
+    x: cute.Tensor, out: cute.Tensor, states: Any, divisor: Any, plan: cutlass.Constexpr, second: cutlass.Constexpr
 ) -> None:
-    """The same in two passes; the first leaves the states of its parts in `states`, tensors (outer, parts, inner)."""
-    outer, parts, inner = states[0].shape
-    vectors = cute.zipped_divide(x, (1, 1, plan.vector))
-    reduce_columns_kernel(vectors, None, states, parts, divisor, plan).launch(
-        grid=(outer * parts * cute.ceil_div(vectors.shape[1][2], plan.across), 1, 1),
-        block=(plan.across * plan.along, 1, 1),
+    """out (outer..., inner) = the reduction of x (outer..., n, inner) over n; a mean divides by `divisor`.
+
+    Where `states` are given, tensors (outer, parts, inner), there are two passes, as in `launch_rows`.
+    """
+    vectors, results = _as_vectors(_grouped(x, 2), plan.vector), _grouped(out, 1)
+    if cutlass.const_expr(states is None):
+        _launch_columns(vectors, None, (results,), 1, divisor, plan)
+    else:
+        _launch_columns(vectors, None, states, states[0].shape[1], divisor, plan)
+        known = states[1] if cutlass.const_expr(plan.reduction.indexed) else None
+        _launch_columns(_as_vectors(states[0], 1), known, (results,), 1, divisor, second)
+
+
+@cute.jit
+def _launch_columns(x: Any, known: Any, outs: Any, parts: Any, divisor: Any, plan: cutlass.Constexpr) -> None:
+    _, outer, _, vectors = x.shape
+    blocks = cute.size(outer) * parts * cute.ceil_div(vectors, plan.across)
+    reduce_columns_kernel(x, known, outs, parts, divisor, plan).launch(
+        grid=(blocks, 1, 1), block=(plan.across * plan.along, 1, 1)
     )
-    known = states[1] if cutlass.const_expr(plan.reduction.indexed) else None
-    partial = cute.zipped_divide(states[0], (1, 1, 1))
-    reduce_columns_kernel(partial, known, (out,), 1, divisor, second).launch(
-        grid=(outer * cute.ceil_div(inner, second.across), 1, 1), block=(second.across * second.along, 1, 1)
-    )
+
+
+def _grouped(tensor: cute.Tensor, last: int) -> cute.Tensor:
+    """All modes but the `last` as one."""
+    return cute.group_modes(tensor, 0, cute.rank(tensor) - last)
+
+
+def _as_vectors(x: cute.Tensor, width: int) -> cute.Tensor:
+    """(outer, n, inner) as (width, outer, n, inner / width)."""
+    (outer, n, inner), (outer_step, n_step, step) = x.layout.shape, x.layout.stride
+    places = cute.make_layout((width, outer, n, inner // width), stride=(1, outer_step, n_step, width * step))
+    return cute.make_tensor(x.iterator, places)

@@ -12,9 +12,11 @@ A block holds `rows` rows side by side. All loads of a thread are issued before 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import Float32, Float64, Int32, Int64, utils
 from tilewright.kernels.plans import WARP, RowPlan
@@ -26,22 +28,43 @@ ACCESS_BYTES = 16  # the widest access of a thread
 class RowTile:
     """A thread's part of its row: device code."""
 
-    def __init__(self, plan: RowPlan, shape: Any) -> None:
+    def __init__(self, plan: RowPlan, shape: Any, exchanges: int = 1) -> None:
+        """Where the thread stands in rows of `shape`.
+
+        Its row's warps exchange numbers once or, with `exchanges` of 2, in each turn of a loop; 0 is never.
+        """
         self.plan = plan
-        rows, columns = shape
+        self.rows, columns = Int64(shape[0]), shape[1]
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
         several = plan.rows > 1
         self.columns = plan.columns or Int32(columns)
         self.lane = thread % plan.threads if several else thread
         self.place = thread // plan.threads if several else Int32(0)
         self.rank = block % plan.cluster if plan.cluster > 1 else Int32(0)
-        row = Int64(block // plan.cluster) * plan.rows + self.place
-        self.inside = row < rows if several else True
-        self.row = cute.math.min(row, Int64(rows) - 1) if several else row
         self.first = self.rank * plan.tile + self.lane * plan.vector
-        if plan.cluster > 1:
-            cute.arch.cluster_arrive_relaxed()
+        self.group = block // plan.cluster  # of the rows that a block, or a cluster, holds at once
+        self._seat(self.group)
+        self._stages = exchanges
+        self._barriers = _make_barriers(exchanges, thread == 0) if plan.cluster > 1 and exchanges else None
         self._has_begun = plan.cluster == 1
+
+    def _seat(self, group: Any) -> None:
+        row = Int64(group) * self.plan.rows + self.place
+        several = self.plan.rows > 1
+        self.inside = row < self.rows if several else True
+        self.row = cute.math.min(row, self.rows - 1) if several else row
+
+    def at(self, group: Any) -> RowTile:
+        """The tile over another group of rows."""
+        other = copy.copy(self)
+        other._seat(group)
+        return other
+
+    def begin(self) -> None:
+        """Wait until all blocks of the row run, and have their barriers: before the first exchange, or a loop of them."""
+        if not self._has_begun:
+            cute.arch.cluster_wait()
+            self._has_begun = True
 
     def load(self, tensor: Any) -> list[Any]:
         """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated.
@@ -68,13 +91,22 @@ class RowTile:
             return list(vectors)
         return [_where(self.column(number) < self.columns, item, value) for number, item in enumerate(vectors)]
 
+    def filled_rows(self, vectors: Sequence[Any], value: float) -> list[Any]:
+        """The same, and of rows beyond the last all."""
+        found = self.filled(vectors, value)
+        return [_where(self.inside, item, value) for item in found] if self.plan.rows > 1 else found
+
     def store(self, tensor: Any, vectors: Sequence[Any]) -> None:
-        """Write the thread's elements, converted to the tensor's type."""
-        start = tensor.iterator + self.row * tensor.stride[0]
+        """Write the thread's elements of its row, converted to the tensor's type."""
+        self.store_at(tensor, self.row, vectors, self.inside)
+
+    def store_at(self, tensor: Any, row: Any, vectors: Sequence[Any], condition: Any = True) -> None:
+        """The same at another row, where the condition holds."""
+        start = tensor.iterator + row * tensor.stride[0]
         for number, item in enumerate(vectors):
             column = self.column(number)
             target, value = _at(start + column, self.plan.vector), item.to(tensor.element_type)
-            inside = self.inside if self.plan.columns else self.inside & (column < self.columns)
+            inside = condition if self.plan.columns else condition & (column < self.columns)
             _store_if(inside, target, value)
 
     def store_number(self, tensor: Any, number: Any) -> None:
@@ -106,54 +138,62 @@ class RowTile:
 
     # Folding over the row
 
-    def gathered(self, numbers: Sequence[Any]) -> list[list[Any]]:
+    def gathered(self, numbers: Sequence[Any], turn: Any = 0) -> list[list[Any]]:
         """What the warps of the row have: for each of `numbers` this lane's share of the row's `partials`, one a warp.
 
-        Folding the share, and then over `group` lanes, folds over the row.
+        Folding the share, and then over `group` lanes, folds over the row. In a loop `turn` counts its turns: they use
+        two places by turns, so that no thread writes what another still reads.
         """
-        shared = [self._exchange(number) for number in numbers]
+        stage = turn % 2 if self._stages > 1 else 0
+        shared = [self._places(type(number))[stage, None, None] for number in numbers]
         if self.plan.partials > 1:
-            self._wait(shared, numbers)
+            self._exchange(shared, numbers, stage, turn)
         lane = self.lane % WARP
         places = range(0, self.plan.partials, self.plan.group)
         return [[part[self.place, first + lane % self.plan.group] for first in places] for part in shared]
 
-    def _exchange(self, number: Any) -> Any:
-        layout = cute.make_layout((self.plan.rows, self.plan.partials), stride=(self.plan.partials, 1))
-        return utils.SmemAllocator().allocate_tensor(type(number), layout)
+    def _places(self, dtype: Any) -> Any:
+        shape = (max(self._stages, 1), self.plan.rows, self.plan.partials)
+        return utils.SmemAllocator().allocate_tensor(dtype, cute.make_ordered_layout(shape, order=(2, 1, 0)))
 
-    def _wait(self, shared: Sequence[Any], numbers: Sequence[Any]) -> None:
+    def _exchange(self, shared: Sequence[Any], numbers: Sequence[Any], stage: Any, turn: Any) -> None:
         lane, warp = self.lane % WARP, self.lane // WARP
         if self.plan.cluster == 1:
             for part, number in zip(shared, numbers, strict=True):
                 _store_number_if(lane == 0, part, (self.place, warp), number)
             cute.arch.sync_threads()
             return
-        if not self._has_begun:
-            cute.arch.cluster_wait()
-            self._has_begun = True
+        self.begin()
+        barrier = self._barriers + stage
+        bytes_ = self.plan.partials * sum(type(number).width // 8 for number in numbers)
+        _expect_if(self.lane == 0, barrier, bytes_)
         place = self.rank * self.plan.warps + warp
         for part, number in zip(shared, numbers, strict=True):
-            _send_if(lane < self.plan.cluster, part.iterator + place, lane, number)
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
+            _send_if(lane < self.plan.cluster, part.iterator + place, number, barrier, lane)
+        cute.arch.mbarrier_wait(barrier, turn // 2 % 2 if self._stages > 1 else 0)
 
-    def sums(self, numbers: Sequence[Any]) -> list[Any]:
-        """The sum over the row of each number of the thread, in every thread."""
+    def sums(self, numbers: Sequence[Any], turn: Any = 0) -> list[Any]:
+        """The sum over the row of each number of the thread, in every thread; `turn` as for `gathered`."""
         sums = [cute.arch.warp_reduction_sum(number, threads_in_group=self.plan.lanes) for number in numbers]
         if self.plan.partials == 1:
             return sums
-        parts = self.gathered(sums)
         return [
-            cute.arch.warp_reduction_sum(tree(part, add), threads_in_group=self.plan.group) for part in parts
-        ]  # fmt: skip
+            cute.arch.warp_reduction_sum(tree(part, add), threads_in_group=self.plan.group)
+            for part in self.gathered(sums, turn)
+        ]
 
 
-def grid_of(plan: RowPlan, tensor: Any) -> dict[str, Any]:
-    """What launches a kernel with this plan over the rows of a tensor."""
+def grid_of(plan: RowPlan, tensor: Any, exchanges: int = 1) -> dict[str, Any]:
+    """What launches a kernel with this plan over the rows of a tensor; without exchanges its blocks form no cluster."""
     blocks = cute.ceil_div(tensor.shape[0], plan.rows) * plan.cluster
+    cluster = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 and exchanges else {}
+    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), "min_blocks_per_mp": plan.resident, **cluster}
+
+
+def persistent_grid(plan: RowPlan, blocks: Any) -> dict[str, Any]:
+    """What launches a kernel whose `blocks` blocks go through all rows."""
     cluster = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 else {}
-    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), **cluster}
+    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), "min_blocks_per_mp": plan.resident, **cluster}
 
 
 def _at(pointer: Any, elements: int) -> Any:
@@ -174,10 +214,32 @@ def _store_number_if(condition: Any, tensor: Any, place: Any, value: Any) -> Non
         tensor[place] = value
 
 
+def _make_barriers(count: int, chosen: Any) -> Any:
+    """Barriers for transactions, which one thread makes and all blocks of the cluster may use after `cluster_wait`."""
+    barriers = utils.SmemAllocator().allocate_array(Int64, count)
+    _init_if(chosen, barriers, count)
+    cute.arch.cluster_arrive_relaxed()
+    return barriers
+
+
 @cute.jit
-def _send_if(condition: Any, pointer: Any, block: Any, value: Any) -> None:
+def _init_if(condition: Any, barriers: Any, count: cutlass.Constexpr) -> None:
     if condition:
-        cute.arch.map_dsmem_ptr(pointer, block).store(value)
+        for number in cutlass.range_constexpr(count):
+            cute.arch.mbarrier_init(barriers + number, 1)
+        cute.arch.mbarrier_init_fence()
+
+
+@cute.jit
+def _expect_if(condition: Any, barrier: Any, bytes_: Any) -> None:
+    if condition:
+        cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
+
+
+@cute.jit
+def _send_if(condition: Any, pointer: Any, value: Any, barrier: Any, block: Any) -> None:
+    if condition:
+        cute.arch.store_async_dsmem(pointer, value, barrier, block)
 
 
 def _where(condition: Any, vector: Any, value: float) -> Any:

@@ -7,12 +7,13 @@ both numbers at once. With m the greatest maximum, a warp's sum counts exp(its m
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
-from tilewright.kernels.launching import ROWS, RowKernel
+from tilewright.kernels.launching import RESULT, ROWS, RowKernel
 from tilewright.kernels.rows import RowTile
 
 _LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.7976931348623157e308}
@@ -22,28 +23,35 @@ _LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.797693134862315
 def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr):
     tile = RowTile(plan, x.shape)
     held = tile.filled(rows.computed(tile.load(x), x.element_type), -math.inf)
-    powers, total, scale, _ = softmax_of(tile, held)
+    powers, total, scale, _, _ = softmax_of(tile, held)
     factor = scale * rows.reciprocal(total)
     tile.store(out, [item * factor for item in powers])
 
 
-def softmax_of(tile: RowTile, held: list[Any]) -> tuple[list[Any], Any, Any, Any]:
-    """Powers of e of what a thread holds; their sum over the row, of exp(x - base); what makes the powers those; base.
+def softmax_of(tile: RowTile, held: list[Any], sums: Sequence[Any] = ()) -> tuple[list[Any], Any, Any, Any, list[Any]]:
+    """Softmax of the row of which a thread holds `held`, and `sums` of it that are to be summed over the row, too.
+
+    Returns:
+        Powers of e of what the thread holds; their sum over the row, as exp(x - base); what makes the powers those;
+        base; the sums.
     """
+    lanes, group = tile.plan.lanes, tile.plan.group
     own = rows.tree(rows.elements(held), cute.arch.fmax)
-    own = cute.arch.warp_reduction_max(own, threads_in_group=tile.plan.lanes)
+    own = cute.arch.warp_reduction_max(own, threads_in_group=lanes)
     base = finite(own)
     powers = [rows.exp(item - base) for item in held]
-    total = rows.tree(rows.elements(powers), rows.add)
-    total = cute.arch.warp_reduction_sum(total, threads_in_group=tile.plan.lanes)
+    parts = [rows.tree(rows.elements(powers), rows.add), *sums]
+    total, *rest = [cute.arch.warp_reduction_sum(part, threads_in_group=lanes) for part in parts]
     if tile.plan.partials == 1:
-        return powers, total, type(total)(1.0), base
-    maxima, totals = tile.gathered([own, total])
-    greatest = cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=tile.plan.group)
+        return powers, total, type(total)(1.0), base, rest
+    maxima, totals, *others = tile.gathered([own, total, *rest])
+    greatest = cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=group)
     base = finite(greatest)
-    parts = [part * rows.exp_of_number(top - base) for top, part in zip(maxima, totals, strict=True)]
-    total = cute.arch.warp_reduction_sum(rows.tree(parts, rows.add), threads_in_group=tile.plan.group)
-    return powers, total, rows.exp_of_number(own - base), base
+    scaled = [part * rows.exp_of_number(top - base) for top, part in zip(maxima, totals, strict=True)]
+    total, *rest = [
+        cute.arch.warp_reduction_sum(rows.tree(part, rows.add), threads_in_group=group) for part in (scaled, *others)
+    ]
+    return powers, total, rows.exp_of_number(own - base), base, rest
 
 
 def finite(number: Any) -> Any:
@@ -72,5 +80,5 @@ def launch_softmax_online_backward(dx: cute.Tensor, grad: cute.Tensor, y: cute.T
     softmax_online_backward_kernel(dx, grad, y, plan).launch(**rows.grid_of(plan, y))
 
 
-softmax_online = RowKernel(launch_softmax_online, (ROWS, ROWS))
-softmax_online_backward = RowKernel(launch_softmax_online_backward, (ROWS, ROWS, ROWS))
+softmax_online = RowKernel(launch_softmax_online, (RESULT, ROWS))
+softmax_online_backward = RowKernel(launch_softmax_online_backward, (RESULT, ROWS, ROWS))

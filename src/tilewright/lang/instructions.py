@@ -79,7 +79,9 @@ def instruction_words(text: str, operands: Sequence[Any], count: int) -> list[Ui
     words = types.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
     found = build.value("llvm.inline_asm", words, values, attributes)
     return [
-        Uint32.from_ir(build.value("llvm.extractvalue", types.parse("i32"), (found,), {"position": build.i64_array([n])}))
+        Uint32.from_ir(
+            build.value("llvm.extractvalue", types.parse("i32"), (found,), {"position": build.i64_array([n])})
+        )
         for n in range(count)
     ]
 

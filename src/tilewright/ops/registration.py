@@ -97,7 +97,7 @@ def define(
 
 def _vmap_rule(operator: Operator, rows: frozenset[int]) -> Callable[..., Any]:
     def rule(info: Any, in_dims: Sequence[int | None], *args: Any) -> Any:
-        batched = {place for place, dim in enumerate(in_dims) if dim is not None}
+        batched = {place for place, dim in enumerate(in_dims) if isinstance(dim, int)}  # lists have lists of None
         if batched <= rows:
             operator.dispatched(*(
                 _leading(arg, dim, info.batch_size) if place in rows and arg is not None else arg
@@ -106,7 +106,7 @@ def _vmap_rule(operator: Operator, rows: frozenset[int]) -> Callable[..., Any]:
         else:
             for number in range(info.batch_size):
                 pairs = zip(args, in_dims, strict=True)
-                operator.dispatched(*(arg if dim is None else arg.select(dim, number) for arg, dim in pairs))
+                operator.dispatched(*(arg.select(dim, number) if isinstance(dim, int) else arg for arg, dim in pairs))
         return None, None
 
     return rule
