@@ -49,8 +49,9 @@ def plan(request: Request, suites: Path) -> tuple[Suite, str]:
     name = request.suite or ALONE
     if name not in found:
         raise ArgumentError(f"there is no suite {name!r}", hint=f"one of: {', '.join(found)}")
-    suite, target = found[name], choose_target(request.target)
+    suite = found[name]
     chosen = suite.cases if request.op is None else cases.of_op(suite.cases, request.op)
+    target = choose_target(request.target)
     if target == "emu" and not request.shapes:
         chosen = cases.emulated(chosen, cases.read_emulated(suites))
     chosen = tuple(dict.fromkeys(_changed(chosen, request)))

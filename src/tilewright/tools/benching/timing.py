@@ -20,6 +20,8 @@ FLUSHED_L2 = 5
 CYCLES_PER_MICROSECOND = 2000
 """Of the device's clock, at least: H100 and B200 run at up to 1980 and 1965 MHz."""
 HOST_MARGIN_US = 20.0
+WORD, ALIGNED, COLUMNS = 4, 64, 16384
+"""Bytes of a float32; words that parts of memory are aligned to; columns of the matrix whose rows are summed."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +96,11 @@ def copy_functions(bytes_: int) -> dict[str, Callable[[], object]]:
 
     The memory holds normal random numbers: what a device draws, and so its clock, depends on the bits that move.
     """
-    words = max(bytes_ // 8 * 2, 2)
-    memory = torch.randn(words, device="cuda")
-    source, target = memory[: words // 2], memory[words // 2 :]
-    found: dict[str, Callable[[], object]] = {
+    half = -(-bytes_ // (2 * WORD * ALIGNED)) * ALIGNED  # words, rounded up: a roof is never flattered
+    memory = torch.randn(-(-2 * half // COLUMNS) * COLUMNS, device="cuda")
+    source, target, rows = memory[:half], memory[half : 2 * half], memory.view(-1, COLUMNS)
+    return {
         "copy": lambda: target.copy_(source),
         "copy_kernel": lambda: torch.neg(source, out=target),
+        "read": lambda: torch.sum(rows, -1),
     }
-    for columns in (16384, 1024):
-        if words % columns == 0:
-            rows = memory.view(-1, columns)
-            found["read"] = lambda: torch.sum(rows, -1)
-            break
-    else:
-        found["read"] = lambda: torch.sum(memory)
-    return found

@@ -6,13 +6,19 @@ from typing import Any
 
 from tilewright.ops.frameworks import torch
 from tilewright.tools.benching.cases import Case
-from tilewright.tools.benching.subjects.subject import Inputs, Subject, operator, optional, public, reference
+from tilewright.tools.benching.subjects.subject import (
+    Inputs, Subject, narrowed, operator, optional, public, reference,
+)  # fmt: skip
 
 TRITON = "tilewright.tools.benching.triton_kernels"
 
 
 def _inputs(make: Inputs) -> tuple[Any, ...]:
     return (make.normal(*make.case.shape),)
+
+
+def _forward(x: Any) -> Any:
+    return torch.softmax(x, -1)
 
 
 def _backward_inputs(make: Inputs) -> tuple[Any, ...]:
@@ -29,9 +35,8 @@ def _torch_backward(grad: Any, y: Any) -> Any:
     return torch.ops.aten._softmax_backward_data(grad, y, -1, y.dtype)
 
 
-def _formula_backward(grad: Any, y: Any) -> Any:
-    wide, result = grad.float(), y.float()
-    return (result * (wide - (wide * result).sum(-1, keepdim=True))).to(y.dtype)
+def _backward(grad: Any, y: Any) -> Any:
+    return y * (grad - (grad * y).sum(-1, keepdim=True))
 
 
 def _quack(name: str, case: Case) -> Any:
@@ -43,7 +48,8 @@ SUBJECTS = {
         inputs=_inputs,
         kernel=public("softmax_online"),
         ref=reference("softmax_online", "softmax_online"),
-        torch=lambda x: torch.softmax(x, -1),
+        exact=_forward,
+        torch=_forward,
         peers={
             "triton": lambda case: optional(TRITON).softmax,
             "quack": lambda case: _quack("softmax_fwd", case),
@@ -53,8 +59,9 @@ SUBJECTS = {
         inputs=_backward_inputs,
         kernel=_kernel_backward,
         ref=reference("softmax_online", "softmax_online_backward"),
+        exact=_backward,
         torch=_torch_backward,
-        compiled=_formula_backward,
+        compiled=narrowed(_backward),
         peers={
             "triton": lambda case: optional(TRITON).softmax_backward,
             "quack": lambda case: _quack("softmax_bwd", case),

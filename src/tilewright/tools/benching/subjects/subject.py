@@ -40,50 +40,64 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Subject:
-    """How an op is benchmarked.
+    """How an op is benchmarked: functions of its inputs and, by name, the case's options.
 
     Args:
         inputs: makes the tensors that each backend is called with.
-        kernel: this project's op, called with the inputs and the case's options.
+        kernel: this project's op.
         ref: its reference.
-        torch: PyTorch's own function, which in float64 is also what results are checked against.
+        exact: the op by its definition; in float64 it is what results are checked against.
+        torch: PyTorch's own function; None where it has none, or `peers` has it.
         compiled: what `torch.compile` compiles; None is `torch`.
-        peers: by name (triton, quack), a function of a case that gives what to call, or None for what it cannot do.
-            It may raise ModuleNotFoundError.
+        peers: by name (torch, triton, quack), a function of a case that gives what to call with the inputs, or None for
+            what the peer cannot do. It may raise ModuleNotFoundError.
     """
 
     inputs: Callable[[Inputs], tuple[Any, ...]]
     kernel: Function
     ref: Function
-    torch: Function
+    exact: Function
+    torch: Function | None = None
     compiled: Function | None = None
     peers: Mapping[str, Callable[[Case], Function | None]] = field(default_factory=dict)
 
     def backend(self, name: str, case: Case) -> Function | None:
-        """What to call for a case; None where the backend has nothing for it.
+        """What to call with a case's inputs; None where the backend has nothing for it.
 
         Raises:
             ModuleNotFoundError: the backend is not installed.
         """
-        options = dict(case.options)
         if name in self.peers:
             return self.peers[name](case)
+        options = dict(case.options)
         own = {"kernel": self.kernel, "ref": self.ref, "torch": self.torch}.get(name)
         if own is not None:
             return lambda *inputs: own(*inputs, **options)
-        if name == "torch.compile":
-            return _compiled(self.compiled or self.torch, options)
-        return None
+        compiled = self.compiled or self.torch
+        return _compiled(compiled, options) if name == "torch.compile" and compiled is not None else None
 
-    def exact(self, case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def wanted(self, case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """The results in float64."""
-        wide = (item.double() if item is not None and item.is_floating_point() else item for item in inputs)
-        return as_tuple(self.torch(*wide, **dict(case.options)))
+        wide = (item.double() if item.is_floating_point() else item for item in inputs)
+        return as_tuple(self.exact(*wide, **dict(case.options)))
 
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:
     torch._dynamo.reset()  # else shapes and functions add up to the limit beyond which nothing is compiled
     return torch.compile(lambda *inputs: function(*inputs, **options), dynamic=False)  # type: ignore[no-any-return]
+
+
+def narrowed(formula: Function) -> Function:
+    """A formula computed in float32 on 16-bit inputs; its results have the dtype of the first input."""
+
+    def call(*inputs: Any, **options: Any) -> Any:
+        wide = (item.float() if item.is_floating_point() and item.itemsize < 4 else item for item in inputs)
+        results = formula(*wide, **options)
+        if isinstance(results, tuple):
+            return tuple(item.to(inputs[0].dtype) for item in results)
+        return results.to(inputs[0].dtype)
+
+    return call
 
 
 def as_tuple(results: Any) -> tuple[Any, ...]:
@@ -96,7 +110,7 @@ def public(name: str) -> Function:
 
     def call(*inputs: Any, **options: Any) -> Any:
         function = getattr(ops, name, None)
-        if function is None:
+        if not callable(function):
             raise ArgumentError(f"tilewright.ops has no {name}")
         return function(*inputs, **options)
 

@@ -1,0 +1,38 @@
+"""reduce over a dimension, with options op and dim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.tools.benching.cases import Case
+from tilewright.tools.benching.subjects.subject import Function, Inputs, Subject, narrowed, optional, public
+
+TRITON = "tilewright.tools.benching.triton_kernels"
+TORCH = {"max": "amax", "min": "amin"}
+"""PyTorch's names where they are others."""
+
+
+def _inputs(make: Inputs) -> tuple[Any, ...]:
+    return (make.normal(*make.case.shape),)
+
+
+def _reduce(x: Any, op: str = "sum", dim: int = -1) -> Any:
+    return getattr(x, TORCH.get(op, op))(dim)
+
+
+def _triton(case: Case) -> Function | None:
+    if dict(case.options) not in ({}, {"op": "sum", "dim": -1}):
+        return None
+    return optional(TRITON).row_sum  # type: ignore[no-any-return]
+
+
+SUBJECTS = {
+    "reduce": Subject(
+        inputs=_inputs,
+        kernel=public("reduce"),
+        ref=narrowed(_reduce),
+        exact=_reduce,
+        torch=_reduce,
+        peers={"triton": _triton},
+    ),
+}
