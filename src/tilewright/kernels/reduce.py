@@ -9,7 +9,7 @@ finishes it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright as cutlass
 import tilewright.cute as cute
@@ -38,6 +38,7 @@ class RowReduction:
     rows: int
     unroll: int
     aligned: bool = True
+    by_rows: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class ColumnReduction:
     across: int
     along: int
     unroll: int
+    aligned: ClassVar[bool] = True
+    by_rows: ClassVar[bool] = False
 
 
 @cute.jit
