@@ -142,7 +142,7 @@ def reduce_rows_kernel(
     block, _, _ = cute.arch.block_idx()
     rows, n = cute.size(x, mode=[0]), x.shape[1]
     part, row = block % parts, block // parts * plan.rows + thread // plan.threads
-    t = thread % plan.threads
+    t = type(n)(thread % plan.threads)
     state = reduction.start(type(n))
     if row < rows:
         line = x[row, None]
@@ -202,7 +202,7 @@ def reduce_columns_kernel(
     strips = cute.ceil_div(vectors, plan.across)
     strip, rest = block % strips, block // strips
     part, outer = rest % parts, rest // parts
-    c, r = thread % plan.across, thread // plan.across
+    c, r = thread % plan.across, type(n)(thread // plan.across)
     column = strip * plan.across + c
 
     states = tuple(reduction.start(type(n)) for _ in range(width))

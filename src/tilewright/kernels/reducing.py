@@ -22,6 +22,7 @@ from tilewright.kernels.reductions import Reduction
 MULTIPROCESSORS = 132
 _BLOCK = 256
 _ROW_BLOCK = 128
+_MOST_BLOCK = 1024
 _UNROLL = 8
 _PER_MULTIPROCESSOR = 8  # blocks of a pass that is split
 
@@ -217,5 +218,5 @@ def second_plan(plan: RowReduction | ColumnReduction, parts: int) -> RowReductio
     if isinstance(plan, RowReduction):
         threads = min(power_of_two(parts), _BLOCK)
         return RowReduction(of_states, 1, threads, max(_ROW_BLOCK // threads, 1), 4)
-    along = min(power_of_two(parts), _BLOCK // 32)
+    along = min(power_of_two(parts), _MOST_BLOCK // 32)
     return ColumnReduction(of_states, 1, 32, along, min(power_of_two(-(-parts // along)), _UNROLL))
