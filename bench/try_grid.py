@@ -1,6 +1,6 @@
 """Times the kernels of `copy_transpose` and `reduce` under many plans on a GPU, beside a copy, torch and torch.compile.
 
-    python bench/try_grid.py [--op transpose|rows|columns|all] [--shape 8192x16384] [--dtype float32] [--reps 12] [--no-compile]
+    python bench/try_grid.py [--op transpose|rows|columns|others|all] [--shape 8192x16384] [--dtype float32] [--reps 12] [--no-compile]
 
 Each result is checked against float64 first. Each line has GB/s of a plan; times are medians, interleaved, L2 flushed.
 """
@@ -17,6 +17,7 @@ import tilewright.cute as cute
 from tilewright.cute.runtime import make_fake_tensor
 from tilewright.kernels import copy_transpose as transposes
 from tilewright.kernels import reduce as reductions
+from tilewright.kernels import reducing
 from tilewright.kernels.reductions import Reduction
 
 DTYPES = {"float32": cute.Float32, "bfloat16": cute.BFloat16, "float16": cute.Float16, "int8": cute.Int8}
@@ -119,6 +120,9 @@ def try_transposes(shapes, names, args, cache):
                 run(y[None], x[None])
                 assert torch.equal(y, x.t()), plan
                 functions[plan] = lambda run=run: run(y[None], x[None])
+            transposes.copy_transpose(y.zero_(), x)
+            assert torch.equal(y, x.t())
+            functions["auto/"] = lambda: transposes.copy_transpose(y, x)
             copies = medians({key: functions[key] for key in ("copy", "clone")}, args.reps)
             report(f"transpose {name} {m}x{n}", 2 * x.nbytes, functions, args.reps, 2 * x.nbytes / min(copies.values()) / 1e6)
 
@@ -145,6 +149,10 @@ def try_rows(shapes, names, args, cache):
                 functions[plan] = lambda run=run: run(x, y, None, 1.0)
                 if plan.endswith("1/8"):
                     functions[f"flat:{plan.split('/')[0]}"] = lambda run=run: run(flat, total, None, 1.0)
+            functions["auto/"] = lambda: reducing.reduce(y, x, "sum", (1,))
+            y.zero_()
+            functions["auto/"]()
+            check_sum(y, x, -1)
             report(f"rows {name} {m}x{n}", x.nbytes, functions, args.reps)
 
 
@@ -164,12 +172,37 @@ def try_columns(shapes, names, args, cache):
                     check_sum(y, x, 0)
                     label = plan if parts == 1 else f"{plan}x{parts}"
                     functions[label] = lambda run=run, work=work: run(x[None], y[None], work, 1.0)
+            functions["auto/"] = lambda: reducing.reduce(y, x, "sum", (0,))
+            y.zero_()
+            functions["auto/"]()
+            check_sum(y, x, 0)
             report(f"columns {name} {m}x{n}", x.nbytes, functions, args.reps)
+
+
+def try_others(shapes, names, args, cache):
+    """The plans that `reduce` chooses: all of a tensor, the middle dimension, other reductions, odd rows."""
+    for name in names:
+        x = torch.randn(32768, 4096, device="cuda").to(getattr(torch, name))
+        odd, cube = x.view(-1)[1:].view(-1)[: 32768 * 4095].view(32768, 4095), x.view(64, 2048, 1024)
+        cases = [("all", x, (0, 1), "sum"), ("middle", cube, (1,), "sum"), ("odd", odd, (1,), "sum"), ("first, last", cube, (0, 2), "sum"),
+                 ("max", x, (1,), "max"), ("argmax", x, (1,), "argmax"), ("mean", x, (1,), "mean"), ("argmax columns", x, (0,), "argmax")]  # fmt: skip
+        for title, t, dims, op in cases:
+            theirs = {"max": torch.amax, "mean": torch.mean, "sum": torch.sum}.get(op)
+            run = (lambda t=t, dims=dims: torch.argmax(t, dims[0])) if op == "argmax" else (lambda t=t, dims=dims, f=theirs: f(t, dims))
+            expected = run()
+            out = torch.empty_like(expected)
+            reducing.reduce(out, t, op, dims)
+            if op in ("max", "argmax"):
+                assert torch.equal(out, expected), title
+            elif op == "sum":
+                check_sum(out, t, dims)
+            ours = lambda out=out, t=t, op=op, dims=dims: reducing.reduce(out, t, op, dims)
+            report(f"{title} {name}", t.nbytes, {"torch": run, "auto/": ours}, args.reps)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--op", default="all", choices=["transpose", "rows", "columns", "all"])
+    parser.add_argument("--op", default="all", choices=["transpose", "rows", "columns", "others", "all"])
     parser.add_argument("--shape", action="append", type=lambda text: tuple(map(int, text.split("x"))))
     parser.add_argument("--dtype", action="append", choices=["float32", "bfloat16"])
     parser.add_argument("--reps", type=int, default=12)
@@ -188,7 +221,7 @@ def main():
         return
     print(torch.cuda.get_device_name(), torch.__version__)
     start = time.time()
-    for op, function in (("transpose", try_transposes), ("rows", try_rows), ("columns", try_columns)):
+    for op, function in (("transpose", try_transposes), ("rows", try_rows), ("columns", try_columns), ("others", try_others)):
         if args.op in (op, "all"):
             function(args.shape, names, args, {})
             print(f"-- {op}: {time.time() - start:.0f} s", flush=True)

@@ -45,7 +45,7 @@ def layernorm_backward_kernel(
     mean: cute.Tensor, rstd: cute.Tensor, plan: cutlass.Constexpr,
 ) -> None:  # fmt: skip
     tile = RowTile(plan, x.shape, exchanges=2)
-    norms.backward(tile, dx, (weights, biases), grad, grad_total, x, weight, mean, rstd)
+    norms.backward(tile, norms.Backward(dx, weights, biases, grad, grad_total, x, weight, mean, rstd))
 
 
 @cute.jit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tilewright as cutlass
@@ -80,68 +81,82 @@ def scaled(tile: RowTile, vectors: Sequence[Any], weight: Any, bias: Any, dtype:
 # Backward
 
 
-def backward(
-    tile: RowTile, dx: Any, parts: tuple[Any, Any], grad: Any, grad_total: Any, x: Any, weight: Any, mean: Any, rstd: Any
-) -> None:
-    """The gradients of a norm: a block goes through every `blocks`th group of rows.
+@dataclass(frozen=True)
+class Backward:
+    """The tensors of a norm's backward; None for those that are not there.
+
+    `weights` and `biases` (blocks * rows of a block, columns) take what a thread row saw of the gradients of weight and
+    bias.
+    """
+
+    dx: Any
+    weights: Any
+    biases: Any
+    grad: Any
+    grad_total: Any
+    x: Any
+    weight: Any
+    mean: Any
+    rstd: Any
+
+    def loaded(self, seat: RowTile) -> list[list[Any]]:
+        """The thread's elements of x, grad and grad_total, as they are stored."""
+        return [seat.load(tensor) for tensor in (self.x, self.grad, self.grad_total) if tensor is not None]
+
+
+def backward(tile: RowTile, tensors: Backward) -> None:
+    """The gradients of a norm: a block goes through every `blocks`th group of rows, and loads the next one early.
 
     With n = (x - mean) * rstd and g = grad * weight, dx = rstd * (g - mean(g) - n * mean(g * n)); RMSNorm, whose `mean`
-    is None, has no mean(g). `grad_total`, where given, is added to dx. `parts` are tensors (blocks * rows of a block,
-    columns) or None, for what a thread row saw of the gradients of weight and bias.
+    is None, has no mean(g). `grad_total`, where given, is added to dx.
     """
-    groups, blocks = cute.ceil_div(tile.rows, tile.plan.rows), cute.arch.grid_dim()[0] // tile.plan.cluster
-    zeros = [cute.full(tile.plan.vector, 0.0, rows.computing_type(x.element_type))] * tile.plan.count
-    own = tile.group * tile.plan.rows + tile.place
+    plan = tile.plan
+    groups, blocks = cute.ceil_div(tile.rows, plan.rows), cute.arch.grid_dim()[0] // plan.cluster
+    zero = cute.full(plan.vector, 0.0, rows.computing_type(tensors.x.element_type))
+    sums = [[zero] * plan.count if part is not None else [] for part in (tensors.weights, tensors.biases)]
     tile.begin()
-    sums = _through_rows(tile, groups, blocks, list(zeros), list(zeros), dx, parts, grad, grad_total, x, weight, mean, rstd)
-    for part, total in zip(parts, sums, strict=True):
+    sums = _through_rows(tile, groups, blocks, sums, tensors)
+    own = tile.group * plan.rows + tile.place
+    for part, total in zip((tensors.weights, tensors.biases), sums, strict=True):
         if part is not None:
             tile.store_at(part, own, total)
 
 
 @cute.jit
-def _through_rows(
-    tile: Any, groups: Any, blocks: Any, weights: Any, biases: Any, dx: Any, parts: Any, grad: Any, grad_total: Any,
-    x: Any, weight: Any, mean: Any, rstd: Any,
-):  # fmt: skip
-    turn = cutlass.Int32(0)
+def _through_rows(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutlass.Constexpr) -> Any:
+    turn, last = cutlass.Int32(0), groups - 1
+    vectors = tensors.loaded(tile)
     for group in cutlass.range(cutlass.Int64(tile.group), groups, cutlass.Int64(blocks)):
-        seat = tile.at(group)
-        weights, biases = _one_row(
-            seat, turn, weights, biases, dx, parts, grad, grad_total, x, weight, mean, rstd
-        )
+        following = tensors.loaded(tile.at(cute.math.min(group + blocks, last)))
+        sums = _one_row(tile.at(group), turn, vectors, sums, tensors)
+        vectors = following
         turn += 1
-    return weights, biases
+    return sums
 
 
-def _one_row(
-    seat: RowTile, turn: Any, weights: Any, biases: Any, dx: Any, parts: Any, grad: Any, grad_total: Any, x: Any,
-    weight: Any, mean: Any, rstd: Any,
-) -> tuple[Any, Any]:  # fmt: skip
-    values, slopes = seat.load(x), seat.load(grad)
-    more = seat.load(grad_total) if grad_total is not None else []
-    kind = rows.computing_type(x.element_type)
-    factor = rstd[seat.row].to(kind)
-    slopes = seat.filled_rows(rows.computed(slopes, x.element_type), 0.0)
-    normal = rows.computed(values, x.element_type)
-    if mean is not None:
-        centre = mean[seat.row].to(kind)
-        normal = [item - centre for item in normal]
-    normal = [item * factor for item in normal]
-    if parts[0] is not None:
-        weights = [total + slope * item for total, slope, item in zip(weights, slopes, normal, strict=True)]
-    if parts[1] is not None:
-        biases = [total + slope for total, slope in zip(biases, slopes, strict=True)]
-    scaled_ = scaled(seat, slopes, weight, None, x.element_type)
-    wanted = [rows.tree(rows.elements([a * b for a, b in zip(scaled_, normal, strict=True)]), rows.add)]
-    if mean is not None:
-        wanted.append(rows.tree(rows.elements(scaled_), rows.add))
+def _one_row(seat: RowTile, turn: Any, vectors: Any, sums: Any, tensors: Backward) -> Any:
+    dtype = tensors.x.element_type
+    kind = rows.computing_type(dtype)
+    values, slopes, *more = [rows.computed(item, dtype) for item in vectors]
+    slopes = seat.filled_rows(slopes, 0.0)
+    factor, centre = tensors.rstd[seat.row].to(kind), None
+    if tensors.mean is not None:
+        centre = tensors.mean[seat.row].to(kind)
+        values = [item - centre for item in values]
+    normal = [item * factor for item in values]
+    weights, biases = sums
+    weights = [total + slope * item for total, slope, item in zip(weights, slopes, normal, strict=False)]
+    biases = [total + slope for total, slope in zip(biases, slopes, strict=False)]
+    weighted = scaled(seat, slopes, tensors.weight, None, dtype)
+    wanted = [rows.tree(rows.elements([a * b for a, b in zip(weighted, normal, strict=True)]), rows.add)]
+    if centre is not None:
+        wanted.append(rows.tree(rows.elements(weighted), rows.add))
     along, *offset = [total / kind(seat.columns) for total in seat.sums(wanted, turn)]
-    found = [slope - item * along for slope, item in zip(scaled_, normal, strict=True)]
-    if offset:
-        found = [item - offset[0] for item in found]
+    found = [slope - item * along for slope, item in zip(weighted, normal, strict=True)]
+    for mean in offset:
+        found = [item - mean for item in found]
     found = [item * factor for item in found]
-    if grad_total is not None:
-        found = [a + b for a, b in zip(found, rows.computed(more, x.element_type), strict=True)]
-    seat.store(dx, found)
-    return weights, biases
+    for item in more:
+        found = [a + b for a, b in zip(found, item, strict=True)]
+    seat.store(tensors.dx, found)
+    return [weights, biases]

@@ -13,8 +13,7 @@ from tilewright.kernels.launching import RowKernel, as_matrix, on_gpu
 from tilewright.kernels.plans import row_plan
 from tilewright.utils import HardwareInfo
 
-backward_plan = partial(row_plan, spare=2)  # the sums stay in registers beside the rows
-MOST_ROWS = 4  # thread rows on a multiprocessor: each leaves a row of sums
+backward_plan = partial(row_plan, registers=128)  # the sums, and the next rows, stay in registers beside the rows
 EMULATED_BLOCKS = 3
 
 
@@ -44,8 +43,7 @@ def with_parts(
 def _resident(x: Any, plan: Any) -> int:
     if not on_gpu(x):
         return EMULATED_BLOCKS
-    wanted = min(plan.resident, max(MOST_ROWS // plan.rows, 1))
-    return max(HardwareInfo().get_device_multiprocessor_count() * wanted // plan.cluster, 1)
+    return max(HardwareInfo().get_device_multiprocessor_count() * max(plan.resident, 1) // plan.cluster, 1)
 
 
 def _empty(like: Any, shape: tuple[int, ...]) -> Any:

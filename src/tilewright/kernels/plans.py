@@ -20,6 +20,7 @@ MOST_THREADS = 512
 MOST_BLOCKS = 8
 MOST_BLOCK = 1024
 REGISTERS = 65536  # of a multiprocessor
+FEW_REGISTERS = 64  # of a thread
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,11 @@ def row_plan(
     vector: int,
     *,
     held: int = 1,
-    spare: int = 0,
     words: int = 1,
+    registers: int = FEW_REGISTERS,
     threads: int = 0,
     cluster: int = 0,
-    clusters: bool = True,
+    most_blocks: int = MOST_BLOCKS,
 ) -> RowPlan:
     """The plan for rows of `columns`, accessed `vector` elements at a time.
 
@@ -99,16 +100,15 @@ def row_plan(
         columns: N.
         vector: elements of an access.
         held: rows that a thread holds at the same time.
-        spare: what it holds beside them, in rows.
         words: registers that an element takes when computed with, 2 in Float64.
+        registers: what a thread that holds `ELEMENTS` elements may use.
         threads: taken as it is, where given.
         cluster: taken as it is, where given.
-        clusters: without (before sm_90) a row has one block.
+        most_blocks: the most blocks of a cluster that the chip has, 1 before sm_90.
     """
-    held += spare
     wanted = power_of_two(-(-columns * held // ELEMENTS))
     if not cluster:
-        cluster = min(power_of_two(-(-wanted // MOST_THREADS)), MOST_BLOCKS) if clusters else 1
+        cluster = min(power_of_two(-(-wanted // MOST_THREADS)), most_blocks)
     if not threads:
         threads = min(max(wanted // cluster, 1), MOST_BLOCK)
     accesses = -(-columns // vector)
@@ -118,6 +118,6 @@ def row_plan(
     count = -(-accesses // (threads * cluster))
     rows = 1 if cluster > 1 else max(BLOCK // threads, 1)
     exact = threads * cluster * count * vector == columns
-    registers = power_of_two(2 * max(count * vector * words * held, ELEMENTS))
-    resident = REGISTERS // (registers * threads * rows)
+    crowded = power_of_two(-(-count * vector * words * held // ELEMENTS))
+    resident = REGISTERS // (registers * crowded * threads * rows)
     return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster, resident=resident)

@@ -9,7 +9,7 @@ finishes it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright as cutlass
 import tilewright.cute as cute
@@ -38,6 +38,7 @@ class RowReduction:
     rows: int
     unroll: int
     aligned: bool = True
+    by_rows: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class ColumnReduction:
     across: int
     along: int
     unroll: int
+    aligned: ClassVar[bool] = True
+    by_rows: ClassVar[bool] = False
 
 
 @cute.jit
@@ -139,7 +142,7 @@ def reduce_rows_kernel(
     block, _, _ = cute.arch.block_idx()
     rows, n = cute.size(x, mode=[0]), x.shape[1]
     part, row = block % parts, block // parts * plan.rows + thread // plan.threads
-    t = thread % plan.threads
+    t = type(n)(thread % plan.threads)
     state = reduction.start(type(n))
     if row < rows:
         line = x[row, None]
@@ -199,7 +202,7 @@ def reduce_columns_kernel(
     strips = cute.ceil_div(vectors, plan.across)
     strip, rest = block % strips, block // strips
     part, outer = rest % parts, rest // parts
-    c, r = thread % plan.across, thread // plan.across
+    c, r = thread % plan.across, type(n)(thread // plan.across)
     column = strip * plan.across + c
 
     states = tuple(reduction.start(type(n)) for _ in range(width))

@@ -6,14 +6,15 @@ one with the least stride is reduced first, into a workspace of the accumulator'
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tilewright.cute as cute
 from tilewright.kernels import views
-from tilewright.kernels.launching import on_gpu
+from tilewright.kernels.launching import address_of, on_gpu
 from tilewright.kernels.plans import power_of_two
 from tilewright.kernels.reduce import VECTOR_BYTES, ColumnReduction, RowReduction, launch_columns, launch_rows
 from tilewright.kernels.reductions import Reduction
@@ -21,6 +22,7 @@ from tilewright.kernels.reductions import Reduction
 MULTIPROCESSORS = 132
 _BLOCK = 256
 _ROW_BLOCK = 128
+_MOST_BLOCK = 1024
 _UNROLL = 8
 _PER_MULTIPROCESSOR = 8  # blocks of a pass that is split
 
@@ -35,25 +37,88 @@ class Mode:
     reduced: bool
 
 
+@dataclass(frozen=True)
+class Pass:
+    """One pass: what runs, on which views of the tensor and the result (None: as they are), with which workspace.
+
+    Attributes:
+        executor: the compiled pass.
+        source: shape and strides in which it takes the tensor.
+        result: shape and strides in which it takes the result.
+        states: shape and types of the states of parts, where it is split.
+        workspace: shape and type of the result, where another pass follows.
+        divisor: of a mean.
+    """
+
+    executor: Any
+    source: views.Strided
+    result: views.Strided
+    states: tuple[tuple[int, ...], tuple[Any, ...]] | None
+    workspace: tuple[tuple[int, ...], Any] | None
+    divisor: float
+
+    def run(self, out: Any, x: Any) -> Any:
+        """Run it; the tensor that holds the result."""
+        target = out if self.workspace is None else views.empty(x, *self.workspace)
+        arguments = [self.source.of(x), self.result.of(target)]
+        if self.states is not None:
+            shape, types = self.states
+            arguments.append(tuple(views.empty(x, shape, dtype) for dtype in types))
+        self.executor(*arguments, self.divisor)
+        return target
+
+
+_prepared: dict[Any, list[Pass]] = {}
+
+
 def reduce(out: Any, x: Any, name: str, dims: Sequence[int]) -> None:
-    """out = the reduction `name` of `x` over `dims`; x has elements, and out has its shape, with or without `dims`.
+    """out = the reduction `name` of `x`, which has elements, over `dims`, which `out` does not have.
 
     Several dimensions of an argmax must lie behind each other in memory.
     """
-    modes = merged(x, out, {dim % x.ndim for dim in dims})
+    facts = tuple(x.shape), views.strides_of(x), address_of(x) % 16, views.strides_of(out)
+    key = (name, tuple(dims), x.dtype, out.dtype, on_gpu(x), facts)
+    passes = _prepared.get(key)
+    if passes is None:
+        passes = views.keep(_prepared, key, _prepare(out, x, name, dims))
+    for step in passes:
+        x = step.run(out, x)
+
+
+def _prepare(out: Any, x: Any, name: str, dims: Sequence[int]) -> list[Pass]:
+    modes = merged(x, out, {dim % x.ndim for dim in dims} if x.ndim else set())
+    dtype, start, target = views.dtype_of(x), address_of(x), "cuda" if on_gpu(x) else "emu"
     count = math.prod(mode.extent for mode in modes if mode.reduced)
-    steps = sorted((mode for mode in modes if mode.reduced), key=lambda mode: abs(mode.step))
-    while len(steps) > 1:
-        x, modes = _first_pass(x, modes, steps.pop(0), "sum" if name == "mean" else name)
-        steps = [mode for mode in modes if mode.reduced]
-    _run(out, x, modes, name, count)
+    passes = []
+    while len(over := [mode for mode in modes if mode.reduced]) > 1:
+        first = min(over, key=lambda mode: abs(mode.step))
+        partial = Reduction("sum" if name == "mean" else name, dtype)
+        before, modes = _around(modes, first)
+        shape = tuple(mode.extent for mode in modes)
+        made = _pass(partial, before, start, partial.accumulator, target, 1)
+        passes.append(replace(made, workspace=(shape, partial.accumulator)))
+        dtype, start = partial.accumulator, 0
+    passes.append(_pass(Reduction(name, dtype), modes, start, views.dtype_of(out), target, count))
+    return passes
+
+
+def _around(modes: list[Mode], over: Mode) -> tuple[list[Mode], list[Mode]]:
+    """The modes of a first pass over one mode, into a contiguous workspace, and of what then reads the workspace."""
+    before, after, step = [], [], 1
+    for mode in reversed(modes):
+        if mode is over:
+            before.append(mode)
+        else:
+            before.append(Mode(mode.extent, mode.step, step, False))
+            after.append(Mode(mode.extent, step, mode.out_step, mode.reduced))
+            step *= mode.extent
+    return before[::-1], after[::-1]
 
 
 def merged(x: Any, out: Any, dims: set[int]) -> list[Mode]:
     """The dimensions of x, those of extent 1 left out, neighbours that one stride steps through taken together."""
     kept = [dim for dim in range(x.ndim) if dim not in dims]
-    steps = views.strides_of(out)
-    of_out = {dim: steps[dim if out.ndim == x.ndim else place] for place, dim in enumerate(kept)}
+    of_out = dict(zip(kept, views.strides_of(out), strict=True))
     modes: list[Mode] = []
     for dim, (extent, step) in enumerate(zip(x.shape, views.strides_of(x), strict=True)):
         mode = Mode(extent, step, of_out.get(dim, 0), dim in dims)
@@ -71,78 +136,44 @@ def _continues(mode: Mode, inner: Mode) -> bool:
     return one_in_x and mode.out_step == inner.extent * inner.out_step
 
 
-def _first_pass(x: Any, modes: list[Mode], over: Mode, name: str) -> tuple[Any, list[Mode]]:
-    """Reduce one mode into a workspace; the workspace and its modes."""
-    rest = [mode for mode in modes if mode is not over]
-    steps = [math.prod(mode.extent for mode in rest[place + 1 :]) for place in range(len(rest))]
-    workspace = views.empty(x, [mode.extent for mode in rest], Reduction(name, views.dtype_of(x)).accumulator)
-    pairs = list(zip(rest, steps, strict=True))
-    kept = [Mode(mode.extent, mode.step, step, False) for mode, step in pairs]
-    place = modes.index(over)
-    _run(workspace, x, [*kept[:place], over, *kept[place:]], name, over.extent)
-    return workspace, [Mode(mode.extent, step, mode.out_step, mode.reduced) for mode, step in pairs]
-
-
-def _run(out: Any, x: Any, modes: list[Mode], name: str, divisor: int) -> None:
-    """One pass over the reduced mode of `modes`: along rows where its stride is the least, else along columns."""
+def _pass(reduction: Reduction, modes: list[Mode], start: int, out_type: Any, target: str, divisor: int) -> Pass:
+    """The pass over the one reduced mode: along rows where its stride is the least, else along columns."""
     over = next(mode for mode in modes if mode.reduced)
     kept = [mode for mode in reversed(modes) if not mode.reduced]  # the language counts the first mode fastest
     inner = min(kept, key=lambda mode: abs(mode.step), default=over)
-    reduction = Reduction(name, views.dtype_of(x))
-    if inner is over or abs(over.step) <= abs(inner.step) or inner.step == 0:
-        outer = kept or [Mode(1, 0, 0, False)]
-        line = views.strided(x, [*(m.extent for m in outer), over.extent], [*(m.step for m in outer), over.step])
-        result = views.strided(out, [m.extent for m in outer], [m.out_step for m in outer])
-        plan, parts = row_plan(reduction, line)
-        _call("rows", plan, line, result, (math.prod(line.shape[:-1]), parts), divisor)
-    else:
-        outer = [mode for mode in kept if mode is not inner] or [Mode(1, 0, 0, False)]
-        last = [over, inner]
-        block = views.strided(x, [m.extent for m in [*outer, *last]], [m.step for m in [*outer, *last]])
-        result = views.strided(
-            out, [*(m.extent for m in outer), inner.extent], [*(m.out_step for m in outer), inner.out_step]
-        )
-        plan, parts = column_plan(reduction, block)
-        _call("columns", plan, block, result, (math.prod(block.shape[:-2]), parts, inner.extent), divisor)
-
-
-_compiled: dict[Any, Any] = {}
-
-
-def _call(kind: str, plan: Any, x: Any, out: Any, workspace: tuple[int, ...], divisor: int) -> None:
+    along_rows = inner is over or abs(over.step) <= abs(inner.step) or inner.step == 0
+    outer = [mode for mode in kept if along_rows or mode is not inner] or [Mode(1, 0, 0, False)]
+    last = [over] if along_rows else [over, inner]
+    source = views.Strided.of_pairs([(mode.extent, mode.step) for mode in [*outer, *last]])
+    results = outer if along_rows else [*outer, inner]
+    result = views.Strided.of_pairs([(mode.extent, mode.out_step) for mode in results])
+    rows = math.prod(mode.extent for mode in outer)
+    plan, parts = (row_plan if along_rows else column_plan)(reduction, source, start)
     states = None
-    reduction, parts = plan.reduction, workspace[1]
     if parts > 1:
         types = (reduction.accumulator, cute.Int64) if reduction.indexed else (reduction.accumulator,)
-        states = tuple(views.empty(x, workspace, dtype) for dtype in types)
-    executor = _executor(kind, plan, x, out, parts)
-    executor(x, out, *(() if states is None else (states,)), float(divisor))
+        states = ((rows, parts) if along_rows else (rows, parts, inner.extent)), types
+    second = second_plan(plan, parts) if parts > 1 else None
+    dense = source.strides[-1] == 1
+    executor = _executor(plan, second, out_type, len(source.shape), dense, target)
+    return Pass(executor, source, result, states, None, float(divisor))
 
 
-def _executor(kind: str, plan: Any, x: Any, out: Any, parts: int) -> Any:
-    dense = views.strides_of(x)[-1] == 1
-    target = "cuda" if on_gpu(x) else "emu"
-    second = second_plan(kind, plan.reduction, parts) if parts > 1 else None
-    out_type = views.dtype_of(out)
-    key = (kind, plan, second, out_type, x.ndim, dense, target)
-    if key not in _compiled:
-        step = plan.vector if getattr(plan, "aligned", True) else 1
-        extents = [*(cute.sym_int() for _ in x.shape[1:]), cute.sym_int(divisibility=step)]
-        states = None
-        if second is not None:
-            width = 3 if kind == "columns" else 2
-            types = (plan.reduction.accumulator, cute.Int64) if plan.reduction.indexed else (second.reduction.dtype,)
-            states = tuple(views.fake(dtype, [cute.sym_int() for _ in range(width)]) for dtype in types)
-        made = views.fake(out_type, [cute.sym_int() for _ in out.shape], 1, False)
-        launch = launch_rows if kind == "rows" else launch_columns
-        _compiled[key] = cute.compile(
-            launch, views.fake(plan.reduction.dtype, extents, step, dense), made, states, cute.Float64(1), plan, second,
-            target=target,
-        )  # fmt: skip
-    return _compiled[key]
+@functools.cache
+def _executor(plan: Any, second: Any, out_type: Any, rank: int, dense: bool, target: str) -> Any:
+    """The compiled pass over tensors of so many modes."""
+    step = plan.vector if plan.aligned else 1
+    x = views.fake(plan.reduction.dtype, [*views.symbols(rank - 1), cute.sym_int(divisibility=step)], step, dense)
+    out = views.fake(out_type, views.symbols(rank - 1), 1, False)
+    states = None
+    if second is not None:
+        types = (second.reduction.dtype, cute.Int64) if plan.reduction.indexed else (second.reduction.dtype,)
+        states = tuple(views.fake(dtype, views.symbols(2 if plan.by_rows else 3)) for dtype in types)
+    launch = launch_rows if plan.by_rows else launch_columns
+    return cute.compile(launch, x, out, states, cute.Float64(1), plan, second, target=target)
 
 
-def row_plan(reduction: Reduction, x: Any) -> tuple[RowReduction, int]:
+def row_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple[RowReduction, int]:
     """How the last mode of x is reduced, and into how many parts it is split.
 
     A thread takes up to eight vectors at a time, a row up to 256 threads, a block at least 128. Rows are split where
@@ -150,11 +181,10 @@ def row_plan(reduction: Reduction, x: Any) -> tuple[RowReduction, int]:
     """
     n, rows = x.shape[-1], math.prod(x.shape[:-1])
     full = VECTOR_BYTES * 8 // max(reduction.dtype.width, 8)
-    dense = views.strides_of(x)[-1] == 1
-    vector = full if dense and n >= 2 * full else 1
+    vector = full if x.strides[-1] == 1 and n >= 2 * full else 1
     vectors = n // vector
     threads = min(power_of_two(-(-vectors // _UNROLL)), _BLOCK)
-    aligned = vector == 1 or views.vector(x) == full
+    aligned = vector == 1 or x.vector(reduction.dtype, start) == full
     threads = max(threads, min(power_of_two(vectors), 32), 1 if aligned else vector)
     unroll = min(power_of_two(-(-vectors // threads)), _UNROLL)
     lines = max(_ROW_BLOCK // threads, 1)
@@ -163,10 +193,10 @@ def row_plan(reduction: Reduction, x: Any) -> tuple[RowReduction, int]:
     return plan, _parts(blocks, vectors // (threads * unroll))
 
 
-def column_plan(reduction: Reduction, x: Any) -> tuple[ColumnReduction, int]:
+def column_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple[ColumnReduction, int]:
     """How the last but one mode of x is reduced, and into how many parts it is split: as rows are."""
     n, inner, outer = x.shape[-2], x.shape[-1], math.prod(x.shape[:-2])
-    vector = views.vector(x, cap=64 if reduction.dtype.width == 8 else 128)
+    vector = x.vector(reduction.dtype, start, 64 if reduction.dtype.width == 8 else 128)
     vectors = inner // vector
     across = min(power_of_two(vectors), 32)
     along = min(power_of_two(n), _BLOCK // across)
@@ -182,11 +212,11 @@ def _parts(blocks: int, steps: int) -> int:
     return min(-(-_PER_MULTIPROCESSOR * MULTIPROCESSORS // blocks), steps)
 
 
-def second_plan(kind: str, reduction: Reduction, parts: int) -> Any:
+def second_plan(plan: RowReduction | ColumnReduction, parts: int) -> RowReduction | ColumnReduction:
     """How the states of `parts` parts are reduced."""
-    of_states = Reduction(reduction.name, reduction.accumulator)
-    if kind == "rows":
+    of_states = Reduction(plan.reduction.name, plan.reduction.accumulator)
+    if isinstance(plan, RowReduction):
         threads = min(power_of_two(parts), _BLOCK)
         return RowReduction(of_states, 1, threads, max(_ROW_BLOCK // threads, 1), 4)
-    along = min(power_of_two(parts), _BLOCK // 32)
+    along = min(power_of_two(parts), _MOST_BLOCK // 32)
     return ColumnReduction(of_states, 1, 32, along, min(power_of_two(-(-parts // along)), _UNROLL))

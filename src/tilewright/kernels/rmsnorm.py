@@ -42,7 +42,7 @@ def rmsnorm_backward_kernel(
     rstd: cute.Tensor, plan: cutlass.Constexpr,
 ) -> None:  # fmt: skip
     tile = RowTile(plan, x.shape, exchanges=2)
-    norms.backward(tile, dx, (weights, biases), grad, grad_total, x, weight, None, rstd)
+    norms.backward(tile, norms.Backward(dx, weights, biases, grad, grad_total, x, weight, None, rstd))
 
 
 @cute.jit

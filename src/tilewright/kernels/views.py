@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,26 +38,48 @@ def strides_of(tensor: Any) -> tuple[int, ...]:
     return tuple(tensor.stride())
 
 
-def strided(tensor: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
-    """Memory of `tensor` from its first element on, with another shape and other strides, in elements."""
-    if isinstance(tensor, np.ndarray):
-        bytes_ = tuple(step * tensor.itemsize for step in strides)
-        return np.lib.stride_tricks.as_strided(tensor, tuple(shape), bytes_)
-    return tensor.as_strided(shape, strides)
+@dataclass(frozen=True)
+class Strided:
+    """A shape and strides, in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of_pairs(cls, pairs: Sequence[tuple[int, int]]) -> Strided:
+        """From an extent and a stride for each dimension."""
+        return cls(tuple(extent for extent, _ in pairs), tuple(step for _, step in pairs))
+
+    def of(self, tensor: Any) -> Any:
+        """The memory of `tensor` from its first element on, in this shape."""
+        if isinstance(tensor, np.ndarray):
+            return np.lib.stride_tricks.as_strided(
+                tensor, self.shape, [step * tensor.itemsize for step in self.strides]
+            )
+        if tensor.shape == self.shape and tensor.stride() == self.strides:
+            return tensor
+        return tensor.as_strided(self.shape, self.strides)
+
+    def vector(self, dtype: type[cute.Numeric], start: int, cap: int = ACCESS_BITS) -> int:
+        """The most elements, in `cap` bits, that every access along the last dimension may take from address `start`.
+
+        The address, the last extent and all other strides are multiples of it. It is 1 if the last stride is not 1.
+        """
+        count = cap // max(dtype.width, 8) if self.strides[-1] == 1 else 1
+        multiples = (self.shape[-1], *self.strides[:-1])
+        while count > 1 and (start % (count * dtype.width // 8) or any(item % count for item in multiples)):
+            count //= 2
+        return count
 
 
 def vector(tensor: Any, cap: int = ACCESS_BITS) -> int:
-    """The most elements, in `cap` bits, that every access along the last dimension may take; 1 if its stride is not 1.
+    """`Strided.vector` of a tensor."""
+    return Strided(tuple(tensor.shape), strides_of(tensor)).vector(dtype_of(tensor), address_of(tensor), cap)
 
-    The start, the extent and all other strides are multiples of it.
-    """
-    width = dtype_of(tensor).width
-    strides = strides_of(tensor)
-    count = cap // max(width, 8) if strides[-1] == 1 else 1
-    multiples = (tensor.shape[-1], *strides[:-1])
-    while count > 1 and (address_of(tensor) % (count * width // 8) or any(item % count for item in multiples)):
-        count //= 2
-    return count
+
+def symbols(rank: int) -> list[Any]:
+    """Extents that are known only at run time."""
+    return [cute.sym_int() for _ in range(rank)]
 
 
 def fake(dtype: type[cute.Numeric], shape: Sequence[Any], step: int = 1, dense: bool = True) -> Any:

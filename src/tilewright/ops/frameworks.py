@@ -44,11 +44,19 @@ def check_tensor(op: str, name: str, value: Any, dtypes: tuple[str, ...] = FLOAT
             f"{op}: {name} is a tensor of PyTorch or an array of NumPy, not {type(value).__name__}",
             hint="torch.as_tensor(...) or numpy.asarray(...) makes one",
         )
-    if dtype_name(value) not in dtypes:
+    check_dtype(op, name, dtype_name(value), dtypes)
+
+
+def check_dtype(op: str, name: str, dtype: str, dtypes: tuple[str, ...]) -> None:
+    """Refuse a tensor whose element type is none of these.
+
+    Raises:
+        ArgumentError: it says which are.
+    """
+    if dtype not in dtypes:
         raise ArgumentError(
-            f"{op}: {name} has dtype {dtype_name(value)}", values={"supported": ", ".join(dtypes)},
-            hint="convert it first",
-        )  # fmt: skip
+            f"{op}: {name} has dtype {dtype}", values={"supported": ", ".join(dtypes)}, hint="convert it first"
+        )
 
 
 def check_alike(op: str, **tensors: Any) -> None:

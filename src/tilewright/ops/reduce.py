@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from tilewright.kernels import reducing as kernels
 from tilewright.kernels.reductions import NAMES
 from tilewright.kernels.views import DTYPES
 from tilewright.ops.dims import from_the_end, without
-from tilewright.ops.frameworks import FLOATS, check_tensor, dtype_name, is_torch, torch
+from tilewright.ops.frameworks import FLOATS, check_dtype, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import reduce as ref
 from tilewright.ops.registration import computed_dtype, define, direct
 
@@ -66,30 +67,51 @@ def reduce(x: Any, op: str = "sum", dim: int | Sequence[int] | None = None, keep
         ArgumentError: (a ValueError) there is no such reduction, it does not take the dtype, or an extreme is asked of
             no elements.
     """
-    check_tensor("reduce", "x", x, DTYPES)
-    dims = from_the_end("reduce", dim, x.ndim)
-    _check(x, op, dim, dims)
     if not is_torch(x):
+        check_tensor("reduce", "x", x, DTYPES)
+        dims = _checked_dims(dtype_name(x), x.shape, op, _hashable(dim))
         out = np.empty(without(x.shape, dims, False), _result_dtype(x, op))
         FORWARD.run(out, x, op, dims)
         return out.reshape(without(x.shape, dims, True)) if keepdim else out
     if direct(x):
-        return _forward(FORWARD.run, x, op, dims, keepdim)
+        dims, shape = _plain_facts(x.dtype, x.shape, op, _hashable(dim))
+        out = torch.empty(shape, dtype=_result_dtype(x, op), device=x.device)
+        FORWARD.run(out, x, op, dims)
+        return out.reshape(without(x.shape, dims, True)) if keepdim else out
+    dims = _checked_dims(dtype_name(x), x.shape, op, dim)
     return _Reduce.apply(x, op, dims, keepdim)
 
 
-def _check(x: Any, op: str, dim: Any, dims: Sequence[int]) -> None:
+def _hashable(dim: Any) -> Any:
+    return tuple(dim) if isinstance(dim, list) else dim
+
+
+@functools.lru_cache(maxsize=4096)
+def _plain_facts(dtype: Any, shape: Any, op: str, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dimensions, checked, and the shape of the result."""
+    dims = _checked_dims(str(dtype).rpartition(".")[2], shape, op, dim)
+    return dims, without(shape, dims, False)
+
+
+def _checked_dims(dtype: str, shape: Sequence[int], op: str, dim: Any) -> tuple[int, ...]:
+    check_dtype("reduce", "x", dtype, DTYPES)
+    dims = from_the_end("reduce", dim, len(shape))
+    _check(dtype, shape, op, dim, dims)
+    return dims
+
+
+def _check(dtype: str, shape: Sequence[int], op: str, dim: Any, dims: Sequence[int]) -> None:
     if op not in NAMES:
         raise ArgumentError(f"reduce: there is no reduction {op!r}", values={"reductions": ", ".join(NAMES)})
-    if op == "mean" and dtype_name(x) not in FLOATS:
+    if op == "mean" and dtype not in FLOATS:
         raise ArgumentError(
-            f"reduce: the mean is of floats, and x has dtype {dtype_name(x)}", hint="convert it first: x.to(float32)"
+            f"reduce: the mean is of floats, and x has dtype {dtype}", hint="convert it first: x.to(float32)"
         )
     if op == "argmax" and len(dims) > 1 and dim is not None:
         raise ArgumentError("reduce: argmax is over one dimension or all", values={"dim": dim})
-    if op in ("max", "min", "argmax") and any(x.shape[place] == 0 for place in dims):
+    if op in ("max", "min", "argmax") and any(shape[place] == 0 for place in dims):
         raise DimensionError(
-            f"reduce: {op} expected a reduction dim with non-zero size", values={"shape": tuple(x.shape), "dim": dim}
+            f"reduce: {op} expected a reduction dim with non-zero size", values={"shape": tuple(shape), "dim": dim}
         )
 
 
