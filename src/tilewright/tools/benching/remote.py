@@ -70,5 +70,6 @@ def main(remote: Remote, suite: str, op: str | None, out: Path, console: Console
     results.write(out, found)
     for failure in found.get("failures", ()):
         console.print(tables.failure(failure), style="red", markup=False, highlight=False, soft_wrap=True)
-    console.print(tables.summary(found))
+    for line in tables.summary(found):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(f"wrote {out}", soft_wrap=True, highlight=False)

@@ -10,9 +10,11 @@ case), `fatal` (nothing can be measured).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +28,7 @@ from tilewright.tools.benching.cases import Case
 COMMAND = (sys.executable, "-m", "tilewright.tools.benching.worker")
 SILENT_SECONDS = 180.0
 """How long a worker may say nothing: a peer's first call imports and compiles."""
+POLL_SECONDS = 0.5
 GRACE_SECONDS = 45.0
 """How long after the end of the budget a case under way may take."""
 Watch = Callable[[str, dict[str, Any]], None]
@@ -155,50 +158,59 @@ def identity(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 class _Worker:
-    """A worker process; leaving the block ends it, and `status` is how it ended."""
+    """A worker process and what it starts; leaving the block ends it, and `status` is how it ended."""
 
     def __init__(self, command: Sequence[str], job: dict[str, Any]) -> None:
         self.status: int | None = None
         self._reading, writing = os.pipe()
         try:
-            self._process = subprocess.Popen([*command, str(writing)], stdin=subprocess.PIPE, pass_fds=(writing,))
+            self._process = subprocess.Popen(
+                [*command, str(writing)], stdin=subprocess.PIPE, pass_fds=(writing,), start_new_session=True
+            )
         finally:
             os.close(writing)
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it ended at once, which its status will tell
             self._process.stdin.write(json.dumps(job).encode())
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass  # it ended at once, which its status will tell
 
     def __enter__(self) -> _Worker:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         os.close(self._reading)
+        if kind is not None:
+            self._kill()
         try:
             self.status = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._kill()
             self.status = self._process.wait()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def messages(self, silent: float, deadline: float | None) -> Iterator[tuple[str, dict[str, Any]]]:
         """What the worker says, as (kind, message), to its end; `hang` if it takes too long, and then it is killed."""
-        rest = b""
+        rest, heard = b"", time.monotonic()
         with selectors.DefaultSelector() as selector:
             selector.register(self._reading, selectors.EVENT_READ)
             while True:
-                late = None if deadline is None else deadline + GRACE_SECONDS - time.monotonic()
-                patience = silent if late is None else max(min(silent, late), 0.0)
-                if not selector.select(patience):
-                    self._process.kill()
-                    why = f"it said nothing for {silent:.0f} s" if patience == silent else "the budget was spent"
+                if selector.select(POLL_SECONDS):
+                    data = os.read(self._reading, 1 << 16)
+                    if not data:
+                        return
+                    *lines, rest = (rest + data).split(b"\n")
+                    for line in lines:
+                        message = json.loads(line)
+                        yield next(iter(message)), message
+                    heard = time.monotonic()
+                elif self._process.poll() is not None:
+                    return  # a process that it started may still hold the pipe
+                now = time.monotonic()
+                if now > heard + silent or (deadline is not None and now > deadline + GRACE_SECONDS):
+                    why = f"it said nothing for {silent:.0f} s" if now > heard + silent else "the budget was spent"
+                    self._kill()
                     yield "hang", {"hang": why}
                     return
-                data = os.read(self._reading, 1 << 16)
-                if not data:
-                    return
-                *lines, rest = (rest + data).split(b"\n")
-                for line in lines:
-                    message = json.loads(line)
-                    yield next(iter(message)), message

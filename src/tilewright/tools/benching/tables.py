@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rich.table import Table
-
 from tilewright.tools.benching.chart import label
 from tilewright.tools.benching.compare import Comparison
 
@@ -43,46 +41,45 @@ def failure(row: Mapping[str, Any]) -> str:
     return f"{label(row)} {size(row)} {row['dtype']} {row['backend'] or 'all backends'}: {row['error']}"
 
 
-def summary(contents: Mapping[str, Any]) -> Table:
-    """Every timed case in a line: GB/s of each backend, the best marked, and this project's fraction of the roof."""
-    backends = list(dict.fromkeys(row["backend"] for row in contents["results"] if row.get("gbs")))
-    table = Table(title=f"GB/s on {contents['machine'].get('device', '?')}", title_justify="left")
-    table.add_column("case")
-    for name in [*backends, "roof", "of roof"]:
-        table.add_column(name, justify="right")
-    for case, rows in _by_case(contents["results"]):
-        best = max(row["gbs"] for row in rows.values())
-        cells = [_cell(rows[name]["gbs"], best) if name in rows else "" for name in backends]
+def summary(contents: Mapping[str, Any]) -> Iterator[str]:
+    """Every timed case in a line: GB/s of each backend, the roof, and this project over roof and over the best peer."""
+    timed = [row for row in contents["results"] if row.get("gbs")]
+    backends = list(dict.fromkeys(row["backend"] for row in timed))
+    yield f"GB/s on {contents['machine'].get('device', '?')}"
+    yield _columns("case", [*backends, "roof", "/ roof", "/ best peer"])
+    for case, rows in _by_case(timed):
+        cells = [f"{rows[name]['gbs']:.0f}" if name in rows else "" for name in backends]
         one = next(iter(rows.values()))
-        own = f"{rows['kernel']['fraction_of_copy']:.3f}" if "kernel" in rows else ""
-        table.add_row(case, *cells, f"{one['gbs'] / one['fraction_of_copy']:.0f}", own)
-    return table
+        yield _columns(case, [*cells, f"{one['gbs'] / one['fraction_of_copy']:.0f}", *_own(rows)])
 
 
-def _cell(gbs: float, best: float) -> str:
-    return f"[bold]{gbs:.0f}[/bold]" if gbs == best else f"{gbs:.0f}"
+def _own(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    if "kernel" not in rows:
+        return []
+    peers = [row["gbs"] for name, row in rows.items() if name not in ("kernel", "ref")]
+    over = f"{rows['kernel']['gbs'] / max(peers):.3f}" if peers else ""
+    return [f"{rows['kernel']['fraction_of_copy']:.3f}", over]
+
+
+def _columns(case: str, cells: Iterable[str]) -> str:
+    return f"{case:<50}" + "".join(f"{cell:>14}" for cell in cells).rstrip()
 
 
 def _by_case(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Mapping[str, Any]]]]:
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
-        if row.get("gbs"):
-            found.setdefault(f"{label(row)} {size(row)} {row['dtype']}", {})[row["backend"]] = row
+        found.setdefault(f"{label(row)} {size(row)} {row['dtype']}", {})[row["backend"]] = row
     return iter(sorted(found.items()))
 
 
-def comparison(found: Comparison) -> Table:
-    """What became faster and slower, the most changed first."""
-    table = Table(title="median times, new over old", title_justify="left")
-    for name in ("case", "backend"):
-        table.add_column(name)
-    for name in ("old µs", "new µs", "ratio", ""):
-        table.add_column(name, justify="right")
+def comparison(found: Comparison) -> Iterator[str]:
+    """What became faster and slower, a row a line, the slowest first."""
+    yield _columns("median times", ["backend", "old µs", "new µs", "new / old", ""])
     for change in sorted(found.changes, key=lambda change: change.ratio, reverse=True):
-        style = {"faster": "green", "slower": "red", "same": "dim"}[change.verdict]
         row = change.row
-        table.add_row(
-            f"{label(row)} {size(row)} {row['dtype']}", row["backend"], f"{change.old_us:.1f}", f"{change.new_us:.1f}",
-            f"{change.ratio:.3f}", f"[{style}]{change.verdict}[/{style}]",
-        )  # fmt: skip
-    return table
+        case = f"{label(row)} {size(row)} {row['dtype']}"
+        figures = f"{change.old_us:.1f}", f"{change.new_us:.1f}", f"{change.ratio:.3f}"
+        yield _columns(case, [row["backend"], *figures, change.verdict])
+    for title, rows in (("only in the old file", found.only_old), ("only in the new file", found.only_new)):
+        if rows:
+            yield f"{title}: {len(rows)} rows"

@@ -23,7 +23,9 @@ LOST = 3
 def main() -> int:
     """Measure the cases of the job."""
     job = json.load(sys.stdin)
-    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as stream:
+    descriptor = int(sys.argv[1])
+    os.set_inheritable(descriptor, False)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
 
         def send(message: dict[str, Any]) -> None:
             stream.write(json.dumps(message) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,7 +92,7 @@ def run_ops(request: Request, suites: Path, out: Path | None, budget: float | No
 def finish(contents: dict[str, Any], written: set[Path], console: Any) -> None:
     """The summary, and charts where matplotlib is; status 1 if a kernel of this project failed."""
     if any(row.get("gbs") for row in contents["results"]):
-        console.print(tables.summary(contents))
+        show(tables.summary(contents), console)
         if chart.available():
             written |= {made for path in list(written) for made in chart.draw(contents, path)}
         else:
@@ -104,12 +105,13 @@ def finish(contents: dict[str, Any], written: set[Path], console: Any) -> None:
 
 def show_comparison(old: Path, new: Path) -> None:
     """Print the rows that two files have in common."""
-    found = compare.compare(results.read(old), results.read(new))
-    console = make_console()
-    console.print(tables.comparison(found))
-    for title, rows in (("only in the old file", found.only_old), ("only in the new file", found.only_new)):
-        if rows:
-            console.print(f"{title}: {len(rows)} rows")
+    show(tables.comparison(compare.compare(results.read(old), results.read(new))), make_console())
+
+
+def show(lines: Iterable[str], console: Any) -> None:
+    """Print lines as they are."""
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def draw_charts(path: Path, out: Path) -> None:

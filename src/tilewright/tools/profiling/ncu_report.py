@@ -128,7 +128,9 @@ def parse(lines: Iterable[str], report: str) -> Iterator[Profile]:
         for metric in metrics
     }
     for row in rows:
-        cells = dict(zip(header, row, strict=False))
+        if len(row) != len(header):
+            continue  # an empty line, or ncu's log after the table
+        cells = dict(zip(header, row, strict=True))
         metrics = {
             group: {metric.label: _largest(cells, columns[metric]) for metric in wanted}
             for group, wanted in GROUPS.items()

@@ -135,7 +135,7 @@ SUBJECTS = {
     "rmsnorm": Subject(
         inputs=_rmsnorm_inputs,
         kernel=lambda x, weight: public("rmsnorm")(x, weight, eps=EPS),
-        ref=lambda x, weight: reference("rmsnorm", "rmsnorm")(x, weight, eps=EPS),
+        ref=lambda x, weight: reference("rmsnorm")(x, weight, None, None, EPS)[0],
         exact=_rmsnorm,
         torch=_rmsnorm,
         peers={"triton": lambda case: _triton(case, False), "quack": _quack_rmsnorm},
@@ -143,7 +143,7 @@ SUBJECTS = {
     "rmsnorm_backward": Subject(
         inputs=_rmsnorm_backward_inputs,
         kernel=_kernel_rmsnorm_backward,
-        ref=narrowed(_rmsnorm_backward),
+        ref=lambda grad, *kept: reference("rmsnorm", "rmsnorm_backward")(grad, None, *kept)[:2],
         exact=_rmsnorm_backward,
         torch=_torch_rmsnorm_backward,
         compiled=narrowed(_rmsnorm_backward),
@@ -152,7 +152,7 @@ SUBJECTS = {
     "layernorm": Subject(
         inputs=_layernorm_inputs,
         kernel=lambda x, weight, bias: public("layernorm")(x, weight, bias, eps=EPS),
-        ref=lambda x, weight, bias: reference("layernorm", "layernorm")(x, weight, bias, eps=EPS),
+        ref=lambda x, weight, bias: reference("layernorm")(x, weight, bias, None, EPS)[0],
         exact=_layernorm,
         torch=_layernorm,
         peers={"triton": lambda case: _triton(case, True), "quack": _quack_layernorm},
@@ -160,7 +160,7 @@ SUBJECTS = {
     "layernorm_backward": Subject(
         inputs=_layernorm_backward_inputs,
         kernel=_kernel_layernorm_backward,
-        ref=narrowed(_layernorm_backward),
+        ref=lambda grad, *kept: reference("layernorm", "layernorm_backward")(grad, None, *kept),
         exact=_layernorm_backward,
         torch=_torch_layernorm_backward,
         compiled=narrowed(_layernorm_backward),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.tools.benching.cases import Case
-from tilewright.tools.benching.subjects.subject import Function, Inputs, Subject, narrowed, optional, public
+from tilewright.tools.benching.subjects.subject import Function, Inputs, Subject, optional, public, reference
 
 TRITON = "tilewright.tools.benching.triton_kernels"
 TORCH = {"max": "amax", "min": "amin"}
@@ -20,6 +20,14 @@ def _reduce(x: Any, op: str = "sum", dim: int = -1) -> Any:
     return getattr(x, TORCH.get(op, op))(dim)
 
 
+def _kernel(x: Any, op: str = "sum", dim: int = -1) -> Any:
+    return public("reduce")(x, op, dim)
+
+
+def _reference(x: Any, op: str = "sum", dim: int = -1) -> Any:
+    return reference("reduce")(x, op, (dim,))
+
+
 def _triton(case: Case) -> Function | None:
     if dict(case.options) not in ({}, {"op": "sum", "dim": -1}):
         return None
@@ -29,8 +37,8 @@ def _triton(case: Case) -> Function | None:
 SUBJECTS = {
     "reduce": Subject(
         inputs=_inputs,
-        kernel=public("reduce"),
-        ref=narrowed(_reduce),
+        kernel=_kernel,
+        ref=_reference,
         exact=_reduce,
         torch=_reduce,
         peers={"triton": _triton},

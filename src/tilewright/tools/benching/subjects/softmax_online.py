@@ -47,7 +47,7 @@ SUBJECTS = {
     "softmax_online": Subject(
         inputs=_inputs,
         kernel=public("softmax_online"),
-        ref=reference("softmax_online", "softmax_online"),
+        ref=reference("softmax_online"),
         exact=_forward,
         torch=_forward,
         peers={

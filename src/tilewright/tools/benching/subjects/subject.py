@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright import ops
-from tilewright.base.errors import ArgumentError
 from tilewright.ops.frameworks import torch
 from tilewright.tools.benching.cases import Case
 
@@ -105,23 +103,20 @@ def as_tuple(results: Any) -> tuple[Any, ...]:
     return tuple(item for item in (results if isinstance(results, tuple) else (results,)) if item is not None)
 
 
-def public(name: str) -> Function:
-    """The op `tilewright.ops.<name>`, looked up when it is called."""
+def public(op: str) -> Function:
+    """The function `tilewright.ops.<op>`, looked up when it is called."""
 
     def call(*inputs: Any, **options: Any) -> Any:
-        function = getattr(ops, name, None)
-        if not callable(function):
-            raise ArgumentError(f"tilewright.ops has no {name}")
-        return function(*inputs, **options)
+        return getattr(importlib.import_module(f"tilewright.ops.{op}"), op)(*inputs, **options)
 
     return call
 
 
-def reference(module: str, name: str) -> Function:
-    """The function `name` of `tilewright.ops.ref.<module>`, looked up when it is called."""
+def reference(op: str, name: str = "") -> Function:
+    """The function `name` of `tilewright.ops.ref.<op>`, looked up when it is called; by default that of the op's name."""
 
     def call(*inputs: Any, **options: Any) -> Any:
-        return getattr(importlib.import_module(f"tilewright.ops.ref.{module}"), name)(*inputs, **options)
+        return getattr(importlib.import_module(f"tilewright.ops.ref.{op}"), name or op)(*inputs, **options)
 
     return call
 
