@@ -21,9 +21,15 @@ from tilewright.kernels import reducing
 from tilewright.kernels.reductions import Reduction
 
 DTYPES = {"float32": cute.Float32, "bfloat16": cute.BFloat16, "float16": cute.Float16, "int8": cute.Int8}
-TRANSPOSES = {"float32": ["64/256/1", "64/256/8", "64/256/32", "64/128/8", "32/64/1", "32/64/16", "128/256/1", "128/512/8"],
-              "bfloat16": ["64/64/1", "64/64/16", "128/256/1", "128/256/8", "128/256/32", "128/128/8", "64/32/16"]}  # fmt: skip
-ROWS = ["32/4/8", "32/8/4", "32/8/8", "64/4/4", "128/1/8", "128/2/4", "256/1/4", "256/1/8", "512/1/4", "512/1/8", "1024/1/4"]
+TRANSPOSES = {
+    "float32": ["128/128/256/1//0", "64/64/256/1//0", "64/64/256/0//0", "64/64/256/1/w/0", "64/64/256/1/r/0", "64/64/256/1/rw/0",
+                "64/64/256/1//8", "64/128/256/1//0", "128/64/256/1//0", "64/128/512/1//0", "128/128/1024/1//0", "64/64/256/2//0",
+                "64/256/256/1//0", "128/128/512/1//0", "32/128/256/1//0"],
+    "bfloat16": ["128/128/256/1//0", "128/128/256/0//0", "128/128/256/1/w/0", "128/128/256/1/r/0", "128/128/256/1/rw/0",
+                 "128/128/256/1//5", "128/256/512/1//0", "128/256/256/1//0", "256/128/512/1//0", "64/128/128/1//0", "128/64/128/1//0",
+                 "64/256/256/1//0", "128/128/256/2//0", "256/256/512/1//0", "128/512/512/1//0"],
+}  # fmt: skip
+ROWS = ["32/4/8", "32/8/8", "32/8/4", "64/2/4", "64/4/4", "128/1/8", "128/1/4", "128/2/4", "256/1/2", "256/1/4", "256/1/8", "512/1/2", "512/1/4", "512/1/8", "1024/1/2", "1024/1/4"]
 COLUMNS = ["32/8/8", "32/8/4", "16/16/8", "32/16/4", "64/4/8", "16/8/8", "32/32/4"]
 
 
@@ -38,9 +44,9 @@ def fake(dtype, rank, step=1, extents=None):
 
 
 def transpose(name, plan, target):
-    dtype, (tile, threads, group) = DTYPES[name], map(int, plan.split("/"))
+    dtype, (m, n, threads, group, hint, blocks) = DTYPES[name], plan.split("/")
     v = 128 // dtype.width
-    plan = transposes.TransposePlan(dtype, tile, v, v, threads, group)
+    plan = transposes.TransposePlan(dtype, int(m), int(n), v, v, int(threads), int(group), hint, int(blocks))
     b, m, n = cute.sym_int(), cute.sym_int(divisibility=v), cute.sym_int(divisibility=v)
     return cute.compile(
         transposes.launch_copy_transpose, fake(dtype, 3, v, (b, n, m)), fake(dtype, 3, v, (b, m, n)), plan, target=target
@@ -144,11 +150,11 @@ def try_rows(shapes, names, args, cache):
             for plan in ROWS:
                 run = kept(cache, ("r", name, plan), lambda plan=plan: rows(name, plan, args.target))
                 y.zero_()
-                run(x, y, None, 1.0)
+                run(x, y, 1.0)
                 check_sum(y, x, -1)
-                functions[plan] = lambda run=run: run(x, y, None, 1.0)
+                functions[plan] = lambda run=run: run(x, y, 1.0)
                 if plan.endswith("1/8"):
-                    functions[f"flat:{plan.split('/')[0]}"] = lambda run=run: run(flat, total, None, 1.0)
+                    functions[f"flat:{plan.split('/')[0]}"] = lambda run=run: run(flat, total, 1.0)
             functions["auto/"] = lambda: reducing.reduce(y, x, "sum", (1,))
             y.zero_()
             functions["auto/"]()
@@ -166,12 +172,12 @@ def try_columns(shapes, names, args, cache):
             for parts in (1, 8, 32):
                 for plan in COLUMNS if parts == 1 else COLUMNS[:3]:
                     run = kept(cache, ("c", name, plan, parts > 1), lambda: columns(name, plan, args.target, parts))
-                    work = None if parts == 1 else (torch.empty(1, parts, n, device="cuda"),)
+                    work = () if parts == 1 else ((torch.empty(1, parts, n, device="cuda"),),)
                     y.zero_()
-                    run(x[None], y[None], work, 1.0)
+                    run(x[None], y[None], *work, 1.0)
                     check_sum(y, x, 0)
                     label = plan if parts == 1 else f"{plan}x{parts}"
-                    functions[label] = lambda run=run, work=work: run(x[None], y[None], work, 1.0)
+                    functions[label] = lambda run=run, work=work: run(x[None], y[None], *work, 1.0)
             functions["auto/"] = lambda: reducing.reduce(y, x, "sum", (0,))
             y.zero_()
             functions["auto/"]()

@@ -26,31 +26,37 @@ class TransposePlan:
 
     Attributes:
         dtype: element type.
-        tile: extent of the square tile, a power of two.
+        m: rows of x in a tile, a power of two.
+        n: columns of x in a tile, a power of two.
         load: elements of one load, along n. 1 where x has no mode of stride 1.
         store: elements of one store, along m.
         threads: threads of a block.
-        group: tiles along m that stand together in the order of blocks, so that writes to y lie close in time.
+        group: in the order of blocks tiles follow each other along n, and this many along m together; 0: along m.
+        hint: TRY
+        blocks: TRY
         dense: whether the last mode of x and that of y have stride 1; where not, `load` or `store` is 1.
     """
 
     dtype: type[cute.Numeric]
-    tile: int
+    m: int
+    n: int
     load: int
     store: int
     threads: int
     group: int = 1
+    hint: str = ""
+    blocks: int = 0
     dense: tuple[bool, bool] = (True, True)
 
     @property
     def rows(self) -> int:
         """Rows of a thread's sub-block: as many elements as shared memory takes at a time."""
-        return min(VECTOR_BITS // self.dtype.width, self.tile)
+        return min(VECTOR_BITS // self.dtype.width, self.m)
 
     @property
     def tiled(self) -> bool:
         """Whether each thread stores equally many vectors of a tile."""
-        return self.tile * self.tile // self.store % self.threads == 0
+        return self.m * self.n // self.store % self.threads == 0
 
     @property
     def swizzle(self) -> cute.Swizzle:
@@ -59,8 +65,8 @@ class TransposePlan:
         Eight neighbouring threads write to `side` columns of sub-blocks and 8 / side rows of them. The number of the
         row is in the lowest bits of a vector's place, the lowest bits of the column's number go to the bits above.
         """
-        side = min(self.tile // self.load, 8).bit_length() - 1
-        place = (self.tile // self.rows * self.load).bit_length() - 1  # of the lowest bit of the column's number
+        side = min(self.n // self.load, 8).bit_length() - 1
+        place = (self.m // self.rows * self.load).bit_length() - 1  # of the lowest bit of the column's number
         base = self.rows.bit_length() - 1
         if place < 3:
             return cute.make_swizzle(place, base, 3)
@@ -75,13 +81,18 @@ def _load_sub_block(
     row: cute.Integer,
     vector: cute.Integer,
     whole: cutlass.Constexpr,
+    hint: cutlass.Constexpr,
 ) -> None:
     """held (columns, rows) = x[batch, row + r, vector]; zeros outside x, unless the `whole` tile is known to be in."""
     _, rows, vectors = x.shape[1]
     if cutlass.const_expr(not whole):
         held.fill(0)
     for r in cutlass.range_constexpr(cute.size(held, mode=[1])):
-        if cutlass.const_expr(whole):
+        if cutlass.const_expr(whole and "r" in hint):
+            source = x[None, (batch, row + r, vector)]
+            word = cute.arch.load(source.iterator, cute.T.vector(4, cute.T.i32()), level1_eviction_priority="no_allocate")
+            held[None, r].store(word.bitcast(held.element_type))
+        elif cutlass.const_expr(whole):
             cute.autovec_copy(x[None, (batch, row + r, vector)], held[None, r])
         else:
             if row + r < rows and vector < vectors:
@@ -123,15 +134,18 @@ def _store_lines(
 ) -> None:
     """y[batch, line + i, vector + j] = the tile's line i, vector j, as far as they are inside y."""
     thread, _, _ = cute.arch.thread_idx()
-    along = plan.tile // plan.store
-    for step in cutlass.range_constexpr(cute.ceil_div(along * plan.tile, plan.threads)):
+    along = plan.m // plan.store
+    for step in cutlass.range_constexpr(cute.ceil_div(along * plan.n, plan.threads)):
         index = step * plan.threads + thread
         i, j = index // along, index % along
         source = cute.local_tile(shared[i, None], (plan.store,), (j,))
-        if cutlass.const_expr(whole and plan.tiled):
+        if cutlass.const_expr(whole and plan.tiled and "w" in plan.hint):
+            target = y[None, (batch, line + i, vector + j)]
+            cute.arch.store(target.iterator, source.load(), cop="cs")
+        elif cutlass.const_expr(whole and plan.tiled):
             cute.autovec_copy(source, y[None, (batch, line + i, vector + j)])
         else:
-            if i < plan.tile and line + i < y.shape[1][1] and vector + j < y.shape[1][2]:
+            if i < plan.n and line + i < y.shape[1][1] and vector + j < y.shape[1][2]:
                 cute.autovec_copy(source, y[None, (batch, line + i, vector + j)])
 
 
@@ -140,28 +154,28 @@ def copy_transpose_kernel(
     x: cute.Tensor, y: cute.Tensor, tiles_m: cute.Integer, tiles_n: cute.Integer, plan: cutlass.Constexpr
 ) -> None:
     """One block moves one tile of x, given as vectors ((1, 1, load), (batch, m, n / load)), to y, likewise."""
-    tile, rows, columns = plan.tile, plan.rows, plan.load
+    rows, columns = plan.rows, plan.load
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     batch, tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.group)
-    first_m, first_n = tile_m * tile, tile_n * tile
+    first_m, first_n = tile_m * plan.m, tile_n * plan.n
 
-    places = cute.make_layout((tile, (rows, tile // rows)), stride=(tile, (1, rows)))
+    places = cute.make_layout((plan.n, (rows, plan.m // rows)), stride=(plan.m, (1, rows)))
     places = cute.make_composed_layout(plan.swizzle, 0, places)
     shared = cutlass.utils.SmemAllocator().allocate_tensor(plan.dtype, places, 128)
 
     _, m, vectors = x.shape[1]
-    whole = first_m + tile <= m and first_n + tile <= vectors * columns
-    across = tile // columns
-    for step in cutlass.range_constexpr(cute.ceil_div(across * (tile // rows), plan.threads)):
+    whole = first_m + plan.m <= m and first_n + plan.n <= vectors * columns
+    across = plan.n // columns
+    for step in cutlass.range_constexpr(cute.ceil_div(across * (plan.m // rows), plan.threads)):
         index = step * plan.threads + thread
         row, column = index // across * rows, index % across
-        if row < tile:
+        if row < plan.m:
             held = cute.make_rmem_tensor((columns, rows), plan.dtype)
             if whole:
-                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, True)
+                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, True, plan.hint)
             else:
-                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, False)
+                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, False, plan.hint)
             if cutlass.const_expr(plan.dtype.width == 8 and columns % 4 == 0 and rows % 4 == 0):
                 held = _turn_bytes(held)
             for c in cutlass.range_constexpr(columns):
@@ -169,9 +183,9 @@ def copy_transpose_kernel(
     cute.arch.sync_threads()
 
     if whole:
-        _store_lines(shared, y, batch, first_n, tile_m * (tile // plan.store), plan, True)
+        _store_lines(shared, y, batch, first_n, tile_m * (plan.m // plan.store), plan, True)
     else:
-        _store_lines(shared, y, batch, first_n, tile_m * (tile // plan.store), plan, False)
+        _store_lines(shared, y, batch, first_n, tile_m * (plan.m // plan.store), plan, False)
 
 
 @cute.jit
@@ -179,6 +193,8 @@ def tile_of(block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, g
     """(batch, tile along m, tile along n) of a block. `group` tiles along m are taken together, then along n."""
     in_batch = tiles_m * tiles_n
     batch, rest = block // in_batch, block % in_batch
+    if cutlass.const_expr(group == 0):
+        return batch, rest % tiles_m, rest // tiles_m
     if cutlass.const_expr(group == 1):
         return batch, rest // tiles_n, rest % tiles_n
     strip = rest // (group * tiles_n)
@@ -193,9 +209,9 @@ def launch_copy_transpose(y: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexp
     sources, targets = _as_vectors(x, plan.load), _as_vectors(y, plan.store)
     batch, m, _ = sources.shape[1]
     _, n, _ = targets.shape[1]
-    tiles_m, tiles_n = cute.ceil_div(m, plan.tile), cute.ceil_div(n, plan.tile)
+    tiles_m, tiles_n = cute.ceil_div(m, plan.m), cute.ceil_div(n, plan.n)
     copy_transpose_kernel(sources, targets, tiles_m, tiles_n, plan).launch(
-        grid=(batch * tiles_m * tiles_n, 1, 1), block=(plan.threads, 1, 1)
+        grid=(batch * tiles_m * tiles_n, 1, 1), block=(plan.threads, 1, 1), min_blocks_per_mp=plan.blocks
     )
 
 
@@ -254,7 +270,7 @@ def transpose_plan(y: Any, x: Any, tile_size: int | None = None) -> TransposePla
     load = max(min(load, tile * tile // (rows * 32)), 1)  # a sub-block for each lane of a warp
     threads = min(max(tile * tile // (rows * load), 32), 256)
     dense = views.strides_of(x)[-1] == 1, views.strides_of(y)[-1] == 1
-    return TransposePlan(dtype, tile, load, min(store, tile), threads, 8, dense)
+    return TransposePlan(dtype, tile, tile, load, min(store, tile), threads, dense=dense)
 
 
 def _power(extent: int) -> int:

@@ -17,13 +17,16 @@ from tilewright.kernels import views
 from tilewright.kernels.launching import address_of, on_gpu
 from tilewright.kernels.plans import power_of_two
 from tilewright.kernels.reduce import VECTOR_BYTES, ColumnReduction, RowReduction, launch_columns, launch_rows
+from tilewright.kernels.reduce_naive import NaiveReduction, launch_naive
 from tilewright.kernels.reductions import Reduction
 
 MULTIPROCESSORS = 132
 _BLOCK = 256
 _ROW_BLOCK = 128
 _MOST_BLOCK = 1024
+_WARP_VECTORS = 256  # a row of so many vectors is a warp's
 _UNROLL = 8
+_LONG_UNROLL = 4
 _PER_MULTIPROCESSOR = 8  # blocks of a pass that is split
 
 
@@ -71,21 +74,21 @@ class Pass:
 _prepared: dict[Any, list[Pass]] = {}
 
 
-def reduce(out: Any, x: Any, name: str, dims: Sequence[int]) -> None:
+def reduce(out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "auto") -> None:
     """out = the reduction `name` of `x`, which has elements, over `dims`, which `out` does not have.
 
-    Several dimensions of an argmax must lie behind each other in memory.
+    Several dimensions of an argmax must lie behind each other in memory. `variant` is one of `VARIANTS`.
     """
     facts = tuple(x.shape), views.strides_of(x), address_of(x) % 16, views.strides_of(out)
-    key = (name, tuple(dims), x.dtype, out.dtype, on_gpu(x), facts)
+    key = (name, variant, tuple(dims), x.dtype, out.dtype, on_gpu(x), facts)
     passes = _prepared.get(key)
     if passes is None:
-        passes = views.keep(_prepared, key, _prepare(out, x, name, dims))
+        passes = views.keep(_prepared, key, _prepare(out, x, name, dims, variant))
     for step in passes:
         x = step.run(out, x)
 
 
-def _prepare(out: Any, x: Any, name: str, dims: Sequence[int]) -> list[Pass]:
+def _prepare(out: Any, x: Any, name: str, dims: Sequence[int], variant: str) -> list[Pass]:
     modes = merged(x, out, {dim % x.ndim for dim in dims} if x.ndim else set())
     dtype, start, target = views.dtype_of(x), address_of(x), "cuda" if on_gpu(x) else "emu"
     count = math.prod(mode.extent for mode in modes if mode.reduced)
@@ -95,10 +98,10 @@ def _prepare(out: Any, x: Any, name: str, dims: Sequence[int]) -> list[Pass]:
         partial = Reduction("sum" if name == "mean" else name, dtype)
         before, modes = _around(modes, first)
         shape = tuple(mode.extent for mode in modes)
-        made = _pass(partial, before, start, partial.accumulator, target, 1)
+        made = _pass(partial, before, start, partial.accumulator, target, 1, variant)
         passes.append(replace(made, workspace=(shape, partial.accumulator)))
         dtype, start = partial.accumulator, 0
-    passes.append(_pass(Reduction(name, dtype), modes, start, views.dtype_of(out), target, count))
+    passes.append(_pass(Reduction(name, dtype), modes, start, views.dtype_of(out), target, count, variant))
     return passes
 
 
@@ -136,19 +139,24 @@ def _continues(mode: Mode, inner: Mode) -> bool:
     return one_in_x and mode.out_step == inner.extent * inner.out_step
 
 
-def _pass(reduction: Reduction, modes: list[Mode], start: int, out_type: Any, target: str, divisor: int) -> Pass:
-    """The pass over the one reduced mode: along rows where its stride is the least, else along columns."""
+def _pass(
+    reduction: Reduction, modes: list[Mode], start: int, out_type: Any, target: str, divisor: int, variant: str
+) -> Pass:
+    """The pass over the one reduced mode: along rows where its stride is the least, else along columns.
+
+    All variants but "auto" go along rows.
+    """
     over = next(mode for mode in modes if mode.reduced)
     kept = [mode for mode in reversed(modes) if not mode.reduced]  # the language counts the first mode fastest
     inner = min(kept, key=lambda mode: abs(mode.step), default=over)
-    along_rows = inner is over or abs(over.step) <= abs(inner.step) or inner.step == 0
+    along_rows = variant != "auto" or inner is over or abs(over.step) <= abs(inner.step) or inner.step == 0
     outer = [mode for mode in kept if along_rows or mode is not inner] or [Mode(1, 0, 0, False)]
     last = [over] if along_rows else [over, inner]
     source = views.Strided.of_pairs([(mode.extent, mode.step) for mode in [*outer, *last]])
     results = outer if along_rows else [*outer, inner]
     result = views.Strided.of_pairs([(mode.extent, mode.out_step) for mode in results])
     rows = math.prod(mode.extent for mode in outer)
-    plan, parts = (row_plan if along_rows else column_plan)(reduction, source, start)
+    plan, parts = (VARIANTS[variant] if along_rows else column_plan)(reduction, source, start)
     states = None
     if parts > 1:
         types = (reduction.accumulator, cute.Int64) if reduction.indexed else (reduction.accumulator,)
@@ -169,28 +177,66 @@ def _executor(plan: Any, second: Any, out_type: Any, rank: int, dense: bool, tar
     if second is not None:
         types = (second.reduction.dtype, cute.Int64) if plan.reduction.indexed else (second.reduction.dtype,)
         states = tuple(views.fake(dtype, views.symbols(2 if plan.by_rows else 3)) for dtype in types)
-    launch = launch_rows if plan.by_rows else launch_columns
-    return cute.compile(launch, x, out, states, cute.Float64(1), plan, second, target=target)
+    return cute.compile(_LAUNCH[type(plan)], x, out, states, cute.Float64(1), plan, second, target=target)
 
 
 def row_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple[RowReduction, int]:
     """How the last mode of x is reduced, and into how many parts it is split.
 
-    A thread takes up to eight vectors at a time, a row up to 256 threads, a block at least 128. Rows are split where
-    there are fewer blocks than two for each multiprocessor.
+    A row of up to 4 KiB is a warp's. A longer one is read by as many threads as take four vectors each, up to 1024; a
+    block has at least 128. Rows are split where there are fewer blocks than two for each multiprocessor.
     """
     n, rows = x.shape[-1], math.prod(x.shape[:-1])
-    full = VECTOR_BYTES * 8 // max(reduction.dtype.width, 8)
-    vector = full if x.strides[-1] == 1 and n >= 2 * full else 1
+    vector, aligned = _row_vector(reduction, x, start)
     vectors = n // vector
-    threads = min(power_of_two(-(-vectors // _UNROLL)), _BLOCK)
-    aligned = vector == 1 or x.vector(reduction.dtype, start) == full
-    threads = max(threads, min(power_of_two(vectors), 32), 1 if aligned else vector)
-    unroll = min(power_of_two(-(-vectors // threads)), _UNROLL)
+    short = vectors <= _WARP_VECTORS
+    threads = min(power_of_two(-(-vectors // _LONG_UNROLL)), _MOST_BLOCK)
+    threads = max(min(power_of_two(vectors), 32) if short else threads, 1 if aligned else vector)
+    unroll = min(power_of_two(-(-vectors // threads)), _UNROLL if short else _LONG_UNROLL)
     lines = max(_ROW_BLOCK // threads, 1)
-    blocks = -(-rows // lines)
     plan = RowReduction(reduction, vector, threads, lines, unroll, aligned)
-    return plan, _parts(blocks, vectors // (threads * unroll))
+    return plan, _parts(-(-rows // lines), vectors // (threads * unroll))
+
+
+def _row_vector(reduction: Reduction, x: views.Strided, start: int) -> tuple[int, bool]:
+    """Elements of a load of the rows of x, and whether all rows are aligned to it."""
+    full = VECTOR_BYTES * 8 // max(reduction.dtype.width, 8)
+    if x.strides[-1] != 1 or x.shape[-1] < 2 * full:
+        return 1, True
+    return full, x.vector(reduction.dtype, start) == full
+
+
+def _naive(reduction: Reduction, x: views.Strided, start: int) -> tuple[Any, int]:
+    return NaiveReduction(reduction, _BLOCK), 1
+
+
+def _shuffle(reduction: Reduction, x: views.Strided, start: int) -> tuple[Any, int]:
+    return RowReduction(reduction, 1, _BLOCK, 1, 1), 1
+
+
+def _vectorized(reduction: Reduction, x: views.Strided, start: int) -> tuple[Any, int]:
+    vector, aligned = _row_vector(reduction, x, start)
+    return RowReduction(reduction, vector, _BLOCK, 1, _LONG_UNROLL, aligned), 1
+
+
+def _multi_row(reduction: Reduction, x: views.Strided, start: int) -> tuple[Any, int]:
+    vector, aligned = _row_vector(reduction, x, start)
+    return RowReduction(reduction, vector, 32, _ROW_BLOCK // 32, _UNROLL, aligned), 1
+
+
+def _split(reduction: Reduction, x: views.Strided, start: int) -> tuple[Any, int]:
+    plan, _ = _vectorized(reduction, x, start)
+    rows, steps = math.prod(x.shape[:-1]), x.shape[-1] // (plan.vector * plan.threads)
+    return plan, max(2, min(-(-_PER_MULTIPROCESSOR * MULTIPROCESSORS // rows), steps))
+
+
+VARIANTS = {
+    "auto": row_plan, "naive": _naive, "shuffle": _shuffle, "vectorized": _vectorized, "multi_row": _multi_row,
+    "split": _split,
+}  # fmt: skip
+_LAUNCH: dict[type, Any] = {
+    RowReduction: launch_rows, ColumnReduction: launch_columns, NaiveReduction: launch_naive,
+}  # fmt: skip
 
 
 def column_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple[ColumnReduction, int]:
