@@ -10,7 +10,7 @@ import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.launching import CONSTANT, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
 from tilewright.kernels.rows import RowTile
-from tilewright.kernels.softmax_online import softmax_of
+from tilewright.kernels.softmax_online import softmax_sums
 
 _NAN = float("nan")
 
@@ -26,7 +26,7 @@ def cross_entropy_kernel(
     picked = _picked(x, tile.row, wanted)
     vectors = rows.computed(raw, x.element_type)
     own = [rows.tree(rows.elements(tile.filled(vectors, 0.0)), rows.add)] if smooths else []
-    _, total, _, base, sums = softmax_of(tile, tile.filled(vectors, -math.inf), own)
+    base, total, sums = softmax_sums(tile, tile.filled(vectors, -math.inf), own)
     logarithm = base + cute.math.log(total)
     value = logarithm - picked
     for all_ in sums:

@@ -34,7 +34,6 @@ class RowPlan:
         vector: elements of an access.
         count: accesses of a thread.
         cluster: blocks that share a row, each with an equal part of the columns; a power of two.
-        streams: loads of rows pass the L1 cache by.
         resident: blocks that a multiprocessor shall hold at once, which bounds a thread's registers.
     """
 
@@ -44,7 +43,6 @@ class RowPlan:
     vector: int
     count: int
     cluster: int = 1
-    streams: bool = True
     resident: int = 0
 
     @property

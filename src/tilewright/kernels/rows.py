@@ -67,23 +67,13 @@ class RowTile:
             self._has_begun = True
 
     def load(self, tensor: Any) -> list[Any]:
-        """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated.
-
-        They are read this once, so that they leave the L1 cache to what rows share.
-        """
+        """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated."""
         start = tensor.iterator + self.row * tensor.stride[0]
-        return [self._once(self._vector(start, number)) for number in range(self.plan.count)]
+        return [self._vector(start, number).load() for number in range(self.plan.count)]
 
     def load_columns(self, tensor: Any) -> list[Any]:
         """The same of a tensor (columns) that all rows share."""
         return [self._vector(tensor.iterator, number).load() for number in range(self.plan.count)]
-
-    def _once(self, source: Any) -> Any:
-        dtype, bytes_ = source.element_type, self.plan.vector * source.element_type.width // 8
-        if not self.plan.streams or bytes_ not in (8, 16):
-            return source.load()
-        vector = cute.T.vector(self.plan.vector, dtype.mlir_type)
-        return cute.arch.load(source.iterator, vector, level1_eviction_priority="no_allocate")
 
     def filled(self, vectors: Sequence[Any], value: float) -> list[Any]:
         """The vectors with `value` for what is outside the row."""
