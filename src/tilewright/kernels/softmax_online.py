@@ -22,10 +22,10 @@ _LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.797693134862315
 @cute.kernel
 def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr) -> None:
     tile = RowTile(plan, x.shape)
-    held = tile.filled(rows.computed(tile.load(x), x.element_type), -math.inf)
-    base, total, _ = softmax_sums(tile, held)
+    part = tile.load(x)
+    base, total, _ = softmax_sums(tile, tile.filled(part.vectors(x.element_type), -math.inf))
     factor = rows.reciprocal(total)
-    tile.store(out, [rows.exp(item - base) * factor for item in held])
+    tile.store(out, [rows.exp(item - base) * factor for item in part.vectors(x.element_type)])
 
 
 def softmax_sums(tile: RowTile, held: list[Any], sums: Sequence[Any] = ()) -> tuple[Any, Any, list[Any]]:
@@ -58,11 +58,11 @@ def _finite(number: Any) -> Any:
 def softmax_online_backward_kernel(dx: cute.Tensor, grad: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr):
     tile = RowTile(plan, y.shape)
     slopes, results = tile.load(grad), tile.load(y)
-    slopes = rows.computed(slopes, grad.element_type)
-    results = tile.filled(rows.computed(results, y.element_type), 0.0)
-    products = [slope * result for slope, result in zip(slopes, results, strict=True)]
+    pairs = zip(slopes.vectors(y.element_type), results.vectors(y.element_type), strict=True)
+    products = tile.filled([slope * result for slope, result in pairs], 0.0)
     (inner,) = tile.sums([rows.tree(rows.elements(products), rows.add)])
-    tile.store(dx, [result * (slope - inner) for slope, result in zip(slopes, results, strict=True)])
+    pairs = zip(slopes.vectors(y.element_type), results.vectors(y.element_type), strict=True)
+    tile.store(dx, [result * (slope - inner) for slope, result in pairs])
 
 
 @cute.jit
