@@ -18,12 +18,14 @@ def layernorm_kernel(
     eps: cute.Float64, plan: cutlass.Constexpr,
 ):  # fmt: skip
     tile = RowTile(plan, x.shape)
-    held = norms.entered(tile, x, residual, total)
-    centre, factor = norms.moments(tile, held, tile.columns, eps)
+    part = norms.Entered(tile, x, residual)
+    centre, factor = norms.moments(tile, part.vectors(), tile.columns, eps)
+    if cutlass.const_expr(total is not None):
+        tile.store(total, part.vectors())
     if cutlass.const_expr(mean is not None):
         tile.store_number(mean, centre)
         tile.store_number(rstd, factor)
-    normal = [(item - centre) * factor for item in held]
+    normal = [(item - centre) * factor for item in part.vectors()]
     tile.store(out, norms.scaled(tile, normal, weight, bias, x.element_type))
 
 

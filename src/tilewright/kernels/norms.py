@@ -12,15 +12,19 @@ from tilewright.kernels import rows
 from tilewright.kernels.rows import RowTile
 
 
-def entered(tile: RowTile, x: Any, residual: Any, total: Any) -> list[Any]:
-    """The thread's part of x + residual, which is written to `total`; residual and total may be None."""
-    first, second = tile.load(x), tile.load(residual) if residual is not None else []
-    held = rows.computed(first, x.element_type)
-    if residual is not None:
-        held = [a + b for a, b in zip(held, rows.computed(second, x.element_type), strict=True)]
-    if total is not None:
-        tile.store(total, held)
-    return tile.filled(held, 0.0)
+class Entered:
+    """The thread's part of x + residual; residual may be None."""
+
+    def __init__(self, tile: RowTile, x: Any, residual: Any) -> None:
+        self._tile, self._dtype = tile, x.element_type
+        self._parts = [tile.load(tensor) for tensor in (x, residual) if tensor is not None]
+
+    def vectors(self) -> list[Any]:
+        """The elements, and 0 for what is outside the row."""
+        first, *others = [part.vectors(self._dtype) for part in self._parts]
+        for other in others:
+            first = [a + b for a, b in zip(first, other, strict=True)]
+        return self._tile.filled(first, 0.0)
 
 
 def inverse_rms(tile: RowTile, held: Sequence[Any], columns: Any, eps: Any) -> Any:
@@ -101,7 +105,7 @@ class Backward:
 
     def loaded(self, seat: RowTile) -> list[list[Any]]:
         """The thread's elements of x, grad and grad_total, as they are stored."""
-        return [seat.load(tensor) for tensor in (self.x, self.grad, self.grad_total) if tensor is not None]
+        return [seat.load(tensor).vectors() for tensor in (self.x, self.grad, self.grad_total) if tensor is not None]
 
 
 def backward(tile: RowTile, tensors: Backward) -> None:

@@ -18,11 +18,13 @@ def rmsnorm_kernel(
     plan: cutlass.Constexpr,
 ):  # fmt: skip
     tile = RowTile(plan, x.shape)
-    held = norms.entered(tile, x, residual, total)
-    factor = norms.inverse_rms(tile, held, tile.columns, eps)
+    part = norms.Entered(tile, x, residual)
+    factor = norms.inverse_rms(tile, part.vectors(), tile.columns, eps)
+    if cutlass.const_expr(total is not None):
+        tile.store(total, part.vectors())
     if cutlass.const_expr(rstd is not None):
         tile.store_number(rstd, factor)
-    tile.store(out, norms.scaled(tile, [item * factor for item in held], weight, bias, x.element_type))
+    tile.store(out, norms.scaled(tile, [item * factor for item in part.vectors()], weight, bias, x.element_type))
 
 
 @cute.jit

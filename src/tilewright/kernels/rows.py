@@ -25,6 +25,41 @@ LOG2_E = 1.4426950408889634
 ACCESS_BYTES = 16  # the widest access of a thread
 
 
+class Part:
+    """The elements that a thread holds of its row, a vector an access; what is outside the row is repeated.
+
+    They are in registers or, where the plan says so, in the thread's own places of shared memory, from where they are
+    read as often as they are used.
+    """
+
+    def __init__(self, plan: RowPlan, sources: Sequence[Any]) -> None:
+        self._landed = not plan.staged
+        self._vectors = [] if plan.staged else [source.load() for source in sources]
+        self._places = _copies(plan, sources) if plan.staged else []
+
+    def vectors(self, dtype: Any = None) -> list[Any]:
+        """The elements as they are stored; with `dtype` in the type in which kernels compute on it."""
+        if not self._landed:
+            cute.arch.cp_async_wait_group(0)
+            self._landed = True
+        found = [place.load() for place in self._places] or self._vectors
+        return found if dtype is None else computed(found, dtype)
+
+
+def _copies(plan: RowPlan, sources: Sequence[Any]) -> list[Any]:
+    """Places of the thread in shared memory, to which copies of the sources have begun."""
+    dtype, thread = sources[0].element_type, cute.arch.thread_idx()[0]
+    layout = cute.make_layout((plan.vector, plan.block, plan.count))
+    shared = utils.SmemAllocator().allocate_tensor(dtype, layout, ACCESS_BYTES)
+    places = [shared[None, thread, number] for number in range(plan.count)]
+    copy_op = cute.nvgpu.cpasync.CopyG2SOp(cute.nvgpu.cpasync.LoadCacheMode.GLOBAL)
+    atom = cute.make_copy_atom(copy_op, dtype, num_bits_per_copy=8 * ACCESS_BYTES)
+    for source, place in zip(sources, places, strict=True):
+        cute.copy(atom, source, place)
+    cute.arch.cp_async_commit_group()
+    return places
+
+
 class RowTile:
     """A thread's part of its row: device code."""
 
@@ -66,24 +101,14 @@ class RowTile:
             cute.arch.cluster_wait()
             self._has_begun = True
 
-    def load(self, tensor: Any) -> list[Any]:
-        """The thread's elements of its row of (rows, columns), a vector an access; what is outside is repeated.
-
-        They are read this once, so that they leave the L1 cache to what rows share.
-        """
+    def load(self, tensor: Any) -> Part:
+        """Begin to load the thread's elements of its row of (rows, columns)."""
         start = tensor.iterator + self.row * tensor.stride[0]
-        return [self._once(self._vector(start, number)) for number in range(self.plan.count)]
+        return Part(self.plan, [self._vector(start, number) for number in range(self.plan.count)])
 
     def load_columns(self, tensor: Any) -> list[Any]:
         """The same of a tensor (columns) that all rows share."""
         return [self._vector(tensor.iterator, number).load() for number in range(self.plan.count)]
-
-    def _once(self, source: Any) -> Any:
-        dtype, bytes_ = source.element_type, self.plan.vector * source.element_type.width // 8
-        if not self.plan.streams or bytes_ not in (8, 16):
-            return source.load()
-        vector = cute.T.vector(self.plan.vector, dtype.mlir_type)
-        return cute.arch.load(source.iterator, vector, level1_eviction_priority="no_allocate")
 
     def filled(self, vectors: Sequence[Any], value: float) -> list[Any]:
         """The vectors with `value` for what is outside the row."""
