@@ -62,7 +62,10 @@ def test_a_case_as_text():
         ("suites: {quick: {}}", "suite quick has no list of cases"),
         ("suites: {quick: {cases: [], size: 3}}", "suite quick has an unknown key 'size'"),
         ("suites: {quick: {cases: [{op: a}]}}", "a case of suite quick is not understood"),
-        ("suites: {quick: {cases: [{op: a, shapes: [[0]], dtypes: [float32]}]}}", "list of positive integers, not \\[0\\]"),
+        (
+            "suites: {quick: {cases: [{op: a, shapes: [[0]], dtypes: [float32]}]}}",
+            "list of positive integers, not \\[0\\]",
+        ),
         ("suites: {quick: {cases: [{op: a, shapes: [[1]], dtypes: [float]}]}}", "there is no dtype 'float'"),
         ("suites: {quick: {cases: [], backends: [cudnn]}}", "there is no backend 'cudnn'"),
     ],

@@ -91,7 +91,9 @@ def test_rows_of_the_emulator_have_no_times_to_compare():
 
 
 def test_the_summary_has_fractions_of_the_roof_and_of_the_best_peer():
-    lines = list(tables.summary(contents(row(p50=100.0), row(backend="torch", p50=200.0), row(backend="quack", p50=80.0))))
+    lines = list(
+        tables.summary(contents(row(p50=100.0), row(backend="torch", p50=200.0), row(backend="quack", p50=80.0)))
+    )
     assert lines[0] == "GB/s on NVIDIA H100 80GB HBM3"
     gbs = 8 * 32 * 1024 / 100.0 / 1e3
     assert lines[2].split()[3:] == [

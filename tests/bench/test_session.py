@@ -117,7 +117,7 @@ def test_a_worker_that_cannot_start_ends_the_run(tmp_path):
 
 
 def test_a_machine_without_a_gpu_ends_the_run(tmp_path):
-    script = "import os, sys; os.write(int(sys.argv[1]), b'{\"fatal\": \"PyTorch finds no GPU here\"}\\n')"
+    script = 'import os, sys; os.write(int(sys.argv[1]), b\'{"fatal": "PyTorch finds no GPU here"}\\n\')'
     session = Session(CASES, ("kernel",), "cuda", 1, 2, print, command=(sys.executable, "-c", script))
     with pytest.raises(LaunchError, match="PyTorch finds no GPU here"):
         session.run()

@@ -71,7 +71,9 @@ def test_a_filter_ignores_case_and_underscores(ncu, name):
 def test_several_reports(ncu, tmp_path):
     other = tmp_path / "ncu_2.ncu-rep"
     other.write_bytes(b"")
-    assert [Path(profile.report).name for profile in extract([ncu, other])] == ["ncu_1.ncu-rep"] * 2 + ["ncu_2.ncu-rep"] * 2
+    assert [Path(profile.report).name for profile in extract([ncu, other])] == ["ncu_1.ncu-rep"] * 2 + [
+        "ncu_2.ncu-rep"
+    ] * 2
     assert (tmp_path / "calls").read_text().splitlines()[1] == f"--import {other} --csv --page raw --print-units base"
 
 

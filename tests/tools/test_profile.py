@@ -72,7 +72,7 @@ def line(name, *words, monkeypatch):
         ("ncu", ["--set=launchstats", "--"], ["--section=LaunchStats"]),
         ("ncu", ["--set", "launchstats", "--"], ["--section=LaunchStats"]),
         ("ncu", ["--kernel-name", "copy_transpose", "--"], ["--kernel-name", "regex:copy_transpose", "--set", "full"]),
-        ("ncu", ["--kernel-name=softmax", "--metrics", "m", "--"], ["--kernel-name", "regex:softmax", "--metrics", "m"]),
+        ("ncu", ["--kernel-name=sum", "--metrics", "m", "--"], ["--kernel-name", "regex:sum", "--metrics", "m"]),
         ("ncu", ["--extract", "--"],
          ["--section=SpeedOfLight", "--section=ComputeWorkloadAnalysis", "--section=WarpStateStats"]),
         ("sanitizer", ["--tool", "racecheck", "--kernel-name", "softmax", "--"],
@@ -107,7 +107,17 @@ def test_what_cannot_be_done_is_said(name, words, message, monkeypatch):
 
 
 def test_ncu_and_extraction(fakes):
-    words = ["--kernel-name", "copy_transpose", "--extract", "--clock-control=none", "--", "python", "x.py", "--warmup", "2"]
+    words = [
+        "--kernel-name",
+        "copy_transpose",
+        "--extract",
+        "--clock-control=none",
+        "--",
+        "python",
+        "x.py",
+        "--warmup",
+        "2",
+    ]
     done = profile("ncu", *words, cwd=fakes)
     assert done.returncode == 0, done.stdout + done.stderr
     first, second = calls(fakes)

@@ -13,8 +13,10 @@ from tilewright.tools.benching.cases import BACKENDS
 COLOURS = dict(zip(BACKENDS, ("#d62728", "#7f7f7f", "#1f77b4", "#9467bd", "#2ca02c", "#ff7f0e"), strict=True))
 NAMES = {"kernel": "tilewright"}
 FORMATS = ("png", "svg")
-INCHES = (5.2, 3.6)
-"""Width and height of one op's part."""
+INCHES = (4.6, 3.2)
+"""Width and height of the part of one op and dtype."""
+ABREAST = 4
+"""Parts side by side, at most."""
 
 
 def available() -> bool:
@@ -23,7 +25,7 @@ def available() -> bool:
 
 
 def draw(contents: Mapping[str, Any], path: Path) -> list[Path]:
-    """Draw a file's results to `path` with the endings png and svg: a row of the chart for each op.
+    """Draw a file's results to `path` with the endings png and svg: a part for each op and dtype.
 
     Raises:
         ArgumentError: matplotlib is not installed, or nothing was timed.
@@ -35,14 +37,17 @@ def draw(contents: Mapping[str, Any], path: Path) -> list[Path]:
         raise ArgumentError("there is nothing to draw: no row was timed")
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib").rcParams["svg.hashsalt"] = "tilewright"  # the same file from the same results
-    ops, dtypes = (list(dict.fromkeys(label(row) if key == "op" else row[key] for row in rows)) for key in ("op", "dtype"))
-    size = INCHES[0] * len(dtypes), INCHES[1] * len(ops)
-    figure = figures.Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(ops), len(dtypes), squeeze=False)
-    for line, op in enumerate(ops):
-        for column, dtype in enumerate(dtypes):
-            chosen = [row for row in rows if label(row) == op and row["dtype"] == dtype]
-            _part(axes[line][column], f"{op}, {dtype}", chosen, contents.get("roofs", ()))
+    parts: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        parts.setdefault((label(row), row["dtype"]), []).append(row)
+    across = min(len(parts), ABREAST)
+    down = -(-len(parts) // across)
+    figure = figures.Figure(figsize=(INCHES[0] * across, INCHES[1] * down), layout="constrained")
+    axes = list(figure.subplots(down, across, squeeze=False).flat)
+    for place, ((op, dtype), chosen) in zip(axes, sorted(parts.items()), strict=False):
+        _part(place, f"{op}, {dtype}", chosen, contents.get("roofs", ()))
+    for place in axes[len(parts) :]:
+        place.set_axis_off()
     figure.suptitle(_title(contents["machine"]))
     paths = [path.with_suffix(f".{ending}") for ending in FORMATS]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,11 +74,11 @@ def _part(axes: Any, title: str, rows: Sequence[Mapping[str, Any]], roofs: Seque
     for name in (name for name in BACKENDS if any(row["backend"] == name for row in rows)):
         points = sorted((places[tuple(row["shape"])], row["gbs"]) for row in rows if row["backend"] == name)
         wide = 2.4 if name == "kernel" else 1.2
-        axes.plot(*zip(*points, strict=True), marker="o", ms=4, lw=wide, color=COLOURS[name], label=NAMES.get(name, name))
-    if rows:
-        limits = _roof(rows[0], roofs, places)
-        if limits:
-            axes.plot(*zip(*limits, strict=True), ls="--", lw=1, color="black", label="copy or read")
+        axes.plot(
+            *zip(*points, strict=True), marker="o", ms=4, lw=wide, color=COLOURS[name], label=NAMES.get(name, name)
+        )
+    if limits := _roof(rows[0], roofs, places):
+        axes.plot(*zip(*limits, strict=True), ls="--", lw=1, color="black", label="copy or read")
     axes.set_title(title, fontsize=10)
     axes.set_xticks(range(len(shapes)), ["×".join(map(str, shape)) for shape in shapes], fontsize=7, rotation=20)
     axes.set_xlabel("rows × N", fontsize=8)
@@ -83,7 +88,9 @@ def _part(axes: Any, title: str, rows: Sequence[Mapping[str, Any]], roofs: Seque
     axes.legend(fontsize=7, loc="lower right")
 
 
-def _roof(row: Mapping[str, Any], roofs: Sequence[Mapping[str, Any]], places: Mapping[Any, int]) -> list[tuple[int, float]]:
+def _roof(
+    row: Mapping[str, Any], roofs: Sequence[Mapping[str, Any]], places: Mapping[Any, int]
+) -> list[tuple[int, float]]:
     chosen = [item for item in roofs if label(item) == label(row) and item["dtype"] == row["dtype"]]
     return sorted((places[tuple(item["shape"])], max(item["gbs"].values())) for item in chosen
                   if tuple(item["shape"]) in places)  # fmt: skip

@@ -48,7 +48,9 @@ def _check_floats(number: int, found: Any, wanted: Any, dtype: str) -> None:
     largest = float(error.abs().max()) / max(float(wanted.abs().max()), 1e-300)
     if not largest <= LARGEST * NORM[dtype]:
         allowed = LARGEST * NORM[dtype]
-        raise WrongResult(f"result {number}: its largest error is {largest:.2e} of the largest value, allowed {allowed:.0e}")
+        raise WrongResult(
+            f"result {number}: its largest error is {largest:.2e} of the largest value, allowed {allowed:.0e}"
+        )
 
 
 def spoil(shapes: Sequence[tuple[tuple[int, ...], Any]], device: str) -> None:

@@ -45,9 +45,7 @@ class Comparison:
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
     """The rows with times of two files, in the order of the new one."""
     before, after = dict(_timed(old)), dict(_timed(new))
-    changes = [
-        Change(row, before[key]["p50_us"], row["p50_us"]) for key, row in after.items() if key in before
-    ]
+    changes = [Change(row, before[key]["p50_us"], row["p50_us"]) for key, row in after.items() if key in before]
     only_old = [row for key, row in before.items() if key not in after]
     only_new = [row for key, row in after.items() if key not in before]
     return Comparison(changes, only_old, only_new)

@@ -69,9 +69,7 @@ class Bench:
             self._time(case, calls, checked.bytes, self._l2)
         self.send({"end": number})
 
-    def _check(
-        self, name: str, case: Case, inputs: tuple[Any, ...], exact: tuple[Any, ...], checked: Checked
-    ) -> None:
+    def _check(self, name: str, case: Case, inputs: tuple[Any, ...], exact: tuple[Any, ...], checked: Checked) -> None:
         try:
             function = subject(case.op).backend(name, case)
         except ModuleNotFoundError as error:
@@ -115,7 +113,7 @@ class Bench:
         gc.collect()
         try:
             self._synchronize()
-        except Exception as lost:  # noqa: BLE001
+        except Exception as lost:
             raise DeviceLost(str(lost)) from lost
 
     def _synchronize(self) -> None:

@@ -1,7 +1,7 @@
 """Results as files: `{"machine": {...}, "results": [...], "roofs": [...], "failures": [...]}`.
 
-A row of `results` has op, backend, shape, dtype, bytes, p50_us, p90_us, gbs, fraction_of_copy, and options where the case
-has some; one of the emulator has its counters under `emulator` instead of times.
+A row of `results` has op, backend, shape, dtype, bytes, p50_us, p90_us, gbs, fraction_of_copy, and options where the
+case has some; one of the emulator has its counters under `emulator` instead of times.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A kernel that faults takes its process's device with it, so the worker is replac
 device is lost; the backend that it was at is left out of that case from then on.
 
 Messages of the worker: `machine` (facts), `begin` (case and backend that come next), `row`, `roof`, `failure` (of a
-backend), `case_failure`, `missing` (a backend that is not installed), `late` (a case that the budget left out), `end` (of a
-case), `fatal` (nothing can be measured).
+backend), `case_failure`, `missing` (a backend that is not installed), `late` (a case that the budget left out), `end`
+(of a case), `fatal` (nothing can be measured).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Session:
         return self.results
 
     def _work(self, backends: dict[int, list[str]], deadline: float | None) -> None:
-        """One worker's life: takes the cases that are done out of `backends`, and of the one it died at, its backend."""
+        """One worker's life: takes out of `backends` the cases that are done, and the backend at which it died."""
         at: tuple[int | None, str | None] = (None, None)
         ending = "it ended"
         known = False  # the failure was sent before the end
@@ -109,7 +109,9 @@ class Session:
     def _note(self, kind: str, message: dict[str, Any], backends: dict[int, list[str]]) -> None:
         found = self.results
         if kind == "fatal":
-            raise LaunchError(message["fatal"], hint="`tilewright doctor` says what is missing; --target emu needs no GPU")
+            raise LaunchError(
+                message["fatal"], hint="`tilewright doctor` says what is missing; --target emu needs no GPU"
+            )
         if kind == "machine":
             found.machine.update(message["machine"])
         elif kind == "row":
@@ -135,13 +137,23 @@ class Session:
 
     def _fail(self, number: int, backend: str | None, error: str) -> None:
         case = self.cases[number]
-        failure = {"op": case.op, "backend": backend or "", "shape": list(case.shape), "dtype": case.dtype, "error": error}
+        failure = {
+            "op": case.op,
+            "backend": backend or "",
+            "shape": list(case.shape),
+            "dtype": case.dtype,
+            "error": error,
+        }
         self.results.failures.append({**failure, "options": dict(case.options)} if case.options else failure)
         self.watch("failure", {"failure": self.results.failures[-1]})
 
     def _job(self, backends: dict[int, list[str]], deadline: float | None) -> dict[str, Any]:
         cases = [
-            (number, {"op": case.op, "shape": case.shape, "dtype": case.dtype, "options": case.options}, backends[number])
+            (
+                number,
+                {"op": case.op, "shape": case.shape, "dtype": case.dtype, "options": case.options},
+                backends[number],
+            )
             for number, case in enumerate(self.cases)
             if number in backends
         ]

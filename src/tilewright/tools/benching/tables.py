@@ -16,7 +16,7 @@ def size(row: Mapping[str, Any]) -> str:
 
 def line(row: Mapping[str, Any]) -> str:
     """A row as a line, while a run goes on."""
-    head = f"{label(row):<26} {size(row):<14} {row['dtype']:<9} {row['backend']:<14}"
+    head = f"{label(row):<32} {size(row):<13} {row['dtype']:<9} {row['backend']:<14}"
     if "emulator" in row:
         return f"{head} right on the emulator: {counters(row['emulator'])}"
     figures = f"{row['p50_us']:>9.1f} µs  p90 {row['p90_us']:>9.1f}  {row['gbs']:>6.0f} GB/s"

@@ -65,7 +65,9 @@ def _norm(x, y, weight, bias, n, eps, centred: tl.constexpr, biased: tl.constexp
     held = tl.load(x + row + at, mask=at < n, other=0.0).to(tl.float32)
     if centred:
         held = tl.where(at < n, held - tl.sum(held, 0) / n, 0.0)
-    held = held * tl.rsqrt(tl.sum(held * held, 0) / n + eps) * tl.load(weight + at, mask=at < n, other=0.0).to(tl.float32)
+    held = (
+        held * tl.rsqrt(tl.sum(held * held, 0) / n + eps) * tl.load(weight + at, mask=at < n, other=0.0).to(tl.float32)
+    )
     if biased:
         held = held + tl.load(bias + at, mask=at < n, other=0.0).to(tl.float32)
     tl.store(y + row + at, held.to(y.dtype.element_ty), mask=at < n)

@@ -13,7 +13,7 @@ import typer
 import tilewright
 from tilewright.base.errors import ArgumentError
 from tilewright.tools.benching import chart, compare, results, tables
-from tilewright.tools.benching.cases import BACKENDS
+from tilewright.tools.benching.cases import BACKENDS, BACKWARD
 from tilewright.tools.benching.plan import Request, plan
 from tilewright.tools.benching.session import Session
 from tilewright.tools.console import console as make_console
@@ -46,7 +46,7 @@ def command(
     if compare_files is not None:
         show_comparison(*compare_files)
     elif draw is not None:
-        draw_charts(draw, out or draw)
+        draw_charts(draw, out or draw, op, dtype or [])
     elif suite is not None or op is not None:
         request = Request(suite, op, backend or (), shape or (), dtype or (), tile_size, warmup, iterations, target)
         run_ops(request, suites or checkout() / "bench" / "suites.yaml", out, budget)
@@ -114,9 +114,15 @@ def show(lines: Iterable[str], console: Any) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def draw_charts(path: Path, out: Path) -> None:
-    """Draw charts of a file of results beside it, or to `out` with the endings png and svg."""
-    for made in chart.draw(results.read(path), out):
+def draw_charts(path: Path, out: Path, op: str | None, dtypes: list[str]) -> None:
+    """Draw charts of a file of results, of one op and some dtypes only if asked for, to `out` as PNG and SVG."""
+    contents = results.read(path)
+    wanted = (op, f"{op}{BACKWARD}")
+    rows = [
+        row for row in contents["results"]
+        if (op is None or row["op"] in wanted) and (not dtypes or row["dtype"] in dtypes)
+    ]  # fmt: skip
+    for made in chart.draw({**contents, "results": rows}, out):
         make_console().print(f"wrote {made}", soft_wrap=True, highlight=False)
 
 

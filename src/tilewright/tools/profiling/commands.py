@@ -88,7 +88,9 @@ def command_line(tool: Tool, wanted: Wanted, report: Path) -> list[str]:
         ArgumentError: there is nothing to run, or the tool cannot do what is wanted.
     """
     if not wanted.command:
-        raise ArgumentError("there is no command to profile", hint=f"tilewright profile {tool.name} -- python script.py")
+        raise ArgumentError(
+            "there is no command to profile", hint=f"tilewright profile {tool.name} -- python script.py"
+        )
     if wanted.extract and tool.name != "ncu":
         raise ArgumentError("--extract reads reports of ncu", hint="tilewright profile ncu --extract -- ...")
     options = tool.line(wanted, report)

@@ -43,7 +43,9 @@ def emulate(wanted: Wanted) -> tuple[int, list[dict[str, Any]]]:
         raise ArgumentError("there is no command to run", hint="tilewright profile emu -- python script.py")
     if wanted.options or wanted.extract:
         given = " ".join(wanted.options) or "--extract"
-        raise ArgumentError(f"the emulator has no option {given}", hint="it counts; --kernel-name chooses what is shown")
+        raise ArgumentError(
+            f"the emulator has no option {given}", hint="it counts; --kernel-name chooses what is shown"
+        )
     path = report_path("emu", ".jsonl").resolve()
     changes = {settings.TABLE["target"].variables[0]: "emu", settings.TABLE["counters"].variables[0]: str(path)}
     try:

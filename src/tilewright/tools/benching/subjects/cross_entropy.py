@@ -10,7 +10,14 @@ from typing import Any
 from tilewright.ops.frameworks import torch
 from tilewright.tools.benching.cases import Case
 from tilewright.tools.benching.subjects.subject import (
-    Function, Inputs, Subject, narrowed, operator, optional, public, reference,
+    Function,
+    Inputs,
+    Subject,
+    narrowed,
+    operator,
+    optional,
+    public,
+    reference,
 )  # fmt: skip
 
 TRITON = "tilewright.tools.benching.triton_kernels"

@@ -1,4 +1,4 @@
-"""reduce over a dimension, with options op and dim."""
+"""reduce with options op and dim, and reduce_sum with options dim and variant."""
 
 from __future__ import annotations
 
@@ -34,6 +34,22 @@ def _triton(case: Case) -> Function | None:
     return optional(TRITON).row_sum  # type: ignore[no-any-return]
 
 
+def _sum(x: Any, dim: int = -1, variant: str = "auto") -> Any:
+    return x.sum(dim)
+
+
+def _sum_kernel(x: Any, dim: int = -1, variant: str = "auto") -> Any:
+    return public("reduce_sum")(x, dim, variant=variant)
+
+
+def _sum_reference(x: Any, dim: int = -1, variant: str = "auto") -> Any:
+    return reference("reduce")(x, "sum", (dim,))
+
+
+def _triton_sum(case: Case) -> Function | None:
+    return optional(TRITON).row_sum if dict(case.options).get("dim", -1) == -1 else None
+
+
 SUBJECTS = {
     "reduce": Subject(
         inputs=_inputs,
@@ -42,5 +58,13 @@ SUBJECTS = {
         exact=_reduce,
         torch=_reduce,
         peers={"triton": _triton},
+    ),
+    "reduce_sum": Subject(
+        inputs=_inputs,
+        kernel=_sum_kernel,
+        ref=_sum_reference,
+        exact=_sum,
+        torch=_sum,
+        peers={"triton": _triton_sum},
     ),
 }

@@ -113,7 +113,7 @@ def public(op: str) -> Function:
 
 
 def reference(op: str, name: str = "") -> Function:
-    """The function `name` of `tilewright.ops.ref.<op>`, looked up when it is called; by default that of the op's name."""
+    """The function `name` of `tilewright.ops.ref.<op>`, that of the op's name by default, looked up when called."""
 
     def call(*inputs: Any, **options: Any) -> Any:
         return getattr(importlib.import_module(f"tilewright.ops.ref.{op}"), name or op)(*inputs, **options)
