@@ -1,31 +1,29 @@
 """`tilewright profile`: the command lines that reach the profilers, and the emulator in their place."""
 
-import json
 import os
 import re
-import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from tilewright.base.errors import ArgumentError
+from tilewright.tools.commands.profile import command
 from tilewright.tools.profiling import commands, running
 from tilewright.tools.profiling.commands import TOOLS, Wanted, command_line, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 RAW = Path(__file__).parent / "data" / "ncu_raw.csv"
-FAKE = """#!{python}
-import json, os, pathlib, sys
-pathlib.Path(os.environ["CALLS"]).open("a").write(json.dumps(sys.argv) + "\\n")
-words = sys.argv[1:]
-if "--import" in words:
-    print(open({raw!r}).read())
-for name in ("--export", "--output", "--log-file"):
-    if name in words:
-        pathlib.Path(words[words.index(name) + 1]).write_text("========= ERROR SUMMARY: 0 errors")
-sys.exit(int(os.environ.get("STATUS", "0")))
+FAKE = """#!/bin/sh
+echo "$@" >> {folder}/calls
+case "$1" in --import) cat {raw};; esac
+while [ $# -gt 0 ]; do
+    case "$1" in --export|--output|--log-file) echo "========= ERROR SUMMARY: 0 errors" > "$2";; esac
+    shift
+done
+exit ${{STATUS:-0}}
 """
 
 
@@ -36,21 +34,24 @@ def fakes(tmp_path, monkeypatch):
     folder.mkdir()
     for name in ("ncu", "nsys", "compute-sanitizer"):
         program = folder / name
-        program.write_text(FAKE.format(python=sys.executable, raw=str(RAW)))
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        program.write_text(FAKE.format(folder=tmp_path, raw=RAW))
+        program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
-    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def profile(*words, cwd, **changes):
-    command = [sys.executable, "-c", "from tilewright.tools.cli import main; main()", "profile", *words]
-    environment = {**os.environ, **changes}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
+def profile(*words):
+    """Run the command; its exit status."""
+    try:
+        command(words[0], list(words[1:]))
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
 
 
 def calls(folder):
-    return [json.loads(line) for line in (folder / "calls").read_text().splitlines()]
+    return [line.split() for line in (folder / "calls").read_text().splitlines()]
 
 
 REPORT = Path("profiles/x")
@@ -106,39 +107,42 @@ def test_what_cannot_be_done_is_said(name, words, message, monkeypatch):
         line(name, *words, monkeypatch=monkeypatch)
 
 
-def test_ncu_and_extraction(fakes):
-    words = [
-        "--kernel-name",
-        "copy_transpose",
-        "--extract",
-        "--clock-control=none",
-        "--",
-        "python",
-        "x.py",
-        "--warmup",
-        "2",
-    ]
-    done = profile("ncu", *words, cwd=fakes)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_ncu_and_extraction(fakes, capsys):
+    words = ["--kernel-name", "copy_transpose", "--extract", "--clock-control=none", "--", "python", "x.py", "--warmup"]
+    assert profile("ncu", *words, "2") == 0
+    printed = capsys.readouterr().out
     first, second = calls(fakes)
-    report = re.search(r"wrote (profiles/ncu_\d{8}_\d{6}\.ncu-rep)", done.stdout)[1]
+    report = re.search(r"wrote (profiles/ncu_\d{8}_\d{6}\.ncu-rep)", printed)[1]
     assert (fakes / report).exists()
-    assert first[1:5] == ["--target-processes", "all", "--export", report]
+    assert first[:4] == ["--target-processes", "all", "--export", report]
     assert first[-5:] == ["--clock-control=none", "python", "x.py", "--warmup", "2"]
-    assert second[1:3] == ["--import", report]
-    assert "Memory 92.81 %" in done.stdout and "Long scoreboard 35.80 warps" in done.stdout
+    assert second[:2] == ["--import", report]
+    assert "Memory 92.81 %" in printed and "Long scoreboard 35.80 warps" in printed
 
 
-def test_the_sanitizers_words_are_shown_and_its_status_passed_on(fakes):
-    done = profile("sanitizer", "--", "python", "x.py", cwd=fakes, STATUS="1")
-    assert done.returncode == 1
-    assert "ERROR SUMMARY: 0 errors" in done.stdout and "wrote profiles/sanitizer_" in done.stdout
+def test_reports_do_not_overwrite_each_other(fakes):
+    for _ in range(3):
+        assert profile("nsys", "--", "x") == 0
+    assert len(list((fakes / "profiles").iterdir())) == 3
 
 
-def test_nsys(fakes):
-    done = profile("nsys", "--", "pytest", "tests/x.py", cwd=fakes)
-    assert done.returncode == 0 and "wrote profiles/nsys_" in done.stdout
-    assert calls(fakes)[0][1] == "profile" and calls(fakes)[0][-2:] == ["pytest", "tests/x.py"]
+def test_the_sanitizers_words_are_shown_and_its_status_passed_on(fakes, monkeypatch, capsys):
+    monkeypatch.setenv("STATUS", "1")
+    assert profile("sanitizer", "--", "python", "x.py") == 1
+    printed = capsys.readouterr().out
+    assert "ERROR SUMMARY: 0 errors" in printed and "wrote profiles/sanitizer_" in printed
+
+
+def test_nsys(fakes, capsys):
+    assert profile("nsys", "--", "pytest", "tests/x.py") == 0
+    assert "wrote profiles/nsys_" in capsys.readouterr().out
+    assert calls(fakes)[0][0] == "profile" and calls(fakes)[0][-2:] == ["pytest", "tests/x.py"]
+
+
+def test_a_tool_that_writes_no_report(fakes):
+    (fakes / "bin" / "ncu").write_text("#!/bin/sh\nexit 9\n")
+    with pytest.raises(ArgumentError, match="ncu wrote no report"):
+        profile("ncu", "--", "x")
 
 
 def test_the_script_is_the_command(fakes):
@@ -149,17 +153,18 @@ def test_the_script_is_the_command(fakes):
     assert calls(fakes)[0][-3:] == ["--section=LaunchStats", "python", "x.py"]
 
 
-def test_a_missing_tool_is_named_and_the_emulator_offered(tmp_path):
-    done = profile("nsys", "--", "python", "x.py", cwd=tmp_path, PATH="/usr/bin:/bin", CUDA_HOME=str(tmp_path))
-    assert done.returncode == 1
-    assert "nsys is not installed here: it is part of Nsight Systems" in done.stderr
-    assert "tilewright profile emu -- python x.py" in done.stderr
+def test_a_missing_tool_is_named_and_the_emulator_offered(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands.shutil, "which", lambda program, path: None)
+    with pytest.raises(ArgumentError, match="nsys is not installed here: it is part of Nsight Systems") as caught:
+        profile("nsys", "--", "python", "x.py")
+    assert "tilewright profile emu -- python x.py" in str(caught.value)
     assert not (tmp_path / "profiles").exists()
 
 
-def test_an_unknown_profiler(tmp_path):
-    done = profile("perf", "--", "x", cwd=tmp_path)
-    assert done.returncode == 1 and "there is no profiler 'perf'" in done.stderr
+def test_an_unknown_profiler():
+    with pytest.raises(ArgumentError, match="there is no profiler 'perf'"):
+        profile("perf", "--", "x")
 
 
 def test_tools_of_the_toolkit_are_found(tmp_path, monkeypatch):
@@ -192,20 +197,26 @@ assert (y == 5).all()
 """
 
 
-def test_the_emulator_counts_what_a_command_launches(tmp_path):
+def test_the_emulator_counts_what_a_command_launches(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "x.py").write_text(SCRIPT)
-    done = profile("emu", "--kernel-name", "AxpyKernel", "--", sys.executable, "x.py", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "counted while emulating, not measured on a GPU" in done.stdout
-    assert "axpy_kernel: 1 blocks of 64 threads, 2 launches alike" in done.stdout
-    assert "24 sectors of 32 bytes, 24 if each request were coalesced, 24 different ones" in done.stdout
-    other = profile("emu", "--kernel-name", "gemm", "--", sys.executable, "x.py", cwd=tmp_path)
-    assert "No such kernel ran on the emulator. Kernels that ran:" in other.stdout and "axpy_kernel" in other.stdout
+    assert profile("emu", "--kernel-name", "AxpyKernel", "--", sys.executable, "x.py") == 0
+    printed = capsys.readouterr().out
+    assert "counted while emulating, not measured on a GPU" in printed
+    assert "axpy_kernel: 1 block of 64 threads, 2 launches alike" in printed
+    assert "24 sectors of 32 bytes, 24 if each request were coalesced, 24 different ones" in printed
 
 
-def test_the_emulator_passes_the_status_on(tmp_path):
-    done = profile("emu", "--", sys.executable, "-c", "raise SystemExit(5)", cwd=tmp_path)
-    assert done.returncode == 5 and "Kernels that ran: none" in done.stdout
+def test_a_kernel_that_did_not_run_on_the_emulator(monkeypatch, capsys):
+    monkeypatch.setattr(running, "emulate", lambda wanted: (0, [{"kernel": "axpy_kernel"}]))
+    assert profile("emu", "--kernel-name", "gemm", "--", "x") == 0
+    assert capsys.readouterr().out == "No such kernel ran on the emulator. Kernels that ran: axpy_kernel.\n"
+
+
+def test_the_emulator_passes_the_status_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert profile("emu", "--", sys.executable, "-c", "raise SystemExit(5)") == 5
+    assert "Kernels that ran: none" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

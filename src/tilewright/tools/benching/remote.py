@@ -15,6 +15,7 @@ from rich.console import Console
 
 from tilewright.tools.benching import results, tables
 from tilewright.tools.benching.plan import Request
+from tilewright.tools.benching.reporting import say
 
 
 @dataclass(frozen=True)
@@ -52,24 +53,23 @@ def notice(pins: Pins = PINS) -> str:
     )
 
 
-def measure(suite: str, op: str | None, run: Callable[..., None], root: Path, pins: Pins = PINS) -> dict[str, Any]:
-    """On the machine with the GPU: `run`, which is `tilewright bench`, on the checkout at `root`.
+def measure(
+    suite: str, op: str | None, run: Callable[..., dict[str, Any]], root: Path, pins: Pins = PINS
+) -> dict[str, Any]:
+    """On the machine with the GPU: `run`, the function behind `tilewright bench`, on the checkout at `root`.
 
-    Returns the contents of its file of results.
+    Returns what it returns, the contents of its file of results.
     """
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "results.json"
-        run(Request(suite, op), root / "bench" / "suites.yaml", path, float(pins.timeout_seconds - SPARE_SECONDS))
-        return results.read(path)
+        path, budget = Path(folder) / "results.json", float(pins.timeout_seconds - SPARE_SECONDS)
+        return run(Request(suite, op), root / "bench" / "suites.yaml", path, budget)
 
 
 def main(remote: Remote, suite: str, op: str | None, out: Path, console: Console, pins: Pins = PINS) -> None:
     """Say what it may cost, run there, keep what comes back in `out`, and show it."""
-    console.print(notice(pins), highlight=False)
+    say(console, [notice(pins)])
     found = remote(suite, op)
     results.write(out, found)
-    for failure in found.get("failures", ()):
-        console.print(tables.failure(failure), style="red", markup=False, highlight=False, soft_wrap=True)
-    for line in tables.summary(found):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"wrote {out}", soft_wrap=True, highlight=False)
+    say(console, map(tables.failure, found.get("failures", ())), "red")
+    say(console, tables.summary(found))
+    say(console, [f"wrote {out}"])

@@ -6,6 +6,7 @@ case has some; one of the emulator has its counters under `emulator` instead of 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform
@@ -31,6 +32,7 @@ def record(results: Results, suite: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@functools.cache
 def commit() -> str:
     """The commit of the checkout that this package lies in, empty outside one."""
     command = ["git", "rev-parse", "--short", "HEAD"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +14,8 @@ from tilewright.base.errors import ArgumentError
 from tilewright.tools.benching import chart, compare, results, tables
 from tilewright.tools.benching.cases import BACKENDS, BACKWARD
 from tilewright.tools.benching.plan import Request, plan
-from tilewright.tools.benching.session import Session
+from tilewright.tools.benching.reporting import Reporter, say
+from tilewright.tools.benching.session import Results, Session
 from tilewright.tools.console import console as make_console
 
 
@@ -49,69 +49,29 @@ def command(
         draw_charts(draw, out or draw, op, dtype or [])
     elif suite is not None or op is not None:
         request = Request(suite, op, backend or (), shape or (), dtype or (), tile_size, warmup, iterations, target)
-        run_ops(request, suites or checkout() / "bench" / "suites.yaml", out, budget)
+        found = run_ops(request, suites or checkout() / "bench" / "suites.yaml", out, budget)
+        if any(row["backend"] in ("kernel", "") for row in found["failures"]):
+            raise typer.Exit(1)
     else:
         run_topics(topics or [], quick, out, list_topics)
 
 
-def run_ops(request: Request, suites: Path, out: Path | None, budget: float | None) -> None:
-    """Measure ops; the file of results is written after every row. Status 1 if this project's kernels failed."""
+def run_ops(request: Request, suites: Path, out: Path | None, budget: float | None) -> dict[str, Any]:
+    """Measure ops and show what was found; the file of results, whose contents it gives, is written after every row."""
     chosen, target = plan(request, suites)
-    console = make_console()
+    console, found = make_console(), Results()
     if target == "emu":
-        console.print("On the emulator: results are checked on small shapes and memory traffic is counted; no times.")
-    count = len(chosen.cases)
-    console.print(f"{count} case{'s' if count > 1 else ''}, backends: {', '.join(chosen.backends)}", highlight=False)
-
-    def say(text: str, style: str = "") -> None:
-        console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
-
-    def watch(kind: str, message: dict[str, Any]) -> None:
-        found = session.results
-        if kind == "row":
-            say(tables.line(message["row"]))
-        elif kind == "failure":
-            say(tables.failure(message["failure"]), "red")
-        elif kind == "missing" and message["missing"] not in told:
-            told.add(message["missing"])
-            say(f"{message['missing']} is not installed and left out: {message['why']}", "yellow")
-        if kind in ("row", "failure"):
-            place = out or results.default_path(suites.parent / "results", chosen.name, found.machine["device"])
-            results.write(place, results.record(found, chosen.name))
-            written.add(place)
-
-    told: set[str] = set()
-    written: set[Path] = set()
-    session = Session(
-        chosen.cases, chosen.backends, target, chosen.warmup, chosen.iterations, watch, budget
-    )  # fmt: skip
-    found = session.run()
-    finish(results.record(found, chosen.name), written, console)
-
-
-def finish(contents: dict[str, Any], written: set[Path], console: Any) -> None:
-    """The summary, and charts where matplotlib is; status 1 if a kernel of this project failed."""
-    if any(row.get("gbs") for row in contents["results"]):
-        show(tables.summary(contents), console)
-        if chart.available():
-            written |= {made for path in list(written) for made in chart.draw(contents, path)}
-        else:
-            console.print('No charts: matplotlib is missing (pip install "tilewright[bench]").')
-    for path in sorted(written):
-        console.print(f"wrote {path}", soft_wrap=True, highlight=False)
-    if any(row["backend"] in ("kernel", "") for row in contents["failures"]):
-        raise typer.Exit(1)
+        say(console, ["On the emulator: results are checked on small shapes, memory traffic is counted; no times."])
+    say(console, [f"cases: {len(chosen.cases)}, backends: {', '.join(chosen.backends)}"])
+    reporter = Reporter(found, chosen.name, out, suites.parent / "results", console)
+    counts = chosen.warmup, chosen.iterations
+    Session(chosen.cases, chosen.backends, target, *counts, reporter.watch, budget, results=found).run()
+    return reporter.finish()
 
 
 def show_comparison(old: Path, new: Path) -> None:
     """Print the rows that two files have in common."""
-    show(tables.comparison(compare.compare(results.read(old), results.read(new))), make_console())
-
-
-def show(lines: Iterable[str], console: Any) -> None:
-    """Print lines as they are."""
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    say(make_console(), tables.comparison(compare.compare(results.read(old), results.read(new))))
 
 
 def draw_charts(path: Path, out: Path, op: str | None, dtypes: list[str]) -> None:
@@ -122,8 +82,7 @@ def draw_charts(path: Path, out: Path, op: str | None, dtypes: list[str]) -> Non
         row for row in contents["results"]
         if (op is None or row["op"] in wanted) and (not dtypes or row["dtype"] in dtypes)
     ]  # fmt: skip
-    for made in chart.draw({**contents, "results": rows}, out):
-        make_console().print(f"wrote {made}", soft_wrap=True, highlight=False)
+    say(make_console(), (f"wrote {made}" for made in chart.draw({**contents, "results": rows}, out)))
 
 
 def run_topics(topics: list[str], quick: bool, out: Path | None, only_list: bool) -> None:

@@ -24,7 +24,7 @@ EXTRA = ("PyYAML", "matplotlib")
 def command(
     strict: Annotated[bool, typer.Option("--strict", help="exit status 1 when anything is missing")] = False,
 ) -> None:
-    """Report Python, MLIR, ptxas, nvdisasm, driver, device, PyTorch, profilers, peers; with remedies for what is missing."""
+    """Report Python, MLIR, ptxas, nvdisasm, driver, device, PyTorch, profilers; the remedy where one is missing."""
     rows = [*doctor.rows(), *_profilers(), *_for_benchmarks()]
     console = make_console()
     for line in lines(rows):

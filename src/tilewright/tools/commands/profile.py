@@ -25,7 +25,7 @@ def command(
         typer.Argument(metavar="[--kernel-name X] [--extract] [OPTIONS OF THE TOOL] -- COMMAND", show_default=False),
     ] = None,
 ) -> None:
-    """Run a command under ncu, nsys, compute-sanitizer (sanitizer) or the emulator (emu); read reports of ncu (extract).
+    """Run a command under ncu, nsys, compute-sanitizer (sanitizer) or the emulator (emu); read ncu reports (extract).
 
     Reports go to profiles/. With --extract, the metrics of an ncu report are shown; `extract REPORT... [--json]
     [--kernel X]` shows those of reports that are there. --kernel-name takes the kernels whose name contains it.

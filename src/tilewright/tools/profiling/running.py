@@ -67,8 +67,9 @@ def counted(launches: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _entry(launch: Mapping[str, Any], times: int) -> Iterator[str]:
+    blocks = "1 block" if launch["blocks"] == 1 else f"{launch['blocks']:,} blocks"
     often = f", {times} launches alike" if times > 1 else ""
-    yield f"{launch['kernel']}: {launch['blocks']:,} blocks of {launch['threads']:,} threads{often}"
+    yield f"{launch['kernel']}: {blocks} of {launch['threads']:,} threads{often}"
     yield f"  {launch['instructions']:,} thread instructions"
     yield (
         f"  global memory: {launch['sectors']:,} sectors of 32 bytes, {launch['sectors_ideal']:,} if each request were "

@@ -117,7 +117,8 @@ def _quack_rmsnorm_backward(case: Case) -> Function | None:
 
 def _quack_layernorm(case: Case) -> Function | None:
     """Its weights are float32: they are converted once, not in what is timed."""
-    quack, kept = _quack(case), {}
+    quack = _quack(case)
+    kept: dict[str, Any] = {}
 
     def call(x: Any, weight: Any, bias: Any) -> Any:
         if not kept:
@@ -128,7 +129,8 @@ def _quack_layernorm(case: Case) -> Function | None:
 
 
 def _quack_layernorm_backward(case: Case) -> Function | None:
-    quack, kept = _quack(case), {}
+    quack = _quack(case)
+    kept: dict[str, Any] = {}
 
     def call(grad: Any, x: Any, weight: Any, mean: Any, rstd: Any) -> Any:
         if not kept:

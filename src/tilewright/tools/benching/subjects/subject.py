@@ -82,7 +82,7 @@ class Subject:
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:
     torch._dynamo.reset()  # else shapes and functions add up to the limit beyond which nothing is compiled
-    return torch.compile(lambda *inputs: function(*inputs, **options), dynamic=False)  # type: ignore[no-any-return]
+    return torch.compile(lambda *inputs: function(*inputs, **options), dynamic=False)
 
 
 def narrowed(formula: Function) -> Function:
