@@ -10,7 +10,7 @@ import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.launching import CONSTANT, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
 from tilewright.kernels.rows import RowTile
-from tilewright.kernels.softmax_online import softmax_of
+from tilewright.kernels.softmax_online import softmax_sums
 
 _NAN = float("nan")
 
@@ -21,12 +21,12 @@ def cross_entropy_kernel(
     smoothing: cute.Float64, smooths: cutlass.Constexpr, plan: cutlass.Constexpr,
 ):  # fmt: skip
     tile = RowTile(plan, x.shape)
-    raw = tile.load(x)
+    part = tile.load(x)
     wanted = cute.Int64(target[tile.row])
     picked = _picked(x, tile.row, wanted)
-    vectors = rows.computed(raw, x.element_type)
-    own = [rows.tree(rows.elements(tile.filled(vectors, 0.0)), rows.add)] if smooths else []
-    _, total, _, base, sums = softmax_of(tile, tile.filled(vectors, -math.inf), own)
+    tile.landed()
+    own = [tile.folded([part], lambda item: item, rows.add, 0.0)] if smooths else []
+    base, total, sums = softmax_sums(tile, part, own)
     logarithm = base + cute.math.log(total)
     value = logarithm - picked
     for all_ in sums:
@@ -57,18 +57,19 @@ def cross_entropy_backward_kernel(
     ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr,
 ):  # fmt: skip
     tile = RowTile(plan, x.shape, exchanges=0)
-    raw = tile.load(x)
+    part = tile.load(x)
     wanted, kind = cute.Int64(target[tile.row]), rows.computing_type(x.element_type)
     slope = _unless(wanted == ignore_index, grad[tile.row].to(kind))
     logarithm = lse[tile.row].to(kind)
     spread = kind(smoothing) / kind(tile.columns) * slope
     hit = slope - kind(smoothing) * slope
-    found = []
-    for number, item in enumerate(rows.computed(raw, x.element_type)):
+    tile.landed()
+
+    def gradient(number: Any, item: Any) -> Any:
         slopes = rows.exp(item - logarithm) * slope - spread
-        place = wanted - tile.column(number)
-        found.append(_less_at(slopes, place, hit))
-    tile.store(dx, found)
+        return _less_at(slopes, wanted - tile.column(number), hit)
+
+    tile.store_each(dx, [part], gradient)
 
 
 def _less_at(vector: Any, place: Any, number: Any) -> Any:

@@ -119,8 +119,11 @@ def _fits(tensor: Any, vector: int) -> bool:
 
 
 def as_matrix(tensor: Any) -> Any:
-    """(..., N) as (rows, N)."""
-    return tensor if tensor.ndim == 2 else tensor.reshape(-1, tensor.shape[-1])
+    """(..., N) as (rows, N) with contiguous rows: a view where strides allow it, else a copy."""
+    matrix = tensor if tensor.ndim == 2 else tensor.reshape(-1, tensor.shape[-1])
+    if isinstance(matrix, np.ndarray):
+        return matrix if matrix.strides[1] == matrix.itemsize else np.ascontiguousarray(matrix)
+    return matrix if matrix.stride(1) == 1 else matrix.contiguous()
 
 
 def stride_of(matrix: Any) -> int:

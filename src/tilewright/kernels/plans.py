@@ -20,7 +20,8 @@ MOST_THREADS = 512
 MOST_BLOCKS = 8
 MOST_BLOCK = 1024
 REGISTERS = 65536  # of a multiprocessor
-FEW_REGISTERS = 64  # of a thread
+FEW_REGISTERS, LEAST_REGISTERS = 64, 40  # of a thread
+SHARED_BYTES = 228 << 10  # of a multiprocessor
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class RowPlan:
         vector: elements of an access.
         count: accesses of a thread.
         cluster: blocks that share a row, each with an equal part of the columns; a power of two.
-        streams: loads of rows pass the L1 cache by.
+        staged: rows wait in shared memory rather than in registers; `vector` elements are 16 bytes then.
         resident: blocks that a multiprocessor shall hold at once, which bounds a thread's registers.
     """
 
@@ -44,7 +45,7 @@ class RowPlan:
     vector: int
     count: int
     cluster: int = 1
-    streams: bool = True
+    staged: bool = False
     resident: int = 0
 
     @property
@@ -93,6 +94,7 @@ def row_plan(
     threads: int = 0,
     cluster: int = 0,
     most_blocks: int = MOST_BLOCKS,
+    staged: bool = False,
 ) -> RowPlan:
     """The plan for rows of `columns`, accessed `vector` elements at a time.
 
@@ -104,6 +106,7 @@ def row_plan(
         registers: what a thread that holds `ELEMENTS` elements may use.
         threads: taken as it is, where given.
         cluster: taken as it is, where given.
+        staged: rows wait in shared memory.
         most_blocks: the most blocks of a cluster that the chip has, 1 before sm_90.
     """
     wanted = power_of_two(-(-columns * held // ELEMENTS))
@@ -118,6 +121,10 @@ def row_plan(
     count = -(-accesses // (threads * cluster))
     rows = 1 if cluster > 1 else max(BLOCK // threads, 1)
     exact = threads * cluster * count * vector == columns
-    crowded = power_of_two(-(-count * vector * words * held // ELEMENTS))
-    resident = REGISTERS // (registers * crowded * threads * rows)
-    return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster, resident=resident)
+    if staged:
+        bytes_ = 16 * count * threads * rows * held
+        resident = min(SHARED_BYTES // (bytes_ + 1024), REGISTERS // (LEAST_REGISTERS * threads * rows))
+    else:
+        crowded = power_of_two(-(-count * vector * words * held // ELEMENTS))
+        resident = REGISTERS // (registers * crowded * threads * rows)
+    return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster, staged, resident)

@@ -14,60 +14,55 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.launching import RESULT, ROWS, RowKernel
-from tilewright.kernels.rows import RowTile
+from tilewright.kernels.rows import Part, RowTile
 
 _LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.7976931348623157e308}
 
 
 @cute.kernel
-def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr):
+def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr) -> None:
     tile = RowTile(plan, x.shape)
-    held = tile.filled(rows.computed(tile.load(x), x.element_type), -math.inf)
-    powers, total, scale, _, _ = softmax_of(tile, held)
-    factor = scale * rows.reciprocal(total)
-    tile.store(out, [item * factor for item in powers])
+    part = tile.load(x)
+    tile.landed()
+    base, total, _ = softmax_sums(tile, part)
+    factor = rows.reciprocal(total)
+    tile.store_each(out, [part], lambda _, item: rows.exp(item - base) * factor)
 
 
-def softmax_of(tile: RowTile, held: list[Any], sums: Sequence[Any] = ()) -> tuple[list[Any], Any, Any, Any, list[Any]]:
-    """Softmax of the row of which a thread holds `held`, and `sums` of it that are to be summed over the row, too.
+def softmax_sums(tile: RowTile, part: Part, sums: Sequence[Any] = ()) -> tuple[Any, Any, list[Any]]:
+    """For the row of which a thread holds `part`: its maximum m, the sum of exp(x - m), and the sums of `sums`.
 
-    Returns:
-        Powers of e of what the thread holds; their sum over the row, as exp(x - base); what makes the powers those;
-        base; the sums.
+    A maximum of -inf counts as the least finite number, so that exp(-inf - m) is 0.
     """
     lanes, group = tile.plan.lanes, tile.plan.group
-    own = rows.tree(rows.elements(held), cute.arch.fmax)
+    own = tile.folded([part], lambda item: item, cute.arch.fmax, -math.inf)
     own = cute.arch.warp_reduction_max(own, threads_in_group=lanes)
-    base = finite(own)
-    powers = [rows.exp(item - base) for item in held]
-    parts = [rows.tree(rows.elements(powers), rows.add), *sums]
-    total, *rest = [cute.arch.warp_reduction_sum(part, threads_in_group=lanes) for part in parts]
+    base = _finite(own)
+    parts = [tile.folded([part], lambda item: rows.exp(item - base), rows.add, 0.0), *sums]
+    total, *rest = [cute.arch.warp_reduction_sum(each, threads_in_group=lanes) for each in parts]
     if tile.plan.partials == 1:
-        return powers, total, type(total)(1.0), base, rest
+        return base, total, rest
     maxima, totals, *others = tile.gathered([own, total, *rest])
-    greatest = cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=group)
-    base = finite(greatest)
-    scaled = [part * rows.exp_of_number(top - base) for top, part in zip(maxima, totals, strict=True)]
+    greatest = _finite(cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=group))
+    scaled = [each * rows.exp_of_number(top - greatest) for top, each in zip(maxima, totals, strict=True)]
     total, *rest = [
-        cute.arch.warp_reduction_sum(rows.tree(part, rows.add), threads_in_group=group) for part in (scaled, *others)
+        cute.arch.warp_reduction_sum(rows.tree(each, rows.add), threads_in_group=group) for each in (scaled, *others)
     ]
-    return powers, total, rows.exp_of_number(own - base), base, rest
+    return greatest, total, rest
 
 
-def finite(number: Any) -> Any:
-    """The number, the least finite one for -inf: so that exp(-inf - it) is 0."""
+def _finite(number: Any) -> Any:
     return cute.arch.fmax(number, type(number)(_LEAST[type(number)]))
 
 
 @cute.kernel
 def softmax_online_backward_kernel(dx: cute.Tensor, grad: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr):
     tile = RowTile(plan, y.shape)
-    slopes, results = tile.load(grad), tile.load(y)
-    slopes = rows.computed(slopes, grad.element_type)
-    results = tile.filled(rows.computed(results, y.element_type), 0.0)
-    products = [slope * result for slope, result in zip(slopes, results, strict=True)]
-    (inner,) = tile.sums([rows.tree(rows.elements(products), rows.add)])
-    tile.store(dx, [result * (slope - inner) for slope, result in zip(slopes, results, strict=True)])
+    parts = [tile.load(grad), tile.load(y)]
+    tile.landed()
+    own = tile.folded(parts, lambda slope, result: slope * result, rows.add, 0.0)
+    (inner,) = tile.sums([own])
+    tile.store_each(dx, parts, lambda _, slope, result: result * (slope - inner))
 
 
 @cute.jit

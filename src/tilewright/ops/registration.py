@@ -46,6 +46,16 @@ class Operator:
         else:
             self._refer(args[: self.outputs], args[self.outputs :])
 
+    def run_on_any(self, *args: Any) -> None:
+        """`run` where results may have any strides: those that are not contiguous are written by way of a copy."""
+        outs = args[: self.outputs]
+        dense = [out if out is None or out.is_contiguous() else torch.empty(out.shape, dtype=out.dtype, device=out.device)
+                 for out in outs]  # fmt: skip
+        self.run(*dense, *args[self.outputs :])
+        for out, copy in zip(outs, dense, strict=True):
+            if copy is not out:
+                out.copy_(copy)
+
     def _uses_kernel(self, args: Sequence[Any]) -> bool:
         if self.backend is not None:
             return self.backend == "kernel"
@@ -88,7 +98,7 @@ def define(
     if LIBRARY is not None:
         LIBRARY.define(schema, tags=[torch.Tag.pt2_compliant_tag])
         for device in ("CUDA", "CPU"):
-            LIBRARY.impl(name, made.run, device)
+            LIBRARY.impl(name, made.run_on_any, device)
         qualified = f"{NAMESPACE}::{name}"
         torch.library.register_fake(qualified, lambda *args: None, lib=LIBRARY)
         torch.library.register_vmap(qualified, _vmap_rule(made, frozenset(rows)), lib=LIBRARY)

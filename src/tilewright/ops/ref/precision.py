@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,3 +18,8 @@ def computed(tensor: Any) -> Any:
 def numpy_computed(array: Any) -> Any:
     """An array of NumPy in the precision of the reference."""
     return array if array.dtype == np.float64 else array.astype(np.float32)
+
+
+def optional(tensor: Any, convert: Callable[[Any], Any], neutral: int) -> Any:
+    """`convert(tensor)`, or the neutral number where there is none."""
+    return neutral if tensor is None else convert(tensor)
