@@ -1,16 +1,18 @@
 """Row-wise kernels on a GPU: checked against float64, then timed beside a copy of equal bytes, PyTorch and quack.
 
 `python -m bench.kernels_rows --op softmax_online,rmsnorm --shape 32768x4096 --dtype float32 --tune` prints a line for
-each op, dtype and shape: the copy's GB/s, and the fraction of it that each candidate reaches. Medians, L2 flushed before
-each run, candidates taking turns.
+each op, dtype and shape: the GB/s of the copy, and the fraction of it that each candidate reaches. Medians, L2 flushed
+before each run, candidates taking turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import importlib
 import importlib.util
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -18,12 +20,15 @@ from typing import Any
 
 import torch
 
+from tilewright import ops
 from tilewright.kernels import cross_entropy as cross_entropy_kernels
 from tilewright.kernels import layernorm as layernorm_kernels
 from tilewright.kernels import rmsnorm as rmsnorm_kernels
 from tilewright.kernels import softmax_online as softmax_kernels
 from tilewright.kernels.launching import widest
+from tilewright.kernels.partial_sums import backward_plan
 from tilewright.kernels.plans import RowPlan, row_plan
+from tilewright.kernels.rows import ACCESS_BYTES
 
 SHAPES = ("32768x1024", "32768x4096", "8192x16384", "4096x65536", "1024x262144")
 DTYPES = ("float32", "bfloat16")
@@ -34,6 +39,8 @@ KERNELS = {
     "softmax_online_backward": softmax_kernels.softmax_online_backward,
     "rmsnorm": rmsnorm_kernels.rmsnorm,
     "layernorm": layernorm_kernels.layernorm,
+    "rmsnorm_backward": rmsnorm_kernels.rmsnorm_backward,
+    "layernorm_backward": layernorm_kernels.layernorm_backward,
     "cross_entropy": cross_entropy_kernels.cross_entropy,
     "cross_entropy_backward": cross_entropy_kernels.cross_entropy_backward,
 }
@@ -51,6 +58,8 @@ class Case:
     bytes: int
     reads: int
     matrices: list[Any]
+    plans: Callable[..., RowPlan] = row_plan
+    stages: bool = True
 
 
 def softmax_online(x: Any) -> Case:
@@ -82,11 +91,10 @@ def rmsnorm(x: Any) -> Case:
 
 def layernorm(x: Any) -> Case:
     out = torch.empty_like(x)
-    weight, bias = (torch.randn(x.shape[1], device=x.device) for _ in range(2))
-    narrow = weight.to(x.dtype), bias.to(x.dtype)
+    weight, bias = (torch.randn(x.shape[1], device=x.device, dtype=x.dtype) for _ in range(2))
     peers = {
-        "torch": lambda: torch.nn.functional.layer_norm(x, x.shape[1:], *narrow, 1e-5),
-        "quack": _quack("layernorm", "layernorm", x, weight),
+        "torch": lambda: torch.nn.functional.layer_norm(x, x.shape[1:], weight, bias, 1e-5),
+        "quack": _quack("rmsnorm", "layernorm_fwd", x, weight.float()),
     }
 
     def reference(rows: slice) -> Any:
@@ -149,9 +157,50 @@ def cross_entropy_backward(x: Any) -> Case:
     return Case(ours, reference, dx, {}, 2 * x.nbytes, 1, [x, dx])
 
 
+def _norm_backward(op: str, x: Any) -> Case:
+    grad, weight, dx = torch.randn_like(x), torch.randn(x.shape[1], device=x.device, dtype=x.dtype), torch.empty_like(x)
+    wide = x.float()
+    centred = op == "layernorm_backward"
+    mean = wide.mean(-1) if centred else None
+    variance = wide.var(-1, unbiased=False) if centred else wide.square().mean(-1)
+    rstd = (variance + 1e-5).rsqrt()
+    dweight, dbias = torch.empty_like(weight), torch.empty_like(weight) if centred else None
+    statistics_ = (mean, rstd) if centred else (rstd,)
+    del wide
+    peers: dict[str, Any] = {}
+    if centred:
+        masks = [True, True, True]
+        native = torch.ops.aten.native_layer_norm_backward
+        two = mean[:, None], rstd[:, None]
+        peers["torch"] = lambda: native(grad, x, x.shape[1:], *two, weight, weight, masks)
+    elif hasattr(torch.ops.aten, "_fused_rms_norm_backward"):
+        native = torch.ops.aten._fused_rms_norm_backward
+        peers["torch"] = lambda: native(grad, x, x.shape[1:], rstd[:, None], weight, [True, True])
+
+    def reference(rows: slice) -> Any:
+        normal = (x[rows].double() - (mean[rows, None].double() if centred else 0)) * rstd[rows, None].double()
+        slope = grad[rows].double() * weight.double()
+        found = slope - normal * (slope * normal).mean(-1, keepdim=True)
+        return rstd[rows, None].double() * (found - (slope.mean(-1, keepdim=True) if centred else 0))
+
+    def ours(plan: RowPlan | None) -> None:
+        KERNELS[op](dx, dweight, dbias, grad, None, x, weight, *statistics_, plan=plan)
+
+    return Case(ours, reference, dx, peers, 3 * x.nbytes, 2, [x, grad, dx], backward_plan, stages=False)
+
+
+def rmsnorm_backward(x: Any) -> Case:
+    return _norm_backward("rmsnorm_backward", x)
+
+
+def layernorm_backward(x: Any) -> Case:
+    return _norm_backward("layernorm_backward", x)
+
+
 OPS = {
     "softmax_online": softmax_online, "rmsnorm": rmsnorm, "layernorm": layernorm, "cross_entropy": cross_entropy,
     "softmax_online_backward": softmax_online_backward, "cross_entropy_backward": cross_entropy_backward,
+    "rmsnorm_backward": rmsnorm_backward, "layernorm_backward": layernorm_backward,
 }  # fmt: skip
 
 
@@ -163,21 +212,23 @@ def _quack(module: str, name: str, *args: Any, **options: Any) -> Callable[[], A
 
 
 def plans_of(case: Case) -> Iterator[tuple[str, RowPlan | None]]:
-    """The rule's plan, then its neighbours: half and twice the threads, other clusters, loads through L1."""
+    """The rule's plan, then others: fewer and more threads and blocks, in registers and in shared memory."""
     yield "rule", None
-    columns = case.matrices[0].shape[1]
+    columns, size = case.matrices[0].shape[1], case.matrices[0].element_size()
     vector = widest([("rows", item) for item in case.matrices])
-    rule = row_plan(columns, vector, held=case.reads)
-    seen = {rule}
-    for cluster in sorted({max(rule.cluster // 2, 1), rule.cluster, min(rule.cluster * 2, 16)}):
-        for threads in (rule.threads // 2, rule.threads, rule.threads * 2):
-            if not 1 <= threads <= 1024 or columns * case.reads // (threads * cluster) > 96:
-                continue
-            plan = row_plan(columns, vector, held=case.reads, threads=threads, cluster=cluster)
-            if plan not in seen and plan.count * plan.vector >= vector:
+    build = functools.partial(case.plans, columns, vector, held=case.reads)
+    rule, seen = build(), {build()}
+    staged = case.stages and vector * size == ACCESS_BYTES and columns > 2048
+    for cluster, threads in itertools.product((1, 2, 4, 8, 16), (32, 64, 128, 256, 512, 1024)):
+        for waits in (False, True) if staged else (False,):
+            plan = build(threads=threads, cluster=cluster, staged=waits)
+            bytes_ = plan.count * vector * size * case.reads
+            few = plan.count >= 2 and (32 if waits else 64) <= bytes_ <= (512 if waits else 192)
+            near = rule.cluster // 2 <= cluster <= rule.cluster * 2
+            fits = plan.resident >= 1 and plan.threads == threads
+            if few and near and fits and plan not in seen:
                 seen.add(plan)
-                yield f"T{plan.threads}R{plan.rows}C{plan.count}K{plan.cluster}", plan
-    yield "through L1", dataclasses.replace(rule, streams=False)
+                yield f"{'S' if waits else ''}T{plan.threads}R{plan.rows}C{plan.count}K{plan.cluster}", plan
     yield "free registers", dataclasses.replace(rule, resident=0)
 
 
@@ -262,6 +313,42 @@ def _best_first(found: dict[str, float]) -> list[tuple[str, float]]:
     return [(name, found[name]) for name in named] + [(name, taken) for taken, name in others[:3]]
 
 
+def host_times() -> Iterator[str]:
+    """Microseconds of the host for a call on a small tensor, beside PyTorch's own op."""
+    x, weight = torch.randn(8, 1024, device="cuda"), torch.randn(1024, device="cuda")
+    grown, target = x.clone().requires_grad_(), torch.randint(1024, (8,), device="cuda")
+    out, functional = torch.empty_like(x), torch.nn.functional
+    through = torch.ops.tilewright._softmax_online
+    pairs = {
+        "softmax_online": (lambda: ops.softmax_online(x), lambda: torch.softmax(x, -1)),
+        "softmax_online through torch.ops": (lambda: through(out, x), lambda: torch.softmax(x, -1)),
+        "softmax_online with gradient": (lambda: ops.softmax_online(grown), lambda: torch.softmax(grown, -1)),
+        "rmsnorm": (lambda: ops.rmsnorm(x, weight), lambda: functional.rms_norm(x, (1024,), weight, 1e-6)),
+        "layernorm": (
+            lambda: ops.layernorm(x, weight, weight),
+            lambda: functional.layer_norm(x, (1024,), weight, weight),
+        ),
+        "cross_entropy": (
+            lambda: ops.cross_entropy(x, target, reduction="none"),
+            lambda: functional.cross_entropy(x, target, reduction="none"),
+        ),
+    }
+    for name, (ours, theirs) in pairs.items():
+        yield f"host {name:<33} ours {_host_us(ours):5.1f} us, torch {_host_us(theirs):5.1f} us"
+
+
+def _host_us(function: Callable[[], Any], calls: int = 200, batches: int = 15) -> float:
+    """Fewer calls than the driver queues, so that the host never waits for the device."""
+    found = []
+    for _ in range(batches):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        found.append((time.perf_counter() - start) / calls * 1e6)
+    return statistics.median(found)
+
+
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -269,12 +356,15 @@ def main() -> None:
     parser.add_argument("--shape", default=",".join(SHAPES))
     parser.add_argument("--dtype", default=",".join(DTYPES))
     parser.add_argument("--tune", action="store_true", help="other plans than the rule's, too")
+    parser.add_argument("--no-host", action="store_true", help="leave out the time that a call takes on the host")
     parser.add_argument("--compile", default="32768x4096", help="shapes on which torch.compile is timed")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=225, help="begin no line after this long")
     arguments = parser.parse_args()
     start = time.monotonic()
     print(torch.cuda.get_device_name(), torch.__version__, "| fractions of the copy's rate")
+    if not arguments.no_host:
+        print(*host_times(), sep="\n", flush=True)
     for shape in arguments.shape.split(","):
         for op in arguments.op.split(","):
             for dtype in arguments.dtype.split(","):

@@ -268,7 +268,8 @@ def transpose_plan(y: Any, x: Any, tile_size: int | None = None) -> TransposePla
     tile = tile_size or min(128 if dtype.width <= 16 else 64, _power(max(x.shape[-2:])))
     rows = min(VECTOR_BITS // dtype.width, tile)
     load = max(min(load, tile * tile // (rows * 32)), 1)  # a sub-block for each lane of a warp
-    threads = min(max(tile * tile // (rows * load), 32), 256)
+    blocks = tile * tile // (rows * load)  # sub-blocks of a tile
+    threads = max(min(blocks, 256), min(blocks // 4, 1024), 32)
     dense = views.strides_of(x)[-1] == 1, views.strides_of(y)[-1] == 1
     return TransposePlan(dtype, tile, tile, load, min(store, tile), threads, dense=dense)
 

@@ -24,9 +24,9 @@ def cross_entropy_kernel(
     part = tile.load(x)
     wanted = cute.Int64(target[tile.row])
     picked = _picked(x, tile.row, wanted)
-    vectors = part.vectors(x.element_type)
-    own = [rows.tree(rows.elements(tile.filled(vectors, 0.0)), rows.add)] if smooths else []
-    base, total, sums = softmax_sums(tile, tile.filled(vectors, -math.inf), own)
+    tile.landed()
+    own = [tile.folded([part], lambda item: item, rows.add, 0.0)] if smooths else []
+    base, total, sums = softmax_sums(tile, part, own)
     logarithm = base + cute.math.log(total)
     value = logarithm - picked
     for all_ in sums:
@@ -63,12 +63,13 @@ def cross_entropy_backward_kernel(
     logarithm = lse[tile.row].to(kind)
     spread = kind(smoothing) / kind(tile.columns) * slope
     hit = slope - kind(smoothing) * slope
-    found = []
-    for number, item in enumerate(part.vectors(x.element_type)):
+    tile.landed()
+
+    def gradient(number: Any, item: Any) -> Any:
         slopes = rows.exp(item - logarithm) * slope - spread
-        place = wanted - tile.column(number)
-        found.append(_less_at(slopes, place, hit))
-    tile.store(dx, found)
+        return _less_at(slopes, wanted - tile.column(number), hit)
+
+    tile.store_each(dx, [part], gradient)
 
 
 def _less_at(vector: Any, place: Any, number: Any) -> Any:

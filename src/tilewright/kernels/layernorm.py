@@ -18,15 +18,16 @@ def layernorm_kernel(
     eps: cute.Float64, plan: cutlass.Constexpr,
 ):  # fmt: skip
     tile = RowTile(plan, x.shape)
-    part = norms.Entered(tile, x, residual)
-    centre, factor = norms.moments(tile, part.vectors(), tile.columns, eps)
-    if cutlass.const_expr(total is not None):
-        tile.store(total, part.vectors())
+    parts = norms.entered(tile, x, residual, total)
+    centre, factor = norms.moments(tile, parts, tile.columns, eps)
     if cutlass.const_expr(mean is not None):
         tile.store_number(mean, centre)
         tile.store_number(rstd, factor)
-    normal = [(item - centre) * factor for item in part.vectors()]
-    tile.store(out, norms.scaled(tile, normal, weight, bias, x.element_type))
+
+    def normal(number: Any, *items: Any) -> Any:
+        return norms.scaled(tile, number, (rows.tree(items, rows.add) - centre) * factor, weight, bias)
+
+    tile.store_each(out, parts, normal)
 
 
 @cute.jit

@@ -9,27 +9,26 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
-from tilewright.kernels.rows import RowTile
+from tilewright.kernels.rows import Part, RowTile
 
 
-class Entered:
-    """The thread's part of x + residual; residual may be None."""
-
-    def __init__(self, tile: RowTile, x: Any, residual: Any) -> None:
-        self._tile, self._dtype = tile, x.element_type
-        self._parts = [tile.load(tensor) for tensor in (x, residual) if tensor is not None]
-
-    def vectors(self) -> list[Any]:
-        """The elements, and 0 for what is outside the row."""
-        first, *others = [part.vectors(self._dtype) for part in self._parts]
-        for other in others:
-            first = [a + b for a, b in zip(first, other, strict=True)]
-        return self._tile.filled(first, 0.0)
+def entered(tile: RowTile, x: Any, residual: Any, total: Any) -> list[Part]:
+    """The thread's parts of x and residual, whose sum is written to `total`; residual and total may be None."""
+    parts = [tile.load(tensor) for tensor in (x, residual) if tensor is not None]
+    tile.landed()
+    if total is not None:
+        tile.store_each(total, parts, lambda _, *items: rows.tree(items, rows.add))
+    return parts
 
 
-def inverse_rms(tile: RowTile, held: Sequence[Any], columns: Any, eps: Any) -> Any:
-    """1 / sqrt(mean(x²) + eps) of the row."""
-    (squares,) = tile.sums([rows.tree(rows.elements([item * item for item in held]), rows.add)])
+def inverse_rms(tile: RowTile, parts: Sequence[Part], columns: Any, eps: Any) -> Any:
+    """1 / sqrt(mean(x²) + eps) of the row x that is the sum of the parts."""
+
+    def square(*items: Any) -> Any:
+        item = rows.tree(items, rows.add)
+        return item * item
+
+    (squares,) = tile.sums([tile.folded(parts, square, rows.add, 0.0)])
     return inverse_root(squares, columns, eps)
 
 
@@ -39,21 +38,25 @@ def inverse_root(squares: Any, columns: Any, eps: Any) -> Any:
     return cute.math.rsqrt(squares / kind(columns) + kind(eps))
 
 
-def moments(tile: RowTile, held: Sequence[Any], columns: Any, eps: Any) -> tuple[Any, Any]:
-    """Mean and 1 / sqrt(variance + eps) of the row.
+def moments(tile: RowTile, parts: Sequence[Part], columns: Any, eps: Any) -> tuple[Any, Any]:
+    """Mean and 1 / sqrt(variance + eps) of the row that is the sum of the parts.
 
     A warp sums its elements, then the squares of their distance from its own mean; the warps of a row exchange both.
     The squares of all are those of each about its mean, and count * (its mean - the row's mean)² (Chan, Golub and
     LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979).
     """
     plan = tile.plan
-    total = rows.tree(rows.elements(held), rows.add)
+    total = tile.folded(parts, lambda *items: rows.tree(items, rows.add), rows.add, 0.0)
     kind = type(total)
     total = cute.arch.warp_reduction_sum(total, threads_in_group=plan.lanes)
     count = kind(tile.warp_count())
     mean = total / count
-    spread = tile.filled([item - mean for item in held], 0.0)
-    squares = rows.tree(rows.elements([item * item for item in spread]), rows.add)
+
+    def square(*items: Any) -> Any:
+        distance = rows.tree(items, rows.add) - mean
+        return distance * distance
+
+    squares = tile.folded(parts, square, rows.add, 0.0)
     squares = cute.arch.warp_reduction_sum(squares, threads_in_group=plan.lanes)
     if plan.partials == 1:
         return mean, inverse_root(squares, columns, eps)
@@ -70,16 +73,11 @@ def _sum(tile: RowTile, parts: Sequence[Any]) -> Any:
     return cute.arch.warp_reduction_sum(rows.tree(parts, rows.add), threads_in_group=tile.plan.group)
 
 
-def scaled(tile: RowTile, vectors: Sequence[Any], weight: Any, bias: Any, dtype: Any) -> list[Any]:
-    """The vectors times `weight` plus `bias`, tensors (columns) or None."""
-    factors = rows.computed(tile.load_columns(weight), dtype) if weight is not None else []
-    offsets = rows.computed(tile.load_columns(bias), dtype) if bias is not None else []
-    found = list(vectors)
-    if factors:
-        found = [item * factor for item, factor in zip(found, factors, strict=True)]
-    if offsets:
-        found = [item + offset for item, offset in zip(found, offsets, strict=True)]
-    return found
+def scaled(tile: RowTile, number: Any, vector: Any, weight: Any, bias: Any) -> Any:
+    """The vector of access `number` times `weight` plus `bias`, tensors (columns) or None."""
+    if weight is not None:
+        vector = vector * tile.of_columns(weight, number, vector)
+    return vector if bias is None else vector + tile.of_columns(bias, number, vector)
 
 
 # Backward
@@ -105,7 +103,7 @@ class Backward:
 
     def loaded(self, seat: RowTile) -> list[list[Any]]:
         """The thread's elements of x, grad and grad_total, as they are stored."""
-        return [seat.load(tensor).vectors() for tensor in (self.x, self.grad, self.grad_total) if tensor is not None]
+        return [seat.load(tensor).vectors for tensor in (self.x, self.grad, self.grad_total) if tensor is not None]
 
 
 def backward(tile: RowTile, tensors: Backward) -> None:
@@ -141,7 +139,7 @@ def _through_rows(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutla
 def _one_row(seat: RowTile, turn: Any, vectors: Any, sums: Any, tensors: Backward) -> Any:
     dtype = tensors.x.element_type
     kind = rows.computing_type(dtype)
-    values, slopes, *more = [rows.computed(item, dtype) for item in vectors]
+    values, slopes, *more = [[item.to(kind) for item in part] for part in vectors]
     slopes = seat.filled_rows(slopes, 0.0)
     factor, centre = tensors.rstd[seat.row].to(kind), None
     if tensors.mean is not None:
@@ -151,7 +149,7 @@ def _one_row(seat: RowTile, turn: Any, vectors: Any, sums: Any, tensors: Backwar
     weights, biases = sums
     weights = [total + slope * item for total, slope, item in zip(weights, slopes, normal, strict=False)]
     biases = [total + slope for total, slope in zip(biases, slopes, strict=False)]
-    weighted = scaled(seat, slopes, tensors.weight, None, dtype)
+    weighted = [scaled(seat, number, item, tensors.weight, None) for number, item in enumerate(slopes)]
     wanted = [rows.tree(rows.elements([a * b for a, b in zip(weighted, normal, strict=True)]), rows.add)]
     if centre is not None:
         wanted.append(rows.tree(rows.elements(weighted), rows.add))
@@ -162,5 +160,5 @@ def _one_row(seat: RowTile, turn: Any, vectors: Any, sums: Any, tensors: Backwar
     found = [item * factor for item in found]
     for item in more:
         found = [a + b for a, b in zip(found, item, strict=True)]
-    seat.store(tensors.dx, found)
+    seat.store_at(tensors.dx, seat.row, found, seat.inside)
     return [weights, biases]

@@ -18,13 +18,15 @@ def rmsnorm_kernel(
     plan: cutlass.Constexpr,
 ):  # fmt: skip
     tile = RowTile(plan, x.shape)
-    part = norms.Entered(tile, x, residual)
-    factor = norms.inverse_rms(tile, part.vectors(), tile.columns, eps)
-    if cutlass.const_expr(total is not None):
-        tile.store(total, part.vectors())
+    parts = norms.entered(tile, x, residual, total)
+    factor = norms.inverse_rms(tile, parts, tile.columns, eps)
     if cutlass.const_expr(rstd is not None):
         tile.store_number(rstd, factor)
-    tile.store(out, norms.scaled(tile, [item * factor for item in part.vectors()], weight, bias, x.element_type))
+
+    def normal(number: Any, *items: Any) -> Any:
+        return norms.scaled(tile, number, rows.tree(items, rows.add) * factor, weight, bias)
+
+    tile.store_each(out, parts, normal)
 
 
 @cute.jit

@@ -23,41 +23,37 @@ from tilewright.kernels.plans import WARP, RowPlan
 
 LOG2_E = 1.4426950408889634
 ACCESS_BYTES = 16  # the widest access of a thread
+UNROLLED = 4  # accesses of shared memory in a turn of a loop
 
 
 class Part:
     """The elements that a thread holds of its row, a vector an access; what is outside the row is repeated.
 
-    They are in registers or, where the plan says so, in the thread's own places of shared memory, from where they are
-    read as often as they are used.
+    They are in registers or, where the plan says so, in the thread's own places of shared memory.
     """
 
     def __init__(self, plan: RowPlan, sources: Sequence[Any]) -> None:
-        self._landed = not plan.staged
-        self._vectors = [] if plan.staged else [source.load() for source in sources]
-        self._places = _copies(plan, sources) if plan.staged else []
+        self.dtype = sources[0].element_type
+        self.vectors = [] if plan.staged else [source.load() for source in sources]
+        self._shared = _copies(plan, sources) if plan.staged else None
 
-    def vectors(self, dtype: Any = None) -> list[Any]:
-        """The elements as they are stored; with `dtype` in the type in which kernels compute on it."""
-        if not self._landed:
-            cute.arch.cp_async_wait_group(0)
-            self._landed = True
-        found = [place.load() for place in self._places] or self._vectors
-        return found if dtype is None else computed(found, dtype)
+    def vector(self, number: Any) -> Any:
+        """The vector of an access, in the type in which kernels compute."""
+        found = self.vectors[number] if self._shared is None else self._shared[None, number].load()
+        return found.to(computing_type(self.dtype))
 
 
-def _copies(plan: RowPlan, sources: Sequence[Any]) -> list[Any]:
-    """Places of the thread in shared memory, to which copies of the sources have begun."""
+def _copies(plan: RowPlan, sources: Sequence[Any]) -> Any:
+    """Places of the thread in shared memory (vector, count), to which copies of the sources have begun."""
     dtype, thread = sources[0].element_type, cute.arch.thread_idx()[0]
     layout = cute.make_layout((plan.vector, plan.block, plan.count))
-    shared = utils.SmemAllocator().allocate_tensor(dtype, layout, ACCESS_BYTES)
-    places = [shared[None, thread, number] for number in range(plan.count)]
+    shared = utils.SmemAllocator().allocate_tensor(dtype, layout, ACCESS_BYTES)[None, thread, None]
     copy_op = cute.nvgpu.cpasync.CopyG2SOp(cute.nvgpu.cpasync.LoadCacheMode.GLOBAL)
     atom = cute.make_copy_atom(copy_op, dtype, num_bits_per_copy=8 * ACCESS_BYTES)
-    for source, place in zip(sources, places, strict=True):
-        cute.copy(atom, source, place)
+    for number, source in enumerate(sources):
+        cute.copy(atom, source, shared[None, number])
     cute.arch.cp_async_commit_group()
-    return places
+    return shared
 
 
 class RowTile:
@@ -106,44 +102,69 @@ class RowTile:
         start = tensor.iterator + self.row * tensor.stride[0]
         return Part(self.plan, [self._vector(start, number) for number in range(self.plan.count)])
 
-    def load_columns(self, tensor: Any) -> list[Any]:
-        """The same of a tensor (columns) that all rows share."""
-        return [self._vector(tensor.iterator, number).load() for number in range(self.plan.count)]
+    def landed(self) -> None:
+        """Wait for what `load` began."""
+        if self.plan.staged:
+            cute.arch.cp_async_wait_group(0)
 
-    def filled(self, vectors: Sequence[Any], value: float) -> list[Any]:
-        """The vectors with `value` for what is outside the row."""
-        if self.plan.columns:
-            return list(vectors)
-        return [_where(self.column(number) < self.columns, item, value) for number, item in enumerate(vectors)]
+    def of_columns(self, tensor: Any, number: Any, like: Any) -> Any:
+        """The vector of access `number` of a tensor (columns) that all rows share, in the type of `like`."""
+        return self._vector(tensor.iterator, number).load().to(like.dtype)
+
+    def folded(self, parts: Sequence[Part], function: Callable[..., Any], fold: Any, neutral: float) -> Any:
+        """`function(vectors of the parts)` of each access, folded over all elements of the thread inside the row."""
+
+        def of(number: Any) -> Any:
+            vector = function(*[part.vector(number) for part in parts])
+            return self._inside(number, vector, neutral)
+
+        if self.plan.staged:
+            start = cute.full(self.plan.vector, neutral, computing_type(parts[0].dtype))
+            return tree(_fold_loop(self.plan.count, of, fold, start), fold)
+        return tree(elements([of(number) for number in range(self.plan.count)]), fold)
+
+    def store_each(self, tensor: Any, parts: Sequence[Part], function: Callable[..., Any]) -> None:
+        """Write `function(number, vectors of the parts)` of each access to the row of a tensor (rows, columns)."""
+
+        def write(number: Any) -> None:
+            vector = function(number, *[part.vector(number) for part in parts])
+            self._store(tensor, self.row, number, vector, self.inside)
+
+        if self.plan.staged:
+            _each(self.plan.count, write)
+        else:
+            for number in range(self.plan.count):
+                write(number)
 
     def filled_rows(self, vectors: Sequence[Any], value: float) -> list[Any]:
-        """The same, and of rows beyond the last all."""
-        found = self.filled(vectors, value)
+        """The vectors with `value` for what is outside the row, and for rows beyond the last."""
+        found = [self._inside(number, item, value) for number, item in enumerate(vectors)]
         return [_where(self.inside, item, value) for item in found] if self.plan.rows > 1 else found
 
-    def store(self, tensor: Any, vectors: Sequence[Any]) -> None:
-        """Write the thread's elements of its row, converted to the tensor's type."""
-        self.store_at(tensor, self.row, vectors, self.inside)
+    def _inside(self, number: Any, vector: Any, value: float) -> Any:
+        return vector if self.plan.columns else _where(self.column(number) < self.columns, vector, value)
 
     def store_at(self, tensor: Any, row: Any, vectors: Sequence[Any], condition: Any = True) -> None:
-        """The same at another row, where the condition holds."""
-        start = tensor.iterator + row * tensor.stride[0]
+        """Write the thread's vectors to a row of a tensor (rows, columns), where the condition holds."""
         for number, item in enumerate(vectors):
-            column = self.column(number)
-            target, value = _at(start + column, self.plan.vector), item.to(tensor.element_type)
-            inside = condition if self.plan.columns else condition & (column < self.columns)
-            _store_if(inside, target, value)
+            self._store(tensor, row, number, item, condition)
+
+    def _store(self, tensor: Any, row: Any, number: Any, vector: Any, condition: Any) -> None:
+        column = self.column(number)
+        target = _at(tensor.iterator + row * tensor.stride[0] + column, self.plan.vector)
+        inside = condition if self.plan.columns else condition & (column < self.columns)
+        _store_if(inside, target, vector.to(tensor.element_type))
 
     def store_number(self, tensor: Any, number: Any) -> None:
         """Write a number of the row at its place of a tensor (rows)."""
         value = number.to(tensor.element_type)
         _store_number_if((self.lane == 0) & (self.rank == 0) & self.inside, tensor, self.row, value)
 
-    def column(self, number: int) -> Any:
+    def column(self, number: Any) -> Any:
         """The first column of the thread's access `number`."""
         return self.first + number * self.plan.threads * self.plan.vector
 
-    def _vector(self, start: Any, number: int) -> Any:
+    def _vector(self, start: Any, number: Any) -> Any:
         column, vector = self.column(number), self.plan.vector
         if not self.plan.columns:
             column = cute.math.min(column, self.columns - vector)
@@ -228,6 +249,20 @@ def _at(pointer: Any, elements: int) -> Any:
 
 
 @cute.jit
+def _fold_loop(count: cutlass.Constexpr, of: cutlass.Constexpr, fold: cutlass.Constexpr, start: Any) -> Any:
+    total = start
+    for number in cutlass.range(count, unroll=UNROLLED):
+        total = cute.TensorSSA.from_elements([fold(a, b) for a, b in zip(total, of(number), strict=True)])
+    return total
+
+
+@cute.jit
+def _each(count: cutlass.Constexpr, write: cutlass.Constexpr) -> None:
+    for number in cutlass.range(count, unroll=UNROLLED):
+        write(number)
+
+
+@cute.jit
 def _store_if(condition: Any, target: Any, value: Any) -> None:
     if condition:
         target.store(value)
@@ -288,11 +323,6 @@ def tree(items: Sequence[Any], fold: Callable[[Any, Any], Any]) -> Any:
 def elements(vectors: Sequence[Any]) -> list[Any]:
     """The elements of all vectors."""
     return [element for vector in vectors for element in vector]
-
-
-def computed(vectors: Sequence[Any], dtype: Any) -> list[Any]:
-    """The vectors in the type in which kernels compute: Float32, Float64 for Float64."""
-    return [vector.to(computing_type(dtype)) for vector in vectors]
 
 
 def computing_type(dtype: Any) -> Any:

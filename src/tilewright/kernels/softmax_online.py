@@ -14,7 +14,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.launching import RESULT, ROWS, RowKernel
-from tilewright.kernels.rows import RowTile
+from tilewright.kernels.rows import Part, RowTile
 
 _LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.7976931348623157e308}
 
@@ -23,31 +23,32 @@ _LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.797693134862315
 def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr) -> None:
     tile = RowTile(plan, x.shape)
     part = tile.load(x)
-    base, total, _ = softmax_sums(tile, tile.filled(part.vectors(x.element_type), -math.inf))
+    tile.landed()
+    base, total, _ = softmax_sums(tile, part)
     factor = rows.reciprocal(total)
-    tile.store(out, [rows.exp(item - base) * factor for item in part.vectors(x.element_type)])
+    tile.store_each(out, [part], lambda _, item: rows.exp(item - base) * factor)
 
 
-def softmax_sums(tile: RowTile, held: list[Any], sums: Sequence[Any] = ()) -> tuple[Any, Any, list[Any]]:
-    """For the row of which a thread holds `held`: its maximum m, the sum of exp(x - m), and the sums of `sums`.
+def softmax_sums(tile: RowTile, part: Part, sums: Sequence[Any] = ()) -> tuple[Any, Any, list[Any]]:
+    """For the row of which a thread holds `part`: its maximum m, the sum of exp(x - m), and the sums of `sums`.
 
     A maximum of -inf counts as the least finite number, so that exp(-inf - m) is 0.
     """
     lanes, group = tile.plan.lanes, tile.plan.group
-    own = rows.tree(rows.elements(held), cute.arch.fmax)
+    own = tile.folded([part], lambda item: item, cute.arch.fmax, -math.inf)
     own = cute.arch.warp_reduction_max(own, threads_in_group=lanes)
     base = _finite(own)
-    parts = [rows.tree(rows.elements([rows.exp(item - base) for item in held]), rows.add), *sums]
-    total, *rest = [cute.arch.warp_reduction_sum(part, threads_in_group=lanes) for part in parts]
+    parts = [tile.folded([part], lambda item: rows.exp(item - base), rows.add, 0.0), *sums]
+    total, *rest = [cute.arch.warp_reduction_sum(each, threads_in_group=lanes) for each in parts]
     if tile.plan.partials == 1:
         return base, total, rest
     maxima, totals, *others = tile.gathered([own, total, *rest])
-    base = _finite(cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=group))
-    scaled = [part * rows.exp_of_number(top - base) for top, part in zip(maxima, totals, strict=True)]
+    greatest = _finite(cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=group))
+    scaled = [each * rows.exp_of_number(top - greatest) for top, each in zip(maxima, totals, strict=True)]
     total, *rest = [
-        cute.arch.warp_reduction_sum(rows.tree(part, rows.add), threads_in_group=group) for part in (scaled, *others)
+        cute.arch.warp_reduction_sum(rows.tree(each, rows.add), threads_in_group=group) for each in (scaled, *others)
     ]
-    return base, total, rest
+    return greatest, total, rest
 
 
 def _finite(number: Any) -> Any:
@@ -57,12 +58,11 @@ def _finite(number: Any) -> Any:
 @cute.kernel
 def softmax_online_backward_kernel(dx: cute.Tensor, grad: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr):
     tile = RowTile(plan, y.shape)
-    slopes, results = tile.load(grad), tile.load(y)
-    pairs = zip(slopes.vectors(y.element_type), results.vectors(y.element_type), strict=True)
-    products = tile.filled([slope * result for slope, result in pairs], 0.0)
-    (inner,) = tile.sums([rows.tree(rows.elements(products), rows.add)])
-    pairs = zip(slopes.vectors(y.element_type), results.vectors(y.element_type), strict=True)
-    tile.store(dx, [result * (slope - inner) for slope, result in pairs])
+    parts = [tile.load(grad), tile.load(y)]
+    tile.landed()
+    own = tile.folded(parts, lambda slope, result: slope * result, rows.add, 0.0)
+    (inner,) = tile.sums([own])
+    tile.store_each(dx, parts, lambda _, slope, result: result * (slope - inner))
 
 
 @cute.jit

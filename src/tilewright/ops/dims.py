@@ -16,7 +16,7 @@ def from_the_end(op: str, dim: int | Sequence[int] | None, rank: int) -> tuple[i
     """
     if dim is None or dim == ():
         return tuple(range(-rank, 0))
-    given = (dim,) if isinstance(dim, int) else tuple(dim)
+    given = tuple(dim) if isinstance(dim, Sequence) else (dim,)
     most = max(rank, 1)  # as in PyTorch, a tensor without dimensions has dimension 0
     for item in given:
         if not isinstance(item, int):

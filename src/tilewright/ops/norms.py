@@ -26,7 +26,8 @@ def check_norm(op: str, x: Any, weight: Any, bias: Any, residual: Any) -> None:
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and tuple(value.shape) != tuple(x.shape[-1:]):
             raise ArgumentError(
-                f"{op}: {name} has shape {tuple(value.shape)}", values={"expected": f"({x.shape[-1]},), as x has columns"}
+                f"{op}: {name} has shape {tuple(value.shape)}",
+                values={"expected": f"({x.shape[-1]},), as x has columns"},
             )
     if residual is not None and (residual.shape != x.shape or residual.dtype != x.dtype):
         raise ArgumentError(
