@@ -116,7 +116,7 @@ def _add(a, b, c, n, block: tl.constexpr):
 
 
 def _warps(block: int) -> int:
-    return min(max(block // 512, 4), 32)
+    return 4 if block <= 1024 else 8 if block <= 4096 else 16 if block <= 16384 else 32
 
 
 def softmax(x: Any) -> Any:
