@@ -8,7 +8,7 @@ from tilewright.tools.benching import checking  # noqa: E402
 from tilewright.tools.benching.cases import Case  # noqa: E402
 from tilewright.tools.benching.checking import WrongResult  # noqa: E402
 from tilewright.tools.benching.subjects import SUBJECTS, subject  # noqa: E402
-from tilewright.tools.benching.subjects.subject import Inputs, as_tuple  # noqa: E402
+from tilewright.tools.benching.subjects.subject import Inputs, as_tuple, optional  # noqa: E402
 
 ON_A_GPU_ONLY = {("rmsnorm_backward", "torch"), ("layernorm_backward", "torch")}
 """PyTorch has these on a GPU, or there with mixed dtypes."""
@@ -69,3 +69,12 @@ def test_spoiled_memory_has_no_results():
 def test_an_op_without_a_benchmark_is_named():
     with pytest.raises(ValueError, match="there is no benchmark of 'gemm'"):
         subject("gemm")
+
+
+def test_a_peer_that_does_not_import_is_missing_and_tried_once(tmp_path, monkeypatch):
+    (tmp_path / "broken_peer.py").write_text("raise ImportError('wrong ABI')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="ImportError: wrong ABI"):
+            optional("broken_peer")
+        (tmp_path / "broken_peer.py").write_text("raise SystemExit('imported again')\n")

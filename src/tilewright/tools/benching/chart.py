@@ -13,6 +13,7 @@ from tilewright.tools.benching.cases import BACKENDS
 
 COLOURS = dict(zip(BACKENDS, ("#d62728", "#7f7f7f", "#1f77b4", "#9467bd", "#2ca02c", "#ff7f0e"), strict=True))
 NAMES = {"kernel": "tilewright"}
+ROOF = "copy or read"
 FORMATS = ("png", "svg")
 INCHES = (4.6, 3.2)
 """Width and height of the part of one op and dtype."""
@@ -49,6 +50,7 @@ def draw(contents: Mapping[str, Any], path: Path) -> list[Path]:
         _part(place, f"{op}, {dtype}", chosen, contents.get("roofs", ()))
     for place in axes[len(parts) :]:
         place.set_axis_off()
+    _legend(figure)
     figure.suptitle(_title(contents["machine"]))
     paths = [path.with_suffix(f".{ending}") for ending in FORMATS]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,14 +81,21 @@ def _part(axes: Any, title: str, rows: Sequence[Mapping[str, Any]], roofs: Seque
             *zip(*points, strict=True), marker="o", ms=4, lw=wide, color=COLOURS[name], label=NAMES.get(name, name)
         )
     if limits := _roof(rows[0], roofs, places):
-        axes.plot(*zip(*limits, strict=True), ls="--", lw=1, color="black", label="copy or read")
+        axes.plot(*zip(*limits, strict=True), ls="--", lw=1, color="black", label=ROOF)
     axes.set_title(title, fontsize=10)
     axes.set_xticks(range(len(shapes)), ["×".join(map(str, shape)) for shape in shapes], fontsize=7, rotation=20)
     axes.set_xlabel("rows × N", fontsize=8)
     axes.set_ylabel("GB/s", fontsize=8)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=7, loc="lower right")
+
+
+def _legend(figure: Any) -> None:
+    """One legend for all parts, in which some backends may be missing."""
+    lines = {text: line for axes in figure.axes for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    order = [NAMES.get(name, name) for name in BACKENDS] + [ROOF]
+    shown = [text for text in order if text in lines]
+    figure.legend([lines[text] for text in shown], shown, loc="outside lower center", ncols=len(shown), fontsize=9)
 
 
 def _roof(

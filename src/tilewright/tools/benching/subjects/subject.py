@@ -126,6 +126,19 @@ def operator(name: str) -> Any:
     return getattr(torch.ops.tilewright, name)
 
 
+_BROKEN: dict[str, str] = {}
+
+
 def optional(module: str) -> Any:
-    """An optional package's module; raises ModuleNotFoundError."""
-    return importlib.import_module(module)
+    """An optional package's module.
+
+    Raises:
+        ModuleNotFoundError: it is not installed, or does not import, which is tried once.
+    """
+    if module in _BROKEN:
+        raise ModuleNotFoundError(_BROKEN[module])
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        _BROKEN[module] = f"{type(error).__name__}: {error}"
+        raise ModuleNotFoundError(_BROKEN[module]) from error
