@@ -63,6 +63,7 @@ def test_rows_have_what_the_file_of_results_promises(gpu, monkeypatch):
     }  # fmt: skip
     assert peer["backend"] == "torch" and peer["fraction_of_copy"] == pytest.approx(0.4)
     (roof,) = of("roof", messages)
+    assert roof["spread"] == pytest.approx(0.0)
     assert roof["gbs"] == {"copy": pytest.approx(bytes_ / 8e3), "read": pytest.approx(bytes_ / 16e3)}
     assert messages[0] == {"begin": 0, "backend": None} and messages[-1] == {"end": 0}
 

@@ -106,8 +106,19 @@ def test_a_silent_worker_is_ended(tmp_path):
 
 def test_a_spent_budget_leaves_cases_out_and_says_so(tmp_path):
     found, _ = run(tmp_path, budget=0.0)
-    assert not found.rows
-    assert [failure["error"] for failure in found.failures] == ["not run: the budget was spent"] * 2
+    assert not found.rows and not found.failures
+    assert [case["op"] for case in found.skipped] == ["a", "b"]
+
+
+def test_a_case_that_fails_and_takes_the_device_with_it(tmp_path):
+    tail = """
+    if case["op"] == "a":
+        send(case_failure=number, error="CUDA error while timing")
+        os._exit(3)
+    """
+    found, _ = run(tmp_path, tail=textwrap.dedent(tail).strip())
+    assert [(failure["op"], failure["error"]) for failure in found.failures] == [("a", "CUDA error while timing")]
+    assert measured(found)[-2:] == ALL[2:]
 
 
 def test_a_worker_that_cannot_start_ends_the_run(tmp_path):

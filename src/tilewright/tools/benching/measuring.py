@@ -22,6 +22,10 @@ Send = Callable[[dict[str, Any]], None]
 """Takes a message for whoever keeps the results; `tilewright.tools.benching.session` says which there are."""
 
 
+AGAIN = "again"
+"""The first backend once more, to see by how much two series of the same calls differ."""
+
+
 class DeviceLost(Exception):
     """The device answers no more in this process."""
 
@@ -92,10 +96,12 @@ class Bench:
 
     def _time(self, case: Case, calls: dict[str, Callable[[], object]], bytes_: int, l2: timing.L2) -> None:
         roofs = timing.copy_functions(bytes_)
-        found = timing.interleaved({**roofs, **calls}, self.warmup, self.iterations, l2.flush)
+        first = next(iter(calls))
+        functions = {**roofs, **calls, AGAIN: calls[first]}
+        found = timing.interleaved(functions, self.warmup, self.iterations, l2.flush)
         rates = {name: found[name].gbs(bytes_) for name in roofs}
-        roof = max(rates.values())
-        self.send({"roof": {**_row(case, "", bytes_), "gbs": rates}})
+        roof, spread = max(rates.values()), abs(found[AGAIN].p50_us / found[first].p50_us - 1)
+        self.send({"roof": {**_row(case, "", bytes_), "gbs": rates, "spread": spread}})
         for name in calls:
             times, gbs = found[name], found[name].gbs(bytes_)
             figures = {"p50_us": times.p50_us, "p90_us": times.p90_us, "gbs": gbs, "fraction_of_copy": gbs / roof}

@@ -52,6 +52,8 @@ class Reporter:
                 self._written |= {made for path in list(self._written) for made in chart.draw(contents, path)}
             else:
                 say(self.console, ['No charts: matplotlib is missing (pip install "tilewright[bench]").'])
+        if self.found.skipped:
+            say(self.console, [f"{len(self.found.skipped)} cases were not begun: the budget was spent"], "yellow")
         say(self.console, (f"wrote {path}" for path in sorted(self._written)))
         return contents
 

@@ -1,7 +1,8 @@
-"""Results as files: `{"machine": {...}, "results": [...], "roofs": [...], "failures": [...]}`.
+"""Results as files of JSON: an object with `machine`, `results`, `roofs`, `failures` and `skipped`.
 
 A row of `results` has op, backend, shape, dtype, bytes, p50_us, p90_us, gbs, fraction_of_copy, and options where the
-case has some; one of the emulator has its counters under `emulator` instead of times.
+case has some; one of the emulator has its counters under `emulator` instead of times. A row of `roofs` has the GB/s of
+what sets the roof of a case, and the spread: by how much the medians of two series of the same calls differ.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def record(results: Results, suite: str) -> dict[str, Any]:
                "python": platform.python_version(), **results.machine}  # fmt: skip
     return {
         "machine": machine, "results": results.rows, "roofs": results.roofs, "failures": results.failures,
+        "skipped": results.skipped,
     }  # fmt: skip
 
 

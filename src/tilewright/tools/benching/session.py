@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tilewright.base.errors import LaunchError
@@ -37,12 +37,13 @@ Watch = Callable[[str, dict[str, Any]], None]
 
 @dataclass
 class Results:
-    """What a run found. `failures` also has what was not run, and why."""
+    """What a run found; `skipped` are cases that the budget left out, `missing` backends, with the reason."""
 
     machine: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     roofs: list[dict[str, Any]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[dict[str, Any]] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
 
 
@@ -79,6 +80,7 @@ class Session:
     def _work(self, backends: dict[int, list[str]], deadline: float | None) -> None:
         """One worker's life: takes out of `backends` the cases that are done, and the backend at which it died."""
         at: tuple[int | None, str | None] = (None, None)
+        left = len(backends)
         ending = "it ended"
         known = False  # the failure was sent before the end
         with _Worker(self.command, self._job(backends, deadline)) as worker:
@@ -96,7 +98,7 @@ class Session:
             ending = f"{ending} with status {worker.status}"
         number, backend = at
         if number is None:
-            if backends:
+            if left and len(backends) == left:
                 raise LaunchError(f"the process that measures cannot go on: {ending}", hint="its own words are above")
             return
         if not known:
@@ -125,7 +127,7 @@ class Session:
         elif kind == "case_failure":
             self._fail(message["case_failure"], None, message["error"])
         elif kind == "late":
-            self._fail(message["late"], None, "not run: the budget was spent")
+            found.skipped.append(self._case(message["late"]))
         if kind in ("end", "case_failure", "late"):
             del backends[message[kind]]
         self.watch(kind, message)
@@ -136,27 +138,17 @@ class Session:
         rows[:] = [old for old in rows if identity(old) != identity(row)] + [row]
 
     def _fail(self, number: int, backend: str | None, error: str) -> None:
+        failure = {**self._case(number), "backend": backend or "", "error": error}
+        self.results.failures.append(failure)
+        self.watch("failure", {"failure": failure})
+
+    def _case(self, number: int) -> dict[str, Any]:
         case = self.cases[number]
-        failure = {
-            "op": case.op,
-            "backend": backend or "",
-            "shape": list(case.shape),
-            "dtype": case.dtype,
-            "error": error,
-        }
-        self.results.failures.append({**failure, "options": dict(case.options)} if case.options else failure)
-        self.watch("failure", {"failure": self.results.failures[-1]})
+        row: dict[str, Any] = {"op": case.op, "backend": "", "shape": list(case.shape), "dtype": case.dtype}
+        return {**row, "options": dict(case.options)} if case.options else row
 
     def _job(self, backends: dict[int, list[str]], deadline: float | None) -> dict[str, Any]:
-        cases = [
-            (
-                number,
-                {"op": case.op, "shape": case.shape, "dtype": case.dtype, "options": case.options},
-                backends[number],
-            )
-            for number, case in enumerate(self.cases)
-            if number in backends
-        ]
+        cases = [(number, asdict(self.cases[number]), names) for number, names in backends.items()]
         return {
             "target": self.target, "warmup": self.warmup, "iterations": self.iterations, "deadline": deadline,
             "cases": cases,

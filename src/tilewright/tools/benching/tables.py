@@ -14,6 +14,11 @@ def size(row: Mapping[str, Any]) -> str:
     return "x".join(map(str, row["shape"]))
 
 
+def case_of(row: Mapping[str, Any]) -> str:
+    """Op, options, shape and dtype of a row, as text."""
+    return f"{label(row)} {size(row)} {row['dtype']}"
+
+
 def line(row: Mapping[str, Any]) -> str:
     """A row as a line, while a run goes on."""
     head = f"{label(row):<32} {size(row):<13} {row['dtype']:<9} {row['backend']:<14}"
@@ -38,7 +43,7 @@ def counters(launches: Iterable[Mapping[str, Any]]) -> str:
 
 def failure(row: Mapping[str, Any]) -> str:
     """A failure as a line."""
-    return f"{label(row)} {size(row)} {row['dtype']} {row['backend'] or 'all backends'}: {row['error']}"
+    return f"{case_of(row)} {row['backend'] or 'all backends'}: {row['error']}"
 
 
 def summary(contents: Mapping[str, Any]) -> Iterator[str]:
@@ -46,16 +51,18 @@ def summary(contents: Mapping[str, Any]) -> Iterator[str]:
     timed = [row for row in contents["results"] if row.get("gbs")]
     backends = list(dict.fromkeys(row["backend"] for row in timed))
     yield f"GB/s on {contents['machine'].get('device', '?')}"
-    yield _columns("case", [*backends, "roof", "/ roof", "/ best peer"])
+    spreads = {case_of(row): row["spread"] for row in contents.get("roofs", ()) if "spread" in row}
+    yield _columns("case", [*backends, "roof", "/ roof", "/ best peer", "spread"])
     for case, rows in _by_case(timed):
         cells = [f"{rows[name]['gbs']:.0f}" if name in rows else "" for name in backends]
         one = next(iter(rows.values()))
-        yield _columns(case, [*cells, f"{one['gbs'] / one['fraction_of_copy']:.0f}", *_own(rows)])
+        spread = f"{spreads[case]:.3f}" if case in spreads else ""
+        yield _columns(case, [*cells, f"{one['gbs'] / one['fraction_of_copy']:.0f}", *_own(rows), spread])
 
 
 def _own(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if "kernel" not in rows:
-        return []
+        return ["", ""]
     peers = [row["gbs"] for name, row in rows.items() if name not in ("kernel", "ref")]
     over = f"{rows['kernel']['gbs'] / max(peers):.3f}" if peers else ""
     return [f"{rows['kernel']['fraction_of_copy']:.3f}", over]
@@ -68,7 +75,7 @@ def _columns(case: str, cells: Iterable[str]) -> str:
 def _by_case(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Mapping[str, Any]]]]:
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(f"{label(row)} {size(row)} {row['dtype']}", {})[row["backend"]] = row
+        found.setdefault(case_of(row), {})[row["backend"]] = row
     return iter(sorted(found.items()))
 
 
@@ -76,10 +83,8 @@ def comparison(found: Comparison) -> Iterator[str]:
     """What became faster and slower, a row a line, the slowest first."""
     yield _columns("median times", ["backend", "old µs", "new µs", "new / old", ""])
     for change in sorted(found.changes, key=lambda change: change.ratio, reverse=True):
-        row = change.row
-        case = f"{label(row)} {size(row)} {row['dtype']}"
         figures = f"{change.old_us:.1f}", f"{change.new_us:.1f}", f"{change.ratio:.3f}"
-        yield _columns(case, [row["backend"], *figures, change.verdict])
+        yield _columns(case_of(change.row), [change.row["backend"], *figures, change.verdict])
     for title, rows in (("only in the old file", found.only_old), ("only in the new file", found.only_new)):
         if rows:
             yield f"{title}: {len(rows)} rows"
