@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.tools.benching.subjects.subject import Inputs, Subject, optional, public
-
-TRITON = "tilewright.tools.benching.triton_kernels"
+from tilewright.tools.benching.subjects.subject import Inputs, Subject, in_triton, public
 
 
 def _inputs(make: Inputs) -> tuple[Any, ...]:
@@ -24,6 +22,6 @@ SUBJECTS = {
         ref=_contiguous,
         exact=_contiguous,
         torch=_contiguous,
-        peers={"triton": lambda case: optional(TRITON).transpose},
+        peers={"triton": in_triton("transpose")},
     )
 }

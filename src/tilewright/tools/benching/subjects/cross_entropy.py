@@ -13,6 +13,7 @@ from tilewright.tools.benching.subjects.subject import (
     Function,
     Inputs,
     Subject,
+    in_triton,
     narrowed,
     operator,
     optional,
@@ -20,7 +21,6 @@ from tilewright.tools.benching.subjects.subject import (
     reference,
 )  # fmt: skip
 
-TRITON = "tilewright.tools.benching.triton_kernels"
 IGNORED = -100
 
 
@@ -88,7 +88,7 @@ SUBJECTS = {
         torch=_loss,
         compiled=narrowed(_loss),
         peers={
-            "triton": lambda case: optional(TRITON).cross_entropy,
+            "triton": in_triton("cross_entropy"),
             "quack": lambda case: _quack(case, "cross_entropy_fwd"),
         },
     ),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.tools.benching.cases import Case
-from tilewright.tools.benching.subjects.subject import Function, Inputs, Subject, optional, public, reference
+from tilewright.tools.benching.subjects.subject import Function, Inputs, Subject, in_triton, public, reference
 
-TRITON = "tilewright.tools.benching.triton_kernels"
 TORCH = {"max": "amax", "min": "amin"}
 """PyTorch's names where they are others."""
 
@@ -29,9 +28,7 @@ def _reference(x: Any, op: str = "sum", dim: int = -1) -> Any:
 
 
 def _triton(case: Case) -> Function | None:
-    if dict(case.options) not in ({}, {"op": "sum", "dim": -1}):
-        return None
-    return optional(TRITON).row_sum
+    return in_triton("row_sum")(case) if dict(case.options) in ({}, {"op": "sum", "dim": -1}) else None
 
 
 def _sum(x: Any, dim: int = -1, variant: str = "auto") -> Any:
@@ -47,7 +44,7 @@ def _sum_reference(x: Any, dim: int = -1, variant: str = "auto") -> Any:
 
 
 def _triton_sum(case: Case) -> Function | None:
-    return optional(TRITON).row_sum if dict(case.options).get("dim", -1) == -1 else None
+    return in_triton("row_sum")(case) if dict(case.options).get("dim", -1) == -1 else None
 
 
 SUBJECTS = {

@@ -9,14 +9,13 @@ from tilewright.tools.benching.cases import Case
 from tilewright.tools.benching.subjects.subject import (
     Inputs,
     Subject,
+    in_triton,
     narrowed,
     operator,
     optional,
     public,
     reference,
 )  # fmt: skip
-
-TRITON = "tilewright.tools.benching.triton_kernels"
 
 
 def _inputs(make: Inputs) -> tuple[Any, ...]:
@@ -57,7 +56,7 @@ SUBJECTS = {
         exact=_forward,
         torch=_forward,
         peers={
-            "triton": lambda case: optional(TRITON).softmax,
+            "triton": in_triton("softmax"),
             "quack": lambda case: _quack("softmax_fwd", case),
         },
     ),
@@ -69,7 +68,7 @@ SUBJECTS = {
         torch=_torch_backward,
         compiled=narrowed(_backward),
         peers={
-            "triton": lambda case: optional(TRITON).softmax_backward,
+            "triton": in_triton("softmax_backward"),
             "quack": lambda case: _quack("softmax_bwd", case),
         },
     ),

@@ -142,3 +142,13 @@ def optional(module: str) -> Any:
     except Exception as error:
         _BROKEN[module] = f"{type(error).__name__}: {error}"
         raise ModuleNotFoundError(_BROKEN[module]) from error
+
+
+def in_triton(name: str) -> Callable[[Case], Function | None]:
+    """For `Subject.peers`: a function of this project's peers in Triton, which compute in float32."""
+
+    def of_case(case: Case) -> Function | None:
+        kernels = optional("tilewright.tools.benching.triton_kernels")
+        return None if case.dtype == "float64" else getattr(kernels, name)
+
+    return of_case
