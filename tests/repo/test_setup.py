@@ -4,9 +4,12 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = importlib.util.spec_from_file_location("setup_venv", ROOT / "scripts" / "setup_venv.py")
@@ -74,3 +77,17 @@ def test_missing_torch_does_not_break_setup(monkeypatch, tmp_path, capsys):
     assert installed == ["requirements-dev.txt", ".", "requirements-torch.txt"]
     assert "tests that need torch" in capsys.readouterr().err.replace("\n", " ")
     assert list(tmp_path.glob("*.stamp")) == [stamp]
+
+
+def test_the_lock_of_uv_has_what_the_project_needs():
+    """Every dependency of pyproject.toml, in a version that it allows, from the public index alone."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
+    versions = {package["name"]: package.get("version") for package in locked}
+    groups = [project["project"]["dependencies"], *project["project"]["optional-dependencies"].values(),
+              *project["dependency-groups"].values()]  # fmt: skip
+    for text in (text for group in groups for text in group):
+        wanted = Requirement(text)
+        assert wanted.specifier.contains(versions[canonicalize_name(wanted.name)]), text
+    sources = {str(package["source"]) for package in locked}
+    assert sources == {"{'editable': '.'}", "{'registry': 'https://pypi.org/simple'}"}

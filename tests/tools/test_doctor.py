@@ -40,3 +40,21 @@ def test_all_parts_are_reported():
     assert done.returncode == 0
     named = {line[2:].split("  ")[0] for line in done.stdout.splitlines() if not line.startswith("  ")}
     assert {"Python", "MLIR", "ptxas", "nvdisasm", "driver", "torch"} <= named
+
+
+def test_profilers_and_optional_packages_are_reported_with_remedies(monkeypatch):
+    monkeypatch.setattr(doctor, "locate", lambda program: "/opt/bin/ncu" if program == "ncu" else None)
+    rows = {row.name: row for row in (*doctor._profilers(), *doctor._for_benchmarks())}
+    assert (rows["ncu"].value, rows["ncu"].ok) == ("/opt/bin/ncu", True)
+    assert (rows["nsys"].value, rows["nsys"].ok) == ("not installed", None)
+    assert "Nsight Systems" in rows["nsys"].remedy and "tilewright profile emu" in rows["nsys"].remedy
+    assert {"compute-sanitizer", "PyYAML", "matplotlib", "triton", "quack"} <= rows.keys()
+    missing = [row for row in rows.values() if row.ok is None]
+    assert all(row.remedy for row in missing)
+
+
+def test_env_check_is_doctor():
+    command = [sys.executable, "-m", "tilewright.env_check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert done.stdout.startswith("✓ Python") and "compute-sanitizer" in done.stdout

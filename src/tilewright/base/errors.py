@@ -108,6 +108,10 @@ class ArgumentError(TilewrightError, TypeError, ValueError):
     """An argument of a call does not fit what the function was compiled for."""
 
 
+class DimensionError(ArgumentError, IndexError):
+    """A dimension that a tensor does not have; an IndexError, as PyTorch has it."""
+
+
 FaultKind = Literal[
     "bounds", "misaligned", "readonly", "uninitialised", "race", "wgmma", "barrier", "mbarrier", "cluster", "deadlock",
     "diverged", "operand", "branch", "call", "tensormap", "free", "trap", "assert", "limit", "program", "internal",

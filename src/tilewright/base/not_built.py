@@ -62,11 +62,11 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright.cute.arch": {
         "add_cc addc sub_cc subc mad_cc madc": "keeps a carry between two instructions, not built: use Int64 or Int128",
         "prefetch": "asks for memory ahead: cute.prefetch(atom, tensor) does it here",
-        "store_async_dsmem aggr_smem_size": HOPPER,
+        "aggr_smem_size": HOPPER,
         "cvt_i8_bf16_intrinsic cvt_i4_bf16_intrinsic cvt_i8x4_to_f32x4 cvt_i8x2_to_f32x2 cvt_i8_bf16 "
         "cvt_i8x2_to_bf16x2 cvt_i8x4_to_bf16x4 cvt_f32_tf32 cvt_f32x2_bf16x2 sext_unpacked_i4_i8_intrinsic": "converts "
         "MLIR vectors, not built: `v.to(cutlass.BFloat16)` converts a TensorSSA",
-        "cp_async_bulk_commit_group cp_async_bulk_wait_group map_dsmem_ptr setmaxregister_decrease "
+        "cp_async_bulk_commit_group cp_async_bulk_wait_group setmaxregister_decrease "
         "setmaxregister_increase warpgroup_reg_alloc warpgroup_reg_dealloc": HOPPER,
         "add_packed_f32x2 alloc_tmem clc_response dealloc_tmem exp_packed_f32x2 fence_view_async_tmem_load "
         "fence_view_async_tmem_store fma_packed_f32x2 get_max_tmem_alloc_cols get_min_tmem_alloc_cols issue_clc_query "

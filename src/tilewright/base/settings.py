@@ -7,7 +7,7 @@ Each setting lists the variables that set it, first match wins, and whether it c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -77,6 +77,9 @@ TABLE: dict[str, Setting] = {
                         "pytest and CI, as where there is no terminal"),
     "timeout": Setting(("TILEWRIGHT_TIMEOUT",), None, _seconds, False,
                        "the most seconds that a kernel may run on the emulator; default: no limit"),
+    "counters": Setting(("TILEWRIGHT_COUNTERS",), "", str, False,
+                        "a file to which each kernel that a compiled function launches on the emulator adds a line of "
+                        "JSON: what it counted"),
     "ci": Setting(("CI",), False, _flag, False, "continuous integration: no progress bar unless asked for"),
 }  # fmt: skip
 
@@ -114,6 +117,11 @@ def scope(**values: Any) -> Iterator[None]:
         yield
     finally:
         _overrides.reset(token)
+
+
+def environment(changes: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process to start: this one's, changed."""
+    return {**os.environ, **changes}
 
 
 def code_key() -> tuple[tuple[str, Any], ...]:

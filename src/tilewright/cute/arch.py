@@ -91,6 +91,7 @@ from tilewright.lang.nvgpu.bits import (
     warpsize,
 )
 from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
+from tilewright.lang.nvgpu.distributed import map_dsmem_ptr, store_async_dsmem
 from tilewright.lang.nvgpu.extremes import fmax, fmin
 from tilewright.lang.nvgpu.inline_ptx import inline_ptx
 from tilewright.lang.nvgpu.mbarrier import (
@@ -157,12 +158,12 @@ __all__ = [
     "fence_proxy", "fence_proxy_async", "fence_view_async_shared", "fmax", "fmin", "get_dyn_smem", "get_dyn_smem_size",
     "globaltimer", "globaltimer_lo", "grid_dim", "griddepcontrol_launch_dependents", "griddepcontrol_wait", "gridid",
     "inline_ptx", "lane_id", "lane_idx", "lanemask_eq", "lanemask_ge", "lanemask_gt", "lanemask_le", "lanemask_lt",
-    "load", "log2", "lop3", "mad24", "make_warp_uniform", "match_all_sync", "match_any_sync", "match_sync",
+    "load", "log2", "lop3", "mad24", "make_warp_uniform", "map_dsmem_ptr", "match_all_sync", "match_any_sync", "match_sync",
     "mbarrier_arrive", "mbarrier_arrive_and_expect_tx", "mbarrier_conditional_try_wait", "mbarrier_expect_tx",
     "mbarrier_init", "mbarrier_init_fence", "mbarrier_inval", "mbarrier_test_wait", "mbarrier_try_wait",
     "mbarrier_wait", "mul24", "mul_hi", "mul_wide", "nanosleep", "nsmid", "nwarpid", "popc", "prmt", "rcp_approx",
     "red", "rsqrt_approx", "shf", "shfl_sync", "shuffle_sync", "shuffle_sync_bfly", "shuffle_sync_down",
-    "shuffle_sync_op", "shuffle_sync_up", "smid", "store", "sub_sat_int", "sync_threads", "sync_warp", "tanh_approx",
+    "shuffle_sync_op", "shuffle_sync_up", "smid", "store", "store_async_dsmem", "sub_sat_int", "sync_threads", "sync_warp", "tanh_approx",
     "thread_idx", "tid_x", "tid_y", "tid_z", "total_smem_size", "vote_all_sync", "vote_any_sync", "vote_ballot_sync",
     "vote_uni_sync", "warp_id", "warp_idx", "warp_reduction", "warp_reduction_max", "warp_reduction_min",
     "warp_reduction_sum", "warp_redux_sync", "warp_sync", "warp_sync_op", "warpsize",

@@ -9,7 +9,7 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, types
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numbers.numeric import Int32, Numeric, as_numeric
+from tilewright.lang.numbers.numeric import Int32, Numeric, Uint32, as_numeric
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 
 if TYPE_CHECKING:
@@ -63,6 +63,27 @@ def _assembly(text: str, constraints: str, values: list[ir.Value], result: type[
     types_ = () if result is None else (result.mlir_type,)
     found = build.emit("llvm.inline_asm", types_, values, attributes).results
     return None if result is None else result.from_ir(found[0])
+
+
+def instruction_words(text: str, operands: Sequence[Any], count: int) -> list[Uint32]:
+    """Emit PTX that gives `count` words of 32 bits, `$0` and on, two at least; the operands follow. It may read memory."""
+    trace.device(text.split()[0])
+    values = [as_numeric(operand).ir_value() for operand in operands]
+    constraints = [*["=r"] * count, *map(constraint_of, values), "~{memory}"]
+    attributes = {
+        "asm_string": build.string(text),
+        "constraints": build.string(",".join(constraints)),
+        "asm_dialect": build.i64(0),
+        "has_side_effects": build.attribute("unit"),
+    }
+    words = types.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
+    found = build.value("llvm.inline_asm", words, values, attributes)
+    return [
+        Uint32.from_ir(
+            build.value("llvm.extractvalue", types.parse("i32"), (found,), {"position": build.i64_array([n])})
+        )
+        for n in range(count)
+    ]
 
 
 def constraint_of(value: ir.Value) -> str:

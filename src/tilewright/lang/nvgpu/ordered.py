@@ -9,51 +9,99 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import CompileError
+from tilewright.ir import mlir
 from tilewright.lang import trace
 from tilewright.lang.accesses import as_pointer, as_vector, check_order, stored_type
 from tilewright.lang.locations import user_location
-from tilewright.lang.numbers.numeric import Boolean, Numeric, Uint8, Uint16, Uint32, Uint64, as_numeric, number_type
-from tilewright.lang.nvgpu.instructions import instruction
+from tilewright.lang.numbers.numeric import (
+    Boolean,
+    Numeric,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    as_numeric,
+    from_mlir_type,
+    number_type,
+)
+from tilewright.lang.nvgpu.instructions import instruction, instruction_words
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 LOAD_CACHE = ("ca", "cg", "cs", "lu", "cv")
 STORE_CACHE = ("wb", "cg", "cs", "wt")
+L1_PRIORITIES = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
 SPACE = {AddressSpace.gmem: ".global", AddressSpace.smem: ".shared"}
 _REGISTER: dict[int, type[Numeric]] = {8: Uint16, 16: Uint16, 32: Uint32, 64: Uint64}
 _STRONG = ("relaxed", "acquire", "release")
 
 
 def load(
-    ptr: Any, dtype: Any = None, *, sem: Any = None, scope: Any = None, cop: Any = None, loc: object = None,
-    ip: object = None,
+    ptr: Any, dtype: Any = None, *, sem: Any = None, scope: Any = None, cop: Any = None,
+    level1_eviction_priority: Any = None, loc: object = None, ip: object = None,
 ) -> Any:  # fmt: skip
-    """The number of type `dtype` at `ptr`.
+    """The number of type `dtype` at `ptr`; of a vector type, `T.vector(4, T.f32())`, 8 or 16 bytes as a TensorSSA.
 
     `sem` is None, `relaxed`, `acquire` or `volatile`; `cop` is `ca`, `cg`, `cs`, `lu` or `cv`.
+    `level1_eviction_priority` is one of `L1_PRIORITIES`, and stands in the place of `cop`.
     """
     trace.device("arch.load")
     _check_access("arch.load", sem, scope, cop, ("relaxed", "acquire", "volatile"), LOAD_CACHE)
+    cache = _cache("arch.load", cop, level1_eviction_priority)
+    if isinstance(dtype, mlir.ir.VectorType):
+        return _load_vector(ptr, dtype, sem, scope, cache)
     cls = number_type(dtype if dtype is not None else stored_type(ptr))
     _check_width("arch.load", cls.width)
     pointer = as_pointer(ptr, cls)
-    text = f"ld{_qualifiers(pointer, sem, scope, cop)}.{_untyped(cls.width)} $0, [$1];"
+    text = f"ld{_qualifiers(pointer, sem, scope, cache)}.{_untyped(cls.width)} $0, [$1];"
     bits = instruction(text, (pointer.toint(),), result=_REGISTER[cls.width], feature=_feature(sem, scope))
     return _as_type(bits, cls)
 
 
+def _load_vector(ptr: Any, type_: Any, sem: Any, scope: Any, cache: str) -> TensorSSA:
+    cls, count = from_mlir_type(type_.element_type), int(type_.shape[0])
+    bits = count * cls.width
+    if bits not in (64, 128) or cls is Boolean:
+        raise CompileError(
+            "arch.load of a vector of another size than 8 or 16 bytes", location=user_location(3),
+            values={"vector": type_},
+        )  # fmt: skip
+    words, pointer = bits // 32, as_pointer(ptr, cls)
+    results = ", ".join(f"${number}" for number in range(words))
+    text = f"ld{_qualifiers(pointer, sem, scope, cache)}{vector_mark(words)}.b32 {{{results}}}, [${words}];"
+    found = instruction_words(text, (pointer.toint(),), words)
+    return TensorSSA.from_elements(found).bitcast(cls)
+
+
 def store(
-    ptr: Any, val: Any, *, sem: Any = None, scope: Any = None, cop: Any = None, loc: object = None, ip: object = None
-) -> None:
+    ptr: Any, val: Any, *, sem: Any = None, scope: Any = None, cop: Any = None, level1_eviction_priority: Any = None,
+    loc: object = None, ip: object = None,
+) -> None:  # fmt: skip
     """Write `val` at `ptr`: a number, or 4, 8 or 16 bytes as a TensorSSA or MLIR vector.
 
     `sem` is None, `relaxed`, `release` or `volatile`; `cop` is `wb`, `cg`, `cs` or `wt`.
+    `level1_eviction_priority` is one of `L1_PRIORITIES`, and stands in the place of `cop`.
     """
     trace.device("arch.store")
     _check_access("arch.store", sem, scope, cop, ("relaxed", "release", "volatile"), STORE_CACHE)
+    cache = _cache("arch.store", cop, level1_eviction_priority)
     words, form, pointer = _written(ptr, val)
-    text = f"st{_qualifiers(pointer, sem, scope, cop)}{form} [$0], {listed(len(words))};"
+    text = f"st{_qualifiers(pointer, sem, scope, cache)}{form} [$0], {listed(len(words))};"
     instruction(text, (pointer.toint(), *words), feature=_feature(sem, scope))
+
+
+def _cache(name: str, cop: Any, priority: Any) -> str:
+    """The part of an access that says what caches shall do."""
+    if priority is None:
+        return f".{cop}" if cop else ""
+    if priority not in L1_PRIORITIES or cop is not None:
+        raise CompileError(
+            f"{name} has no level1_eviction_priority {priority!r}" if cop is None
+            else f"{name} with a cop and a level1_eviction_priority",
+            location=user_location(3), values={"cop": cop, "level1_eviction_priority": priority},
+            hint=f"one of {', '.join(L1_PRIORITIES)}; it stands in the place of cop",
+        )  # fmt: skip
+    return f".L1::{priority}"
 
 
 def _written(ptr: Any, val: Any) -> tuple[list[Numeric], str, Pointer]:
@@ -115,10 +163,10 @@ def _check_width(name: str, width: int) -> None:
         raise CompileError(f"{name} of {width} bits", location=user_location(3), hint="it takes 8, 16, 32 or 64 bits")
 
 
-def _qualifiers(pointer: Pointer, sem: Any, scope: Any, cop: Any) -> str:
+def _qualifiers(pointer: Pointer, sem: Any, scope: Any, cache: str) -> str:
     order = f".{sem}" if sem else ""
     order += f".{scope or 'gpu'}" if sem in _STRONG else ""
-    return order + SPACE.get(pointer.memspace, "") + (f".{cop}" if cop else "")
+    return order + SPACE.get(pointer.memspace, "") + cache
 
 
 def _feature(sem: Any, scope: Any) -> str:

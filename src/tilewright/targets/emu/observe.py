@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tilewright.base import settings
 from tilewright.base.errors import EmulationError
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ def reports_of(**options: Any) -> Iterator[list[Report]]:
 
 
 def watched(options: Options, program: Program) -> Options:
-    """The options of a launch, changed as the blocks around it say."""
+    """The options of a launch, changed as the setting `counters` and the blocks around it say."""
+    if settings.get("counters"):
+        options = replace(options, counters=True)
     for changes, _ in _blocks.open:
         options = replace(options, **changes)
     if options.debugger is not None:
@@ -47,7 +51,10 @@ def watched(options: Options, program: Program) -> Options:
 
 
 def note_report(report: Report) -> None:
-    """Add the report of a launch to those of the blocks around it."""
+    """Add the report of a launch to those of the blocks around it, and to the file of the setting `counters`."""
+    if path := settings.get("counters"):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(report.counts()) + "\n")
     for _, reports in _blocks.open:
         reports.append(report)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.hw.peaks import peak
@@ -76,6 +77,14 @@ class Report:
         """Wavefronts beyond the ideal; None if not counted."""
         taken, ideal = self.wavefronts, self.wavefronts_ideal
         return None if taken is None or ideal is None else taken - ideal
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted, for JSON: sectors of 32 bytes, wavefronts, and the least that would do."""
+        return {
+            "kernel": self.kernel, "blocks": self.blocks, "threads": self.threads, "instructions": self.instructions,
+            "sectors": self.sectors, "sectors_ideal": self.sectors_ideal, "distinct_sectors": self.distinct_sectors,
+            "wavefronts": self.wavefronts, "wavefronts_ideal": self.wavefronts_ideal,
+        }  # fmt: skip
 
     def roofline(self, chip: str) -> Roofline:
         """Which limit of a card would bind this launch: an estimate from counters and peak rates, not a measurement.

@@ -1,0 +1,1 @@
+"""Kernels, a family a file, written in the language; they know no framework."""

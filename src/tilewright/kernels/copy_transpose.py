@@ -1,0 +1,282 @@
+"""The kernel of `copy_transpose`: y[..., n, m] = x[..., m, n], tile by tile through swizzled shared memory.
+
+A thread loads a sub-block of `rows` x `columns` elements, one vector a row, turns it in registers, and writes one
+vector of 16 bytes a column to shared memory, which holds the tile transposed. After a barrier the threads read the
+tile's rows in order and store them in whole vectors. The swizzle takes the bits that tell apart the columns of
+neighbouring threads, so both passes use all banks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.kernels import views
+from tilewright.kernels.launching import address_of, on_gpu
+
+VECTOR_BITS = 128
+TILE_SIZES = (16, 32, 64, 128)
+
+
+@dataclass(frozen=True)
+class TransposePlan:
+    """How a tile is moved.
+
+    Attributes:
+        dtype: element type.
+        m: rows of x in a tile, a power of two.
+        n: columns of x in a tile, a power of two.
+        load: elements of one load, along n. 1 where x has no mode of stride 1.
+        store: elements of one store, along m.
+        threads: threads of a block.
+        group: in the order of blocks tiles follow each other along n, and this many along m together; 0: along m.
+        hint: TRY
+        blocks: TRY
+        dense: whether the last mode of x and that of y have stride 1; where not, `load` or `store` is 1.
+    """
+
+    dtype: type[cute.Numeric]
+    m: int
+    n: int
+    load: int
+    store: int
+    threads: int
+    group: int = 1
+    hint: str = ""
+    blocks: int = 0
+    dense: tuple[bool, bool] = (True, True)
+
+    @property
+    def rows(self) -> int:
+        """Rows of a thread's sub-block: as many elements as shared memory takes at a time."""
+        return min(VECTOR_BITS // self.dtype.width, self.m)
+
+    @property
+    def tiled(self) -> bool:
+        """Whether each thread stores equally many vectors of a tile."""
+        return self.m * self.n // self.store % self.threads == 0
+
+    @property
+    def swizzle(self) -> cute.Swizzle:
+        """Which vectors of shared memory change places, so that eight threads at a time meet eight groups of banks.
+
+        Eight neighbouring threads write to `side` columns of sub-blocks and 8 / side rows of them. The number of the
+        row is in the lowest bits of a vector's place, the lowest bits of the column's number go to the bits above.
+        """
+        side = min(self.n // self.load, 8).bit_length() - 1
+        place = (self.m // self.rows * self.load).bit_length() - 1  # of the lowest bit of the column's number
+        base = self.rows.bit_length() - 1
+        if place < 3:
+            return cute.make_swizzle(place, base, 3)
+        return cute.make_swizzle(side, base + 3 - side, place - 3 + side)
+
+
+@cute.jit
+def _load_sub_block(
+    x: cute.Tensor,
+    held: cute.Tensor,
+    batch: cute.Integer,
+    row: cute.Integer,
+    vector: cute.Integer,
+    whole: cutlass.Constexpr,
+    hint: cutlass.Constexpr,
+) -> None:
+    """held (columns, rows) = x[batch, row + r, vector]; zeros outside x, unless the `whole` tile is known to be in."""
+    _, rows, vectors = x.shape[1]
+    if cutlass.const_expr(not whole):
+        held.fill(0)
+    for r in cutlass.range_constexpr(cute.size(held, mode=[1])):
+        if cutlass.const_expr(whole and "r" in hint):
+            source = x[None, (batch, row + r, vector)]
+            word = cute.arch.load(
+                source.iterator, cute.T.vector(4, cute.T.i32()), level1_eviction_priority="no_allocate"
+            )
+            held[None, r].store(word.bitcast(held.element_type))
+        elif cutlass.const_expr(whole):
+            cute.autovec_copy(x[None, (batch, row + r, vector)], held[None, r])
+        else:
+            if row + r < rows and vector < vectors:
+                cute.autovec_copy(x[None, (batch, row + r, vector)], held[None, r])
+
+
+@cute.jit
+def _turn_bytes(held: cute.Tensor) -> cute.Tensor:
+    """The transpose (columns, rows) of elements of 8 bits, 4 x 4 of them at a time, as four words.
+
+    Two permutations of two words each interleave rows 0, 1 and rows 2, 3; two more interleave what they give.
+    """
+    columns, rows = held.shape
+    turned = cute.make_rmem_tensor(cute.make_layout((columns, rows), stride=(rows, 1)), held.element_type)
+    source, target = (
+        cute.recast_tensor(held, cute.Int32),
+        cute.recast_tensor(cute.make_tensor(turned.iterator, cute.make_layout((rows, columns))), cute.Int32),
+    )
+    for c in cutlass.range_constexpr(columns // 4):
+        for r in cutlass.range_constexpr(rows // 4):
+            word = [source[c, 4 * r + k] for k in range(4)]
+            low, high = 0x5140, 0x7362
+            upper = cute.arch.prmt(word[0], word[1], low), cute.arch.prmt(word[0], word[1], high)
+            lower = cute.arch.prmt(word[2], word[3], low), cute.arch.prmt(word[2], word[3], high)
+            for k in cutlass.range_constexpr(4):
+                halves = 0x5410 if k % 2 == 0 else 0x7632
+                target[r, 4 * c + k] = cute.arch.prmt(upper[k // 2], lower[k // 2], halves)
+    return turned
+
+
+@cute.jit
+def _store_lines(
+    shared: cute.Tensor,
+    y: cute.Tensor,
+    batch: cute.Integer,
+    line: cute.Integer,
+    vector: cute.Integer,
+    plan: cutlass.Constexpr,
+    whole: cutlass.Constexpr,
+) -> None:
+    """y[batch, line + i, vector + j] = the tile's line i, vector j, as far as they are inside y."""
+    thread, _, _ = cute.arch.thread_idx()
+    along = plan.m // plan.store
+    for step in cutlass.range_constexpr(cute.ceil_div(along * plan.n, plan.threads)):
+        index = step * plan.threads + thread
+        i, j = index // along, index % along
+        source = cute.local_tile(shared[i, None], (plan.store,), (j,))
+        if cutlass.const_expr(whole and plan.tiled and "w" in plan.hint):
+            target = y[None, (batch, line + i, vector + j)]
+            cute.arch.store(target.iterator, source.load(), cop="cs")
+        elif cutlass.const_expr(whole and plan.tiled):
+            cute.autovec_copy(source, y[None, (batch, line + i, vector + j)])
+        else:
+            if i < plan.n and line + i < y.shape[1][1] and vector + j < y.shape[1][2]:
+                cute.autovec_copy(source, y[None, (batch, line + i, vector + j)])
+
+
+@cute.kernel
+def copy_transpose_kernel(
+    x: cute.Tensor, y: cute.Tensor, tiles_m: cute.Integer, tiles_n: cute.Integer, plan: cutlass.Constexpr
+) -> None:
+    """One block moves one tile of x, given as vectors ((1, 1, load), (batch, m, n / load)), to y, likewise."""
+    rows, columns = plan.rows, plan.load
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    batch, tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.group)
+    first_m, first_n = tile_m * plan.m, tile_n * plan.n
+
+    places = cute.make_layout((plan.n, (rows, plan.m // rows)), stride=(plan.m, (1, rows)))
+    places = cute.make_composed_layout(plan.swizzle, 0, places)
+    shared = cutlass.utils.SmemAllocator().allocate_tensor(plan.dtype, places, 128)
+
+    _, m, vectors = x.shape[1]
+    whole = first_m + plan.m <= m and first_n + plan.n <= vectors * columns
+    across = plan.n // columns
+    for step in cutlass.range_constexpr(cute.ceil_div(across * (plan.m // rows), plan.threads)):
+        index = step * plan.threads + thread
+        row, column = index // across * rows, index % across
+        if row < plan.m:
+            held = cute.make_rmem_tensor((columns, rows), plan.dtype)
+            if whole:
+                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, True, plan.hint)
+            else:
+                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, False, plan.hint)
+            if cutlass.const_expr(plan.dtype.width == 8 and columns % 4 == 0 and rows % 4 == 0):
+                held = _turn_bytes(held)
+            for c in cutlass.range_constexpr(columns):
+                cute.autovec_copy(held[c, None], shared[column * columns + c, (None, row // rows)])
+    cute.arch.sync_threads()
+
+    if whole:
+        _store_lines(shared, y, batch, first_n, tile_m * (plan.m // plan.store), plan, True)
+    else:
+        _store_lines(shared, y, batch, first_n, tile_m * (plan.m // plan.store), plan, False)
+
+
+@cute.jit
+def tile_of(block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, group: cutlass.Constexpr) -> tuple:
+    """(batch, tile along m, tile along n) of a block. `group` tiles along m are taken together, then along n."""
+    in_batch = tiles_m * tiles_n
+    batch, rest = block // in_batch, block % in_batch
+    if cutlass.const_expr(group == 0):
+        return batch, rest % tiles_m, rest // tiles_m
+    if cutlass.const_expr(group == 1):
+        return batch, rest // tiles_n, rest % tiles_n
+    strip = rest // (group * tiles_n)
+    inside = rest % (group * tiles_n)
+    height = min(tiles_m - strip * group, group)
+    return batch, strip * group + inside % height, inside // height
+
+
+@cute.jit
+def launch_copy_transpose(y: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr) -> None:
+    """y[..., n, m] = x[..., m, n], of two modes or three."""
+    sources, targets = _as_vectors(x, plan.load), _as_vectors(y, plan.store)
+    batch, m, _ = sources.shape[1]
+    _, n, _ = targets.shape[1]
+    tiles_m, tiles_n = cute.ceil_div(m, plan.m), cute.ceil_div(n, plan.n)
+    copy_transpose_kernel(sources, targets, tiles_m, tiles_n, plan).launch(
+        grid=(batch * tiles_m * tiles_n, 1, 1), block=(plan.threads, 1, 1), min_blocks_per_mp=plan.blocks
+    )
+
+
+def _as_vectors(matrices: cute.Tensor, width: int) -> cute.Tensor:
+    """A matrix, or several, as ((1, 1, width), (batch, rows, vectors))."""
+    if cute.rank(matrices) == 2:
+        rows, columns = matrices.layout.shape
+        places = cute.make_layout((1, rows, columns), stride=(0, *matrices.layout.stride))
+        matrices = cute.make_tensor(matrices.iterator, places)
+    return cute.zipped_divide(matrices, (1, 1, width))
+
+
+_compiled: dict[Any, Any] = {}
+_chosen: dict[Any, Any] = {}
+
+
+def copy_transpose(y: Any, x: Any, tile_size: int | None = None) -> None:
+    """y = x with its last two dimensions exchanged, for tensors of at least two; those of a GPU run there."""
+    strides = views.strides_of(x), views.strides_of(y)
+    key = (x.dtype, tuple(x.shape), strides, address_of(x) % 16, address_of(y) % 16, tile_size, on_gpu(x))
+    executor = _chosen.get(key)
+    if executor is None:
+        if 0 in x.shape:
+            return
+        executor = views.keep(_chosen, key, _choose(y, x, tile_size))
+    if x.ndim > 3:
+        x, y = (item.reshape(-1, *item.shape[-2:]) for item in (x, y))
+    executor(y, x)
+
+
+def _choose(y: Any, x: Any, tile_size: int | None) -> Any:
+    plan = transpose_plan(y, x, tile_size)
+    rank, target = min(x.ndim, 3), "cuda" if on_gpu(x) else "emu"
+    key = (plan, rank, target)
+    if key not in _compiled:
+        batch, m, n = (cute.sym_int(divisibility=step) for step in (1, plan.store, plan.load))
+        fakes = [
+            views.fake(plan.dtype, shape[3 - rank :], step, dense)
+            for shape, step, dense in zip(
+                ((batch, n, m), (batch, m, n)), (plan.store, plan.load), reversed(plan.dense), strict=True
+            )
+        ]
+        _compiled[key] = cute.compile(launch_copy_transpose, *fakes, plan, target=target)
+    return _compiled[key]
+
+
+def transpose_plan(y: Any, x: Any, tile_size: int | None = None) -> TransposePlan:
+    """How y = x transposed is done: vectors as wide as alignment allows, tiles of 128 bytes a row or more.
+
+    Tiles of 16-bit elements are 128 wide, wider elements 64; smaller ones where the matrix is smaller.
+    """
+    dtype = views.dtype_of(x)
+    load, store = views.vector(x, cap=64 if dtype.width == 8 else 128), views.vector(y)
+    tile = tile_size or min(128 if dtype.width <= 16 else 64, _power(max(x.shape[-2:])))
+    rows = min(VECTOR_BITS // dtype.width, tile)
+    load = max(min(load, tile * tile // (rows * 32)), 1)  # a sub-block for each lane of a warp
+    blocks = tile * tile // (rows * load)  # sub-blocks of a tile
+    threads = max(min(blocks, 256), min(blocks // 4, 1024), 32)
+    dense = views.strides_of(x)[-1] == 1, views.strides_of(y)[-1] == 1
+    return TransposePlan(dtype, tile, tile, load, min(store, tile), threads, dense=dense)
+
+
+def _power(extent: int) -> int:
+    """The tile for a matrix of at most `extent` rows and columns."""
+    return next((size for size in TILE_SIZES if size >= extent), TILE_SIZES[-1])

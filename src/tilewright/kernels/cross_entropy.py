@@ -1,0 +1,106 @@
+"""Cross entropy of rows of logits: one read of each row, and for the gradient one more and one write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.kernels import rows
+from tilewright.kernels.launching import CONSTANT, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
+from tilewright.kernels.rows import RowTile
+from tilewright.kernels.softmax_online import softmax_sums
+
+_NAN = float("nan")
+
+
+@cute.kernel
+def cross_entropy_kernel(
+    loss: cute.Tensor, lse: Any, x: cute.Tensor, target: cute.Tensor, ignore_index: cute.Int64,
+    smoothing: cute.Float64, smooths: cutlass.Constexpr, plan: cutlass.Constexpr,
+):  # fmt: skip
+    tile = RowTile(plan, x.shape)
+    part = tile.load(x)
+    wanted = cute.Int64(target[tile.row])
+    picked = _picked(x, tile.row, wanted)
+    tile.landed()
+    own = [tile.folded([part], lambda item: item, rows.add, 0.0)] if smooths else []
+    base, total, sums = softmax_sums(tile, part, own)
+    logarithm = base + cute.math.log(total)
+    value = logarithm - picked
+    for all_ in sums:
+        kind = type(logarithm)
+        value += kind(smoothing) * (picked - all_ / kind(tile.columns))
+    tile.store_number(loss, _unless(wanted == ignore_index, value))
+    if cutlass.const_expr(lse is not None):
+        tile.store_number(lse, logarithm)
+
+
+@cute.jit
+def _picked(x: cute.Tensor, row: Any, wanted: Any) -> Any:
+    """The logit of the target; NaN where it names no column."""
+    picked = rows.computing_type(x.element_type)(_NAN)
+    if wanted >= 0 and wanted < x.shape[1]:
+        picked = x[row, wanted].to(rows.computing_type(x.element_type))
+    return picked
+
+
+@cute.jit
+def _unless(condition: Any, value: Any) -> Any:
+    return type(value)(0.0) if condition else value
+
+
+@cute.kernel
+def cross_entropy_backward_kernel(
+    dx: cute.Tensor, grad: cute.Tensor, x: cute.Tensor, target: cute.Tensor, lse: cute.Tensor,
+    ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr,
+):  # fmt: skip
+    tile = RowTile(plan, x.shape, exchanges=0)
+    part = tile.load(x)
+    wanted, kind = cute.Int64(target[tile.row]), rows.computing_type(x.element_type)
+    slope = _unless(wanted == ignore_index, grad[tile.row].to(kind))
+    logarithm = lse[tile.row].to(kind)
+    spread = kind(smoothing) / kind(tile.columns) * slope
+    hit = slope - kind(smoothing) * slope
+    tile.landed()
+
+    def gradient(number: Any, item: Any) -> Any:
+        slopes = rows.exp(item - logarithm) * slope - spread
+        return _less_at(slopes, wanted - tile.column(number), hit)
+
+    tile.store_each(dx, [part], gradient)
+
+
+def _less_at(vector: Any, place: Any, number: Any) -> Any:
+    """The vector with `number` taken from its element `place`, if it has one."""
+    items = [_chosen(place == index, item - number, item) for index, item in enumerate(vector)]
+    return cute.TensorSSA.from_elements(items)
+
+
+@cute.jit
+def _chosen(condition: Any, a: Any, b: Any) -> Any:
+    return a if condition else b
+
+
+@cute.jit
+def launch_cross_entropy(
+    loss: cute.Tensor, lse: Any, x: cute.Tensor, target: cute.Tensor, ignore_index: cute.Int64,
+    smoothing: cute.Float64, smooths: cutlass.Constexpr, plan: cutlass.Constexpr,
+):  # fmt: skip
+    kernel = cross_entropy_kernel(loss, lse, x, target, ignore_index, smoothing, smooths, plan)
+    kernel.launch(**rows.grid_of(plan, x))
+
+
+@cute.jit
+def launch_cross_entropy_backward(
+    dx: cute.Tensor, grad: cute.Tensor, x: cute.Tensor, target: cute.Tensor, lse: cute.Tensor,
+    ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr,
+):  # fmt: skip
+    kernel = cross_entropy_backward_kernel(dx, grad, x, target, lse, ignore_index, smoothing, plan)
+    kernel.launch(**rows.grid_of(plan, x, exchanges=0))
+
+
+cross_entropy = RowKernel(launch_cross_entropy, (NUMBERS, NUMBERS, ROWS, NUMBERS, SCALAR, SCALAR, CONSTANT))
+cross_entropy_backward = RowKernel(
+    launch_cross_entropy_backward, (RESULT, NUMBERS, ROWS, NUMBERS, NUMBERS, SCALAR, SCALAR)
+)

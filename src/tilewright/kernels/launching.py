@@ -1,0 +1,146 @@
+"""Row-wise kernels as functions of tensors: views as rows, the choice of a plan, compiled kernels by configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import tilewright.cute as cute
+from tilewright.kernels.plans import RowPlan, row_plan
+from tilewright.kernels.rows import ACCESS_BYTES
+
+ROWS, RESULT, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "result", "columns", "numbers", "scalar", "constant"
+"""What a kernel takes: (..., N) that it reads; (..., N) that it writes; (N) that all rows share; a number for each row
+(...); a number; what is compiled in."""
+_TENSORS = (ROWS, RESULT, COLUMNS, NUMBERS)
+_MATRICES = (ROWS, RESULT)
+
+_DTYPES = {
+    "float16": cute.Float16, "bfloat16": cute.BFloat16, "float32": cute.Float32, "float64": cute.Float64,
+    "int32": cute.Int32, "int64": cute.Int64,
+}  # fmt: skip
+Plans = Callable[..., RowPlan]  # see `row_plan`
+
+
+class RowKernel:
+    """Calls `launch(*arguments, plan)`, whose arguments are of these `kinds`; a tensor may be None.
+
+    Tensors are those of NumPy, PyTorch, or any library with their `shape`, `dtype` and `reshape`; the last dimension of
+    rows is contiguous. Those of a GPU run there, others on the emulator. A kernel is compiled when a configuration of
+    types and plan is first called.
+    """
+
+    def __init__(self, launch: Any, kinds: Sequence[str], plans: Plans = row_plan) -> None:
+        self._launch = launch
+        self._kinds = tuple(kinds)
+        self._plans = plans
+        self._compiled: dict[Any, Any] = {}
+        self._chosen: dict[Any, Any] = {}
+
+    def __call__(self, *arguments: Any, plan: RowPlan | None = None) -> None:
+        """Run on these arguments; `plan` overrides the choice."""
+        values, facts = [], []
+        for kind, value in zip(self._kinds, arguments, strict=True):
+            if kind in _MATRICES and value is not None:
+                if 0 in value.shape:
+                    return
+                value = as_matrix(value)
+                facts.append((value.dtype, value.shape[1], stride_of(value), address_of(value) % ACCESS_BYTES))
+            elif kind in _TENSORS and value is not None:
+                value = value.reshape(-1)
+                facts.append((value.dtype, address_of(value) % ACCESS_BYTES))
+            else:
+                facts.append(value if kind is CONSTANT else None)
+            values.append(value)
+        key = (*facts, plan)
+        executor = self._chosen.get(key)
+        if executor is None:
+            executor = self._chosen[key] = self._choose(values, plan)
+        pairs = zip(self._kinds, values, strict=True)
+        executor(*(value for kind, value in pairs if value is not None and kind is not CONSTANT))
+
+    def plan_for(self, *arguments: Any) -> RowPlan:
+        """The plan that a call with these arguments takes."""
+        pairs = [
+            (kind, as_matrix(value) if kind in _MATRICES and value is not None else value)
+            for kind, value in zip(self._kinds, arguments, strict=True)
+        ]
+        read = [value for kind, value in pairs if kind is ROWS and value is not None]
+        words = max(dtype_of(item).width for item in read) // 32 or 1
+        return self._plans(read[0].shape[1], widest(pairs), held=len(read), words=words)
+
+    def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> Any:
+        pairs = list(zip(self._kinds, values, strict=True))
+        plan = plan or self.plan_for(*values)
+        first = next(value for kind, value in pairs if kind is ROWS and value is not None)
+        target = "cuda" if on_gpu(first) else "emu"
+        key = (tuple(_configuration(kind, value) for kind, value in pairs), plan, target)
+        if key not in self._compiled:
+            fakes = [_fake(kind, value, plan) for kind, value in pairs]
+            self._compiled[key] = cute.compile(self._launch, *fakes, plan, target=target)
+        return self._compiled[key]
+
+
+def _configuration(kind: str, value: Any) -> Any:
+    """What of an argument is compiled in."""
+    return dtype_of(value) if kind in _TENSORS and value is not None else None if kind is SCALAR else value
+
+
+def _fake(kind: str, value: Any, plan: RowPlan) -> Any:
+    """What a kernel with this plan is compiled for in the place of `value`."""
+    if value is None or kind not in _TENSORS:
+        return value
+    dtype = dtype_of(value)
+    if kind is NUMBERS:
+        return cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(cute.sym_int64(),))
+    columns = plan.columns or cute.sym_int64(divisibility=plan.vector)
+    alignment = min(plan.vector * dtype.width // 8, ACCESS_BYTES)
+    if kind is COLUMNS:
+        return cute.runtime.make_fake_tensor(dtype, (columns,), stride=(1,), assumed_align=alignment)
+    step = cute.sym_int64(divisibility=plan.vector)
+    return cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(), columns), stride=(step, 1), assumed_align=alignment)
+
+
+def widest(pairs: Sequence[tuple[str, Any]]) -> int:
+    """The elements of an access for which all rows and columns are aligned: 16 bytes of the narrowest at most."""
+    tensors = [value for kind, value in pairs if kind in (ROWS, RESULT, COLUMNS) and value is not None]
+    vector = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
+    while vector > 1 and not all(_fits(item, vector) for item in tensors):
+        vector //= 2
+    return vector
+
+
+def _fits(tensor: Any, vector: int) -> bool:
+    bytes_ = min(vector * dtype_of(tensor).width // 8, ACCESS_BYTES)
+    steps = tensor.shape[-1] % vector == 0 and (tensor.ndim == 1 or stride_of(tensor) % vector == 0)
+    return steps and address_of(tensor) % bytes_ == 0
+
+
+def as_matrix(tensor: Any) -> Any:
+    """(..., N) as (rows, N) with contiguous rows: a view where strides allow it, else a copy."""
+    matrix = tensor if tensor.ndim == 2 else tensor.reshape(-1, tensor.shape[-1])
+    if isinstance(matrix, np.ndarray):
+        return matrix if matrix.strides[1] == matrix.itemsize else np.ascontiguousarray(matrix)
+    return matrix if matrix.stride(1) == 1 else matrix.contiguous()
+
+
+def stride_of(matrix: Any) -> int:
+    """Elements from a row to the next."""
+    return matrix.strides[0] // matrix.itemsize if isinstance(matrix, np.ndarray) else matrix.stride(0)
+
+
+def address_of(tensor: Any) -> int:
+    """The address of the first element."""
+    return tensor.ctypes.data if isinstance(tensor, np.ndarray) else tensor.data_ptr()
+
+
+def dtype_of(tensor: Any) -> Any:
+    """The language's type of a tensor's elements."""
+    return _DTYPES[str(tensor.dtype).rpartition(".")[2]]
+
+
+def on_gpu(tensor: Any) -> bool:
+    """Whether a tensor lies in a GPU's memory."""
+    return bool(getattr(tensor, "is_cuda", False))

@@ -1,0 +1,72 @@
+"""LayerNorm of rows, with a residual: one read and one write of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.kernels import norms, rows
+from tilewright.kernels.launching import COLUMNS, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
+from tilewright.kernels.partial_sums import backward_plan, with_parts
+from tilewright.kernels.rows import RowTile
+
+
+@cute.kernel
+def layernorm_kernel(
+    out: cute.Tensor, total: Any, mean: Any, rstd: Any, x: cute.Tensor, weight: Any, bias: Any, residual: Any,
+    eps: cute.Float64, plan: cutlass.Constexpr,
+):  # fmt: skip
+    tile = RowTile(plan, x.shape)
+    parts = norms.entered(tile, x, residual, total)
+    centre, factor = norms.moments(tile, parts, tile.columns, eps)
+    if cutlass.const_expr(mean is not None):
+        tile.store_number(mean, centre)
+        tile.store_number(rstd, factor)
+
+    def normal(number: Any, *items: Any) -> Any:
+        return norms.scaled(tile, number, (rows.tree(items, rows.add) - centre) * factor, weight, bias)
+
+    tile.store_each(out, parts, normal)
+
+
+@cute.jit
+def launch_layernorm(
+    out: cute.Tensor, total: Any, mean: Any, rstd: Any, x: cute.Tensor, weight: Any, bias: Any, residual: Any,
+    eps: cute.Float64, plan: cutlass.Constexpr,
+):  # fmt: skip
+    kernel = layernorm_kernel(out, total, mean, rstd, x, weight, bias, residual, eps, plan)
+    kernel.launch(**rows.grid_of(plan, x))
+
+
+layernorm = RowKernel(launch_layernorm, (RESULT, RESULT, NUMBERS, NUMBERS, ROWS, COLUMNS, COLUMNS, ROWS, SCALAR))
+
+
+@cute.kernel
+def layernorm_backward_kernel(
+    dx: cute.Tensor, weights: Any, biases: Any, grad: cute.Tensor, grad_total: Any, x: cute.Tensor, weight: Any,
+    mean: cute.Tensor, rstd: cute.Tensor, plan: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    tile = RowTile(plan, x.shape, exchanges=2)
+    norms.backward(tile, norms.Backward(dx, weights, biases, grad, grad_total, x, weight, mean, rstd))
+
+
+@cute.jit
+def launch_layernorm_backward(
+    dx: cute.Tensor, weights: Any, biases: Any, grad: cute.Tensor, grad_total: Any, x: cute.Tensor, weight: Any,
+    mean: cute.Tensor, rstd: cute.Tensor, blocks: cute.Int32, plan: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    kernel = layernorm_backward_kernel(dx, weights, biases, grad, grad_total, x, weight, mean, rstd, plan)
+    kernel.launch(**rows.persistent_grid(plan, blocks))
+
+
+_KINDS = (RESULT, RESULT, RESULT, ROWS, ROWS, ROWS, COLUMNS, NUMBERS, NUMBERS, SCALAR)
+_passes = RowKernel(launch_layernorm_backward, _KINDS, backward_plan)
+
+
+def layernorm_backward(
+    dx: Any, dweight: Any, dbias: Any, grad: Any, grad_total: Any, x: Any, weight: Any, mean: Any, rstd: Any,
+    plan: Any = None,
+) -> None:  # fmt: skip
+    """Write the gradients of x, weight and bias; see `norms.backward`. Optional: dweight, dbias, grad_total, weight."""
+    with_parts(_passes, (dx,), (dweight, dbias), (grad, grad_total, x, weight, mean, rstd), plan)

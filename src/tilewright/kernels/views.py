@@ -1,0 +1,106 @@
+"""Strides, alignment and views of tensors, whoever made them, and what a kernel is compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tilewright.cute as cute
+from tilewright.kernels.launching import address_of
+from tilewright.torch import dtype as torch_dtype
+
+ACCESS_BITS = 128
+_MOST_KEPT = 4096
+_DTYPES: dict[str, type[cute.Numeric]] = {
+    "float16": cute.Float16, "bfloat16": cute.BFloat16, "float32": cute.Float32, "float64": cute.Float64,
+    "int8": cute.Int8, "int16": cute.Int16, "int32": cute.Int32, "int64": cute.Int64, "uint8": cute.Uint8,
+    "uint16": cute.Uint16, "uint32": cute.Uint32, "uint64": cute.Uint64, "bool": cute.Boolean,
+}  # fmt: skip
+DTYPES = tuple(_DTYPES)
+_NUMPY: dict[Any, Any] = {
+    cute.Float32: np.float32, cute.Float64: np.float64, cute.Int32: np.int32, cute.Int64: np.int64,
+    cute.Uint32: np.uint32, cute.Uint64: np.uint64,
+}  # fmt: skip
+
+
+def dtype_of(tensor: Any) -> type[cute.Numeric]:
+    """The language's type of a tensor's elements."""
+    return _DTYPES[str(tensor.dtype).rpartition(".")[2]]
+
+
+def strides_of(tensor: Any) -> tuple[int, ...]:
+    """The strides of a tensor, in elements."""
+    if isinstance(tensor, np.ndarray):
+        return tuple(step // tensor.itemsize for step in tensor.strides)
+    return tuple(tensor.stride())
+
+
+@dataclass(frozen=True)
+class Strided:
+    """A shape and strides, in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of_pairs(cls, pairs: Sequence[tuple[int, int]]) -> Strided:
+        """From an extent and a stride for each dimension."""
+        return cls(tuple(extent for extent, _ in pairs), tuple(step for _, step in pairs))
+
+    def of(self, tensor: Any) -> Any:
+        """The memory of `tensor` from its first element on, in this shape."""
+        if isinstance(tensor, np.ndarray):
+            return np.lib.stride_tricks.as_strided(
+                tensor, self.shape, [step * tensor.itemsize for step in self.strides]
+            )
+        if tensor.shape == self.shape and tensor.stride() == self.strides:
+            return tensor
+        return tensor.as_strided(self.shape, self.strides)
+
+    def vector(self, dtype: type[cute.Numeric], start: int, cap: int = ACCESS_BITS) -> int:
+        """The most elements, in `cap` bits, that every access along the last dimension may take from address `start`.
+
+        The address, the last extent and all other strides are multiples of it. It is 1 if the last stride is not 1.
+        """
+        count = cap // max(dtype.width, 8) if self.strides[-1] == 1 else 1
+        multiples = (self.shape[-1], *self.strides[:-1])
+        while count > 1 and (start % (count * dtype.width // 8) or any(item % count for item in multiples)):
+            count //= 2
+        return count
+
+
+def vector(tensor: Any, cap: int = ACCESS_BITS) -> int:
+    """`Strided.vector` of a tensor."""
+    return Strided(tuple(tensor.shape), strides_of(tensor)).vector(dtype_of(tensor), address_of(tensor), cap)
+
+
+def symbols(rank: int) -> list[Any]:
+    """Extents that are known only at run time."""
+    return [cute.sym_int() for _ in range(rank)]
+
+
+def fake(dtype: type[cute.Numeric], shape: Sequence[Any], step: int = 1, dense: bool = True) -> Any:
+    """A tensor to compile for: any strides, multiples of `step`, and 1 for the last if `dense`; aligned likewise."""
+    strides = [cute.sym_int64(divisibility=step) for _ in shape]
+    last = 1 if dense else cute.sym_int64()
+    return cute.runtime.make_fake_tensor(
+        dtype, shape, stride=(*strides[:-1], last), assumed_align=step * max(dtype.width, 8) // 8
+    )
+
+
+def keep(table: dict[Any, Any], key: Any, value: Any) -> Any:
+    """`value`, kept in a table of choices that forgets all when it is full."""
+    if len(table) >= _MOST_KEPT:
+        table.clear()
+    table[key] = value
+    return value
+
+
+def empty(like: Any, shape: Sequence[int], dtype: type[cute.Numeric]) -> Any:
+    """A new contiguous tensor where `like` lies."""
+    if isinstance(like, np.ndarray):
+        return np.empty(shape, _NUMPY[dtype])
+    return like.new_empty(shape, dtype=torch_dtype(dtype))

@@ -1,0 +1,84 @@
+"""`copy_transpose`: a copy with the last two dimensions exchanged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.base.errors import ArgumentError
+from tilewright.kernels import copy_transpose as kernels
+from tilewright.kernels.views import DTYPES
+from tilewright.ops.frameworks import check_tensor, is_torch, torch
+from tilewright.ops.ref import copy_transpose as ref
+from tilewright.ops.registration import define, direct
+
+FORWARD = define(
+    "_copy_transpose(Tensor(a!) out, Tensor x, int? tile_size=None) -> ()",
+    kernel=kernels.copy_transpose,
+    reference=ref.copy_transpose,
+    numpy_reference=ref.copy_transpose,
+    rows=(0, 1),
+)
+
+
+def copy_transpose(x: Any, tile_size: int | None = None) -> Any:
+    """A new tensor (..., n, m) with the elements of x (..., m, n).
+
+    Args:
+        x: a tensor of at least two dimensions and any strides, of PyTorch or NumPy: floats, integers or bool.
+        tile_size: extent of the square tiles that are moved through shared memory: 16, 32, 64 or 128. By default it
+            is chosen by the element's size.
+
+    Returns:
+        A contiguous tensor of the dtype of `x`.
+
+    Raises:
+        ArgumentError: (a ValueError) x has fewer dimensions, its dtype is none of these, or there is no such tile.
+    """
+    _check(x, tile_size)
+    shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
+    if not is_torch(x):
+        out = np.empty(shape, x.dtype)
+        FORWARD.run(out, x, tile_size)
+        return out
+    if direct(x):
+        out = torch.empty(shape, dtype=x.dtype, device=x.device)
+        FORWARD.run(out, x, tile_size)
+        return out
+    return _CopyTranspose.apply(x, tile_size)
+
+
+def _check(x: Any, tile_size: int | None) -> None:
+    check_tensor("copy_transpose", "x", x, DTYPES)
+    if x.ndim < 2:
+        raise ArgumentError(
+            "copy_transpose: x has at least two dimensions", values={"shape": tuple(x.shape)}, hint="x[None]"
+        )
+    if tile_size is not None and tile_size not in kernels.TILE_SIZES:
+        raise ArgumentError(
+            f"copy_transpose: there are no tiles of {tile_size!r}",
+            values={"tile sizes": ", ".join(map(str, kernels.TILE_SIZES))},
+        )
+
+
+if torch is not None:
+
+    class _CopyTranspose(torch.autograd.Function):
+        @staticmethod
+        def forward(x: Any, tile_size: int | None) -> Any:
+            out = x.new_empty((*x.shape[:-2], x.shape[-1], x.shape[-2]))
+            FORWARD.dispatched(out, x, tile_size)
+            return out
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.tile_size = inputs[1]
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return copy_transpose(grad, ctx.tile_size), None
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any, tile_size: int | None) -> Any:
+            return _CopyTranspose.apply(x.movedim(in_dims[0], 0), tile_size), 0

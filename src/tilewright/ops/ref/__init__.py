@@ -1,0 +1,1 @@
+"""References: each op by its definition, in PyTorch and in NumPy."""

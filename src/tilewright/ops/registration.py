@@ -1,0 +1,157 @@
+"""How an op is made known to PyTorch, once: schema, implementations, fake, vmap.
+
+An operator `tilewright::_<op>` writes its results into its first arguments, `(Tensor(a!) out, Tensor x, ...) -> ()`.
+`torch.library.Library.define` and `impl` are used rather than `torch.library.custom_op`, whose calls take longer: see
+docs/adding-an-op.md. The public function of an op allocates the results and calls
+
+* the kernel itself, where nothing records, transforms or traces the call (`direct`);
+* else the operator, through an `autograd.Function` where there is a gradient.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.ops.frameworks import on_emulator, torch
+
+NAMESPACE = "tilewright"
+LIBRARY = None if torch is None else torch.library.Library(NAMESPACE, "DEF")
+
+
+@dataclass
+class Operator:
+    """An operator that writes `outputs` tensors, its first arguments.
+
+    `kernel(*outputs, *inputs)` runs on the tensors' device, or on the emulator; `reference(*inputs)` gives the results,
+    one or a tuple, in PyTorch; `numpy_reference` in NumPy. `backend` is `kernel` or `ref`; None is the kernel on a GPU,
+    and on memory of the host the reference, unless the setting `TILEWRIGHT_TARGET=emu` asks for the emulator.
+    """
+
+    name: str
+    outputs: int
+    kernel: Callable[..., None]
+    reference: Callable[..., Any]
+    numpy_reference: Callable[..., Any]
+    backend: str | None = None
+
+    def run(self, *args: Any) -> None:
+        """Run, past PyTorch's dispatcher."""
+        if self._uses_kernel(args):
+            self.kernel(*args)
+        else:
+            self._refer(args[: self.outputs], args[self.outputs :])
+
+    def run_on_any(self, *args: Any) -> None:
+        """`run` where results may have any strides: those that are not contiguous are written by way of a copy."""
+        outs = args[: self.outputs]
+        dense = [out if out is None or out.is_contiguous() else torch.empty(out.shape, dtype=out.dtype, device=out.device)
+                 for out in outs]  # fmt: skip
+        self.run(*dense, *args[self.outputs :])
+        for out, copy in zip(outs, dense, strict=True):
+            if copy is not out:
+                out.copy_(copy)
+
+    def _uses_kernel(self, args: Sequence[Any]) -> bool:
+        if self.backend is not None:
+            return self.backend == "kernel"
+        return any(getattr(item, "is_cuda", False) for item in args) or on_emulator()
+
+    def _refer(self, outs: Sequence[Any], inputs: Sequence[Any]) -> None:
+        if all(out is None or 0 in out.shape for out in outs):
+            return
+        arrays = any(isinstance(item, np.ndarray) for item in inputs)
+        results = self.numpy_reference(*inputs) if arrays else self.reference(*inputs)
+        results = results if isinstance(results, tuple) else (results,)
+        for out, result in zip(outs, results, strict=True):
+            if out is not None:
+                out[...] = result
+
+    @property
+    def dispatched(self) -> Any:
+        """The operator as PyTorch calls it."""
+        return getattr(getattr(torch.ops, NAMESPACE), self.name).default
+
+
+def define(
+    schema: str,
+    *,
+    kernel: Callable[..., None],
+    reference: Callable[..., Any],
+    numpy_reference: Callable[..., Any],
+    rows: Sequence[int] = (),
+) -> Operator:
+    """Register an operator under `torch.ops.tilewright`; without PyTorch it is only made.
+
+    Args:
+        schema: `_name(Tensor(a!) out, Tensor x, ...) -> ()`, results first.
+        kernel: see `Operator`.
+        reference: see `Operator`.
+        numpy_reference: see `Operator`.
+        rows: the places of the arguments that may have more leading dimensions, so that a vmap over them is one call.
+            A vmap over any other is a call for each element.
+    """
+    name, outputs = schema.partition("(")[0], len(re.findall(r"!\)\??", schema))
+    made = Operator(name, outputs, kernel, reference, numpy_reference)
+    if LIBRARY is not None:
+        LIBRARY.define(schema, tags=[torch.Tag.pt2_compliant_tag])
+        for device in ("CUDA", "CPU"):
+            LIBRARY.impl(name, made.run_on_any, device)
+        qualified = f"{NAMESPACE}::{name}"
+        torch.library.register_fake(qualified, lambda *args: None, lib=LIBRARY)
+        torch.library.register_vmap(qualified, _vmap_rule(made, frozenset(rows)), lib=LIBRARY)
+    return made
+
+
+def _vmap_rule(operator: Operator, rows: frozenset[int]) -> Callable[..., Any]:
+    def rule(info: Any, in_dims: Sequence[int | None], *args: Any) -> Any:
+        batched = {place for place, dim in enumerate(in_dims) if isinstance(dim, int)}  # lists have lists of None
+        if batched <= rows:
+            operator.dispatched(*(
+                _leading(arg, dim, info.batch_size) if place in rows and arg is not None else arg
+                for place, (arg, dim) in enumerate(zip(args, in_dims, strict=True))
+            ))  # fmt: skip
+        else:
+            for number in range(info.batch_size):
+                pairs = zip(args, in_dims, strict=True)
+                operator.dispatched(*(arg.select(dim, number) if isinstance(dim, int) else arg for arg, dim in pairs))
+        return None, None
+
+    return rule
+
+
+def _leading(tensor: Any, dim: int | None, batch: int) -> Any:
+    return tensor.expand(batch, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+
+
+def direct(*tensors: Any) -> bool:
+    """Whether an op may run past the dispatcher and autograd: no gradient, transform, mode or trace sees these tensors.
+
+    None is skipped.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    if (
+        torch._C._len_torch_dispatch_stack()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch.autograd.forward_ad._current_level >= 0
+    ):
+        return False
+    recording = torch.is_grad_enabled()
+    for tensor in tensors:
+        if tensor is not None and (type(tensor) not in _PLAIN or (recording and tensor.requires_grad)):
+            return False
+    return True
+
+
+_PLAIN: frozenset[type] = frozenset() if torch is None else frozenset((torch.Tensor, torch.nn.Parameter))
+
+
+def computed_dtype(tensor: Any) -> Any:
+    """The dtype of the result of an op that PyTorch runs in float32 under autocast, on a GPU."""
+    narrow = tensor.dtype in (torch.float16, torch.bfloat16)
+    return torch.float32 if narrow and tensor.is_cuda and torch.is_autocast_enabled("cuda") else tensor.dtype

@@ -1,0 +1,101 @@
+"""`rmsnorm`: root mean square normalisation of rows, with a residual, reading and writing each once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.kernels import rmsnorm as kernels
+from tilewright.ops.frameworks import is_torch, torch
+from tilewright.ops.norms import check_norm, number_of_rows, results_of
+from tilewright.ops.ref import rmsnorm as ref
+from tilewright.ops.registration import define, direct
+
+FORWARD = define(
+    "_rmsnorm(Tensor(a!) out, Tensor(b!)? total, Tensor(c!)? rstd, Tensor x, Tensor? weight, Tensor? bias, "
+    "Tensor? residual, float eps) -> ()",
+    kernel=kernels.rmsnorm,
+    reference=ref.rmsnorm,
+    numpy_reference=ref.numpy_rmsnorm,
+    rows=(0, 1, 2, 3, 6),
+)
+BACKWARD = define(
+    "_rmsnorm_backward(Tensor(a!) dx, Tensor(b!)? dweight, Tensor(c!)? dbias, Tensor grad, Tensor? grad_total, "
+    "Tensor x, Tensor? weight, Tensor rstd) -> ()",
+    kernel=kernels.rmsnorm_backward,
+    reference=ref.rmsnorm_backward,
+    numpy_reference=ref.numpy_rmsnorm_backward,
+    rows=(0, 3, 4, 5, 7),
+)
+
+
+def rmsnorm(x: Any, weight: Any = None, bias: Any = None, residual: Any = None, eps: float = 1e-6) -> Any:
+    """h / sqrt(mean(h²) + eps) * weight + bias over the last dimension, where h is x + residual.
+
+    Args:
+        x: a tensor of any rank over 0: float16, bfloat16, float32 or float64, of PyTorch or NumPy.
+        weight: (N,) in any of these types, or None.
+        bias: as weight.
+        residual: like x, or None.
+        eps: added to the mean of the squares.
+
+    Returns:
+        A new contiguous tensor like `x`; with a residual, also h, like `x`. Under autocast the first is of float32 for
+        16-bit floats, as `torch.nn.functional.rms_norm` has it. h is not rounded before it is normed.
+
+    Raises:
+        ArgumentError: (a ValueError) types, shapes or devices do not go together.
+    """
+    check_norm("rmsnorm", x, weight, bias, residual)
+    if not is_torch(x) or direct(x, weight, bias, residual):
+        out, total = results_of(x, residual)
+        FORWARD.run(out, total, None, x, weight, bias, residual, eps)
+    else:
+        out, total, _ = _RMSNorm.apply(x, weight, bias, residual, eps)
+    return out if residual is None else (out, total)
+
+
+def _backward(ctx: Any, grad: Any, grad_total: Any) -> tuple[Any, Any, Any]:
+    x, weight, rstd = ctx.saved_tensors
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a gradient of the gradient is wanted
+        dx, dweight, dbias = ref.rmsnorm_backward(grad, grad_total, x, weight, ref.inverse_rms(x, ctx.eps))
+        return dx, dweight if weight is None else dweight.to(weight.dtype), dbias.to(ctx.bias_dtype or dbias.dtype)
+    dx = torch.empty_like(x, memory_format=torch.contiguous_format)
+    dweight = None if weight is None else x.new_empty(x.shape[-1:], dtype=weight.dtype)
+    dbias = None if ctx.bias_dtype is None else x.new_empty(x.shape[-1:], dtype=ctx.bias_dtype)
+    run = BACKWARD.run if direct(grad, x) else BACKWARD.dispatched
+    run(dx, dweight, dbias, grad, grad_total, x, weight, rstd)
+    return dx, dweight, dbias
+
+
+if torch is not None:
+
+    class _RMSNorm(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any, weight: Any, bias: Any, residual: Any, eps: float) -> Any:
+            out, total = results_of(x, residual)
+            rstd = number_of_rows(x)
+            FORWARD.dispatched(out, total, rstd, x, weight, bias, residual, eps)
+            return out, total, rstd
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            x, weight, bias, residual, ctx.eps = inputs
+            _, total, rstd = output
+            ctx.bias_dtype = None if bias is None else bias.dtype
+            ctx.has_residual = residual is not None
+            ctx.mark_non_differentiable(rstd)
+            ctx.set_materialize_grads(False)
+            ctx.save_for_backward(x if residual is None else total, weight, rstd)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any, grad_total: Any, _: Any) -> Any:
+            if grad is None:
+                return grad_total, None, None, grad_total if ctx.has_residual else None, None
+            dx, dweight, dbias = _backward(ctx, grad, grad_total)
+            weight = ctx.saved_tensors[1]
+            return (
+                dx, None if weight is None else dweight, None if ctx.bias_dtype is None else dbias,
+                dx if ctx.has_residual else None, None,
+            )  # fmt: skip

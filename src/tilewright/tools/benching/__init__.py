@@ -1,0 +1,1 @@
+"""Benchmarks of the kernel library: suites of cases, peers, timing, results."""

@@ -1,0 +1,179 @@
+"""Peers in Triton, as its tutorials would write them: one program a row, or a tile.
+
+A row of up to `ONE_BLOCK` elements is held whole; a longer one is read twice, block by block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+ONE_BLOCK = 65536
+PART = 8192
+TILE = 64
+
+
+@triton.jit
+def _softmax(x, y, n, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * n
+    at = tl.arange(0, block)
+    held = tl.load(x + row + at, mask=at < n, other=-float("inf")).to(tl.float32)
+    powers = tl.exp(held - tl.max(held, 0))
+    tl.store(y + row + at, (powers / tl.sum(powers, 0)).to(y.dtype.element_ty), mask=at < n)
+
+
+@triton.jit
+def _softmax_in_parts(x, y, n, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * n
+    at = tl.arange(0, block)
+    most = tl.full((block,), -float("inf"), tl.float32)
+    total = tl.zeros((block,), tl.float32)
+    for start in range(0, n, block):
+        held = tl.load(x + row + start + at, mask=start + at < n, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(tl.maximum(most, held), -3.0e38)  # -inf - -inf would be no number
+        total = total * tl.exp(most - higher) + tl.exp(held - higher)
+        most = higher
+    highest = tl.max(most, 0)
+    whole = tl.sum(total * tl.exp(most - highest), 0)
+    for start in range(0, n, block):
+        held = tl.load(x + row + start + at, mask=start + at < n, other=0.0).to(tl.float32)
+        tl.store(y + row + start + at, (tl.exp(held - highest) / whole).to(y.dtype.element_ty), mask=start + at < n)
+
+
+@triton.jit
+def _softmax_backward(grad, y, dx, n, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * n
+    at = tl.arange(0, block)
+    total = 0.0
+    for start in range(0, n, block):
+        g = tl.load(grad + row + start + at, mask=start + at < n, other=0.0).to(tl.float32)
+        p = tl.load(y + row + start + at, mask=start + at < n, other=0.0).to(tl.float32)
+        total += tl.sum(g * p, 0)
+    for start in range(0, n, block):
+        g = tl.load(grad + row + start + at, mask=start + at < n, other=0.0).to(tl.float32)
+        p = tl.load(y + row + start + at, mask=start + at < n, other=0.0).to(tl.float32)
+        tl.store(dx + row + start + at, (p * (g - total)).to(dx.dtype.element_ty), mask=start + at < n)
+
+
+@triton.jit
+def _norm(x, y, weight, bias, n, eps, centred: tl.constexpr, biased: tl.constexpr, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * n
+    at = tl.arange(0, block)
+    held = tl.load(x + row + at, mask=at < n, other=0.0).to(tl.float32)
+    if centred:
+        held = tl.where(at < n, held - tl.sum(held, 0) / n, 0.0)
+    held = (
+        held * tl.rsqrt(tl.sum(held * held, 0) / n + eps) * tl.load(weight + at, mask=at < n, other=0.0).to(tl.float32)
+    )
+    if biased:
+        held = held + tl.load(bias + at, mask=at < n, other=0.0).to(tl.float32)
+    tl.store(y + row + at, held.to(y.dtype.element_ty), mask=at < n)
+
+
+@triton.jit
+def _row_sum(x, y, n, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * n
+    at = tl.arange(0, block)
+    total = tl.zeros((block,), tl.float32)
+    for start in range(0, n, block):
+        total += tl.load(x + row + start + at, mask=start + at < n, other=0.0).to(tl.float32)
+    tl.store(y + tl.program_id(0), tl.sum(total, 0).to(y.dtype.element_ty))
+
+
+@triton.jit
+def _transpose(x, y, m, n, tile: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
+    j = tl.program_id(1).to(tl.int64) * tile + tl.arange(0, tile)
+    held = tl.load(x + i[:, None] * n + j[None, :], mask=(i[:, None] < m) & (j[None, :] < n))
+    tl.store(y + j[:, None] * m + i[None, :], tl.trans(held), mask=(j[:, None] < n) & (i[None, :] < m))
+
+
+@triton.jit
+def _cross_entropy(x, target, loss, n, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, block)
+    most = tl.full((block,), -float("inf"), tl.float32)
+    total = tl.zeros((block,), tl.float32)
+    for start in range(0, n, block):
+        held = tl.load(x + row * n + start + at, mask=start + at < n, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(tl.maximum(most, held), -3.0e38)
+        total = total * tl.exp(most - higher) + tl.exp(held - higher)
+        most = higher
+    highest = tl.max(most, 0)
+    whole = tl.sum(total * tl.exp(most - highest), 0)
+    chosen = tl.load(x + row * n + tl.load(target + row)).to(tl.float32)
+    tl.store(loss + row, highest + tl.log(whole) - chosen)
+
+
+@triton.jit
+def _add(a, b, c, n, block: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    mask = at < n
+    tl.store(c + at, tl.load(a + at, mask=mask) + tl.load(b + at, mask=mask), mask=mask)
+
+
+def _warps(block: int) -> int:
+    return 4 if block <= 1024 else 8 if block <= 4096 else 16 if block <= 16384 else 32
+
+
+def softmax(x: Any) -> Any:
+    """Softmax of the rows of a matrix."""
+    (rows, n), y = x.shape, torch.empty_like(x)
+    block = triton.next_power_of_2(n)
+    if block > ONE_BLOCK:
+        _softmax_in_parts[(rows,)](x, y, n, block=PART, num_warps=16)
+    else:
+        _softmax[(rows,)](x, y, n, block=block, num_warps=_warps(block))
+    return y
+
+
+def softmax_backward(grad: Any, y: Any) -> Any:
+    """The gradient of softmax's input."""
+    (rows, n), dx = y.shape, torch.empty_like(y)
+    block = min(triton.next_power_of_2(n), PART)
+    _softmax_backward[(rows,)](grad, y, dx, n, block=block, num_warps=_warps(block))
+    return dx
+
+
+def norm(x: Any, weight: Any, bias: Any, eps: float, centred: bool) -> Any:
+    """RMSNorm, or LayerNorm if `centred`, of the rows of a matrix of up to `ONE_BLOCK` columns."""
+    (rows, n), y = x.shape, torch.empty_like(x)
+    block = triton.next_power_of_2(n)
+    given = bias if bias is not None else weight
+    _norm[(rows,)](
+        x, y, weight, given, n, eps, centred=centred, biased=bias is not None, block=block, num_warps=_warps(block)
+    )
+    return y
+
+
+def row_sum(x: Any) -> Any:
+    """The sums of a matrix's rows."""
+    (rows, n), y = x.shape, torch.empty(x.shape[0], device=x.device, dtype=x.dtype)
+    block = min(triton.next_power_of_2(n), 4096)
+    _row_sum[(rows,)](x, y, n, block=block, num_warps=8)
+    return y
+
+
+def transpose(x: Any) -> Any:
+    """The transpose of a matrix, as new memory."""
+    (m, n), y = x.shape, torch.empty(x.shape[1], x.shape[0], device=x.device, dtype=x.dtype)
+    _transpose[(triton.cdiv(m, TILE), triton.cdiv(n, TILE))](x, y, m, n, tile=TILE, num_warps=8)
+    return y
+
+
+def cross_entropy(x: Any, target: Any) -> Any:
+    """The loss of each row, in float32."""
+    (rows, n), loss = x.shape, torch.empty(x.shape[0], device=x.device, dtype=torch.float32)
+    block = min(triton.next_power_of_2(n), PART)
+    _cross_entropy[(rows,)](x, target, loss, n, block=block, num_warps=_warps(block))
+    return loss
+
+
+def add(a: Any, b: Any) -> Any:
+    """The sum of two tensors of one shape."""
+    c = torch.empty_like(a)
+    _add[(triton.cdiv(c.numel(), 4096),)](a, b, c, c.numel(), block=4096, num_warps=8)
+    return c
