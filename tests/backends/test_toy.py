@@ -12,7 +12,7 @@ from tilewright.base import settings
 from tilewright.ir import mlir
 from tilewright.ir.walk import operations
 from tilewright.passes.pipeline import Pass
-from tilewright.targets.artifact import Artifact
+from tilewright.targets.artifact_bytes import from_bytes, to_bytes
 from tilewright.targets.target import back_end_of, device_of, register, target_names
 from tilewright.tools.commands.compile import command
 from tilewright.tools.demo_kernels import add as tutorial_add
@@ -179,7 +179,7 @@ def test_passes_are_validated_on_it():
 def test_an_artifact_goes_through_bytes():
     a, b, c = vectors()
     made = cute.compile(scaled_sum, a, b, c, 1.0, target="toy", options="--most-threads 200").artifact
-    copy = Artifact.from_bytes(made.to_bytes())
+    copy = from_bytes(to_bytes(made))
     assert copy == made and copy.options.most_threads == 200 and list(copy.stages) == ["cute"]
     device_of("toy")(copy, True).run([a, b, c, 4.0])
     assert (c == 4 * (a + b)).all()

@@ -17,7 +17,7 @@ from tilewright import Float32, Int32
 from tilewright.arguments.binding import make_ptr
 from tilewright.arguments.dlpack import HostView
 from tilewright.base.errors import ArgumentError, CompileError, CudaDriverDependencyError
-from tilewright.targets.artifact import FORMAT
+from tilewright.targets.artifact_bytes import FORMAT
 from tilewright.targets.host import abi
 from tilewright.targets.host.seal import SIZE, sealed
 from tilewright.targets.nvidia import driver

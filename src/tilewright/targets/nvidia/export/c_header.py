@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.base.signature import Param, Signature, TensorParam, TupleParam
-from tilewright.targets.artifact import FORMAT, Artifact
+from tilewright.targets.artifact import Artifact
+from tilewright.targets.artifact_bytes import FORMAT
 from tilewright.targets.host import abi
 from tilewright.targets.host.exported import LOAD, RUN, TABLE, UNLOAD
 from tilewright.targets.host.exported_c import Struct, identifier, layout, passed

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tilewright.arguments.binding import converted
 from tilewright.base.errors import ArgumentError, CompileError
 from tilewright.base.signature import Signature
-from tilewright.targets.artifact import FORMAT, decode
+from tilewright.targets.artifact_bytes import FORMAT, decode
 from tilewright.targets.host import abi, elf, ffi, seal, symbols
 from tilewright.targets.host.exported import CHECKED, META, TABLE
 from tilewright.targets.host.exported_c import passed

@@ -14,7 +14,8 @@ from typing import Final
 
 from tilewright.base.errors import CompileError
 from tilewright.ir.llvm import host_target
-from tilewright.targets.artifact import FORMAT, Artifact, encode
+from tilewright.targets.artifact import Artifact
+from tilewright.targets.artifact_bytes import FORMAT, encode
 from tilewright.targets.host.exported import ExportedKernel, export_object
 from tilewright.targets.host.seal import sealed
 from tilewright.targets.host_target import parse_host_target, portable
