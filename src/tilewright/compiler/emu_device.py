@@ -20,7 +20,7 @@ from tilewright.compiler.inlined import name_calls
 from tilewright.compiler.objects import Addresses
 from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.targets import emu
-from tilewright.targets.emu.observe import note_report, watched
+from tilewright.targets.emu.recording import add_report, overridden
 from tilewright.targets.host.function import HostFunction, LaunchConfig
 
 
@@ -62,7 +62,7 @@ class EmuDevice:
         """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
         try:
             program = emu.load(kernel.ptx)
-            program.image(kernel.name, self._checks is not False)
+            program.image(kernel.name, emu.Options(self._checks).checked)
         except EmulationError:
             _assemble(kernel, self._artifact)
             raise
@@ -83,6 +83,7 @@ class EmuDevice:
         program = self._program(kernel)
         sizes = [parameter.size for parameter in program.module.functions[name].params]
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
+        options = emu.Options(checks=self._checks, seed=settings.get("seed"), all_arrive=True)
         report = emu.launch(
             program,
             name,
@@ -92,10 +93,10 @@ class EmuDevice:
             cluster=config.cluster,
             smem=config.smem,
             buffers=self._call.buffers,
-            options=watched(emu.Options(checks=self._checks, seed=settings.get("seed"), whole=True), program),
+            options=overridden(options, program),
         )
         self._call.reports.append(report)
-        note_report(report)
+        add_report(report)
 
 
 def _assemble(kernel: KernelImage, artifact: Artifact) -> None:

@@ -496,7 +496,7 @@ class BlockCoder:
         for reg in registers_in(operand):
             mark = self.taint_of(reg)
             if mark != "FALSE":
-                self.effect(f"S.poisoned(SITE, L, {{0}}, {what!r})", [mark])
+                self.effect(f"S.on.value_used(SITE, L, {{0}}, {what!r})", [mark])
 
     def load(self, text: str, args: Sequence[str], results: Sequence[tuple[Operand, str]]) -> None:
         """A load that may find memory never written: `S.unwritten` tells which threads did, and which bytes.
@@ -619,16 +619,16 @@ class BlockCoder:
         if instruction.op == "mov" and isinstance(first, Reg) and isinstance(rest[0], Reg | Imm):
             # Moves vanish in register allocation: they are no accesses of the hardware's registers.
             if isinstance(rest[0], Reg) and (read or written):
-                self.emit(f"S.wgmma_moved(L, {self.owner.number(first)}, {self.owner.number(rest[0])})")
+                self.emit(f"S.on.wgmma_moved(L, {self.owner.number(first)}, {self.owner.number(rest[0])})")
             return
         if read:
             numbers = ", ".join(str(self.owner.number(r)) for r in read)
-            self.emit(f"S.wgmma_used({self.owner.site(instruction)}, L, ({numbers},))")
+            self.emit(f"S.on.wgmma_used({self.owner.site(instruction)}, L, ({numbers},))")
         changed = [str(self.owner.number(r)) for r in registers_in(first) if r.name in self.owner.fragments]
         if changed and instruction.op not in ("st", "red"):
-            self.emit(f"S.wgmma_changed({self.owner.site(instruction)}, L, ({', '.join(changed)},))")
+            self.emit(f"S.on.wgmma_changed({self.owner.site(instruction)}, L, ({', '.join(changed)},))")
         if written:
-            self.emit("S.wgmma_unfence(L)")
+            self.emit("S.on.wgmma_unfenced(L)")
 
     def _guard(self, instruction: Instruction) -> str:
         assert instruction.guard is not None

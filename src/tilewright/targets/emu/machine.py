@@ -8,10 +8,12 @@ import numpy as np
 
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.access import Memories
+from tilewright.targets.emu.checks.events import observe
+from tilewright.targets.emu.checks.observer import Batch
 from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeBlock
 from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
 from tilewright.targets.emu.faults import Fault, located
-from tilewright.targets.emu.landing import Landing
+from tilewright.targets.emu.in_flight import InFlight
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
 from tilewright.targets.emu.ptx import Instruction
@@ -37,29 +39,29 @@ class Machine(Memories):
         self.slots = len(blocks)
         self.blocks = blocks
         self.g = launch.memory
-        self.sh = SharedMemory(self.slots, launch.shared_size, launch.options.checks)
-        self.lo = LocalMemory(self.slots * self.shape.stride, launch.code.frame, launch.options.checks)
+        checked = bool(launch.options.checkers)
+        self.sh = SharedMemory(self.slots, launch.shared_size, checked)
+        self.lo = LocalMemory(self.slots * self.shape.stride, launch.code.frame, checked)
+        self.batch = self._batch()
+        self.alive = self.batch.alive
         self.barriers = Barriers(self, self.slots)
         self.clusters = ClusterBarriers(self, self.slots, self.shape.cluster_blocks)
         self.parked: dict[tuple[int, ...], Cohort] = {}
         self.ready: dict[tuple[int, ...], list[Cohort]] = {}
         self.front: tuple[int, tuple[int, ...]] | None = None
-        self.alive = np.zeros(self.slots * self.shape.stride, bool)
         self.polls = 0
         self.resting = False
         """Whether all cohorts of this batch only wait: it is the turn of other batches."""
         self.current: Cohort | None = None
-        self._masks: Array | None = None
         ids = np.arange(self.slots * self.shape.stride, dtype=np.int64)
         if self.shape.stride > self.shape.threads:
             ids = ids[ids % self.shape.stride < self.shape.threads]
-        self.alive[ids] = True
-        self.living = len(ids)
-        self.landing = Landing(self, launch.options.seed % 2 == 1)
+        self.in_flight = InFlight(self, launch.options.seed % 2 == 1)
         self.block_alive = np.full(self.slots, self.shape.threads, np.int64)
         self.sh.block_alive = self.block_alive
         self.constants = launch.constants
         self.special: dict[str, Any] = {}
+        self.on = observe(self.batch, launch.observers)
         cohorts = [
             Cohort(part, launch.code, list(launch.code.zeros)) for part in launch.split(Lanes(self.shape, ids, blocks))
         ]
@@ -68,6 +70,24 @@ class Machine(Memories):
         """The cohorts that have not started, the next one last: the turn in which they do, a number, the cohort."""
         while self.late and not self.late[-1][0]:
             self._start()
+
+    def _batch(self) -> Batch:
+        """This batch as observers see it."""
+        launch, options = self.launch, self.launch.options
+        return Batch(
+            self.shape, self.blocks, self.report, launch.program.sites, launch.instructions, self.sh, self.lo, self.g,
+            launch.kernel, options.lockstep, options.all_arrive, self._frame_end, launch.observed,
+        )  # fmt: skip
+
+    def _frame_end(self) -> int:
+        """Where the local memory of the functions that run ends."""
+        assert self.current is not None
+        return int(self.current.sp + self.current.code.frame)
+
+    @property
+    def living(self) -> int:
+        """The number of threads that have not ended."""
+        return self.batch.living
 
     # What generated code calls.
 
@@ -134,9 +154,7 @@ class Machine(Memories):
 
     def alive_masks(self) -> Array:
         """The mask of living lanes of each warp."""
-        if self._masks is None:
-            self._masks = np.packbits(self.alive, bitorder="little").view(np.uint32)
-        return self._masks
+        return self.batch.alive_masks()
 
     def _next(self) -> Cohort:
         key = min(self.ready, key=lambda k: (self.ready[k][0].turn, k))
@@ -294,14 +312,12 @@ class Machine(Memories):
 
     def _exit(self, cohort: Cohort) -> None:
         ids = cohort.L.ids
-        self.alive[ids] = False
-        self.living -= len(ids)
+        self.batch.end(ids)
         self.block_alive -= np.bincount(cohort.L.slot, minlength=self.slots)
-        self._masks = None
-        self.launch.exited(self, cohort)
+        self.launch.idle = 0
         try:
-            self.landing.ended(ids)
-            self.threads_ended(cohort.L)
+            self.in_flight.ended(ids)
+            self.on.threads_ended(cohort.L, cohort)
         except Fault as fault:
             raise self.error(fault, cohort, cohort.code.blocks[cohort.pc].first) from None
         if self.barriers.counts:
@@ -381,7 +397,18 @@ class Machine(Memories):
         cohort.code, cohort.pc, cohort.sp, cohort.R = frame.code, frame.pc, frame.sp, list(frame.registers)
         self.launch.program.pass_results(self, cohort, frame.call, callee, callee_sp, callee_registers)
 
-    # Errors.
+    # Findings and errors.
+
+    def report(self, fault: Fault) -> None:
+        """Raise a finding, or keep it and go on."""
+        assert self.current is not None
+        site = self.launch.program.sites[fault.site] if fault.site >= 0 else fault.instruction
+        if self.launch.options.collects:
+            self.launch.collect(fault, self.error(fault, self.current, site))
+        elif fault.instruction is not None:
+            raise self.error(fault, self.current, fault.instruction)
+        else:
+            raise fault
 
     def threads(self, L: Lanes, at: Array | None) -> dict[str, Any]:
         """Which threads, for an error: the first, and how many more."""

@@ -103,7 +103,7 @@ def spoil_matrices(S: Any, site: int, L: Lanes, addr: Any, marks: Array) -> None
     """Bytes of rows just stored (a row of 16 an address) that depend on memory never written."""
     named = np.flatnonzero(L.lane < len(marks) * 32 // L.n)
     for place in range(0, 16, 2):
-        S.spoilt(site, L.subset(named), "shared", full(addr, L.n)[named], place, 1, marks[:, place])
+        S.on.unwritten_stored(site, L.subset(named), "shared", full(addr, L.n)[named], place, 1, marks[:, place])
 
 
 @rule("movmatrix")
@@ -184,7 +184,7 @@ def sparse_product(
 
 @rule("wgmma.fence", "wgmma.commit_group")
 def wgmma_order(c: BlockCoder, i: Instruction) -> None:
-    c.effect(f"S.wgmma_{'fence' if 'fence' in i.mods else 'commit'}(SITE, L)", [])
+    c.effect(f"S.on.wgmma_{'fenced' if 'fence' in i.mods else 'committed'}(SITE, L)", [])
 
 
 @rule("wgmma.wait_group")
@@ -192,7 +192,7 @@ def wgmma_wait(c: BlockCoder, i: Instruction) -> None:
     count = i.ops[0]
     if not isinstance(count, Imm):
         raise c.fail("wgmma.wait_group needs an immediate")
-    c.effect(f"S.wgmma_wait(SITE, L, {count.value})", [])
+    c.effect(f"S.on.wgmma_awaited(SITE, L, {count.value})", [])
 
 
 @rule("wgmma.mma_async")
@@ -223,7 +223,7 @@ def wgmma_mma(c: BlockCoder, i: Instruction) -> None:
             "".join(f"{c.owner.number(item)}, " for item in group if isinstance(item, Reg))
             for group in (items_of(d), items)
         )
-        c.effect(f"S.wgmma_issued(SITE, L, ({written}), ({read}))", [])
+        c.effect(f"S.on.wgmma_issued(SITE, L, ({written}), ({read}))", [])
         results += [(taint_register(item.name) if isinstance(item, Reg) else Sink(), "pred") for item in items_of(d)]
     c.effect(text, [], results)
 

@@ -99,7 +99,7 @@ def require_membership(c: BlockCoder, i: Instruction) -> str:
     operand = membermask(i)
     mask = "FULL" if operand is None else c.use(operand, "u32")
     if c.owner.checks:
-        c.emit(f"S.warp_met(L, {mask})")
+        c.emit(f"S.on.warp_met(L, {mask})")
     if c.owner.checks and operand is not None and not (isinstance(operand, Imm) and operand.value in (-1, 0xFFFFFFFF)):
         c.effect("check_members(S, SITE, L, {0})", [mask])
     return mask

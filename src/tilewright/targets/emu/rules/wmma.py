@@ -202,4 +202,4 @@ def store_fragment(
             else:
                 (S.s_store if space == "shared" else S.g_store)(site, L, place, part, dtype, shift)
             if spoilt:
-                S.spoilt(site, L, space, place, 0, shift, spoilt[number])
+                S.on.unwritten_stored(site, L, space, place, 0, shift, spoilt[number])

@@ -6,14 +6,12 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.base.errors import EmulationError
-
-if TYPE_CHECKING:
-    from tilewright.targets.emu.image import Program
-    from tilewright.targets.emu.launch import Options
-    from tilewright.targets.emu.report import Report
+from tilewright.targets.emu.image import Program
+from tilewright.targets.emu.options import Options
+from tilewright.targets.emu.report import Report
 
 
 class _Blocks(threading.local):
@@ -37,7 +35,7 @@ def reports_of(**options: Any) -> Iterator[list[Report]]:
         _blocks.open.remove(block)
 
 
-def watched(options: Options, program: Program) -> Options:
+def overridden(options: Options, program: Program) -> Options:
     """The options of a launch, changed as the blocks around it say."""
     for changes, _ in _blocks.open:
         options = replace(options, **changes)
@@ -46,7 +44,7 @@ def watched(options: Options, program: Program) -> Options:
     return options
 
 
-def note_report(report: Report) -> None:
+def add_report(report: Report) -> None:
     """Add the report of a launch to those of the blocks around it."""
     for _, reports in _blocks.open:
         reports.append(report)
@@ -69,7 +67,7 @@ def findings() -> Iterator[list[EmulationError]]:
         _lists[:] = [other for other in _lists if other is not found]
 
 
-def note(errors: Iterable[EmulationError]) -> None:
+def add_findings(errors: Iterable[EmulationError]) -> None:
     """Add the findings of a launch to all lists."""
     new = list(errors)
     for found in tuple(_lists):

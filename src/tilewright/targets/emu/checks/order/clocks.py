@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.stamps import CLOCK_SHIFT, MAX_CLOCK, ONE_TICK, check_limit, identity
+from tilewright.targets.emu.checks.order.epochs import CLOCK_SHIFT, MAX_CLOCK, ONE_TICK, check_limit, identity
 from tilewright.targets.emu.lanes import Array
 
 AGENTS = 64
@@ -40,7 +40,7 @@ class Clocks:
         self.blocks = blocks
         lanes = np.arange(slots * stride)
         self._clock = np.ones(slots * stride, np.int64)
-        self._stamp = identity(blocks[lanes // stride], lanes % stride) + ONE_TICK
+        self._epoch = identity(blocks[lanes // stride], lanes % stride) + ONE_TICK
         self._known = np.zeros(slots, np.int64)
         self._late = 0
         self.level: int | None = 1
@@ -61,11 +61,11 @@ class Clocks:
         return self._clock
 
     @property
-    def stamp(self) -> Array:
-        """The stamp of each lane, without a site."""
+    def epoch(self) -> Array:
+        """The epoch of each lane, without a site."""
         if self._late:
             self._catch_up()
-        return self._stamp
+        return self._epoch
 
     @property
     def known(self) -> Array:
@@ -78,7 +78,7 @@ class Clocks:
         late, self._late = self._late, 0
         self._known[:] = self._clock[0] + (late - 1)
         self._clock += late
-        self._stamp += ONE_TICK * np.uint64(late)
+        self._epoch += ONE_TICK * np.uint64(late)
 
     def everyone_met(self) -> bool:
         """All threads of the batch met, with nothing to tell beyond that; False where `block_barrier` must look."""
@@ -128,15 +128,15 @@ class Clocks:
         self.level = None
         self.clock[lanes] += 1
         check_limit(CLOCKS, int(self.clock[lanes].max()), MAX_CLOCK)
-        self.stamp[lanes] += ONE_TICK
+        self.epoch[lanes] += ONE_TICK
 
     def set_clock(self, at: Any, clock: Any, table: Array) -> None:
-        """Set the clocks of rows of a table of lanes, and their stamps."""
+        """Set the clocks of rows of a table of lanes, and their epochs."""
         self.level = None
         check_limit(CLOCKS, int(np.max(clock)), MAX_CLOCK)
         table[at] = clock
-        stamps = self.stamp.reshape(table.shape)
-        stamps[at] = (stamps[at] & (ONE_TICK - np.uint64(1))) | (
+        epochs = self.epoch.reshape(table.shape)
+        epochs[at] = (epochs[at] & (ONE_TICK - np.uint64(1))) | (
             np.asarray(clock).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
         )
 
@@ -162,7 +162,7 @@ class Clocks:
             self.level += 1
             check_limit(CLOCKS, self.level, MAX_CLOCK)
             self._clock += 1
-            self._stamp += ONE_TICK
+            self._epoch += ONE_TICK
             self._spread(slots)
             return
         table = self.clock.reshape(self.slots, self.stride)
@@ -268,11 +268,11 @@ class Clocks:
         return np.asarray(known)
 
     def knows_foreign(
-        self, lanes: Array, block: Array, thread: Array, clock: Array, hurried: Array, shared: bool
+        self, lanes: Array, block: Array, thread: Array, clock: Array, asynchronous: Array, shared: bool
     ) -> Array:
         """The same for accesses of other blocks; in shared memory (`shared`) also by what counts only there."""
         known = np.zeros(len(lanes), bool)
-        column = np.where(hurried, thread + self.stride, thread)
+        column = np.where(asynchronous, thread + self.stride, thread)
         slots = lanes // self.stride
         sources: list[tuple[Array, int, dict[int, Knowledge]]] = []
         sources += [(slots, int(slot), self.shared_foreign) for slot in np.unique(slots)] if self.shared_foreign else []

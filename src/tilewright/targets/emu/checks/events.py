@@ -1,0 +1,79 @@
+"""Composing observers: for every event, one callable that tells those that want it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tilewright.targets.emu.checks.observer import EVENTS, Batch, Observer
+
+
+class Events:
+    """One attribute for every event of `Observer`: nothing, the method of the one that wants it, or a call of all.
+
+    The answer of several is the last that is not None.
+    """
+
+    def __init__(self, observers: Iterable[Observer] = ()) -> None:
+        self.observers = tuple(observers)
+        for name in EVENTS:
+            setattr(self, name, together(methods(self.observers, name)))
+        self.guards_shared = self.wants("before_shared")
+        self.guards_global = self.wants("before_global")
+        self.guards_local = self.wants("before_local")
+
+    def __getattr__(self, name: str) -> Any:
+        """Not reached for events; it tells type checkers that there are more attributes than they see."""
+        raise AttributeError(f"there is no event {name!r}")
+
+    def wants(self, name: str) -> bool:
+        """Whether any observer wants an event."""
+        return getattr(self, name) is not nothing
+
+
+def observe(batch: Batch, kinds: Iterable[Callable[[Batch], Observer]]) -> Events:
+    """The events of a batch for observers of some kinds and the services that these ask for: those that keep accesses
+    first, those that keep order last."""
+    chosen = [kind(batch) for kind in kinds]
+    before = [part for service in batch.services.values() for part in getattr(service, "before", ())]
+    behind = [part for service in batch.services.values() for part in getattr(service, "behind", ())]
+    return Events([*before, *chosen, *behind])
+
+
+def nothing(*_: Any) -> None:
+    """An event that no one wants."""
+
+
+def methods(observers: Iterable[Observer], name: str) -> list[Callable[..., Any]]:
+    """The methods of the observers that override an event and do not ignore it."""
+    plain = getattr(Observer, name)
+    return [getattr(one, name) for one in observers
+            if getattr(type(one), name) is not plain and name not in one.ignored]  # fmt: skip
+
+
+def together(calls: list[Callable[..., Any]]) -> Callable[..., Any]:
+    """One callable for several."""
+    if not calls:
+        return nothing
+    if len(calls) == 1:
+        return calls[0]
+    if len(calls) == 2:
+        first, second = calls
+
+        def both(*args: Any) -> Any:
+            answer = first(*args)
+            other = second(*args)
+            return answer if other is None else other
+
+        return both
+    several = tuple(calls)
+
+    def every(*args: Any) -> Any:
+        answer = None
+        for call in several:
+            other = call(*args)
+            if other is not None:
+                answer = other
+        return answer
+
+    return every
