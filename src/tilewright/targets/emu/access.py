@@ -46,13 +46,14 @@ class Memories:
         """Run an access for threads; those at fault are left out where a guard says so. None if no thread is left."""
         try:
             return run(L, addr, *rest)
-        except LeftOut as left:
-            bad = left.positions
-        except Fault as fault:
-            refused = self.on.refused(fault.of(L), L)
-            if refused is None:
-                raise
-            bad = refused
+        except (LeftOut, Fault) as reason:
+            return self._without(reason, run, L, addr, *rest)
+
+    def _without(self, reason: LeftOut | Fault, run: Callable[..., Any], L: Lanes, addr: Any, *rest: Any) -> Any:
+        """Run an access without the threads that a guard has named, or that were refused it."""
+        bad = reason.positions if isinstance(reason, LeftOut) else self.on.refused(reason.of(L), L)
+        if bad is None:
+            raise reason
         good = np.setdiff1d(np.arange(L.n), bad)
         if not len(good):
             return None
@@ -75,94 +76,117 @@ class Memories:
         if positions is not None and len(positions):
             raise LeftOut(positions)
 
-    # Loads and stores.
+    # Loads and stores. The common way is a plain call; a closure is made only where threads are left out.
 
     def g_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         """A load from global memory: elements, or rows of `lanes` elements."""
-
-        def run(L: Lanes, addr: Any) -> Any:
-            if self.on.guards_global:
-                self._leave_out(self.on.before_global(Access("global", site, L, addr, None, shift, False)))
-            value = self.g.load(site, addr, dtype, shift, lanes)
-            self.on.global_access(Access("global", site, L, addr, None, shift, False, value, dtype, lanes))
-            return value
-
         self.unwritten = FALSE
-        return zero_if_none(self.attempt(run, L, addr), L, dtype, lanes)
+        try:
+            return self._load_global(L, addr, site, dtype, shift, lanes)
+        except (LeftOut, Fault) as reason:
+            value = self._without(reason, self._load_global, L, addr, site, dtype, shift, lanes)
+            return np.zeros((L.n, lanes) if lanes > 1 else L.n, dtype) if value is None else value
 
     def g_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
         """A store to global memory."""
-
-        def run(L: Lanes, addr: Any, value: Any) -> None:
-            access = Access("global", site, L, addr, None, shift, True, value, dtype, lanes)
-            if self.on.guards_global:
-                self._leave_out(self.on.before_global(access))
-            # Resolve first, so that an access out of bounds is found before anything is told.
-            places = self.g.resolve(site, np.atleast_1d(addr), dtype, shift, lanes, True)
-            self.on.global_access(access)
-            if addr.__class__ is np.ndarray:
-                self.g.put(places, value, lanes)
-            else:
-                self.g.store(site, addr, value, dtype, shift, lanes)
-
-        self.attempt(run, L, addr, value)
+        try:
+            self._store_global(L, addr, value, site, dtype, shift, lanes)
+        except (LeftOut, Fault) as reason:
+            self._without(reason, self._store_global, L, addr, value, site, dtype, shift, lanes)
 
     def s_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         """A load from shared memory."""
-
-        def run(L: Lanes, addr: Any) -> Any:
-            if self.on.guards_shared:
-                self._leave_out(self.on.before_shared(Access("shared", site, L, addr, None, shift, False)))
-            index = self.sh.index(site, L, addr, shift)
-            view = self.sh.view(dtype, lanes)
-            value = view.take(index, 0) if index.__class__ is np.ndarray else view[index]
-            missing = self.on.shared_access(Access("shared", site, L, addr, index, shift, False, value, dtype, lanes))
-            if missing is not None:
-                self.unwritten = missing
-            return value
-
         self.unwritten = FALSE
-        return zero_if_none(self.attempt(run, L, addr), L, dtype, lanes)
+        try:
+            return self._load_shared(L, addr, site, dtype, shift, lanes)
+        except (LeftOut, Fault) as reason:
+            value = self._without(reason, self._load_shared, L, addr, site, dtype, shift, lanes)
+            return np.zeros((L.n, lanes) if lanes > 1 else L.n, dtype) if value is None else value
 
     def s_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
         """A store to shared memory."""
-
-        def run(L: Lanes, addr: Any, value: Any) -> None:
-            if self.on.guards_shared:
-                early = Access("shared", site, L, addr, None, shift, True, value, dtype, lanes)
-                self._leave_out(self.on.before_shared(early))
-            index = self.sh.index(site, L, addr, shift)
-            self.on.shared_access(Access("shared", site, L, addr, index, shift, True, value, dtype, lanes))
-            write(self.sh.view(dtype, lanes), index, value, lanes)
-
-        self.attempt(run, L, addr, value)
+        try:
+            self._store_shared(L, addr, value, site, dtype, shift, lanes)
+        except (LeftOut, Fault) as reason:
+            self._without(reason, self._store_shared, L, addr, value, site, dtype, shift, lanes)
 
     def l_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         """A load from local memory."""
-
-        def run(L: Lanes, addr: Any) -> Any:
-            if self.on.guards_local:
-                self._leave_out(self.on.before_local(Access("local", site, L, addr, None, shift, False)))
-            value = self.lo.load(site, L, addr, dtype, shift, lanes)
-            missing = self.on.local_access(Access("local", site, L, addr, None, shift, False, value, dtype, lanes))
-            if missing is not None:
-                self.unwritten = missing
-            return value
-
         self.unwritten = FALSE
-        return zero_if_none(self.attempt(run, L, addr), L, dtype, lanes)
+        try:
+            return self._load_local(L, addr, site, dtype, shift, lanes)
+        except (LeftOut, Fault) as reason:
+            value = self._without(reason, self._load_local, L, addr, site, dtype, shift, lanes)
+            return np.zeros((L.n, lanes) if lanes > 1 else L.n, dtype) if value is None else value
 
     def l_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
         """A store to local memory."""
+        try:
+            self._store_local(L, addr, value, site, dtype, shift, lanes)
+        except (LeftOut, Fault) as reason:
+            self._without(reason, self._store_local, L, addr, value, site, dtype, shift, lanes)
 
-        def run(L: Lanes, addr: Any, value: Any) -> None:
-            access = Access("local", site, L, addr, None, shift, True, value, dtype, lanes)
-            if self.on.guards_local:
-                self._leave_out(self.on.before_local(access))
-            self.on.local_access(access)
-            self.lo.store(site, L, addr, value, dtype, shift, lanes)
+    def _load_global(self, L: Lanes, addr: Any, site: int, dtype: Any, shift: int, lanes: int) -> Any:
+        on = self.on
+        if on.guards_global:
+            self._leave_out(on.before_global(Access("global", site, L, addr, None, shift, False)))
+        value = self.g.load(site, addr, dtype, shift, lanes)
+        on.global_access(Access("global", site, L, addr, None, shift, False, value, dtype, lanes))
+        return value
 
-        self.attempt(run, L, addr, value)
+    def _store_global(
+        self, L: Lanes, addr: Any, value: Any, site: int, dtype: Any, shift: int, lanes: int
+    ) -> None:  # fmt: skip
+        access, on = Access("global", site, L, addr, None, shift, True, value, dtype, lanes), self.on
+        if on.guards_global:
+            self._leave_out(on.before_global(access))
+        # Resolve first, so that an access out of bounds is found before anything is told.
+        places = self.g.resolve(site, np.atleast_1d(addr), dtype, shift, lanes, True)
+        on.global_access(access)
+        if addr.__class__ is np.ndarray:
+            self.g.put(places, value, lanes)
+        else:
+            self.g.store(site, addr, value, dtype, shift, lanes)
+
+    def _load_shared(self, L: Lanes, addr: Any, site: int, dtype: Any, shift: int, lanes: int) -> Any:
+        on = self.on
+        if on.guards_shared:
+            self._leave_out(on.before_shared(Access("shared", site, L, addr, None, shift, False)))
+        index, view = self.sh.index(site, L, addr, shift), self.sh.view(dtype, lanes)
+        value = view.take(index, 0) if index.__class__ is np.ndarray else view[index]
+        missing = on.shared_access(Access("shared", site, L, addr, index, shift, False, value, dtype, lanes))
+        if missing is not None:
+            self.unwritten = missing
+        return value
+
+    def _store_shared(
+        self, L: Lanes, addr: Any, value: Any, site: int, dtype: Any, shift: int, lanes: int
+    ) -> None:  # fmt: skip
+        on = self.on
+        if on.guards_shared:
+            self._leave_out(on.before_shared(Access("shared", site, L, addr, None, shift, True, value, dtype, lanes)))
+        index = self.sh.index(site, L, addr, shift)
+        on.shared_access(Access("shared", site, L, addr, index, shift, True, value, dtype, lanes))
+        write(self.sh.view(dtype, lanes), index, value, lanes)
+
+    def _load_local(self, L: Lanes, addr: Any, site: int, dtype: Any, shift: int, lanes: int) -> Any:
+        on = self.on
+        if on.guards_local:
+            self._leave_out(on.before_local(Access("local", site, L, addr, None, shift, False)))
+        value = self.lo.load(site, L, addr, dtype, shift, lanes)
+        missing = on.local_access(Access("local", site, L, addr, None, shift, False, value, dtype, lanes))
+        if missing is not None:
+            self.unwritten = missing
+        return value
+
+    def _store_local(
+        self, L: Lanes, addr: Any, value: Any, site: int, dtype: Any, shift: int, lanes: int
+    ) -> None:  # fmt: skip
+        access, on = Access("local", site, L, addr, None, shift, True, value, dtype, lanes), self.on
+        if on.guards_local:
+            self._leave_out(on.before_local(access))
+        on.local_access(access)
+        self.lo.store(site, L, addr, value, dtype, shift, lanes)
 
     def shared_rows(self, site: int, L: Lanes, addr: Array) -> Array:
         """Rows of 16 bytes, for ldmatrix."""
@@ -266,11 +290,6 @@ class Memories:
             self.unwritten = FALSE if missing is None else missing
         words = self.sh.view(np.dtype(f"u{size}"), 1)[(places >> (size.bit_length() - 1)).reshape(addresses.shape)]
         return np.ascontiguousarray(words)[..., None].view(np.uint8)
-
-
-def zero_if_none(value: Any, L: Lanes, dtype: Any, lanes: int) -> Any:
-    """What was loaded; zeros if no thread has loaded."""
-    return np.zeros((L.n, lanes) if lanes > 1 else L.n, dtype) if value is None else value
 
 
 def group_reads(site: int, L: Lanes, places: Array, size: int) -> list[GroupRead]:

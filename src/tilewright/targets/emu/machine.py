@@ -44,6 +44,7 @@ class Machine(Memories):
         self.lo = LocalMemory(self.slots * self.shape.stride, launch.code.frame, checked)
         self.batch = self._batch()
         self.alive = self.batch.alive
+        self.living = self.batch.living
         self.barriers = Barriers(self, self.slots)
         self.clusters = ClusterBarriers(self, self.slots, self.shape.cluster_blocks)
         self.parked: dict[tuple[int, ...], Cohort] = {}
@@ -83,11 +84,6 @@ class Machine(Memories):
         """Where the local memory of the functions that run ends."""
         assert self.current is not None
         return int(self.current.sp + self.current.code.frame)
-
-    @property
-    def living(self) -> int:
-        """The number of threads that have not ended."""
-        return self.batch.living
 
     # What generated code calls.
 
@@ -313,6 +309,7 @@ class Machine(Memories):
     def _exit(self, cohort: Cohort) -> None:
         ids = cohort.L.ids
         self.batch.end(ids)
+        self.living = self.batch.living
         self.block_alive -= np.bincount(cohort.L.slot, minlength=self.slots)
         self.launch.idle = 0
         try:

@@ -173,8 +173,9 @@ def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicat
     if count is not None and count.__class__ is not np.ndarray:  # those that have ended do not arrive
         everyone = int(count) == L.shape.threads and machine.living == machine.slots * L.shape.threads
     if everyone and L.n == machine.living and predicate is None and barriers.idle(number):
-        machine.progress()
-        machine.on.barrier_passed(cohort)
+        machine.launch.idle = 0
+        if machine.on.observers:
+            machine.on.barrier_passed(cohort)
         return True
     check_count(count)
     barriers.arrive(L, number, 0 if count is None else count, predicate)

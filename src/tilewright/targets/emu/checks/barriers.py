@@ -30,6 +30,7 @@ class Barriers(Observer):
     def __init__(self, batch: Batch) -> None:
         super().__init__(batch)
         self._everyone = batch.alive.copy()
+        self._all = batch.living
         self._warps = batch.alive_masks()
         """The threads of each warp, when all were alive."""
         self._ends = np.full(len(batch.alive), -1, np.int64)
@@ -46,7 +47,7 @@ class Barriers(Observer):
 
     def barrier_passed(self, cohort: Cohort) -> None:
         """Who has come to a barrier at which all living threads of the batch are is the same each time."""
-        if self.batch.living == self.batch.slots * self.batch.shape.threads:
+        if self.batch.living == self._all:
             return
         place = id(cohort.code), cohort.pc, self.batch.living
         if place not in self._checked:

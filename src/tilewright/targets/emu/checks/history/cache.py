@@ -40,15 +40,23 @@ class AccessCache:
     """Remembers accesses by instruction, and notes those that come again."""
 
     def __init__(self, shadow: Shadow, order: HappensBefore) -> None:
-        self._shadow, self._order = shadow, order
+        self._shadow, self._order, self._clocks = shadow, order, order.clocks
         self._known: dict[int, Known] = {}
 
     def repeated(self, access: Access) -> bool:
         """Note an access, if it may go the short way."""
         known = self._known.get(access.site)
-        if known is None or known.index is not access.index or not self._settled(known):
+        if known is None or known.index is not access.index or not known.distinct:
             return False
-        return self._write(known) if access.writes else self._read(known)
+        # Nothing but plain writes and reads, and a barrier behind the last write.
+        shadow, level = self._shadow, self._clocks.level
+        if level is None or shadow.newest >= level or shadow.asynchronous or known.granule != shadow.granule:
+            return False
+        if shadow.strong_readers.marks is not None or shadow.strong_writers.marks is not None:
+            return False
+        if shadow.silent.marks is not None:
+            return False
+        return self._write(known, level) if access.writes else self._read(known, level)
 
     def remember(self, access: Access) -> None:
         """Keep what an instruction does, in full the second time in a row that it does the same."""
@@ -66,17 +74,8 @@ class AccessCache:
             who = self._order.epochs(access.L, site) & (ONE_TICK - np.uint64(1))
             known.cells, known.who, known.distinct = cells, np.repeat(who, each) if each > 1 else who, True
 
-    def _settled(self, known: Known) -> bool:
-        """Whether an access may go the short way, as far as earlier writes are concerned."""
-        shadow, level = self._shadow, self._order.clocks.level
-        if not known.distinct or level is None or shadow.newest >= level or shadow.asynchronous:
-            return False
-        _, strong_readers, strong_writers, silent = shadow.sets
-        alone = strong_readers.marks is None and strong_writers.marks is None and silent.marks is None
-        return alone and known.granule == shadow.granule
-
-    def _read(self, known: Known) -> bool:
-        readers, level = self._shadow.readers, self._order.clocks.level or 0
+    def _read(self, known: Known, level: int) -> bool:
+        readers = self._shadow.readers
         if readers.marks is None or (readers.newest >= level and known.noted != level):
             return False
         if known.noted != level:
@@ -84,8 +83,8 @@ class AccessCache:
             readers.newest = known.noted = level
         return True
 
-    def _write(self, known: Known) -> bool:
-        shadow, level = self._shadow, self._order.clocks.level or 0
+    def _write(self, known: Known, level: int) -> bool:
+        shadow = self._shadow
         if shadow.readers.newest >= level:
             return False
         shadow.writes[known.cells] = known.who | np.uint64(level << CLOCK_SHIFT)

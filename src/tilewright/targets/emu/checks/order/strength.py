@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.targets.emu.ptx import Instruction
@@ -46,13 +47,13 @@ def strength_of(instruction: Instruction) -> Strength:
     return Strength(strong, scope, acquires, releases, atomic, size, instruction.op == "ld" and "nc" in mods)
 
 
-def narrow_scopes(instructions: list[Instruction]) -> bool:
+def narrow_scopes(instructions: Sequence[Instruction]) -> bool:
     """Whether a kernel has anything of a scope below that of the device."""
     ops = ("ld", "st", "atom", "red", "fence", "membar")
     return any(i.op in ops and ("cta" in i.mods or "cluster" in i.mods) for i in instructions)
 
 
-def synchronises(instructions: list[Instruction]) -> bool:
+def synchronises(instructions: Sequence[Instruction]) -> bool:
     """Whether a kernel has anything that orders memory beside barriers of the whole block."""
     for i in instructions:
         mods = set(i.mods)
