@@ -40,9 +40,8 @@ def small(monkeypatch):
 
     monkeypatch.setattr(concurrent.ConcurrentAccesses, "_compact", compact)
     original_init = concurrent.ConcurrentAccesses.__init__
-    monkeypatch.setattr(
-        concurrent.ConcurrentAccesses, "__init__", lambda self, *rest: (original_init(self, *rest), setattr(self, "limit", 300))[0]
-    )
+    limited = lambda self, *rest: (original_init(self, *rest), setattr(self, "limit", 300))[0]  # noqa: E731
+    monkeypatch.setattr(concurrent.ConcurrentAccesses, "__init__", limited)
     return sizes
 
 

@@ -93,8 +93,9 @@ def test_values_never_written_are_found_in_each_round():
 
 def test_the_short_way_is_taken(monkeypatch):
     looks = []
-    original = concurrent.ConcurrentAccesses.mark
-    monkeypatch.setattr(concurrent.ConcurrentAccesses, "mark", lambda self, *rest: (looks.append(1), original(self, *rest))[1])
+    kind = concurrent.ConcurrentAccesses
+    original = kind.mark
+    monkeypatch.setattr(kind, "mark", lambda self, *rest: (looks.append(1), original(self, *rest))[1])
     run(GOOD)
     assert len(looks) < ROUNDS // 2
 

@@ -174,7 +174,7 @@ def offset_of(batch: Batch, site: int, one: Lanes, address: int) -> int:
 
 
 def run_of(start: int, count: int) -> tuple[Array, int]:
-    """The first bytes of the pieces that make up a run of bytes, and the bytes of each: words where it has whole ones."""
+    """The first bytes of the pieces that make up a run of bytes, and the bytes of each: words, if it has whole ones."""
     step = 4 if count % 4 == 0 and start % 4 == 0 else 1
     return np.arange(start, start + count, step), step
 

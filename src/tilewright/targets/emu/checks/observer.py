@@ -49,10 +49,10 @@ T = TypeVar("T")
 class Batch:
     """Blocks that run together, as observers see them.
 
-    `blocks` has the number in the grid of each slot, `alive` whether each lane runs, `living` how many do. `sites` are the
-    instructions by the numbers that events give, `instructions` all of the kernel and its functions. `lockstep`: races
-    within a warp count; `all_arrive`: all threads reach each barrier. `frame_end` is where the local memory of the
-    running functions ends.
+    `blocks` has the number in the grid of each slot, `alive` whether each lane runs, `living` how many do. `sites` are
+    the instructions by the numbers that events give, `instructions` all of the kernel and its functions. `lockstep`:
+    races within a warp count; `all_arrive`: all threads reach each barrier. `frame_end` tells where the local memory of
+    the running functions ends. `launch_state` is the same object for all batches of a launch.
     """
 
     shape: Shape
@@ -167,8 +167,8 @@ class Access:
 
 
 class GroupRead:
-    """A warpgroup's wgmma reads shared memory: `elements` are the byte offsets in the batch of its elements, one by one,
-    `offsets` those of the distinct pieces of `step` bytes that hold them; `one` is the group's first thread."""
+    """A warpgroup's wgmma reads shared memory: `elements` are the byte offsets in the batch of its elements, one by
+    one, `offsets` those of the distinct pieces of `step` bytes that hold them; `one` is the group's first thread."""
 
     def __init__(self, site: int, one: Lanes, group: int, elements: Array, size: int) -> None:
         self.site, self.one, self.group = site, one, group
@@ -248,8 +248,8 @@ class Observer:
     def unwritten_stored(
         self, site: int, L: Lanes, space: str, addr: Any, place: int, shift: int, mark: Any
     ) -> None:  # fmt: skip
-        """What threads just stored `place` bytes behind `addr`, `1 << shift` bytes each, depends on memory never written
-        where `mark` is set."""
+        """What threads just stored `place` bytes behind `addr`, `1 << shift` bytes each, depends on memory never
+        written where `mark` is set."""
 
     def allocated(self, addresses: Array) -> None:
         """Device memory has been allocated at these addresses, which earlier memory may have had."""
@@ -335,7 +335,8 @@ class Observer:
     def tensor_stored(
         self, site: int, one: Lanes, made: TensorMap, start: list[int], source: int, order: Array
     ) -> None:  # fmt: skip
-        """A tensor store, or reduction, reads shared memory: chunk k of the box from chunk `order[k]` behind `source`."""
+        """A tensor store, or reduction, reads shared memory: chunk k of the box from chunk `order[k]` behind
+        `source`."""
 
     def tensor_read(self, site: int, one: Lanes, made: TensorMap, start: list[int], signals: list[int]) -> None:
         """A tensor load reads a box of global memory, for the mbarriers `signals` of its targets."""

@@ -1,8 +1,8 @@
 """Accesses that stand beside each other: all threads that touched a granule since an access that all preceded.
 
 Reads, and strong accesses (atomics, volatile, relaxed), do not exclude one another, so the last one does not speak for
-those before it. A `ConcurrentAccesses` has one mark for each granule, which is exact for one thread and says otherwise that there
-were several, and a log of each access, which is asked only where the marks leave a doubt.
+those before it. A `ConcurrentAccesses` has one mark for each granule, which is exact for one thread and says otherwise
+that there were several, and a log of each access, which is asked only where the marks leave a doubt.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Epochs: who touched a granule of memory, when, and by which instruction.
 
-A epoch is 64 bits: clock (18) | block (20) | thread (11) | asynchronous (1) | site (14). Clocks are on top, so that
-"not yet ordered by a block barrier" is one comparison. In marks of several accesses (`concurrent`), threads from `SEVERAL`
-on stand for several threads: of one warp (its number in the place of theirs), `EVERY` for threads of a block, block and
-thread all ones (`MANY`) for threads of several blocks. What does not fit a field is refused (`limits`).
+An epoch is 64 bits: clock (18) | block (20) | thread (11) | asynchronous (1) | site (14). Clocks are on top, so that
+"not yet ordered by a block barrier" is one comparison. In marks of several accesses (`history.concurrent`), threads
+from `SEVERAL` on stand for several threads: of one warp (its number in the place of theirs), `EVERY` for threads of a
+block, block and thread all ones (`MANY`) for threads of several blocks. What does not fit a field is refused.
 """
 
 from __future__ import annotations
