@@ -111,6 +111,7 @@ class ArgumentError(TilewrightError, TypeError, ValueError):
 FaultKind = Literal[
     "bounds", "misaligned", "readonly", "uninitialised", "race", "wgmma", "barrier", "mbarrier", "cluster", "deadlock",
     "diverged", "operand", "branch", "call", "tensormap", "free", "trap", "assert", "limit", "program", "internal",
+    "custom",
 ]  # fmt: skip
 """The classes of findings of the emulator; docs/emulator.md says what each means."""
 
