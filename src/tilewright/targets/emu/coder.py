@@ -273,7 +273,7 @@ class BlockCoder:
         self.instruction: Instruction | None = None
         self.names = 0
         self.guard = ""
-        self.guard_mark = "FALSE"
+        self.guard_taint = "FALSE"
         self.result = ""
         self.gate_lines: list[str] = []
         self.sources: set[str] = set()
@@ -477,8 +477,8 @@ class BlockCoder:
         companion = taint_register(reg.name)
         if self.guard:
             text = f"sel({self.guard}, {text}, {self.register(companion, 'p')})"
-            if self.guard_mark != "FALSE":
-                text = f"{text} | {self.guard_mark}"
+            if self.guard_taint != "FALSE":
+                text = f"{text} | {self.guard_taint}"
         name = text if text == "FALSE" else self.let(text)
         self.values[companion.name] = {"p": name}
         self.written[self.owner.number(companion)] = companion
@@ -506,7 +506,7 @@ class BlockCoder:
         regs = [operand if isinstance(operand, Reg) else None for operand, _ in results]
         exact = tuple(reg is not None and reg.name not in self.owner.picked for reg in regs)
         marks = [taint_register(reg.name) if reg is not None else Sink() for reg in regs]
-        self.effect(f"marked(S, {text}, {exact})", args, [*results, *((mark, "pred") for mark in marks)])
+        self.effect(f"with_taint(S, {text}, {exact})", args, [*results, *((mark, "pred") for mark in marks)])
 
     def _extend(self, name: str, dtype: str, width: int, wanted: int) -> tuple[str, str]:
         if dtype[0] == "f":
@@ -564,7 +564,7 @@ class BlockCoder:
             guarded = instruction.guard is not None and instruction is not self.block.gate
             self.sources, self.taint = set(), ""
             self.guard = self._guard(instruction) if guarded else ""
-            self.guard_mark = self.taint_of(instruction.guard) if guarded and instruction.guard else "FALSE"
+            self.guard_taint = self.taint_of(instruction.guard) if guarded and instruction.guard else "FALSE"
             if instruction.op in DECIDED and instruction.guard is not None:
                 self._sink_guard(instruction.guard)
             if self.owner.accumulators:

@@ -76,10 +76,10 @@ class Cohort:
         """Whether the cohort comes back to a state it was in when the launch had changed as much as now: it will again,
         until something changes."""
         if self.spinning != changes:
-            self.spinning = changes if self.repeats(changes) else None
+            self.spinning = changes if self.recurs(changes) else None
         return self.spinning is not None
 
-    def repeats(self, changes: int = -1) -> bool:
+    def recurs(self, changes: int = -1) -> bool:
         """Whether this is a state in which the cohort has polled before: then it does nothing but wait."""
         digest = 0
         for number in self.code.blocks[self.pc].live:

@@ -19,10 +19,10 @@ from tilewright.targets.emu.image import Image, Program, aligned_bytes
 from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
+from tilewright.targets.emu.monitor import Monitor
 from tilewright.targets.emu.options import Options
 from tilewright.targets.emu.progress import Bar
 from tilewright.targets.emu.ptx import Instruction
-from tilewright.targets.emu.pulse import Pulse
 from tilewright.targets.emu.recording import add_findings
 from tilewright.targets.emu.report import LineTraffic, Report
 
@@ -68,7 +68,7 @@ class Launch:
         self.finished = 0
         self.bar = Bar(self.kernel, shape.blocks, options.progress if options.debugger is None else False)
         timeout = settings.get("timeout") if options.timeout is None else options.timeout
-        self.pulse = Pulse(self, self.bar, timeout)
+        self.monitor = Monitor(self, self.bar, timeout)
         self.running: Machine | None = None
         self.ticks = 0
         self.time = 0
@@ -160,7 +160,7 @@ class Launch:
         except MemoryError as error:
             raise self._no_memory(error) from error
         except BaseException as error:
-            self.pulse.interrupted(error, self.running)
+            self.monitor.interrupted(error, self.running)
             raise
         return self.report()
 
@@ -209,7 +209,7 @@ class Launch:
         if self.options.limit is not None:
             budget = min(budget, self.options.limit - self.hits.steps)
             if budget <= 0:
-                raise self.pulse.too_long({"limit": f"{self.options.limit} blocks of code"}, machine)
+                raise self.monitor.too_long({"limit": f"{self.options.limit} blocks of code"}, machine)
         try:
             return machine.run(budget)
         except EmulationError as error:
@@ -289,7 +289,7 @@ class _Hits(dict[int, int]):
 
     steps = 0
     due = 0
-    """The steps at which the launch's pulse is due."""
+    """The steps at which the launch's monitor is due."""
 
     def __missing__(self, key: int) -> int:
         return 0

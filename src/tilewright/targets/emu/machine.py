@@ -15,11 +15,11 @@ from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
 from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.in_flight import InFlight
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
+from tilewright.targets.emu.loops import loop_of
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.sync import Barriers
-from tilewright.targets.emu.whereabouts import loop_of
 
 STEPS_A_TURN = 4096
 MAX_DEPTH = 256
@@ -181,7 +181,7 @@ class Machine(Memories):
             used = self._go(self._next(), budget)
             hits.steps += used
             if hits.steps >= hits.due:
-                self.launch.pulse.look(self, 0)
+                self.launch.monitor.look(self, 0)
             budget -= used
             if budget <= 0 or self.resting:
                 return False
@@ -255,7 +255,7 @@ class Machine(Memories):
                 return steps
             if self.polls - polls >= cohort.patience:
                 polls = self.polls
-                if self.launch.ticks == ticks and cohort.repeats():
+                if self.launch.ticks == ticks and cohort.recurs():
                     cohort.poll = block.poll
                     self._wait(cohort)
                 else:  # it polls and does something beside, such as counting or reading a clock: others get a turn
@@ -268,7 +268,7 @@ class Machine(Memories):
                 if steps >= most:
                     self._pause(cohort)
                     return steps
-                mark = min(most, steps + self.launch.pulse.look(self, steps))
+                mark = min(most, steps + self.launch.monitor.look(self, steps))
             if self.front is not None and (cohort.turn, cohort.key) >= self.front:
                 self.add(cohort)
                 return steps
@@ -450,5 +450,5 @@ class Machine(Memories):
     def _waits_at(self, cohort: Cohort) -> Instruction | None:
         """The instruction that threads wait at, or at which their loop goes round."""
         block = cohort.code.blocks[cohort.pc]
-        loop = loop_of(cohort, self.launch.pulse.ran()) if cohort.spinning is not None else None
+        loop = loop_of(cohort, self.launch.monitor.ran()) if cohort.spinning is not None else None
         return loop or block.gate_site or cohort.poll or block.first

@@ -182,10 +182,10 @@ class Unwritten(Observer):
                 self.value_used(site, part.L, mark[at], COMBINED)
                 continue
             cells, each = self._cells(site, part.L, part.space, part.addr, size)
-            blank = widened((rows if missing is None else missing)[at], each, unit * each // size)
+            before = widened((rows if missing is None else missing)[at], each, unit * each // size)
             marks, writes = np.repeat(mark[at], each), np.repeat(replaced[at], each)
-            before, last, after = in_turn(cells, blank.reshape(-1), marks, writes, unit > 0)
-            rows[at] = np.repeat(before.reshape(-1, each), size // each, axis=1)
+            found, last, after = in_turn(cells, before.reshape(-1), marks, writes, unit > 0)
+            rows[at] = np.repeat(found.reshape(-1, each), size // each, axis=1)
             self._set(part.space, last, np.logical_not(after))
         return rows if np.count_nonzero(rows) else None
 
@@ -260,23 +260,23 @@ def widened(missing: Array, each: int, together: int) -> Array:
     return np.asarray(rows)
 
 
-def in_turn(cells: Array, blank: Array, mark: Array, wrote: Array, combines: bool) -> tuple[Array, Array, Array]:
+def in_turn(cells: Array, missing: Array, mark: Array, wrote: Array, combines: bool) -> tuple[Array, Array, Array]:
     """Accesses to granules one after another: which found a granule unwritten, the granules, and which are left so.
 
-    `blank`: whether a granule was unwritten before the first; `mark`: whether an operand is; `wrote`: whether it took
+    `missing`: whether a granule was unwritten before the first; `mark`: whether an operand is; `wrote`: whether it took
     the place of what was there; otherwise the two are combined (`combines`), or nothing changes.
     """
     order = np.argsort(cells, kind="stable")
-    numbers, blank, mark, wrote = cells[order], blank[order], mark[order], wrote[order]
+    numbers, missing, mark, wrote = cells[order], missing[order], mark[order], wrote[order]
     place = np.arange(len(order))
     first = np.append(True, numbers[1:] != numbers[:-1])
     start = np.maximum.accumulate(np.where(first, place, 0))
     last = np.maximum.accumulate(np.where(wrote, place, -1))
-    after = np.where(last >= start, mark[last], blank)
+    after = np.where(last >= start, mark[last], missing)
     if combines:
         marks = np.cumsum(mark)
         after |= marks - marks[start] + mark[start] > 0
     before = np.empty(len(order), bool)
-    before[order] = np.where(first, blank, np.append(False, after[:-1]))
+    before[order] = np.where(first, missing, np.append(False, after[:-1]))
     ends = np.flatnonzero(np.append(first[1:], True))
     return before, numbers[ends], after[ends]

@@ -65,7 +65,7 @@ def _write(c: BlockCoder, text: str, to: Operand, at: str, values: list[Operand]
     args = [at, *(c.use(v, kind) for v in values)]
     if space == "global":
         c.sink(Vec(tuple(values)), "operand of an atomic on global memory")
-    mark = operand_mark(c, values, space)
+    mark = operand_taint(c, values, space)
     if mark != "FALSE":
         args.append(mark)
         mark = f"{{{len(args) - 1}}}"
@@ -77,7 +77,7 @@ WATCHED = ("shared", "local", "generic")
 """The spaces in which memory may be unwritten."""
 
 
-def operand_mark(c: BlockCoder, values: list[Operand], space: str) -> str:
+def operand_taint(c: BlockCoder, values: list[Operand], space: str) -> str:
     """Whether an operand of an atomic depends on memory never written."""
     if not c.owner.checks or space not in WATCHED:
         return "FALSE"

@@ -18,7 +18,7 @@ from tilewright.targets.emu.memory import describe
 from tilewright.targets.emu.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
 from tilewright.targets.emu.rules.atomics import check_operation, combine, resolve, update
 from tilewright.targets.emu.rules.barriers import complete_bytes, mbarrier_arrive
-from tilewright.targets.emu.rules.memory import address, mark_stored
+from tilewright.targets.emu.rules.memory import address, taint_stored
 from tilewright.targets.emu.runtime import provide
 
 U8 = np.dtype(np.uint8)
@@ -259,7 +259,7 @@ def st_async(c: BlockCoder, i: Instruction) -> None:
         c.effect(
             f"store_async(S, SITE, L, {{0}}, {{1}}, {{2}}, {DTYPE[kind]}, {size})", [to, c.use(item, kind), barrier]
         )
-        mark_stored(c, [item], "shared", to, size.bit_length() - 1)
+        taint_stored(c, [item], "shared", to, size.bit_length() - 1)
 
 
 @provide
@@ -277,7 +277,7 @@ def red_async(c: BlockCoder, i: Instruction) -> None:
     args = [place(c, i.ops[0], "shared"), c.use(i.ops[1], kind), place(c, i.ops[2], "shared")]
     text = f"reduce_async(S, SITE, L, {{0}}, {{1}}, {{2}}, {op!r}, {kind!r}, {DTYPE[kind]}, {size})"
     c.effect(text, args)
-    mark_stored(c, [i.ops[1]], "shared", args[0], size.bit_length() - 1)
+    taint_stored(c, [i.ops[1]], "shared", args[0], size.bit_length() - 1)
 
 
 @provide

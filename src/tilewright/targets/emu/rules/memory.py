@@ -172,10 +172,10 @@ def st(c: BlockCoder, i: Instruction) -> None:
         c.effect("S.progress()", [])
     c.effect(f"{call}{{0}}, {stored}, {dtype}, {shift}, {row})", [at, *values])
     if space in ("shared", "local", "generic"):
-        mark_stored(c, items, space, at, shift - (lanes.bit_length() - 1))
+        taint_stored(c, items, space, at, shift - (lanes.bit_length() - 1))
 
 
-def mark_stored(c: BlockCoder, items: Sequence[Operand], space: str, at: str, shift: int) -> None:
+def taint_stored(c: BlockCoder, items: Sequence[Operand], space: str, at: str, shift: int) -> None:
     """Values stored side by side that depend on memory never written: what reads them does too."""
     for place, item in enumerate(items) if c.owner.checks else ():
         mark = "FALSE" if isinstance(item, Sink) else c.taint_of(item)
