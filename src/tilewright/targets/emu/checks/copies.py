@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.targets.emu.boxes import box_addresses
+from tilewright.targets.emu.checks.granules import pieces
 from tilewright.targets.emu.checks.history import Conflict, History
 from tilewright.targets.emu.checks.observer import Access, Batch, GroupRead, Observer
 from tilewright.targets.emu.lanes import Array, Lanes
@@ -57,7 +58,7 @@ class AsyncCopies(Observer):
     def _delivered(self, site: int, one: Lanes, offset: int, count: int, word: int, of_thread: bool = True) -> None:
         """A copy counted by an mbarrier writes shared memory; `of_thread`: its thread could as well."""
         history, shadow = self._history, self._history.shared
-        offsets, step = run_of(offset, count)
+        offsets, step = pieces(offset, count)
         strong = self._order.strength(site).strong
         if of_thread and not strong:
             history.write(history.shared_by(site, one, offsets, step))
@@ -83,33 +84,33 @@ class AsyncCopies(Observer):
     ) -> None:
         history = self._history
         if from_space == "shared" and signal is None:
-            self._read_by_store(site, one, offset_of(self.batch, site, one, start), count)
+            self._read_by_store(site, one, self.batch.shared_offset(site, one, start), count)
         elif from_space == "shared":
-            offsets, step = run_of(offset_of(self.batch, site, one, start), count)
+            offsets, step = pieces(self.batch.shared_offset(site, one, start), count)
             history.read(history.shared_by(site, one, offsets, step))
         else:
-            addresses, step = run_of(start, count)
+            addresses, step = pieces(start, count)
             self._global_read(site, one, addresses.astype(np.uint64), step, [] if signal is None else [signal])
         if to_space == "global":
-            addresses, step = run_of(to, count)
+            addresses, step = pieces(to, count)
             self._global_written(site, one, addresses.astype(np.uint64), step)
         elif signal is not None:
-            self._delivered(site, one, offset_of(self.batch, site, one, to), count, signal)
+            self._delivered(site, one, self.batch.shared_offset(site, one, to), count, signal)
         else:
-            offsets, step = run_of(offset_of(self.batch, site, one, to), count)
+            offsets, step = pieces(self.batch.shared_offset(site, one, to), count)
             history.write(history.shared_by(site, one, offsets, step))
 
     def tensor_loaded(
         self, site: int, one: Lanes, made: TensorMap, start: list[int], to: int, order: Array, signal: int
     ) -> None:
-        offset = offset_of(self.batch, site, one, to)
+        offset = self.batch.shared_offset(site, one, to)
         for first, count in runs(order):
             self._delivered(site, one, offset + first, count, signal)
 
     def tensor_stored(
         self, site: int, one: Lanes, made: TensorMap, start: list[int], source: int, order: Array
     ) -> None:
-        offset = offset_of(self.batch, site, one, source)
+        offset = self.batch.shared_offset(site, one, source)
         for first, count in runs(order):
             self._read_by_store(site, one, offset + first, count)
 
@@ -124,7 +125,7 @@ class AsyncCopies(Observer):
 
     def _read_by_store(self, site: int, one: Lanes, offset: int, count: int) -> None:
         """A store in a bulk group reads shared memory, some time before its thread has waited."""
-        now = self._history.shared_by(site, one, *run_of(offset, count))
+        now = self._history.shared_by(site, one, *pieces(offset, count))
         self._history.check_read(now)
         epoch = self._order.copies.bulk_epoch("bulk", site, one)
         self._history.note_read(now, np.full(len(now.cells), epoch))
@@ -166,17 +167,6 @@ class AsyncCopies(Observer):
             epoch = self._order.copies.product_epoch(read.site, read.group)
             self._history.note_read(now, np.full(len(now.cells), epoch))
             now.shadow.asynchronous = now.shadow.readers.asynchronous = True
-
-
-def offset_of(batch: Batch, site: int, one: Lanes, address: int) -> int:
-    """Where an address of one thread's shared memory lies in the batch's."""
-    return int(np.atleast_1d(batch.shared.index(site, one, np.array([address], np.uint64), 0))[0])
-
-
-def run_of(start: int, count: int) -> tuple[Array, int]:
-    """The first bytes of the pieces that make up a run of bytes, and the bytes of each: words, if it has whole ones."""
-    step = 4 if count % 4 == 0 and start % 4 == 0 else 1
-    return np.arange(start, start + count, step), step
 
 
 def elements_of(made: TensorMap, start: list[int]) -> tuple[Array, int]:

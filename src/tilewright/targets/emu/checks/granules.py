@@ -18,3 +18,9 @@ def split(offsets: Array, size: int, granule: int) -> tuple[Array, int]:
     if each > 1:
         first = (first[:, None] + np.arange(each)).reshape(-1)
     return first, each
+
+
+def pieces(start: int, count: int) -> tuple[Array, int]:
+    """The first bytes of the pieces that make up a run of bytes, and the bytes of each: words, if it has whole ones."""
+    step = 4 if count % 4 == 0 and start % 4 == 0 else 1
+    return np.arange(start, start + count, step), step

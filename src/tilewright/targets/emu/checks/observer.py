@@ -103,6 +103,10 @@ class Batch:
         found: T = self.launch_state[kind]
         return found
 
+    def shared_offset(self, site: int, one: Lanes, address: int) -> int:
+        """Where an address of one thread's shared memory lies in the batch's, in bytes."""
+        return int(np.atleast_1d(self.shared.index(site, one, np.array([address], np.uint64), 0))[0])
+
     def lane(self, lane: int) -> Lanes:
         """One lane."""
         return Lanes(self.shape, np.array([lane]), self.blocks)
@@ -374,6 +378,11 @@ class Observer:
 
     def wgmma_unfenced(self, L: Lanes) -> None:
         """A register that wgmma writes is written by another instruction."""
+
+
+def warpgroups(L: Lanes) -> list[int]:
+    """The warpgroups of some lanes, by their first lane's number over 128 (blocks are padded to warps)."""
+    return [int(x) for x in np.unique(L.ids // 128)]
 
 
 EVENTS = tuple(name for name, value in vars(Observer).items() if callable(value) and name[0] != "_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.targets.emu.checks.copies import offset_of, run_of
+from tilewright.targets.emu.checks.granules import pieces
 from tilewright.targets.emu.checks.history import History
 from tilewright.targets.emu.checks.history.conflict import name_of
 from tilewright.targets.emu.checks.observer import Batch, GroupRead, Observer
@@ -43,14 +43,14 @@ class Proxies(Observer):
         self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signal: int | None
     ) -> None:
         if from_space == "shared":
-            self._read(site, one, *run_of(offset_of(self.batch, site, one, start), count))
+            self._read(site, one, *pieces(self.batch.shared_offset(site, one, start), count))
 
     def tensor_stored(
         self, site: int, one: Lanes, made: TensorMap, start: list[int], source: int, order: Array
     ) -> None:
-        offset = offset_of(self.batch, site, one, source)
+        offset = self.batch.shared_offset(site, one, source)
         for first, count in runs(order):
-            self._read(site, one, *run_of(offset + first, count))
+            self._read(site, one, *pieces(offset + first, count))
 
     def wgmma_read(self, reads: list[GroupRead]) -> None:
         for read in reads:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.boxes import box_inside
-from tilewright.targets.emu.checks.copies import offset_of
 from tilewright.targets.emu.checks.granules import WORD, split
 from tilewright.targets.emu.checks.observer import Access, Batch, GroupRead, Observer
 from tilewright.targets.emu.checks.order.strength import strength_of
@@ -204,13 +203,13 @@ class Unwritten(Observer):
         self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signal: int | None
     ) -> None:
         if to_space == "global":
-            if not self._shared.run(offset_of(self.batch, site, one, start), count).all():
+            if not self._shared.run(self.batch.shared_offset(site, one, start), count).all():
                 self._report(STORED, site, None, one)
             return
-        target = offset_of(self.batch, site, one, to)
+        target = self.batch.shared_offset(site, one, to)
         combines = strength_of(self.batch.sites[site]).strong
         if from_space == "shared":
-            source = offset_of(self.batch, site, one, start)
+            source = self.batch.shared_offset(site, one, start)
             self._shared.run(target, count), self._shared.run(source, count)  # both in one unit
             written = self._shared.run(source, count).copy()
             self._shared.run(target, count)[:] = written & self._shared.run(target, count) if combines else written
@@ -221,7 +220,7 @@ class Unwritten(Observer):
     def tensor_loaded(
         self, site: int, one: Lanes, made: TensorMap, start: list[int], to: int, order: Array, signal: int
     ) -> None:
-        offset = offset_of(self.batch, site, one, to)
+        offset = self.batch.shared_offset(site, one, to)
         for first, count in runs(order):
             self._shared.run(offset + first, count)[:] = True
 
@@ -232,7 +231,7 @@ class Unwritten(Observer):
         inside = np.repeat(box_inside(made, start), made.unit)
         needed = np.zeros(room(order), bool)
         needed.reshape(-1, 16)[order] = inside.reshape(-1, 16)
-        offset = offset_of(self.batch, site, one, source)
+        offset = self.batch.shared_offset(site, one, source)
         for first, count in runs(order):
             written = self._shared.run(offset + first, count)
             wanted = needed[first : first + count].reshape(len(written), -1).any(axis=1)

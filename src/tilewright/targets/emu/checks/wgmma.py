@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.targets.emu.checks.observer import Batch, Observer
-from tilewright.targets.emu.checks.order.copies import warpgroups
+from tilewright.targets.emu.checks.observer import Batch, Observer, warpgroups
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Lanes
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.targets.emu.checks.observer import Access, Batch, Observer
+from tilewright.targets.emu.checks.observer import Access, Batch, Observer, warpgroups
 from tilewright.targets.emu.checks.order.clocks import Clocks
 from tilewright.targets.emu.checks.order.epochs import agent_epoch
 from tilewright.targets.emu.lanes import Array, Lanes
@@ -98,8 +98,3 @@ class CopyOrder(Observer):
             matrix = self.clocks.detail(int(slot))
             column = self.batch.shape.stride + threads
             matrix[threads, column] = np.maximum(matrix[threads, column], reached[here])
-
-
-def warpgroups(L: Lanes) -> list[int]:
-    """The warpgroups of some lanes, by their first lane's number over 128 (blocks are padded to warps)."""
-    return [int(x) for x in np.unique(L.ids // 128)]
