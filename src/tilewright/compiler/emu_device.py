@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tilewright.base import settings
@@ -37,7 +38,7 @@ class EmuDevice:
 
     def __init__(self, artifact: Artifact, checks: Any) -> None:
         self._artifact = artifact
-        self._checks = checks
+        self._options = emu.Options(checks=checks, all_arrive=True)
         self._call = _Call()
         self._kernels = artifact.kernels
         self.reports: list[Any] = []
@@ -62,7 +63,7 @@ class EmuDevice:
         """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
         try:
             program = emu.load(kernel.ptx)
-            program.image(kernel.name, emu.Options(self._checks).checked)
+            program.image(kernel.name, self._options.checked)
         except EmulationError:
             _assemble(kernel, self._artifact)
             raise
@@ -83,7 +84,7 @@ class EmuDevice:
         program = self._program(kernel)
         sizes = [parameter.size for parameter in program.module.functions[name].params]
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
-        options = emu.Options(checks=self._checks, seed=settings.get("seed"), all_arrive=True)
+        options = replace(self._options, seed=settings.get("seed"))
         report = emu.launch(
             program,
             name,

@@ -76,7 +76,7 @@ class Memories:
         if positions is not None and len(positions):
             raise LeftOut(positions)
 
-    # Loads and stores. The common way is a plain call; a closure is made only where threads are left out.
+    # Loads and stores. Where threads are left out the access is tried again, and guards are not `asked` twice.
 
     def g_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         """A load from global memory: elements, or rows of `lanes` elements."""
@@ -84,7 +84,7 @@ class Memories:
         try:
             return self._load_global(L, addr, site, dtype, shift, lanes)
         except (LeftOut, Fault) as reason:
-            value = self._without(reason, self._load_global, L, addr, site, dtype, shift, lanes)
+            value = self._without(reason, self._load_global, L, addr, site, dtype, shift, lanes, True)
             return np.zeros((L.n, lanes) if lanes > 1 else L.n, dtype) if value is None else value
 
     def g_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
@@ -92,7 +92,7 @@ class Memories:
         try:
             self._store_global(L, addr, value, site, dtype, shift, lanes)
         except (LeftOut, Fault) as reason:
-            self._without(reason, self._store_global, L, addr, value, site, dtype, shift, lanes)
+            self._without(reason, self._store_global, L, addr, value, site, dtype, shift, lanes, True)
 
     def s_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         """A load from shared memory."""
@@ -100,7 +100,7 @@ class Memories:
         try:
             return self._load_shared(L, addr, site, dtype, shift, lanes)
         except (LeftOut, Fault) as reason:
-            value = self._without(reason, self._load_shared, L, addr, site, dtype, shift, lanes)
+            value = self._without(reason, self._load_shared, L, addr, site, dtype, shift, lanes, True)
             return np.zeros((L.n, lanes) if lanes > 1 else L.n, dtype) if value is None else value
 
     def s_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
@@ -108,7 +108,7 @@ class Memories:
         try:
             self._store_shared(L, addr, value, site, dtype, shift, lanes)
         except (LeftOut, Fault) as reason:
-            self._without(reason, self._store_shared, L, addr, value, site, dtype, shift, lanes)
+            self._without(reason, self._store_shared, L, addr, value, site, dtype, shift, lanes, True)
 
     def l_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
         """A load from local memory."""
@@ -116,7 +116,7 @@ class Memories:
         try:
             return self._load_local(L, addr, site, dtype, shift, lanes)
         except (LeftOut, Fault) as reason:
-            value = self._without(reason, self._load_local, L, addr, site, dtype, shift, lanes)
+            value = self._without(reason, self._load_local, L, addr, site, dtype, shift, lanes, True)
             return np.zeros((L.n, lanes) if lanes > 1 else L.n, dtype) if value is None else value
 
     def l_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
@@ -124,21 +124,23 @@ class Memories:
         try:
             self._store_local(L, addr, value, site, dtype, shift, lanes)
         except (LeftOut, Fault) as reason:
-            self._without(reason, self._store_local, L, addr, value, site, dtype, shift, lanes)
+            self._without(reason, self._store_local, L, addr, value, site, dtype, shift, lanes, True)
 
-    def _load_global(self, L: Lanes, addr: Any, site: int, dtype: Any, shift: int, lanes: int) -> Any:
+    def _load_global(
+        self, L: Lanes, addr: Any, site: int, dtype: Any, shift: int, lanes: int, asked: bool = False
+    ) -> Any:
         on = self.on
-        if on.guards_global:
+        if on.guards_global and not asked:
             self._leave_out(on.before_global(Access("global", site, L, addr, None, shift, False)))
         value = self.g.load(site, addr, dtype, shift, lanes)
         on.global_access(Access("global", site, L, addr, None, shift, False, value, dtype, lanes))
         return value
 
     def _store_global(
-        self, L: Lanes, addr: Any, value: Any, site: int, dtype: Any, shift: int, lanes: int
+        self, L: Lanes, addr: Any, value: Any, site: int, dtype: Any, shift: int, lanes: int, asked: bool = False
     ) -> None:  # fmt: skip
         access, on = Access("global", site, L, addr, None, shift, True, value, dtype, lanes), self.on
-        if on.guards_global:
+        if on.guards_global and not asked:
             self._leave_out(on.before_global(access))
         # Resolve first, so that an access out of bounds is found before anything is told.
         places = self.g.resolve(site, np.atleast_1d(addr), dtype, shift, lanes, True)
@@ -148,9 +150,11 @@ class Memories:
         else:
             self.g.store(site, addr, value, dtype, shift, lanes)
 
-    def _load_shared(self, L: Lanes, addr: Any, site: int, dtype: Any, shift: int, lanes: int) -> Any:
+    def _load_shared(
+        self, L: Lanes, addr: Any, site: int, dtype: Any, shift: int, lanes: int, asked: bool = False
+    ) -> Any:
         on = self.on
-        if on.guards_shared:
+        if on.guards_shared and not asked:
             self._leave_out(on.before_shared(Access("shared", site, L, addr, None, shift, False)))
         index, view = self.sh.index(site, L, addr, shift), self.sh.view(dtype, lanes)
         value = view.take(index, 0) if index.__class__ is np.ndarray else view[index]
@@ -160,18 +164,20 @@ class Memories:
         return value
 
     def _store_shared(
-        self, L: Lanes, addr: Any, value: Any, site: int, dtype: Any, shift: int, lanes: int
+        self, L: Lanes, addr: Any, value: Any, site: int, dtype: Any, shift: int, lanes: int, asked: bool = False
     ) -> None:  # fmt: skip
         on = self.on
-        if on.guards_shared:
+        if on.guards_shared and not asked:
             self._leave_out(on.before_shared(Access("shared", site, L, addr, None, shift, True, value, dtype, lanes)))
         index = self.sh.index(site, L, addr, shift)
         on.shared_access(Access("shared", site, L, addr, index, shift, True, value, dtype, lanes))
         write(self.sh.view(dtype, lanes), index, value, lanes)
 
-    def _load_local(self, L: Lanes, addr: Any, site: int, dtype: Any, shift: int, lanes: int) -> Any:
+    def _load_local(
+        self, L: Lanes, addr: Any, site: int, dtype: Any, shift: int, lanes: int, asked: bool = False
+    ) -> Any:
         on = self.on
-        if on.guards_local:
+        if on.guards_local and not asked:
             self._leave_out(on.before_local(Access("local", site, L, addr, None, shift, False)))
         value = self.lo.load(site, L, addr, dtype, shift, lanes)
         missing = on.local_access(Access("local", site, L, addr, None, shift, False, value, dtype, lanes))
@@ -180,10 +186,10 @@ class Memories:
         return value
 
     def _store_local(
-        self, L: Lanes, addr: Any, value: Any, site: int, dtype: Any, shift: int, lanes: int
+        self, L: Lanes, addr: Any, value: Any, site: int, dtype: Any, shift: int, lanes: int, asked: bool = False
     ) -> None:  # fmt: skip
         access, on = Access("local", site, L, addr, None, shift, True, value, dtype, lanes), self.on
-        if on.guards_local:
+        if on.guards_local and not asked:
             self._leave_out(on.before_local(access))
         on.local_access(access)
         self.lo.store(site, L, addr, value, dtype, shift, lanes)

@@ -180,6 +180,8 @@ class FunctionCoder:
 
     def _liveness(self, coders: list[BlockCoder]) -> None:
         """Which registers each block needs: from each use back to the writes that reach it, block by block."""
+        # A register at a time, so that the work is no larger than the answer: sets of all registers by block would make
+        # kernels of thousands of blocks quadratic.
         before: list[list[int]] = [[] for _ in coders]
         users: dict[int, list[int]] = {}
         for index, coder in enumerate(coders):
@@ -537,7 +539,7 @@ class BlockCoder:
             given = f"({', '.join(args)}{',' if args else ''})"
             kept = f"({', '.join(olds)}{',' if olds else ''})"
             value = self.let(f"masked({self.guard}, L, {call}{text.format(*names)}, {given}, {kept}, {len(results)})")
-        guard, self.guard = self.guard, ""
+        guard, self.guard = self.guard, ""  # `masked` has put the old values in already
         for index, (operand, kind) in enumerate(results):
             self.set(operand, kind, value if len(results) == 1 else f"{value}[{index}]")
         self.guard = guard

@@ -81,6 +81,7 @@ class Cohort:
 
     def recurs(self, changes: int = -1) -> bool:
         """Whether this is a state in which the cohort has polled before: then it does nothing but wait."""
+        # Registers that no later block reads may differ for ever, and change nothing.
         digest = 0
         for number in self.code.blocks[self.pc].live:
             value = self.R[number]
@@ -94,7 +95,7 @@ class Cohort:
         if len(self.seen) >= MOST_STATES:
             self.seen.clear()
         self.seen.add(state)
-        if len(self.seen) > 3:
+        if len(self.seen) > 3:  # something changes each time: look less often
             self.patience = min(2 * self.patience, MOST_PATIENCE)
         return False
 

@@ -155,11 +155,13 @@ class Machine(Memories):
     def _next(self) -> Cohort:
         key = min(self.ready, key=lambda k: (self.ready[k][0].turn, k))
         group = self.ready.pop(key)
+        # Those that a barrier has let through do not join those that stand in front of it for the next round.
         passed = [c for c in group if c.passed]
         if passed and len(passed) < len(group):
             self.ready[key] = [c for c in group if not c.passed]
             group = passed
         cohort = group[0]
+        # Two by two: each register is copied log(n) times at most, however many parts meet.
         while len(group) > 1:
             group = [joined(*group[i : i + 2]) if i + 1 < len(group) else group[i] for i in range(0, len(group), 2)]
             cohort = group[0]
@@ -204,6 +206,7 @@ class Machine(Memories):
                 cohort.passed = True
                 self.add(cohort)
         self.barriers.release_all()
+        # Parts that were joined are fewer cohorts, or others, than before: that was progress.
         if not self.ready and before == {key: cohort.L.n for key, cohort in self.parked.items()}:
             raise self.deadlock()
 
@@ -219,6 +222,7 @@ class Machine(Memories):
         steps = 0
         hits = self.launch.hits
         polls, ticks = self.polls, self.launch.ticks
+        # Threads that were found to go round and round get a block at a time, until something has changed for them.
         most = min(STEPS_A_TURN, budget) if cohort.spinning is None else 1
         mark = min(most, max(hits.due - hits.steps, 1))
         self.current = cohort
@@ -253,6 +257,7 @@ class Machine(Memories):
                     cohort.pc = block.targets[0] if out else block.targets[1]
             elif not self._leave(cohort, block, out):
                 return steps
+            # A look at the state costs as much as a block, so it comes after ever more polls (`patience`).
             if self.polls - polls >= cohort.patience:
                 polls = self.polls
                 if self.launch.ticks == ticks and cohort.recurs():
@@ -269,6 +274,7 @@ class Machine(Memories):
                     self._pause(cohort)
                     return steps
                 mark = min(most, steps + self.launch.monitor.look(self, steps))
+            # Whoever is behind in the order of blocks goes first: so the parts of a split meet again (`cfg`).
             if self.front is not None and (cohort.turn, cohort.key) >= self.front:
                 self.add(cohort)
                 return steps
@@ -321,7 +327,7 @@ class Machine(Memories):
             self.barriers.release_all()
         if self.clusters.count.any():
             self.clusters.settle()
-        if self.parked:
+        if self.parked:  # a warp's instruction waits for the living only: look again
             parked, self.parked = self.parked, {}
             for waiting in parked.values():
                 self.add(waiting)

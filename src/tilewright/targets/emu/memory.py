@@ -85,6 +85,8 @@ class GlobalMemory:
         """Elements (or rows of `lanes` elements) at byte addresses `addr`."""
         cached = self.cache.get(site)
         if cached is not None and shift:
+            # Below the buffer the difference wraps round, and shifted it is beyond any view: one test for both ends.
+            # Unshifted it could be negative as a signed index, which NumPy would take.
             offset = (addr - cached[0]) >> shift
             if self.checks:
                 self._aligned(site, addr, shift)

@@ -169,6 +169,7 @@ def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicat
     number = int(number)
     if number > 15:
         raise Fault("barrier", f"Barrier {number} does not exist", hint="barriers are numbered 0 to 15")
+    # The common case in one step: all threads of all blocks of the batch stand here together.
     everyone = count is None
     if count is not None and count.__class__ is not np.ndarray:  # those that have ended do not arrive
         everyone = int(count) == L.shape.threads and machine.living == machine.slots * L.shape.threads

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from tilewright.targets.emu.checks.observer import EVENTS, Batch, Observer
 
 ARGUMENTS = {name: getattr(Observer, name).__code__.co_argcount - 1 for name in EVENTS}
+
+GUARDS = ("before_shared", "before_global", "before_local", "refused")
 
 
 class Events:
     """One attribute for every event of `Observer`: nothing, the method of the one that wants it, or a call of all.
 
-    The answer of several is the last that is not None.
+    The answer of several is the last that is not None; guards leave out all that any of them names.
     """
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self.observers = tuple(observers)
         for name in EVENTS:
-            setattr(self, name, together(methods(self.observers, name), ARGUMENTS[name]))
+            calls = methods(self.observers, name)
+            setattr(self, name, union(calls) if name in GUARDS else together(calls, ARGUMENTS[name]))
         self.guards_shared = self.wants("before_shared")
         self.guards_global = self.wants("before_global")
         self.guards_local = self.wants("before_local")
@@ -77,5 +82,17 @@ def together(calls: list[Callable[..., Any]], arguments: int) -> Callable[..., A
             if other is not None:
                 answer = other
         return answer
+
+    return every
+
+
+def union(calls: list[Callable[..., Any]]) -> Callable[..., Any]:
+    """One guard for several."""
+    if len(calls) < 2:
+        return together(calls, 0)
+
+    def every(*args: Any) -> Any:
+        answers = [answer for answer in [call(*args) for call in calls] if answer is not None]
+        return np.unique(np.concatenate(answers)) if answers else None
 
     return every

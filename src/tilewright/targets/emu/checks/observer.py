@@ -199,7 +199,7 @@ class Observer:
     def before_shared(self, access: Access) -> Array | None:
         """Threads are about to load from shared memory, or to store (`access.value` is not known yet).
 
-        Returns the positions in `access.L` of those that are left out, None for none."""
+        It is asked once an access. Returns the positions in `access.L` of those that are left out, None for none."""
 
     def before_global(self, access: Access) -> Array | None:
         """The same of global memory."""

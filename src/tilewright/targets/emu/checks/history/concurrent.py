@@ -101,6 +101,7 @@ class ConcurrentAccesses:
         before = np.count_nonzero(old)
         if before and floor is None and settled(old, mine):
             return
+        # Where lanes share a granule the last one written stays: what else there was is found by looking again.
         scatter(marks, cells, rows, mine)
         noted = last = mine if distinct else gather(marks, cells, rows)
         if not distinct and np.count_nonzero(last != mine):
@@ -138,6 +139,7 @@ class ConcurrentAccesses:
         assert self.marks is not None
         self.marks[cells] = 0
         if self.log:
+            # The log keeps its order: an entry of a granule size below 0 says which of `gone` goes for all before it.
             self.gone.append(cells)
             self.log.append((*NOTHING, -len(self.gone)))
             self.entries += len(cells)
@@ -160,6 +162,7 @@ class ConcurrentAccesses:
         if len(self.log) == 1 and self.log[0][3] == self.granule:
             return self.log[0][:3]
         kept_cells, kept_epochs, kept_times = ([part] for part in NOTHING)
+        # From the last entry back, so that what was dropped later is known when an earlier entry comes.
         erased = np.zeros(self.count, bool)
         for numbers, epochs, times, granule in reversed(self.log):
             if granule < 0:

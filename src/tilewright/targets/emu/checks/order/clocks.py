@@ -84,6 +84,7 @@ class Clocks:
         """All threads of the batch met, with nothing to tell beyond that; False where `block_barrier` must look."""
         if self.level is None or self.matrix or self.foreign:
             return False
+        # Each clock is the same number, so it is counted once, and the arrays follow when someone asks (`_catch_up`).
         self.level += 1
         self._late += 1
         check_limit(CLOCKS, self.level, MAX_CLOCK)
@@ -112,6 +113,7 @@ class Clocks:
         if number is None:
             number = found[key] = len(found)
             matrix = self.detail(slot)
+            # The first columns behind the threads are their cp.async agents, then others as they come.
             if 2 * self.stride + number >= matrix.shape[1]:
                 self.matrix[slot] = np.concatenate((matrix, np.zeros((self.stride, AGENTS), np.int64)), axis=1)
         return 2 * self.stride + number
@@ -165,6 +167,7 @@ class Clocks:
             self._epoch += ONE_TICK
             self._spread(slots)
             return
+        # Clocks differ: all go on from the greatest, so that one number says what all know of all.
         table = self.clock.reshape(self.slots, self.stride)
         top = table[slots].max(axis=1)
         self.known[slots] = top
@@ -185,6 +188,7 @@ class Clocks:
 
     def _share_foreign(self, slot: int, lanes: Array) -> None:
         for lane in lanes:
+            # All threads of the block know it now: kept once for the block, or each lane would have a copy.
             known = self.foreign.pop(int(lane), None)
             if known:
                 self.shared_foreign[slot] = together(self.shared_foreign.get(slot, {}), known)
@@ -364,6 +368,7 @@ class Clocks:
             for thread in threads:
                 self.acquire([int(slot) * self.stride + int(thread)], known)
             return
+        # Up to the least clock all know all, which is one number; what is known beyond takes the matrix.
         row = known[own][: self.stride]
         self.known[slot] = max(int(self.known[slot]), int(row.min()))
         if slot in self.matrix or int(row.max()) > self.known[slot]:
