@@ -26,7 +26,8 @@ class AsyncCopies(Observer):
         super().__init__(batch)
         self._history = batch.service(History)
         self._order = self._history.order
-        self._history.judges.append(self._judge)
+        self._detector = self._history.detector
+        self._detector.judges.append(self._judge)
 
     def _judge(self, conflict: Conflict) -> None:
         if conflict.asynchronous:
@@ -36,7 +37,7 @@ class AsyncCopies(Observer):
 
     def copy_written(self, access: Access) -> None:
         now = self._history.shared_of(access, asynchronous=True)
-        self._history.write(now)
+        self._detector.write(now)
         # The writer is the thread's agent: only a wait makes the thread itself know.
         epochs = self._order.copies.copy_epochs(access.site, access.L)
         self._history.shared.writes[now.cells] = np.repeat(epochs, now.each) if now.each > 1 else epochs
@@ -61,18 +62,18 @@ class AsyncCopies(Observer):
         offsets, step = pieces(offset, count)
         strong = self._order.strength(site).strong
         if of_thread and not strong:
-            history.write(history.shared_by(site, one, offsets, step))
+            self._detector.write(history.shared_by(site, one, offsets, step))
         epoch = self._order.mbarriers.copy_epoch(site, word)
         shadow.asynchronous = True
         # It tells the mbarrier some time before the phase ends, which is as if it read it.
         told = history.shared_by(site, one, np.array([word << 3]), 8)
-        history.check_read(told)
-        history.note_read(told, np.full(len(told.cells), epoch))
+        self._detector.check_read(told)
+        self._detector.note_read(told, np.full(len(told.cells), epoch))
         shadow.readers.asynchronous = True
         now = history.shared_by(site, one, offsets, step)
         if strong:
-            history.join(now, shadow.strong_writers, np.full(len(now.cells), epoch))
-            history.check_write(now)
+            self._detector.join(now, shadow.strong_writers, np.full(len(now.cells), epoch))
+            self._detector.check_write(now)
             return
         shadow.writes[now.cells] = epoch
         shadow.written = True
@@ -87,7 +88,7 @@ class AsyncCopies(Observer):
             self._read_by_store(site, one, self.batch.shared_offset(site, one, start), count)
         elif from_space == "shared":
             offsets, step = pieces(self.batch.shared_offset(site, one, start), count)
-            history.read(history.shared_by(site, one, offsets, step))
+            self._detector.read(history.shared_by(site, one, offsets, step))
         else:
             addresses, step = pieces(start, count)
             self._global_read(site, one, addresses.astype(np.uint64), step, [] if signal is None else [signal])
@@ -98,7 +99,7 @@ class AsyncCopies(Observer):
             self._delivered(site, one, self.batch.shared_offset(site, one, to), count, signal)
         else:
             offsets, step = pieces(self.batch.shared_offset(site, one, to), count)
-            history.write(history.shared_by(site, one, offsets, step))
+            self._detector.write(history.shared_by(site, one, offsets, step))
 
     def tensor_loaded(
         self, site: int, one: Lanes, made: TensorMap, start: list[int], to: int, order: Array, signal: int
@@ -126,9 +127,9 @@ class AsyncCopies(Observer):
     def _read_by_store(self, site: int, one: Lanes, offset: int, count: int) -> None:
         """A store in a bulk group reads shared memory, some time before its thread has waited."""
         now = self._history.shared_by(site, one, *pieces(offset, count))
-        self._history.check_read(now)
+        self._detector.check_read(now)
         epoch = self._order.copies.bulk_epoch("bulk", site, one)
-        self._history.note_read(now, np.full(len(now.cells), epoch))
+        self._detector.note_read(now, np.full(len(now.cells), epoch))
         now.shadow.asynchronous = now.shadow.readers.asynchronous = True
 
     def _global_read(self, site: int, one: Lanes, addresses: Array, size: int, signals: list[int]) -> None:
@@ -138,10 +139,10 @@ class AsyncCopies(Observer):
         so that later writes are not checked against it.
         """
         for now in self._history.global_by(site, one, addresses, size):
-            self._history.check_read(now)
+            self._detector.check_read(now)
             if len(signals) == 1:
                 epoch = self._order.mbarriers.next_copy_epoch(site, signals[0])
-                self._history.note_read(now, np.full(len(now.cells), epoch))
+                self._detector.note_read(now, np.full(len(now.cells), epoch))
                 now.shadow.asynchronous = now.shadow.readers.asynchronous = True
 
     def _global_written(self, site: int, one: Lanes, addresses: Array, size: int) -> None:
@@ -151,8 +152,8 @@ class AsyncCopies(Observer):
             epochs = np.full(len(now.cells), self._order.copies.bulk_epoch("stored", site, one))
             now.shadow.asynchronous = True
             if now.strength.strong:
-                history.join(now, now.shadow.strong_writers, epochs)
-            history.check_write(now)
+                self._detector.join(now, now.shadow.strong_writers, epochs)
+            self._detector.check_write(now)
             if not now.strength.strong:
                 now.shadow.writes[now.cells] = epochs
                 now.shadow.written = True
@@ -163,9 +164,9 @@ class AsyncCopies(Observer):
     def wgmma_read(self, reads: list[GroupRead]) -> None:
         for read in reads:
             now = self._history.shared_by(read.site, read.one, read.offsets, read.step)
-            self._history.check_read(now)
+            self._detector.check_read(now)
             epoch = self._order.copies.product_epoch(read.site, read.group)
-            self._history.note_read(now, np.full(len(now.cells), epoch))
+            self._detector.note_read(now, np.full(len(now.cells), epoch))
             now.shadow.asynchronous = now.shadow.readers.asynchronous = True
 
 

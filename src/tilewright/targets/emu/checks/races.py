@@ -22,7 +22,7 @@ class Races(Observer):
     def __init__(self, batch: Batch) -> None:
         super().__init__(batch)
         self._history = batch.service(History)
-        self._history.judges.append(self._judge)
+        self._history.detector.judges.append(self._judge)
         if batch.shape.cluster_blocks == 1:
             self.ignored = frozenset(("threads_ended",))
 
@@ -63,7 +63,7 @@ class Races(Observer):
         at = at[history.order.unordered(np.full(len(at), lane), epochs[at], WEAK, True)]
         if len(at) and times is not None:
             lanes = np.full(len(at), lane)
-            at = at[~history.search.observed(history.shared, lanes, cells[at], times[at], True)]
+            at = at[~history.detector.search.observed(history.shared, lanes, cells[at], times[at], True)]
         if len(at):
             values = {"other thread": name_of(self.batch, epochs[at[0]], before)}
             values |= {k: v for k, v in earlier_access(self.batch, epochs[at[0]]).items() if k == "other access"}

@@ -12,8 +12,9 @@ from tilewright.targets.emu.checks.granules import WORD, split
 from tilewright.targets.emu.checks.history.concurrent import ConcurrentAccesses
 from tilewright.targets.emu.checks.history.pages import PAGE_SHIFT, Pages, resized
 from tilewright.targets.emu.checks.history.rows import padded
-from tilewright.targets.emu.checks.observer import Access
+from tilewright.targets.emu.checks.observer import Access, Batch
 from tilewright.targets.emu.lanes import Array
+from tilewright.targets.emu.memory import GlobalMemory
 
 LARGE = 1 << 25
 """Bytes of a memory from which on it is shadowed page by page."""
@@ -85,3 +86,39 @@ class Shadow:
         """The first byte of a granule in the memory."""
         number = cell if self._pages is None else self._pages.number(cell, self.granule)
         return number << self.granule
+
+
+class GlobalShadows:
+    """The shadows of the buffers of a launch; `time` counts the accesses of its logs."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.memory: GlobalMemory = batch.memory
+        self.time = 0
+        self._shadows: dict[int, Shadow] = {}
+
+    def of(self, addr: Array) -> list[tuple[Shadow, int, Array | None]]:
+        """(shadow, address where it begins, positions among `addr`; None for all) of the buffers that addresses lie
+        in."""
+        memory = self.memory
+        inside = np.searchsorted(memory.start_array, addr[:1], "right")[0] - 1
+        low, high = int(addr.min()), int(addr.max())
+        if inside >= 0 and memory.starts[inside] <= low and high < int(memory.end_array[inside]):
+            return [(*self._shadow(int(inside)), None)]
+        every = np.searchsorted(memory.start_array, addr, "right") - 1
+        return [(*self._shadow(int(n)), np.flatnonzero(every == n)) for n in np.unique(every) if n >= 0]
+
+    def forget(self, addresses: Array) -> None:
+        """Buffers that began there are no more."""
+        for address in addresses.tolist():
+            self._shadows.pop(address, None)
+
+    def bytes_at(self, address: int) -> Array:
+        """The bytes of the buffer that begins at an address."""
+        return self.memory.regions[self.memory.starts.index(address)].bytes
+
+    def _shadow(self, number: int) -> tuple[Shadow, int]:
+        buffer = self.memory.regions[number].buffer
+        found = self._shadows.get(buffer.address)
+        if found is None:
+            found = self._shadows[buffer.address] = Shadow(buffer.nbytes, 0 if buffer.address % 4 else 2)
+        return found, buffer.address
