@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.checks.observer import Batch, Observer
-from tilewright.targets.emu.checks.order.clocks import Knowledge, joined_rows, together
+from tilewright.targets.emu.checks.order.knowledge import Knowledge, joined_rows, together
 from tilewright.targets.emu.checks.order.memory import MemoryOrder
 from tilewright.targets.emu.checks.order.state import OrderState
 from tilewright.targets.emu.checks.order.strength import CLUSTER
@@ -23,8 +23,8 @@ class BarrierOrder(Observer):
         super().__init__(batch)
         self.clocks, self._state, self._memory = state.clocks, state, memory
         self._waiting: dict[tuple[int, int], Array] = {}
-        self._waiting_foreign: dict[tuple[int, int], Knowledge] = {}
-        self._arrived_foreign: dict[int, Knowledge] = {}
+        self._waiting_others: dict[tuple[int, int], Knowledge] = {}
+        self._arrived_others: dict[int, Knowledge] = {}
         self._arrived = np.zeros(len(batch.alive), np.int64)
         self._met_in_cluster: dict[int, Knowledge] = {}
         self._met: tuple[Lanes | None, int] = None, 0
@@ -49,9 +49,8 @@ class BarrierOrder(Observer):
         for slot in np.flatnonzero(done).tolist():
             here = present[slot * stride : (slot + 1) * stride]
             extra = self._waiting.pop((number, slot), None)
-            self.clocks.tell_foreign(
-                np.flatnonzero(here) + slot * stride, self._waiting_foreign.pop((number, slot), {})
-            )
+            lanes = (np.flatnonzero(here) + slot * stride).tolist()
+            self.clocks.others.tell(lanes, self._waiting_others.pop((number, slot), {}))
             if extra is None and np.array_equal(here, alive[slot * stride : (slot + 1) * stride]):
                 whole.append(slot)
             else:
@@ -67,9 +66,9 @@ class BarrierOrder(Observer):
             place = (number, int(slot))
             old = self._waiting.get(place)
             self._waiting[place] = row if old is None else joined_rows(old, row)
-            known = self.clocks.foreign_of(L.ids[L.slot == slot])
+            known = self.clocks.others.of_any(L.ids[L.slot == slot])
             if known:
-                self._waiting_foreign[place] = together(self._waiting_foreign.get(place, {}), known)
+                self._waiting_others[place] = together(self._waiting_others.get(place, {}), known)
         self.clocks.tick(L.ids)
 
     # Warps.
@@ -105,11 +104,11 @@ class BarrierOrder(Observer):
 
     def cluster_arriving(self, L: Lanes, relaxed: bool) -> None:
         clocks, fenced = self.clocks, self._memory.fenced_at[CLUSTER]
-        for lane in L.ids.tolist() if clocks.foreign else ():
+        for lane in L.ids.tolist() if clocks.others.of_lane else ():
             if not relaxed or fenced[lane]:
                 cluster = lane // self.batch.shape.stride // self.batch.shape.cluster_blocks
-                known = together(self._arrived_foreign.get(cluster, {}), clocks.foreign.get(lane, {}))
-                self._arrived_foreign[cluster] = known
+                known = together(self._arrived_others.get(cluster, {}), clocks.others.of_lane.get(lane, {}))
+                self._arrived_others[cluster] = known
         if relaxed:
             self._arrived[L.ids] = fenced[L.ids]
         else:
@@ -128,7 +127,7 @@ class BarrierOrder(Observer):
         for cluster in clusters:
             slots = np.arange(cluster * size, cluster * size + size)
             known = self.clocks.cluster_meeting(slots, arrived)
-            self._met_in_cluster[int(cluster)] = together(known, self._arrived_foreign.pop(int(cluster), {}))
+            self._met_in_cluster[int(cluster)] = together(known, self._arrived_others.pop(int(cluster), {}))
 
     def cluster_waited(self, L: Lanes) -> None:
         living = self.batch.alive.reshape(self.batch.slots, -1).sum(axis=1)

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.order.clocks import Clocks, Knowledge, Publication
+from tilewright.targets.emu.checks.order.clocks import Clocks
+from tilewright.targets.emu.checks.order.knowledge import Knowledge, Publication
 from tilewright.targets.emu.lanes import Array, Lanes
 
 KEPT = 8

@@ -56,7 +56,7 @@ class HappensBefore(OrderState):
             left[at[self._morally_strong(lanes[at], block[at], words[at], strength)]] = False
         at = np.flatnonzero(left & ~several)
         if len(at):
-            known = self.clocks.knows_foreign(lanes[at], block[at], thread[at], clock[at], asynchronous[at], shared)
+            known = self.clocks.others.knows(lanes[at], block[at], thread[at], clock[at], asynchronous[at], shared)
             left[at[known]] = False
         if not self.batch.lockstep and np.count_nonzero(left):
             left &= ~self.same_warp(lanes, block, thread, asynchronous)

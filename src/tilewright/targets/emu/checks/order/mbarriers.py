@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.targets.emu.checks.observer import Batch, Observer
-from tilewright.targets.emu.checks.order.clocks import Knowledge, Publication, joined_rows, narrowed, together
 from tilewright.targets.emu.checks.order.epochs import agent_epoch
+from tilewright.targets.emu.checks.order.knowledge import Knowledge, Publication, joined_rows, narrowed, together
 from tilewright.targets.emu.checks.order.memory import MemoryOrder
 from tilewright.targets.emu.checks.order.state import OrderState
 from tilewright.targets.emu.checks.order.strength import CLUSTER, CTA
@@ -94,7 +94,7 @@ class MbarrierOrder(Observer):
         stride = self.batch.shape.stride
         if slot == self.slot_of(word):
             self._bring(word, self.clocks.rows(slot, threads).max(axis=0))
-            known = self.clocks.foreign_of(slot * stride + threads)
+            known = self.clocks.others.of_any(slot * stride + threads)
             if known:
                 self._bring_remote(word, known)
             return

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.checks.observer import Access, Batch, Observer
-from tilewright.targets.emu.checks.order.clocks import Knowledge, Publication, narrowed, together
 from tilewright.targets.emu.checks.order.fences import SequentialFences
+from tilewright.targets.emu.checks.order.knowledge import Knowledge, Publication, narrowed, together
 from tilewright.targets.emu.checks.order.state import OrderState
 from tilewright.targets.emu.checks.order.strength import CLUSTER, CTA, GPU, Strength
 from tilewright.targets.emu.lanes import Array, Lanes
