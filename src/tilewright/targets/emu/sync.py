@@ -174,7 +174,6 @@ def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicat
     if count is not None and count.__class__ is not np.ndarray:  # those that have ended do not arrive
         everyone = int(count) == L.shape.threads and machine.living == machine.slots * L.shape.threads
     if everyone and L.n == machine.living and predicate is None and barriers.idle(number):
-        machine.launch.idle = 0
         if machine.on.observers:
             machine.on.barrier_passed(cohort)
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,25 +18,40 @@ GUARDS = ("before_shared", "before_global", "before_local", "refused")
 class Events:
     """One attribute for every event of `Observer`: nothing, the method of the one that wants it, or a call of all.
 
-    The answer of several is the last that is not None; guards leave out all that any of them names.
+    The answer of several is the last that is not None; guards leave out all that any of them names. An event is
+    composed when it first comes: most kernels have few kinds.
     """
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self.observers = tuple(observers)
-        for name in EVENTS:
-            calls = methods(self.observers, name)
-            setattr(self, name, union(calls) if name in GUARDS else together(calls, ARGUMENTS[name]))
-        self.guards_shared = self.wants("before_shared")
-        self.guards_global = self.wants("before_global")
-        self.guards_local = self.wants("before_local")
+        kinds = tuple(type(one) for one in self.observers)
+        self.guards_shared, self.guards_global, self.guards_local = (
+            bool(overriders(kinds)[name]) for name in GUARDS[:3]
+        )
 
     def __getattr__(self, name: str) -> Any:
-        """Not reached for events; it tells type checkers that there are more attributes than they see."""
-        raise AttributeError(f"there is no event {name!r}")
+        """Compose an event that is needed for the first time."""
+        if name not in ARGUMENTS:
+            raise AttributeError(f"there is no event {name!r}")
+        places = overriders(tuple(type(one) for one in self.observers))[name]
+        wanted = [self.observers[at] for at in places]
+        calls = [getattr(one, name) for one in wanted if name not in one.ignored]
+        composed = union(calls) if name in GUARDS else together(calls, ARGUMENTS[name])
+        setattr(self, name, composed)
+        return composed
 
     def wants(self, name: str) -> bool:
         """Whether any observer wants an event."""
         return getattr(self, name) is not nothing
+
+
+@lru_cache(maxsize=64)
+def overriders(kinds: tuple[type[Observer], ...]) -> dict[str, tuple[int, ...]]:
+    """For every event the places of the classes that override it."""
+    return {
+        name: tuple(at for at, kind in enumerate(kinds) if getattr(kind, name) is not getattr(Observer, name))
+        for name in EVENTS
+    }
 
 
 def observe(batch: Batch, kinds: Iterable[Callable[[Batch], Observer]]) -> Events:
@@ -49,13 +65,6 @@ def observe(batch: Batch, kinds: Iterable[Callable[[Batch], Observer]]) -> Event
 
 def nothing(*_: Any) -> None:
     """An event that no one wants."""
-
-
-def methods(observers: Iterable[Observer], name: str) -> list[Callable[..., Any]]:
-    """The methods of the observers that override an event and do not ignore it."""
-    plain = getattr(Observer, name)
-    return [getattr(one, name) for one in observers
-            if getattr(type(one), name) is not plain and name not in one.ignored]  # fmt: skip
 
 
 def together(calls: list[Callable[..., Any]], arguments: int) -> Callable[..., Any]:

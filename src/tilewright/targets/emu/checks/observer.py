@@ -72,7 +72,9 @@ class Batch:
     def __post_init__(self) -> None:
         self.slots = len(self.blocks)
         stride, threads = self.shape.stride, self.shape.threads
-        self.alive: Array = np.arange(self.slots * stride) % stride < threads
+        self.alive: Array = np.ones(self.slots * stride, bool)
+        if stride > threads:
+            self.alive.reshape(-1, stride)[:, threads:] = False
         self.services: dict[type, Any] = {}
         self.living = threads * self.slots
         self._masks: Array | None = None
@@ -121,29 +123,24 @@ class Access:
     an array by lane or one value for all; None where it is not known.
     """
 
-    __slots__ = (
-        "L",
-        "_cells",
-        "_offsets",
-        "address",
-        "count",
-        "dtype",
-        "index",
-        "shift",
-        "site",
-        "space",
-        "value",
-        "writes",
-    )
+    _offsets: Array | None = None
+    _cells: tuple[int, Array, int] | None = None
 
     def __init__(
         self, space: str, site: int, L: Lanes, address: Any, index: Any, shift: int, writes: bool,
         value: Any = None, dtype: Any = None, count: int = 1,
     ) -> None:  # fmt: skip
-        self.space, self.site, self.L, self.address, self.index, self.shift = space, site, L, address, index, shift
-        self.writes, self.value, self.dtype, self.count = writes, value, dtype, count
-        self._offsets: Array | None = None
-        self._cells: tuple[int, Array, int] | None = None
+        # One of these is made for every load and store: plain assignments are the fastest way.
+        self.space = space
+        self.site = site
+        self.L = L
+        self.address = address
+        self.index = index
+        self.shift = shift
+        self.writes = writes
+        self.value = value
+        self.dtype = dtype
+        self.count = count
 
     @property
     def size(self) -> int:

@@ -52,11 +52,21 @@ class AccessCache:
         shadow, level = self._shadow, self._clocks.level
         if level is None or shadow.newest >= level or shadow.asynchronous or known.granule != shadow.granule:
             return False
-        if shadow.strong_readers.marks is not None or shadow.strong_writers.marks is not None:
+        readers, strong_readers, strong_writers, silent = shadow.sets
+        if strong_readers.marks is not None or strong_writers.marks is not None or silent.marks is not None:
             return False
-        if shadow.silent.marks is not None:
-            return False
-        return self._write(known, level) if access.writes else self._read(known, level)
+        if access.writes:
+            if readers.newest >= level:
+                return False
+            shadow.writes[known.cells] = known.who | np.uint64(level << CLOCK_SHIFT)
+            shadow.written = True
+            shadow.newest = level
+        elif known.noted != level:
+            if readers.marks is None or readers.newest >= level:
+                return False
+            readers.marks[known.cells] = known.who | np.uint64(level << CLOCK_SHIFT)
+            readers.newest = known.noted = level
+        return True
 
     def remember(self, access: Access) -> None:
         """Keep what an instruction does, in full the second time in a row that it does the same."""
@@ -73,21 +83,3 @@ class AccessCache:
         if len(np.unique(cells)) == len(cells):
             who = self._order.epochs(access.L, site) & (ONE_TICK - np.uint64(1))
             known.cells, known.who, known.distinct = cells, np.repeat(who, each) if each > 1 else who, True
-
-    def _read(self, known: Known, level: int) -> bool:
-        readers = self._shadow.readers
-        if readers.marks is None or (readers.newest >= level and known.noted != level):
-            return False
-        if known.noted != level:
-            readers.marks[known.cells] = known.who | np.uint64(level << CLOCK_SHIFT)
-            readers.newest = known.noted = level
-        return True
-
-    def _write(self, known: Known, level: int) -> bool:
-        shadow = self._shadow
-        if shadow.readers.newest >= level:
-            return False
-        shadow.writes[known.cells] = known.who | np.uint64(level << CLOCK_SHIFT)
-        shadow.written = True
-        shadow.newest = level
-        return True

@@ -55,6 +55,7 @@ class Detector:
     def note_read(self, now: Footprint, epochs: Array) -> None:
         """Remember the reader of each granule; for several readers, that there were several."""
         readers = now.shadow.readers
+        self._settle(now)
         if not self.order.only_barriers:
             readers.note(now.cells, epochs)
         readers.newest = self.order.clocks.level or 0
@@ -113,6 +114,7 @@ class Detector:
 
     def join(self, now: Footprint, accesses: ConcurrentAccesses, epochs: Array, picked: Any = slice(None)) -> None:
         """Add an access to concurrent ones of which each one counts."""
+        self._settle(now)
         if now.strength.strong:
             accesses.asynchronous |= bool(is_async(epochs).any())
             accesses.least = min(accesses.least, now.strength.scope)
@@ -158,6 +160,15 @@ class Detector:
 
     # Conflicts.
 
+    def _settle(self, now: Footprint) -> None:
+        """Forget the accesses that a barrier of all has ordered, where only threads of the block reach the memory."""
+        shadow = now.shadow
+        if now.alone and shadow.rounds != self.order.rounds:
+            shadow.rounds = self.order.rounds
+            for accesses in shadow.sets:
+                if accesses.log:
+                    accesses.clear_log()
+
     def _past(self, now: Footprint, newest: int) -> bool:
         """Whether a barrier of all lies behind all accesses of a kind, the newest of which was at this level."""
         level = self.order.clocks.level
@@ -170,6 +181,7 @@ class Detector:
 
     def _beside(self, now: Footprint, accesses: ConcurrentAccesses, what: str, before: str) -> Array:
         """Check an access against concurrent ones; see `_found`."""
+        self._settle(now)
         at, epochs = self.search.beside(now, accesses, accesses is now.shadow.strong_writers)
         return self._found(now, at, epochs, what, before) if len(at) else NONE
 

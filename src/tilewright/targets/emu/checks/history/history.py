@@ -37,8 +37,6 @@ class History(Observer):
             self._cache = AccessCache(self.shared, self.order)
         self._made: dict[int, list[int]] = {}
         self._made_known: dict[int, list[int]] = {}
-        if batch.shape.cluster_blocks == 1:
-            self.order.barriers.when_all_met.append(self._all_met)
 
     # Events.
 
@@ -87,11 +85,6 @@ class History(Observer):
             for offset in self._made_known.pop(lane, ()):
                 cells, _ = self.shared.granules(np.array([offset]), 8)
                 self.shared.writes[cells] &= ONE_TICK - np.uint64(1)
-
-    def _all_met(self) -> None:
-        for accesses in self.shared.sets:
-            if accesses.log:
-                accesses.clear_log()
 
     # Accesses.
 

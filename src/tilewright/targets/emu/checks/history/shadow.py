@@ -26,7 +26,8 @@ class Shadow:
     `writes` has the last weak write, which all before it precede. `readers` are the weak reads since, `strong_readers`
     and `strong_writers` the strong accesses since; `silent` the weak writes that a write of the same bytes followed
     without order. `asynchronous`: there is an epoch of an asynchronous operation. `newest`: the level (`Clocks.level`)
-    of the last weak write, whatever it is worth where there are no levels any more.
+    of the last weak write, whatever it is worth where there are no levels any more. `rounds`: the barriers of all up to
+    which logs have been cleared.
     """
 
     def __init__(self, nbytes: int, granule: int = WORD) -> None:
@@ -38,6 +39,7 @@ class Shadow:
         self.written = False
         self.newest = 0
         self.asynchronous = False
+        self.rounds = 0
         self.readers = ConcurrentAccesses(count, granule)
         self.strong_readers = ConcurrentAccesses(count, granule)
         self.strong_writers = ConcurrentAccesses(count, granule)

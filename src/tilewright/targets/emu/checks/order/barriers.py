@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,6 @@ class BarrierOrder(Observer):
         self._met_in_cluster: dict[int, Knowledge] = {}
         self._met: tuple[Lanes | None, int] = None, 0
         """The threads that last met at a warp-wide instruction, and the epochs handed out before."""
-        self.when_all_met: list[Callable[[], None]] = []
-        """Called when all blocks of the batch have had a barrier of all their threads."""
         if batch.lockstep or state.only_barriers:
             self.ignored = frozenset(("warp_met",))
 
@@ -39,8 +36,7 @@ class BarrierOrder(Observer):
     def barrier_passed(self, cohort: Cohort) -> None:
         if not self.clocks.everyone_met():
             self.clocks.block_barrier(np.arange(self.batch.slots))
-        for call in self.when_all_met:
-            call()
+        self._state.rounds += 1
 
     def barrier_done(self, number: int, done: Array, cohorts: list[Cohort], counted: Array) -> None:
         alive, stride = self.batch.alive, self.batch.shape.stride
@@ -57,8 +53,7 @@ class BarrierOrder(Observer):
                 self.clocks.group_barrier(slot, np.flatnonzero(here), extra)
         if whole:
             self.clocks.block_barrier(np.array(whole))
-            for call in self.when_all_met if len(whole) == self.batch.slots else ():
-                call()
+            self._state.rounds += len(whole) == self.batch.slots
 
     def barrier_arrived(self, L: Lanes, number: int) -> None:
         for slot in np.unique(L.slot):

@@ -50,6 +50,8 @@ class OrderState:
         """The scopes that the kernel names."""
         self.handed_out = 0
         """How often epochs have been handed out."""
+        self.rounds = 0
+        """How often all blocks of the batch have had a barrier of all their threads."""
         self._strengths = model.strengths
 
     def epochs(self, L: Lanes, site: int) -> Array:
