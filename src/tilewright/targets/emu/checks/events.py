@@ -24,17 +24,16 @@ class Events:
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self.observers = tuple(observers)
-        kinds = tuple(type(one) for one in self.observers)
+        self._overriders = overriders(tuple(map(type, self.observers)))
         self.guards_shared, self.guards_global, self.guards_local = (
-            bool(overriders(kinds)[name]) for name in GUARDS[:3]
+            bool(self._overriders[name]) for name in GUARDS[:3]
         )
 
     def __getattr__(self, name: str) -> Any:
         """Compose an event that is needed for the first time."""
-        if name not in ARGUMENTS:
+        if name not in ARGUMENTS:  # Python's own questions come here as well
             raise AttributeError(f"there is no event {name!r}")
-        places = overriders(tuple(type(one) for one in self.observers))[name]
-        wanted = [self.observers[at] for at in places]
+        wanted = [self.observers[at] for at in self._overriders[name]]
         calls = [getattr(one, name) for one in wanted if name not in one.ignored]
         composed = union(calls) if name in GUARDS else together(calls, ARGUMENTS[name])
         setattr(self, name, composed)

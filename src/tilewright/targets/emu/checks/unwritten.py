@@ -29,21 +29,27 @@ HINT = (
 
 
 class WrittenMarks:
-    """Which granules of a memory of `nbytes` bytes have been written; words at first, bytes once smaller accesses come.
+    """Which granules of a memory have been written, of which `usable` bytes can be; words at first, bytes once smaller
+    accesses come.
 
-    `unwritings` counts how often something written became unwritten again, by a store of such a value.
+    `complete`: all have been. `unwritings` counts how often something written became unwritten again, by a store of
+    such a value.
     """
 
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, nbytes: int, usable: int) -> None:
         self.granule = WORD
         self.marks = np.zeros((nbytes >> WORD) + 2, bool)
         self.unwritings = 0
+        self.complete = False
+        self._usable = usable
+        self._stored = 0
 
     def refine(self, size: int) -> None:
         """Go down to bytes if an access is smaller than a granule."""
         if size < 1 << self.granule:
             self.marks = np.repeat(self.marks, 1 << self.granule)
             self.granule = 0
+            self.complete = False
 
     def cells(self, offsets: Array, size: int) -> tuple[Array, int]:
         """The granules at offsets, `size` bytes at each, and how many each offset has."""
@@ -55,10 +61,23 @@ class WrittenMarks:
         self.refine(4 if offset % 4 == 0 and count % 4 == 0 else 1)
         return self.marks[offset >> self.granule : (offset + count) >> self.granule]
 
+    def write(self, cells: Array) -> None:
+        """Something is written to granules. Once as many were as there are, it is worth counting."""
+        self.marks[cells] = True
+        self._stored += len(cells)
+        if self._stored >= self._usable >> self.granule:
+            self._stored = 0
+            self.complete = np.count_nonzero(self.marks) >= self._usable >> self.granule
+
     def set(self, cells: Array, written: Any) -> None:
         """Say of granules whether what is there is written."""
-        self.unwritings += 1
         self.marks[cells] = written
+        self.unwrite()
+
+    def unwrite(self) -> None:
+        """Something that was written may be no more."""
+        self.unwritings += 1
+        self.complete = False
 
 
 class Unwritten(Observer):
@@ -69,7 +88,7 @@ class Unwritten(Observer):
 
     def __init__(self, batch: Batch) -> None:
         super().__init__(batch)
-        self._shared = WrittenMarks(len(batch.shared.bytes))
+        self._shared = WrittenMarks(len(batch.shared.bytes), batch.slots * batch.shared.size)
         self._known: dict[int, tuple[Any, int]] = {}
         """By instruction: the index of an access that found all written, or wrote, and the unwritings before it."""
 
@@ -88,13 +107,16 @@ class Unwritten(Observer):
     # Loads and stores.
 
     def shared_access(self, access: Access) -> Array | None:
-        shared, known = self._shared, self._known.get(access.site)
+        shared = self._shared
+        if shared.complete:
+            return None
+        known = self._known.get(access.site)
         if known is not None and known[0] is access.index and known[1] == shared.unwritings:
             return None
         shared.refine(access.size)
         cells, each = access.granules(shared.granule)
         if access.writes:
-            shared.marks[cells] = True
+            shared.write(cells)
         else:
             written = shared.marks.take(cells)
             if np.count_nonzero(written) != len(cells):
@@ -213,7 +235,7 @@ class Unwritten(Observer):
             self._shared.run(target, count), self._shared.run(source, count)  # both in one unit
             written = self._shared.run(source, count).copy()
             self._shared.run(target, count)[:] = written & self._shared.run(target, count) if combines else written
-            self._shared.unwritings += 1
+            self._shared.unwrite()
         elif not combines:
             self._shared.run(target, count)[:] = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,16 @@ class BarrierOrder(Observer):
         self._waiting: dict[tuple[int, int], Array] = {}
         self._waiting_others: dict[tuple[int, int], Knowledge] = {}
         self._arrived_others: dict[int, Knowledge] = {}
-        self._arrived = np.zeros(len(batch.alive), np.int64)
         self._met_in_cluster: dict[int, Knowledge] = {}
         self._met: tuple[Lanes | None, int] = None, 0
         """The threads that last met at a warp-wide instruction, and the epochs handed out before."""
         if batch.lockstep or state.only_barriers:
             self.ignored = frozenset(("warp_met",))
+
+    @cached_property
+    def _arrived(self) -> Array:
+        """The clock at which each lane has arrived at its cluster's barrier."""
+        return np.zeros(len(self.batch.alive), np.int64)
 
     # Blocks.
 

@@ -6,6 +6,8 @@ stores as they read their source ("bulk"), and as they write global memory ("sto
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from tilewright.targets.emu.checks.observer import Access, Batch, Observer, warpgroups
@@ -20,9 +22,17 @@ class CopyOrder(Observer):
     def __init__(self, batch: Batch, clocks: Clocks) -> None:
         super().__init__(batch)
         self.clocks = clocks
-        self._groups = np.zeros(len(batch.alive), np.int64)
-        self._bulk_groups = np.zeros(len(batch.alive), np.int64)
         self._products: dict[int, int] = {}
+
+    @cached_property
+    def _groups(self) -> Array:
+        """The groups of `cp.async` that each lane has committed."""
+        return np.zeros(len(self.batch.alive), np.int64)
+
+    @cached_property
+    def _bulk_groups(self) -> Array:
+        """The groups of bulk stores that each lane has committed."""
+        return np.zeros(len(self.batch.alive), np.int64)
 
     # Epochs.
 

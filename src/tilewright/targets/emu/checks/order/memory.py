@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -24,23 +25,27 @@ class Published(dict[Any, Publication]):
 
 
 class MemoryOrder(Observer):
-    """Releases and acquires, by accesses themselves and by fences beside them (PTX ISA 8.7, 8.9).
-
-    `fenced_at` has the clock that the last fence of each scope ended, by lane; `fenced_shared` the same of fences for
-    shared memory alone.
-    """
+    """Releases and acquires, by accesses themselves and by fences beside them (PTX ISA 8.7, 8.9)."""
 
     def __init__(self, batch: Batch, state: OrderState) -> None:
         super().__init__(batch)
         self.clocks, self._state = state.clocks, state
-        self.fenced_at = np.zeros((GPU + 1, len(batch.alive)), np.int64)
-        self.fenced_shared = np.zeros(len(batch.alive), np.int64)
         self._sequential = SequentialFences(state.clocks)
         self._pending: dict[int, dict[Any, Publication]] = {}
         """What values carry that each lane has read, until it passes a fence."""
         self._published = batch.of_launch(Published)
         if state.only_barriers:
             self.ignored = frozenset(("shared_access", "global_access", "atomic_ends"))
+
+    @cached_property
+    def fenced_at(self) -> Array:
+        """The clock that the last fence of each scope ended: a row a scope, a column a lane."""
+        return np.zeros((GPU + 1, len(self.batch.alive)), np.int64)
+
+    @cached_property
+    def fenced_shared(self) -> Array:
+        """The same of fences for shared memory alone, by lane."""
+        return np.zeros(len(self.batch.alive), np.int64)
 
     # Fences.
 
