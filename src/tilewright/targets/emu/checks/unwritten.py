@@ -67,7 +67,7 @@ class WrittenMarks:
         self._stored += len(cells)
         if self._stored >= self._usable >> self.granule:
             self._stored = 0
-            self.complete = np.count_nonzero(self.marks) >= self._usable >> self.granule
+            self.complete = int(np.count_nonzero(self.marks)) >= self._usable >> self.granule
 
     def set(self, cells: Array, written: Any) -> None:
         """Say of granules whether what is there is written."""
