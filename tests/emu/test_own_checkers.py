@@ -6,6 +6,7 @@ import pytest
 from tilewright import cute
 from tilewright.base.errors import ArgumentError, CompileError, EmulationError
 from tilewright.emulate import STANDARD, Bounds, Fault, HappensBefore, Observer, Races, observe, run_ptx
+from tilewright.targets.emu import load
 
 HEAD = """.version 8.6
 .target sm_90a
@@ -131,6 +132,25 @@ def test_a_launch_with_several_batches_has_one_object_for_all():
 
     run_ptx(f"{HEAD} {RACY} ret; }}", "k", 300, 128, [np.zeros(64, np.uint32)], checks=[Count])
     assert len(set(map(id, totals))) == 1 and totals[-1].threads == 300 * 128 and len(totals) > 1
+
+
+def test_a_checker_that_fails_is_named():
+    class Broken(Observer):
+        def global_access(self, access):
+            return {}[access.site]
+
+    with pytest.raises(EmulationError) as caught:
+        run(STORE, checks=[True, Broken])
+    error = caught.value
+    assert error.message.startswith("Checker Broken failed at this instruction: KeyError") and error.kind == "custom"
+    assert error.values["PTX line"].endswith(f": {STORE[:-1]}") and isinstance(error.__cause__, KeyError)
+
+
+def test_code_without_observers_tells_of_nothing():
+    body = f"ld.shared.u32 %r2, [s]; bar.sync 0; add.u32 %r2, %r2, %r1; shfl.sync.idx.b32 %r1, %r1, 0, 31, -1; {STORE}"
+    program = load(f"{HEAD} {body} ret; }}")
+    assert "S.on." not in program.image("k", False).code.source
+    assert "S.on." in program.image("k", True).code.source
 
 
 @cute.kernel

@@ -12,6 +12,7 @@ import numpy as np
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError, TilewrightError
 from tilewright.hw import launches
+from tilewright.targets.emu.checks import Observer
 from tilewright.targets.emu.code import Code, lay_out
 from tilewright.targets.emu.counters import Traffic, TrafficCounter, TrafficTable
 from tilewright.targets.emu.faults import Fault, located
@@ -227,9 +228,13 @@ class Launch:
             AttributeError,
             RecursionError,
         ) as error:
-            message = f"The emulator failed at this instruction: {type(error).__name__}: {error}"
-            raise located(message, self._running(error), self.kernel, hint="please report this with the PTX",
-                          kind="internal") from error  # fmt: skip
+            checker = own_checker(error)
+            message = f"{checker or 'The emulator'} failed at this instruction: {type(error).__name__}: {error}"
+            hint = (
+                "the exception that this one comes from has the line" if checker else "please report this with the PTX"
+            )
+            raise located(message, self._running(error), self.kernel, hint=hint,
+                          kind="custom" if checker else "internal") from error  # fmt: skip
 
     def _running(self, error: Exception) -> Instruction | None:
         """The instruction that was running when an error came, from the traceback."""
@@ -282,6 +287,17 @@ class Launch:
                     for name, number in block.lines.items():
                         report.by_line[name] = report.by_line.get(name, 0) + times * number
         return report
+
+
+def own_checker(error: Exception) -> str:
+    """The checker in which an exception came, by the name of its class; empty if it is none of a user's own."""
+    trace = error.__traceback__
+    while trace is not None:
+        who = type(trace.tb_frame.f_locals.get("self"))
+        if issubclass(who, Observer) and not who.__module__.startswith("tilewright."):
+            return f"Checker {who.__name__}"
+        trace = trace.tb_next
+    return ""
 
 
 class _Hits(dict[int, int]):
