@@ -5,21 +5,38 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.targets.emu import Buffer, Debugger, Options, Report, Step, Stop, launch, load
-from tilewright.targets.emu.observe import reports_of
+from tilewright.targets.emu.checks import (
+    STANDARD,
+    Access,
+    AsyncCopies,
+    Barriers,
+    Batch,
+    Bounds,
+    HappensBefore,
+    Observer,
+    Proxies,
+    Races,
+    Unwritten,
+    WgmmaRegisters,
+)
+from tilewright.targets.emu.faults import Fault
+from tilewright.targets.emu.options import Checks
 from tilewright.targets.emu.ptx import Module, Variable
 from tilewright.targets.emu.ptx import parse as parse_ptx
 from tilewright.targets.emu.ptx.edit import edit as edit_ptx
+from tilewright.targets.emu.recording import reports_of
 
 __all__ = [
-    "Debugger", "EmulationError", "Module", "Report", "Step", "Stop", "edit_ptx", "observe", "parse_ptx", "run_ptx",
-    "trace",
+    "Access", "AsyncCopies", "Barriers", "Batch", "Bounds", "Debugger", "EmulationError", "Fault", "HappensBefore",
+    "Module", "Observer", "Proxies", "Races", "Report", "STANDARD", "Step", "Stop", "Unwritten", "WgmmaRegisters",
+    "edit_ptx", "observe", "parse_ptx", "run_ptx", "trace",
 ]  # fmt: skip
 
 
@@ -31,7 +48,7 @@ def run_ptx(
     args: Sequence[Any],
     cluster: int | Sequence[int] = (1, 1, 1),
     smem: int = 0,
-    checks: bool | Literal["collect"] = True,
+    checks: Checks = True,
     *,
     seed: int | None = None,
     limit: int | None = None,
@@ -40,6 +57,7 @@ def run_ptx(
     debugger: Debugger | None = None,
     progress: bool | None = None,
     timeout: float | None = None,
+    collect: bool = False,
 ) -> Report:
     """Run a kernel of a PTX text; arrays are read and written in place.
 
@@ -52,7 +70,8 @@ def run_ptx(
             a null pointer.
         smem: dynamic shared memory in bytes.
         checks: True raises at the first error or race; "collect" gathers all findings in the report; False is fast
-            and finds only accesses out of bounds.
+            and finds only accesses out of bounds. A list has the classes of the checkers (`Observer`), in which True
+            stands for all standard ones: `[True, Mine]` adds one, `[Races, Mine]` looks for these alone.
         seed: the order of blocks and warps; default: the setting `TILEWRIGHT_SEED`.
         limit: the most blocks of code to run, for kernels that may not end.
         counters: count sectors of global memory and wavefronts of shared memory, by instruction.
@@ -63,6 +82,7 @@ def run_ptx(
             first second on, if that is a terminal; else, and in pytest and CI, a line after 5 seconds, 10, 20, and so
             on. Default: the setting `TILEWRIGHT_PROGRESS`; True is a bar in every terminal.
         timeout: the most seconds that the kernel may run; default: the setting `TILEWRIGHT_TIMEOUT`.
+        collect: gather findings in the report whatever the checks.
 
     Raises:
         EmulationError: the text is not PTX that is known here, or the kernel did something undefined. It names the
@@ -74,9 +94,21 @@ def run_ptx(
             f"the PTX is a text, not {type(ptx).__name__}",
             hint="compiled.stages['ptx'], or Path('file.ptx').read_text()",
         )
+    chosen = settings.get("seed") if seed is None else seed
+    options = Options(
+        checks,
+        chosen,
+        limit,
+        counters=counters,
+        lockstep=lockstep,
+        debugger=debugger,
+        progress=progress,
+        timeout=timeout,
+        collect=collect,
+    )
     program = load(ptx)
     program.reset()
-    image = program.image(kernel, checks is not False)
+    image = program.image(kernel, options.checked)
     formals = image.kernel.params
     if len(args) != len(formals):
         raise ArgumentError(
@@ -91,24 +123,13 @@ def run_ptx(
     if debugger is not None:
         debugger.learn(program)
         debugger.check()
-    chosen = settings.get("seed") if seed is None else seed
-    options = Options(
-        checks,
-        chosen,
-        limit,
-        counters=counters,
-        lockstep=lockstep,
-        debugger=debugger,
-        progress=progress,
-        timeout=timeout,
-    )
     return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
 
 
 @contextmanager
 def observe(
     *,
-    checks: bool | Literal["collect"] | None = None,
+    checks: Checks | None = None,
     seed: int | None = None,
     limit: int | None = None,
     counters: bool | None = None,
@@ -116,6 +137,7 @@ def observe(
     debugger: Debugger | None = None,
     progress: bool | None = None,
     timeout: float | None = None,
+    collect: bool | None = None,
 ) -> Iterator[list[Report]]:
     """Look on at compiled functions: what this thread calls inside the block runs on the emulator with these options.
 
@@ -127,7 +149,7 @@ def observe(
     """
     given: dict[str, Any] = {
         "checks": checks, "seed": seed, "limit": limit, "counters": counters, "lockstep": lockstep,
-        "debugger": debugger, "progress": progress, "timeout": timeout,
+        "debugger": debugger, "progress": progress, "timeout": timeout, "collect": collect,
     }  # fmt: skip
     with reports_of(**{name: value for name, value in given.items() if value is not None}) as reports:
         yield reports

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tilewright.base.errors import EmulationError
-from tilewright.targets.emu.observe import findings
+from tilewright.targets.emu.recording import findings
 
 __all__ = ["no_findings", "pytest_pyfunc_call"]
 

@@ -139,7 +139,7 @@ def test_an_alignment_is_a_power_of_two(align):
 
 @pytest.mark.parametrize("checks", ["all", "on", 3, None])
 def test_checks_are_of_three_kinds(checks):
-    with pytest.raises(CompileError, match="checks is True, False or 'collect'"):
+    with pytest.raises(CompileError, match="checks is True, False, 'collect' or a list"):
         cute.compile(divided_grid, np.zeros((4, 8), np.float32), checks=checks)
 
 

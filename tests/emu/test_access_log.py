@@ -7,8 +7,8 @@ from tests.emu import faults
 from tests.emu.test_litmus import READ_X, WRITE_X, until, verdict
 from tilewright.base.errors import EmulationError
 from tilewright.emulate import run_ptx
-from tilewright.targets.emu.checks import crowd
-from tilewright.targets.emu.checks.stamps import CLOCK_SHIFT
+from tilewright.targets.emu.checks.history import concurrent
+from tilewright.targets.emu.checks.order.epochs import CLOCK_SHIFT
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 COUNT = f"""{HEAD}.visible .entry k(.param .u64 a, .param .u32 rounds)
@@ -29,20 +29,19 @@ L:
 @pytest.fixture
 def small(monkeypatch):
     """Logs of a few hundred entries; the greatest number that was in one after it was put in order."""
-    monkeypatch.setattr(crowd, "MOST", 200)
-    monkeypatch.setattr(crowd, "COMPACT", 300)
+    monkeypatch.setattr(concurrent, "MOST", 200)
+    monkeypatch.setattr(concurrent, "COMPACT", 300)
     sizes = [0]
-    original = crowd.Crowd._compact
+    original = concurrent.ConcurrentAccesses._compact
 
     def compact(self):
         original(self)
         sizes.append(self.entries)
 
-    monkeypatch.setattr(crowd.Crowd, "_compact", compact)
-    original_init = crowd.Crowd.__init__
-    monkeypatch.setattr(
-        crowd.Crowd, "__init__", lambda self, *rest: (original_init(self, *rest), setattr(self, "limit", 300))[0]
-    )
+    monkeypatch.setattr(concurrent.ConcurrentAccesses, "_compact", compact)
+    original_init = concurrent.ConcurrentAccesses.__init__
+    limited = lambda self, *rest: (original_init(self, *rest), setattr(self, "limit", 300))[0]  # noqa: E731
+    monkeypatch.setattr(concurrent.ConcurrentAccesses, "__init__", limited)
     return sizes
 
 
@@ -67,8 +66,8 @@ def test_a_race_with_many_atomics_is_still_found(small):
 
 @pytest.mark.parametrize("name", ["message", "last_block", "lock", "cluster_exchange"])
 def test_correct_kernels_are_not_reported_with_a_small_log(name, small, monkeypatch):
-    monkeypatch.setattr(crowd, "MOST", 4)
-    monkeypatch.setattr(crowd, "COMPACT", 4)
+    monkeypatch.setattr(concurrent, "MOST", 4)
+    monkeypatch.setattr(concurrent, "COMPACT", 4)
     case = next(case for case in faults.CASES if case.name == name)
     for seed in faults.SEEDS:
         assert faults.run(case, faults.PTX, True, seed) == ""
@@ -90,10 +89,10 @@ def test_what_stays(seed):
     numbers, clocks, who = rng.integers(0, 30, n), np.arange(n) + 1, rng.integers(0, 40, n)
     stamps = (clocks.astype(np.uint64) << np.uint64(CLOCK_SHIFT)) | who.astype(np.uint64)
     last = {(int(c), int(w)): k for k, (c, w) in enumerate(zip(numbers, who, strict=True))}
-    kept = crowd.last_of_each(numbers, stamps)
+    kept = concurrent.last_of_each(numbers, stamps)
     assert kept.tolist() == sorted(last.values())
     for most in (1, 31, 100, 2000):
-        few = crowd.latest(numbers, most)
+        few = concurrent.latest(numbers, most)
         counts = np.bincount(numbers, minlength=30)
         each = max([1, *(k for k in range(1, n + 1) if np.minimum(counts, k).sum() <= most)])
         wanted = [k for k in range(n) if np.count_nonzero(numbers[k + 1 :] == numbers[k]) < each]
@@ -102,8 +101,8 @@ def test_what_stays(seed):
 
 def test_what_writes_make_forget_counts_too(monkeypatch):
     """A log that only grows by what is dropped from it is put in order as well."""
-    monkeypatch.setattr(crowd, "COMPACT", 1000)
-    log = crowd.Crowd(64, 2)
+    monkeypatch.setattr(concurrent, "COMPACT", 1000)
+    log = concurrent.ConcurrentAccesses(64, 2)
     log.limit = 1000
     cells, stamps = np.arange(64), np.full(64, 1 << CLOCK_SHIFT, np.uint64)
     for _ in range(200):

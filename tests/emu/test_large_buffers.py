@@ -9,9 +9,9 @@ import pytest
 
 from tests.emu.test_instructions import HEAD
 from tilewright.emulate import EmulationError, run_ptx
-from tilewright.targets.emu.checks import pages, shadow
-from tilewright.targets.emu.checks.pages import PAGE_SHIFT, Pages, left, resized
-from tilewright.targets.emu.checks.shadow import Shadow
+from tilewright.targets.emu.checks.history import pages, shadow
+from tilewright.targets.emu.checks.history.pages import PAGE_SHIFT, Pages, left, resized
+from tilewright.targets.emu.checks.history.shadow import Shadow
 
 GIB = 1 << 30
 BYTES = f"""{HEAD}

@@ -5,7 +5,7 @@ import pytest
 
 from tests.emu.test_instructions import HEAD
 from tilewright.emulate import EmulationError, run_ptx
-from tilewright.targets.emu.checks import hints
+from tilewright.targets.emu.checks.history import hints
 
 
 def complaint(body, grid=1, block=64, target=HEAD, **options):

@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.base.errors import EmulationError
 from tilewright.emulate import run_ptx
-from tilewright.targets.emu.checks import clocks, races, stamps
+from tilewright.targets.emu.checks.order import clocks, epochs, state
 
 HEAD = ".version 8.6\n.target sm_90a\n.address_size 64\n"
 
@@ -48,12 +48,12 @@ def test_synchronisations_of_a_thread(body, monkeypatch):
 @pytest.mark.slow
 def test_the_true_number_of_barriers():
     body = LOOP.format("bar.sync 0;")
-    run_ptx(text(body).replace("ROUNDS", str(stamps.MAX_CLOCK - 1)), "k", 1, 32, [np.zeros(64, np.uint32)])
-    assert fault(text(body).replace("ROUNDS", str(stamps.MAX_CLOCK + 1))).values["at most"] == 262142
+    run_ptx(text(body).replace("ROUNDS", str(epochs.MAX_CLOCK - 1)), "k", 1, 32, [np.zeros(64, np.uint32)])
+    assert fault(text(body).replace("ROUNDS", str(epochs.MAX_CLOCK + 1))).values["at most"] == 262142
 
 
 def test_groups_of_copies(monkeypatch):
-    monkeypatch.setattr(stamps, "MAX_CLOCK", 50)
+    monkeypatch.setattr(epochs, "MAX_CLOCK", 50)
     body = "shl.b32 %r2, %r1, 2; mov.u32 %r3, s; and.b32 %r2, %r2, 63; add.u32 %r3, %r3, %r2;"
     body = "setp.gt.u32 %p, %r1, 15; @%p bra E;" + body
     copy = "cp.async.ca.shared.global [%r3], [%d1], 4; cp.async.commit_group; cp.async.wait_group 0;"
@@ -62,13 +62,13 @@ def test_groups_of_copies(monkeypatch):
 
 
 def test_memory_instructions(monkeypatch):
-    monkeypatch.setattr(races, "MOST_SITES", 20)
+    monkeypatch.setattr(state, "MOST_SITES", 20)
     check_instructions(20)
 
 
 @pytest.mark.slow
 def test_the_true_number_of_memory_instructions():
-    assert stamps.MOST_SITES == 16383
+    assert epochs.MOST_SITES == 16383
     check_instructions(16383)
 
 
@@ -86,7 +86,7 @@ def check_instructions(most):
 
 
 def test_blocks():
-    assert stamps.MOST_BLOCKS == (1 << 20) - 1
+    assert epochs.MOST_BLOCKS == (1 << 20) - 1
     ptx = text("").replace("ROUNDS", "1")
     with pytest.raises(EmulationError) as caught:
         run_ptx(ptx, "k", (1 << 10, 1 << 10), 1, [np.zeros(4, np.uint32)])
@@ -95,13 +95,13 @@ def test_blocks():
 
 
 def test_the_last_block_and_thread_that_fit_have_stamps_of_their_own():
-    stamp = stamps.identity(np.array([stamps.MOST_BLOCKS - 1]), np.array([1023])) + stamps.ONE_TICK
-    assert stamps.block_of(stamp)[0] == (1 << 20) - 2 and stamps.thread_of(stamp)[0] == 1023
-    assert stamps.clock_of(stamp)[0] == 1 and not stamps.is_async(stamp)[0]
+    stamp = epochs.identity(np.array([epochs.MOST_BLOCKS - 1]), np.array([1023])) + epochs.ONE_TICK
+    assert epochs.block_of(stamp)[0] == (1 << 20) - 2 and epochs.thread_of(stamp)[0] == 1023
+    assert epochs.clock_of(stamp)[0] == 1 and not epochs.is_async(stamp)[0]
 
 
 def test_asynchronous_operations_of_a_block(monkeypatch):
-    monkeypatch.setattr(stamps, "MOST_AGENTS", 40)
+    monkeypatch.setattr(epochs, "MOST_AGENTS", 40)
     check_agents(32, 4)
 
 

@@ -6,9 +6,9 @@ import pytest
 from tests.emu import test_race_limits
 from tilewright.base.errors import EmulationError
 from tilewright.emulate import run_ptx
-from tilewright.targets.emu.checks import crowd, rows
-from tilewright.targets.emu.checks.clocks import Clocks
-from tilewright.targets.emu.checks.stamps import CLOCK_SHIFT, clock_of, identity
+from tilewright.targets.emu.checks.history import concurrent, rows
+from tilewright.targets.emu.checks.order.clocks import Clocks
+from tilewright.targets.emu.checks.order.epochs import CLOCK_SHIFT, clock_of, identity
 
 ROUNDS = 12
 
@@ -93,8 +93,9 @@ def test_values_never_written_are_found_in_each_round():
 
 def test_the_short_way_is_taken(monkeypatch):
     looks = []
-    original = crowd.Crowd.mark
-    monkeypatch.setattr(crowd.Crowd, "mark", lambda self, *rest: (looks.append(1), original(self, *rest))[1])
+    kind = concurrent.ConcurrentAccesses
+    original = kind.mark
+    monkeypatch.setattr(kind, "mark", lambda self, *rest: (looks.append(1), original(self, *rest))[1])
     run(GOOD)
     assert len(looks) < ROUNDS // 2
 
@@ -106,7 +107,7 @@ def test_marks_of_rows_and_runs_are_those_of_single_accesses(seed, monkeypatch):
     n, count = 2048, 8192
     lanes = np.sort(rng.choice(4096, n, replace=False))
     who = identity(lanes // 1024, lanes % 1024) + np.uint64(9)
-    quick, plain = crowd.Crowd(count, 2), crowd.Crowd(count, 2)
+    quick, plain = concurrent.ConcurrentAccesses(count, 2), concurrent.ConcurrentAccesses(count, 2)
     for step in range(12):
         kind = step % 4
         if kind == 0:
@@ -123,7 +124,7 @@ def test_marks_of_rows_and_runs_are_those_of_single_accesses(seed, monkeypatch):
         assert (found is not None) == (kind in (0, 3))
         quick.mark(cells, mine, floor, found, found is not None and len(set(found.tolist())) == len(found))
         with monkeypatch.context() as patch:
-            patch.setattr(crowd, "SHORT", 1 << 60)
+            patch.setattr(concurrent, "SHORT", 1 << 60)
             plain.mark(cells, mine, floor)
         np.testing.assert_array_equal(quick.marks, plain.marks)
         assert quick.well_known(cells, found) == plain.well_known(cells, None)
@@ -147,8 +148,8 @@ def test_clocks_that_nobody_asks_for_catch_up():
     for _ in range(3):
         assert clocks.everyone_met()
     assert (clocks.level, set(clocks.known), set(clocks.clock)) == (4, {3}, {4})
-    assert set(clock_of(clocks.stamp)) == {4}
+    assert set(clock_of(clocks.epoch)) == {4}
     clocks.everyone_met()
     clocks.tick(np.array([3]))
     assert clocks.level is None and not clocks.everyone_met()
-    assert set(clocks.known) == {4} and clocks.clock[3] == 6 and clocks.clock[4] == 5 == clock_of(clocks.stamp)[4]
+    assert set(clocks.known) == {4} and clocks.clock[3] == 6 and clocks.clock[4] == 5 == clock_of(clocks.epoch)[4]

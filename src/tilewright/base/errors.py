@@ -115,6 +115,7 @@ class DimensionError(ArgumentError, IndexError):
 FaultKind = Literal[
     "bounds", "misaligned", "readonly", "uninitialised", "race", "wgmma", "barrier", "mbarrier", "cluster", "deadlock",
     "diverged", "operand", "branch", "call", "tensormap", "free", "trap", "assert", "limit", "program", "internal",
+    "custom",
 ]  # fmt: skip
 """The classes of findings of the emulator; docs/emulator.md says what each means."""
 

@@ -65,7 +65,8 @@ def compile_function(
         override: texts or files to use for stages `cute`, `nvvm`, `llvm`, `ptx`, `cubin` instead of what was made.
         passes: passes to add to stage `cute`: objects, classes or text; `before(name, pass)`, `after(name, pass)`.
         pipeline: the whole pass list, as text or `PassManager`.
-        checks: on the emulator: True raises at the first fault, "collect" reports all, False is fast.
+        checks: on the emulator: True raises at the first fault, "collect" reports all, False is fast; a list has
+            classes of checkers (`tilewright.emulate.Observer`), in which True stands for all standard ones.
         observers: called after each stage with its name and the job.
         after_pass: called after each pass with the pass and the module: `lambda item, module: print(item, module)`;
             after a pass over text with the text.
@@ -76,9 +77,9 @@ def compile_function(
     Raises:
         CompileError: the function or its arguments are wrong.
     """
-    if not (isinstance(checks, bool) or checks == "collect"):
+    if not (isinstance(checks, bool | list | tuple) or checks == "collect"):
         raise CompileError(
-            f"checks is True, False or 'collect', not {checks!r}",
+            f"checks is True, False, 'collect' or a list of checkers, not {checks!r}",
             location=locations.user_location(),
             hint="it says what the emulator looks for; options of the compiler go into options=",
         )

@@ -2,8 +2,9 @@
 
 from tilewright.targets.emu.debug import Debugger, Step, Stop
 from tilewright.targets.emu.image import Program, load
-from tilewright.targets.emu.launch import Options, launch
+from tilewright.targets.emu.launch import launch
 from tilewright.targets.emu.memory import Buffer
+from tilewright.targets.emu.options import Options
 from tilewright.targets.emu.report import Report
 
 __all__ = ["Buffer", "Debugger", "Options", "Program", "Report", "Step", "Stop", "launch", "load"]

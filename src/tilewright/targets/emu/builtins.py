@@ -113,7 +113,9 @@ def assert_fail(machine: Any, cohort: Cohort, site: int, arguments: list[Any], r
 def device_malloc(machine: Any, cohort: Cohort, site: int, arguments: list[Any], results: list[Any]) -> None:
     """The device heap: each allocation is a buffer of its own, so that its bounds are checked."""
     sizes = argument(machine, cohort, arguments[0], np.dtype(np.uint64))
-    give(machine, cohort, results[0], machine.launch.allocate(sizes))
+    addresses = machine.launch.allocate(sizes)
+    machine.on.allocated(addresses)
+    give(machine, cohort, results[0], addresses)
 
 
 @builtin("free")

@@ -92,6 +92,8 @@ class _Builder:
         if not gathers(instruction):
             block.body.append(instruction)
             return block
+        # Threads gather in front of a block, so the instruction is the first of one; a guarded one has a block that
+        # only its threads enter, since the others must not be waited for.
         if instruction.guard is not None:
             block = self._guard(block, instruction)
             gate = self.blocks[block.targets[0]]
@@ -201,6 +203,9 @@ class Nest:
 
     def _walk(self, successors: list[list[int]]) -> None:
         everything = set(range(len(successors)))
+        # Bourdoncle's recursion: a component of several nodes is a loop; its head is the node reached first, and what
+        # is left without the edges back to the head is ordered in the same way. The stack is our own, since nests may
+        # be deeper than Python's.
         stack: list[tuple[list[list[int]], int | None]] = [(_components(successors, everything, 0, None)[::-1], None)]
         while stack:
             components, head = stack[-1]
@@ -214,7 +219,7 @@ class Nest:
                 stack.append((_components(successors, set(component), first, first)[::-1], first))
                 continue
             self.order.append(first)
-            if first != head and first in successors[first]:
+            if first != head and first in successors[first]:  # a loop of one block
                 self.around[first], self.loop[first] = head, first
             elif head is not None:
                 self.loop[first] = head
@@ -242,7 +247,7 @@ def _components(successors: list[list[int]], nodes: set[int], entry: int, cut: i
     path = [(entry, iter(successors[entry]))]
     while path:
         node, following = path[-1]
-        for target in following:
+        for target in following:  # the iterator stays in `path`, so that a node goes on where it was left
             if target == cut or target not in nodes:
                 continue
             if target not in index:

@@ -180,6 +180,8 @@ class FunctionCoder:
 
     def _liveness(self, coders: list[BlockCoder]) -> None:
         """Which registers each block needs: from each use back to the writes that reach it, block by block."""
+        # A register at a time, so that the work is no larger than the answer: sets of all registers by block would make
+        # kernels of thousands of blocks quadratic.
         before: list[list[int]] = [[] for _ in coders]
         users: dict[int, list[int]] = {}
         for index, coder in enumerate(coders):
@@ -273,7 +275,7 @@ class BlockCoder:
         self.instruction: Instruction | None = None
         self.names = 0
         self.guard = ""
-        self.guard_mark = "FALSE"
+        self.guard_taint = "FALSE"
         self.result = ""
         self.gate_lines: list[str] = []
         self.sources: set[str] = set()
@@ -477,8 +479,8 @@ class BlockCoder:
         companion = taint_register(reg.name)
         if self.guard:
             text = f"sel({self.guard}, {text}, {self.register(companion, 'p')})"
-            if self.guard_mark != "FALSE":
-                text = f"{text} | {self.guard_mark}"
+            if self.guard_taint != "FALSE":
+                text = f"{text} | {self.guard_taint}"
         name = text if text == "FALSE" else self.let(text)
         self.values[companion.name] = {"p": name}
         self.written[self.owner.number(companion)] = companion
@@ -496,7 +498,7 @@ class BlockCoder:
         for reg in registers_in(operand):
             mark = self.taint_of(reg)
             if mark != "FALSE":
-                self.effect(f"S.poisoned(SITE, L, {{0}}, {what!r})", [mark])
+                self.effect(f"S.on.value_used(SITE, L, {{0}}, {what!r})", [mark])
 
     def load(self, text: str, args: Sequence[str], results: Sequence[tuple[Operand, str]]) -> None:
         """A load that may find memory never written: `S.unwritten` tells which threads did, and which bytes.
@@ -506,7 +508,7 @@ class BlockCoder:
         regs = [operand if isinstance(operand, Reg) else None for operand, _ in results]
         exact = tuple(reg is not None and reg.name not in self.owner.picked for reg in regs)
         marks = [taint_register(reg.name) if reg is not None else Sink() for reg in regs]
-        self.effect(f"marked(S, {text}, {exact})", args, [*results, *((mark, "pred") for mark in marks)])
+        self.effect(f"with_taint(S, {text}, {exact})", args, [*results, *((mark, "pred") for mark in marks)])
 
     def _extend(self, name: str, dtype: str, width: int, wanted: int) -> tuple[str, str]:
         if dtype[0] == "f":
@@ -537,7 +539,7 @@ class BlockCoder:
             given = f"({', '.join(args)}{',' if args else ''})"
             kept = f"({', '.join(olds)}{',' if olds else ''})"
             value = self.let(f"masked({self.guard}, L, {call}{text.format(*names)}, {given}, {kept}, {len(results)})")
-        guard, self.guard = self.guard, ""
+        guard, self.guard = self.guard, ""  # `masked` has put the old values in already
         for index, (operand, kind) in enumerate(results):
             self.set(operand, kind, value if len(results) == 1 else f"{value}[{index}]")
         self.guard = guard
@@ -564,7 +566,7 @@ class BlockCoder:
             guarded = instruction.guard is not None and instruction is not self.block.gate
             self.sources, self.taint = set(), ""
             self.guard = self._guard(instruction) if guarded else ""
-            self.guard_mark = self.taint_of(instruction.guard) if guarded and instruction.guard else "FALSE"
+            self.guard_taint = self.taint_of(instruction.guard) if guarded and instruction.guard else "FALSE"
             if instruction.op in DECIDED and instruction.guard is not None:
                 self._sink_guard(instruction.guard)
             if self.owner.accumulators:
@@ -619,16 +621,16 @@ class BlockCoder:
         if instruction.op == "mov" and isinstance(first, Reg) and isinstance(rest[0], Reg | Imm):
             # Moves vanish in register allocation: they are no accesses of the hardware's registers.
             if isinstance(rest[0], Reg) and (read or written):
-                self.emit(f"S.wgmma_moved(L, {self.owner.number(first)}, {self.owner.number(rest[0])})")
+                self.emit(f"S.on.wgmma_moved(L, {self.owner.number(first)}, {self.owner.number(rest[0])})")
             return
         if read:
             numbers = ", ".join(str(self.owner.number(r)) for r in read)
-            self.emit(f"S.wgmma_used({self.owner.site(instruction)}, L, ({numbers},))")
+            self.emit(f"S.on.wgmma_used({self.owner.site(instruction)}, L, ({numbers},))")
         changed = [str(self.owner.number(r)) for r in registers_in(first) if r.name in self.owner.fragments]
         if changed and instruction.op not in ("st", "red"):
-            self.emit(f"S.wgmma_changed({self.owner.site(instruction)}, L, ({', '.join(changed)},))")
+            self.emit(f"S.on.wgmma_changed({self.owner.site(instruction)}, L, ({', '.join(changed)},))")
         if written:
-            self.emit("S.wgmma_unfence(L)")
+            self.emit("S.on.wgmma_unfenced(L)")
 
     def _guard(self, instruction: Instruction) -> str:
         assert instruction.guard is not None

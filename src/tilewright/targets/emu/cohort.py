@@ -76,11 +76,12 @@ class Cohort:
         """Whether the cohort comes back to a state it was in when the launch had changed as much as now: it will again,
         until something changes."""
         if self.spinning != changes:
-            self.spinning = changes if self.repeats(changes) else None
+            self.spinning = changes if self.recurs(changes) else None
         return self.spinning is not None
 
-    def repeats(self, changes: int = -1) -> bool:
+    def recurs(self, changes: int = -1) -> bool:
         """Whether this is a state in which the cohort has polled before: then it does nothing but wait."""
+        # Registers that no later block reads may differ for ever, and change nothing.
         digest = 0
         for number in self.code.blocks[self.pc].live:
             value = self.R[number]
@@ -94,7 +95,7 @@ class Cohort:
         if len(self.seen) >= MOST_STATES:
             self.seen.clear()
         self.seen.add(state)
-        if len(self.seen) > 3:
+        if len(self.seen) > 3:  # something changes each time: look less often
             self.patience = min(2 * self.patience, MOST_PATIENCE)
         return False
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.targets.emu.boxes import box_addresses
-from tilewright.targets.emu.checks.watch import WatchingMachine
+from tilewright.targets.emu.checks.observer import Access, Batch, Observer
 from tilewright.targets.emu.lanes import Array, Lanes
-from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.tensormap import TensorMap
 
 SECTOR_SHIFT = 5
@@ -83,75 +82,69 @@ def shared_traffic(L: Lanes, addr: Any, size: int) -> tuple[int, int, int]:
     return warps, int(busy.reshape(-1, 32).max(axis=1).sum()), len(np.unique(phase))
 
 
-class Counting(Machine):
-    """Counts loads and stores by instruction, whatever else the machine does with them."""
+class TrafficTable:
+    """What a launch has counted: traffic by instruction and state space, and the sectors that it touched."""
 
-    def _count(self, site: int, space: str, counts: tuple[int, int, int]) -> None:
+    def __init__(self, batch: Batch | None = None) -> None:
+        self.lines: dict[tuple[int, str], Traffic] = {}
+        self.read, self.written = Touched(), Touched()
+
+    def add(self, site: int, space: str, counts: tuple[int, int, int]) -> None:
+        """Count (requests, units, ideal) of an instruction."""
         if site >= 0:
-            self.launch.traffic.setdefault((site, space), Traffic()).add(*counts)
+            self.lines.setdefault((site, space), Traffic()).add(*counts)
+
+    @property
+    def distinct_sectors(self) -> int:
+        """Sectors that were read plus those that were written, each once."""
+        return self.read.count() + self.written.count()
+
+
+class TrafficCounter(Observer):
+    """Counts loads, stores and copies by instruction."""
+
+    def __init__(self, batch: Batch) -> None:
+        super().__init__(batch)
+        self._table = batch.of_launch(TrafficTable)
+
+    def global_access(self, access: Access) -> None:
+        where = self._from_base(access.address)
+        self._table.add(access.site, "global", global_traffic(access.L, where, access.size))
+        (self._table.written if access.writes else self._table.read).add(where >> np.uint64(SECTOR_SHIFT))
+
+    def shared_access(self, access: Access) -> None:
+        self._table.add(access.site, "shared", shared_traffic(access.L, access.address, access.size))
+
+    def bulk_moved(
+        self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signal: int | None
+    ) -> None:
+        if "global" in (from_space, to_space):
+            begin = start if from_space == "global" else to
+            first = int(np.atleast_1d(self._from_base(np.array([begin], np.uint64)))[0]) >> SECTOR_SHIFT
+            sectors = first + np.arange(-(-count >> SECTOR_SHIFT) or 1, dtype=np.uint64)
+            self._copied(site, sectors, to_space == "global")
+
+    def tensor_loaded(
+        self, site: int, one: Lanes, made: TensorMap, start: list[int], to: int, order: Array, signal: int
+    ) -> None:
+        self._box(site, made, start, False)
+
+    def tensor_stored(
+        self, site: int, one: Lanes, made: TensorMap, start: list[int], source: int, order: Array
+    ) -> None:
+        self._box(site, made, start, True)
+
+    def _box(self, site: int, made: TensorMap, start: list[int], writes: bool) -> None:
+        places = box_addresses(made, start)
+        if len(places):
+            self._copied(site, np.unique(self._from_base(places) >> np.uint64(SECTOR_SHIFT)), writes)
+
+    def _copied(self, site: int, sectors: Array, writes: bool) -> None:
+        self._table.add(site, "global", (1, len(sectors), len(sectors)))
+        (self._table.written if writes else self._table.read).add(sectors)
 
     def _from_base(self, addr: Any) -> Any:
         """Addresses from the start of their buffer, as if each buffer began at a multiple of 256, as on the device."""
-        memory = self.launch.memory
+        memory = self.batch.memory
         inside = np.maximum(np.searchsorted(memory.start_array, addr, "right") - 1, 0)
         return addr - memory.start_array[inside] + (inside.astype(np.uint64) << np.uint64(40))
-
-    def _global(self, site: int, L: Lanes, addr: Any, size: int, writes: bool) -> None:
-        where = self._from_base(addr)
-        self._count(site, "global", global_traffic(L, where, size))
-        (self.launch.touched_writes if writes else self.launch.touched_reads).add(where >> np.uint64(SECTOR_SHIFT))
-
-    def _span(self, site: int, start: int, count: int, writes: bool) -> None:
-        """A copy of one run of bytes."""
-        first = int(np.atleast_1d(self._from_base(np.array([start], np.uint64)))[0]) >> SECTOR_SHIFT
-        sectors = first + np.arange(-(-count >> SECTOR_SHIFT) or 1, dtype=np.uint64)
-        self._count(site, "global", (1, len(sectors), len(sectors)))
-        (self.launch.touched_writes if writes else self.launch.touched_reads).add(sectors)
-
-    def g_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
-        self._global(site, L, addr, 1 << shift, False)
-        return super().g_load(site, L, addr, dtype, shift, lanes)
-
-    def g_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
-        self._global(site, L, addr, 1 << shift, True)
-        super().g_store(site, L, addr, value, dtype, shift, lanes)
-
-    def s_load(self, site: int, L: Lanes, addr: Any, dtype: Any, shift: int, lanes: int = 1) -> Any:
-        self._count(site, "shared", shared_traffic(L, addr, 1 << shift))
-        return super().s_load(site, L, addr, dtype, shift, lanes)
-
-    def s_store(self, site: int, L: Lanes, addr: Any, value: Any, dtype: Any, shift: int, lanes: int = 1) -> None:
-        self._count(site, "shared", shared_traffic(L, addr, 1 << shift))
-        super().s_store(site, L, addr, value, dtype, shift, lanes)
-
-    def async_read(self, site: int, L: Lanes, source: Any, size: int) -> Array:
-        self._global(site, L, source, size, False)
-        return super().async_read(site, L, source, size)
-
-    def bulk_moved(
-        self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signals: Any
-    ) -> None:
-        if count and "global" in (from_space, to_space):
-            self._span(site, start if from_space == "global" else to, count, to_space == "global")
-        super().bulk_moved(site, one, from_space, start, to_space, to, count, signals)
-
-    def tensor_moved(
-        self, site: int, one: Lanes, made: TensorMap, start: list[int], shared: int, count: int, signals: Any
-    ) -> None:
-        places = box_addresses(made, start)
-        if len(places):
-            sectors = np.unique(self._from_base(places) >> np.uint64(SECTOR_SHIFT))
-            self._count(site, "global", (1, len(sectors), len(sectors)))
-            (self.launch.touched_reads if signals is not None else self.launch.touched_writes).add(sectors)
-        super().tensor_moved(site, one, made, start, shared, count, signals)
-
-    def shared_rows(self, site: int, L: Lanes, addr: Array) -> Array:
-        rows: Array = self.s_load(site, L, addr, np.dtype(np.uint8), 4, 16)
-        return rows
-
-    def store_shared_rows(self, site: int, L: Lanes, addr: Array, rows: Array) -> None:
-        self.s_store(site, L, addr, rows, np.dtype(np.uint8), 4, 16)
-
-
-class CountingWatch(Counting, WatchingMachine):
-    """Counts and watches."""

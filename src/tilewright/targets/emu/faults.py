@@ -16,7 +16,7 @@ class Fault(Exception):
     """Raised by memory and lane functions; the machine adds place and threads and makes it an `EmulationError`.
 
     `lanes` are positions (an array of indices, None for all) in `among`, or in the running cohort where that is None;
-    `kind` is the class of the finding, such as `bounds`.
+    `kind` is the class of the finding, such as `bounds`; `instruction` is where it is, if that has no site.
     """
 
     def __init__(
@@ -28,6 +28,7 @@ class Fault(Exception):
         values: dict[str, Any] | None = None,
         hint: str | None = None,
         among: Lanes | None = None,
+        instruction: Instruction | None = None,
     ) -> None:
         super().__init__(message)
         self.kind: FaultKind = kind
@@ -37,6 +38,7 @@ class Fault(Exception):
         self.values = values or {}
         self.hint = hint
         self.among = among
+        self.instruction = instruction
 
     def of(self, lanes: Lanes) -> Fault:
         """The same fault, of these threads unless it is known already which ones its positions count."""

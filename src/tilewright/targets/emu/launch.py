@@ -5,74 +5,35 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError, TilewrightError
 from tilewright.hw import launches
-from tilewright.targets.emu import observe
-from tilewright.targets.emu.checks.clocks import Knowledge, Publication
-from tilewright.targets.emu.checks.shadow import Shadow
-from tilewright.targets.emu.checks.sites import Access, narrow_scopes, synchronises
-from tilewright.targets.emu.checks.watch import WatchingMachine
+from tilewright.targets.emu.checks import Observer
 from tilewright.targets.emu.code import Code, lay_out
-from tilewright.targets.emu.cohort import Cohort
-from tilewright.targets.emu.counters import Counting, CountingWatch, Touched, Traffic
-from tilewright.targets.emu.debug import Debugger
+from tilewright.targets.emu.counters import Traffic, TrafficCounter, TrafficTable
 from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.image import Image, Program, aligned_bytes
 from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, check_buffers
+from tilewright.targets.emu.monitor import Monitor
+from tilewright.targets.emu.options import Options
 from tilewright.targets.emu.progress import Bar
 from tilewright.targets.emu.ptx import Instruction
-from tilewright.targets.emu.pulse import Pulse
+from tilewright.targets.emu.recording import add_findings
 from tilewright.targets.emu.report import LineTraffic, Report
 
-BATCH_LANES = 16384
 RESIDENT_LANES = 132 * 2048
-WINDOW_LANES = 4 * BATCH_LANES
+WINDOW_LANES = 1 << 16
 SLICE = 20000
 IDLE_TURNS = 100
 MOST_DELAY = 6
 MAX_SHARED = 227 * 1024
 HINTS = {"grid": launches.grid_hint, "block": launches.block_hint, "cluster": launches.cluster_hint}
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a launch runs.
-
-    `checks`: True raises at the first finding, "collect" gathers all, False looks for nothing but accesses out of
-    bounds. `seed` varies the order of blocks and warps; `limit` bounds the blocks of code run by all cohorts (an
-    `EmulationError` beyond it), None for no bound. `echo` writes what the kernel prints to stdout. `lockstep` reports
-    races within a warp too, which no hardware shows while its threads run in lockstep. `counters` counts sectors and
-    wavefronts. `debugger` looks on, instruction by instruction. `progress`: whether a launch that takes long says so
-    (`progress.Bar`); None for the setting's value. `timeout`: the most seconds that it may run (an `EmulationError`
-    beyond), None for the setting's value. `whole`: every thread reaches each barrier of its block or warp, as the
-    DSL has it; by PTX it may have ended.
-    """
-
-    checks: bool | Literal["collect"] = True
-    seed: int = 0
-    limit: int | None = None
-    echo: bool = True
-    batch_lanes: int = BATCH_LANES
-    lockstep: bool = False
-    counters: bool = False
-    debugger: Debugger | None = None
-    progress: bool | None = None
-    timeout: float | None = None
-    whole: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.checks, bool) and self.checks != "collect":
-            raise ArgumentError(f"checks is True, False or 'collect', not {self.checks!r}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ArgumentError(f"a time limit of {self.timeout} seconds", hint="timeout=None for no limit")
 
 
 class Launch:
@@ -97,7 +58,7 @@ class Launch:
             Buffer(self.param_address, len(self.params), False, "parameters"),
             Buffer(int(self.workspace.ctypes.data), 64, True, "grid workspace"),
         ]
-        self.memory = GlobalMemory([*buffers, *image.program.buffers(), *own], options.checks is not False)
+        self.memory = GlobalMemory([*buffers, *image.program.buffers(), *own], bool(options.checkers))
         self.hits = _Hits()
         self.constants = launch_constants(shape)
         # Cooperative groups find the grid's barrier, behind a word of size, through these registers.
@@ -108,28 +69,21 @@ class Launch:
         self.finished = 0
         self.bar = Bar(self.kernel, shape.blocks, options.progress if options.debugger is None else False)
         timeout = settings.get("timeout") if options.timeout is None else options.timeout
-        self.pulse = Pulse(self, self.bar, timeout)
+        self.monitor = Monitor(self, self.bar, timeout)
         self.running: Machine | None = None
         self.ticks = 0
         self.time = 0
         self.text: list[str] = []
         self.heap: dict[int, Array] = {}
         self.random = np.random.default_rng(options.seed)
-        self.machine = machine_class(options)
-        self.traffic: dict[tuple[int, str], Traffic] = {}
-        self.touched_reads, self.touched_writes = Touched(), Touched()
-        self.attributes: dict[int, Access] = {}
-        self.synchronises = synchronises([i for f in image.functions() for i in f.body])
-        self.remote: dict[tuple[int, int], Knowledge] = {}
-        self.published: dict[Any, Publication] = {}
-        self.narrow = narrow_scopes([i for f in image.functions() for i in f.body])
+        self.observers = (*options.checkers, *((TrafficCounter,) if options.counters else ()))
+        """The classes of the observers of each batch."""
+        self.observed: dict[type, Any] = {}
+        """What the observers of all batches share, by its class."""
+        self.instructions = [i for f in image.functions() for i in f.body] if self.observers else []
         self.errors: list[EmulationError] = []
         self.races: list[EmulationError] = []
         self._seen: set[tuple[str, int]] = set()
-        self._agents: dict[tuple[int, int], int] = {}
-        self._shadows: dict[int, Shadow] = {}
-
-    # For the checks.
 
     def collect(self, fault: Fault, error: EmulationError) -> None:
         """Keep a finding; each instruction is reported once for each kind."""
@@ -137,35 +91,6 @@ class Launch:
         if key not in self._seen:
             self._seen.add(key)
             (self.races if fault.kind == "race" else self.errors).append(error)
-
-    def agent_clock(self, machine: int, word: int, ticks: int = 1) -> int:
-        """The next clock of the copies that an mbarrier counts."""
-        key = (machine, word)
-        clock = self._agents.get(key, 0) + 1
-        if ticks:
-            self._agents[key] = clock
-        return clock
-
-    def shadows_of(self, addr: Array) -> list[tuple[Shadow, int, Array | None]]:
-        """(shadow, address where it begins, positions among `addr`) of the buffers that addresses lie in."""
-        memory = self.memory
-        inside = np.searchsorted(memory.start_array, addr[:1], "right")[0] - 1
-        low, high = int(addr.min()), int(addr.max())
-        if inside >= 0 and memory.starts[inside] <= low and high < int(memory.end_array[inside]):
-            return [(*self._shadow(int(inside)), None)]
-        every = np.searchsorted(memory.start_array, addr, "right") - 1
-        return [(*self._shadow(int(n)), np.flatnonzero(every == n)) for n in np.unique(every) if n >= 0]
-
-    def _shadow(self, number: int) -> tuple[Shadow, int]:
-        buffer = self.memory.regions[number].buffer
-        found = self._shadows.get(buffer.address)
-        if found is None:
-            found = self._shadows[buffer.address] = Shadow(buffer.nbytes, 0 if buffer.address % 4 else 2)
-        return found, buffer.address
-
-    def bytes_at(self, address: int) -> Array:
-        """The bytes of the buffer that begins at an address."""
-        return self.memory.regions[self.memory.starts.index(address)].bytes
 
     # Called by the machine.
 
@@ -188,9 +113,6 @@ class Launch:
         late: list[int] = self.random.integers(0, MOST_DELAY + 1, count).tolist()
         return [turn - min(late) for turn in late]
 
-    def exited(self, machine: Machine, cohort: Cohort) -> None:
-        self.idle = 0
-
     def waited(self, machine: Machine) -> None:
         """A cohort did nothing but wait. When all have, several times, and nothing else happened, none can go on."""
         self.idle += 1
@@ -212,7 +134,6 @@ class Launch:
                 address = -(-int(block.ctypes.data) // 16) * 16
                 self.heap[address] = block
                 self.memory.add(Buffer(address, int(size), True, "device heap"))
-                self._shadows.pop(address, None)
                 addresses[lane] = address
         return addresses
 
@@ -240,12 +161,12 @@ class Launch:
         except MemoryError as error:
             raise self._no_memory(error) from error
         except BaseException as error:
-            self.pulse.interrupted(error, self.running)
+            self.monitor.interrupted(error, self.running)
             raise
         return self.report()
 
     def _no_memory(self, error: MemoryError) -> EmulationError:
-        if self.options.checks is False:
+        if not self.options.checkers:
             message, hint = (
                 "There is no memory left to run this launch",
                 "run it on smaller arrays, or with fewer blocks",
@@ -265,7 +186,7 @@ class Launch:
         resident = 0
         while waiting or live:
             if waiting and resident < RESIDENT_LANES:
-                machine = self.machine(self, waiting.popleft())
+                machine = Machine(self, waiting.popleft())
                 self.idle = 0
                 resident += len(machine.alive)
             else:
@@ -289,7 +210,7 @@ class Launch:
         if self.options.limit is not None:
             budget = min(budget, self.options.limit - self.hits.steps)
             if budget <= 0:
-                raise self.pulse.too_long({"limit": f"{self.options.limit} blocks of code"}, machine)
+                raise self.monitor.too_long({"limit": f"{self.options.limit} blocks of code"}, machine)
         try:
             return machine.run(budget)
         except EmulationError as error:
@@ -307,9 +228,13 @@ class Launch:
             AttributeError,
             RecursionError,
         ) as error:
-            message = f"The emulator failed at this instruction: {type(error).__name__}: {error}"
-            raise located(message, self._running(error), self.kernel, hint="please report this with the PTX",
-                          kind="internal") from error  # fmt: skip
+            checker = own_checker(error)
+            message = f"{checker or 'The emulator'} failed at this instruction: {type(error).__name__}: {error}"
+            hint = (
+                "the exception that this one comes from has the line" if checker else "please report this with the PTX"
+            )
+            raise located(message, self._running(error), self.kernel, hint=hint,
+                          kind="custom" if checker else "internal") from error  # fmt: skip
 
     def _running(self, error: Exception) -> Instruction | None:
         """The instruction that was running when an error came, from the traceback."""
@@ -347,8 +272,9 @@ class Launch:
         report = Report(self.kernel, blocks=self.shape.blocks, threads=self.shape.threads, output="".join(self.text))
         report.errors, report.races = self.errors, self.races
         if self.options.counters:
-            report.distinct_sectors = self.touched_reads.count() + self.touched_writes.count()
-            report.traffic = [self._line(site, space, t) for (site, space), t in sorted(self.traffic.items())]
+            table = self.observed.get(TrafficTable) or TrafficTable()
+            report.distinct_sectors = table.distinct_sectors
+            report.traffic = [self._line(site, space, t) for (site, space), t in sorted(table.lines.items())]
         for code in self.program.codes.values():
             for block in code.blocks:
                 times = self.hits.get(block.serial)
@@ -363,11 +289,15 @@ class Launch:
         return report
 
 
-def machine_class(options: Options) -> type[Machine]:
-    """The machine that does what the options ask for, and no more."""
-    if options.checks is not False:
-        return CountingWatch if options.counters else WatchingMachine
-    return Counting if options.counters else Machine
+def own_checker(error: Exception) -> str:
+    """The checker in which an exception came, by the name of its class; empty if it is none of a user's own."""
+    trace = error.__traceback__
+    while trace is not None:
+        who = type(trace.tb_frame.f_locals.get("self"))
+        if issubclass(who, Observer) and not who.__module__.startswith("tilewright."):
+            return f"Checker {who.__name__}"
+        trace = trace.tb_next
+    return ""
 
 
 class _Hits(dict[int, int]):
@@ -375,7 +305,7 @@ class _Hits(dict[int, int]):
 
     steps = 0
     due = 0
-    """The steps at which the launch's pulse is due."""
+    """The steps at which the launch's monitor is due."""
 
     def __missing__(self, key: int) -> int:
         return 0
@@ -485,7 +415,7 @@ def launch(
         EmulationError: the kernel did something undefined; it names the PTX line, block and thread.
     """
     options = options or Options()
-    image = program.image(kernel, options.checks is not False or options.counters, options.debugger is not None)
+    image = program.image(kernel, options.checked, options.debugger is not None)
     shape = checked_shape(image, grid, block, cluster)
     sizes = {"kernel": kernel, "static": image.shared.static, "dynamic": smem}
     if smem < 0:
@@ -501,7 +431,7 @@ def launch(
     try:
         return under_way.run()
     except EmulationError as error:
-        observe.note([error])
+        add_findings([error])
         raise
     finally:
-        observe.note([*under_way.errors, *under_way.races])
+        add_findings([*under_way.errors, *under_way.races])

@@ -8,16 +8,18 @@ import numpy as np
 
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.access import Memories
+from tilewright.targets.emu.checks.events import observe
+from tilewright.targets.emu.checks.observer import Batch
 from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeBlock
 from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
 from tilewright.targets.emu.faults import Fault, located
-from tilewright.targets.emu.landing import Landing
+from tilewright.targets.emu.in_flight import InFlight
 from tilewright.targets.emu.lanes import Array, Lanes, unflatten
+from tilewright.targets.emu.loops import loop_of
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.sync import Barriers
-from tilewright.targets.emu.whereabouts import loop_of
 
 STEPS_A_TURN = 4096
 MAX_DEPTH = 256
@@ -37,29 +39,30 @@ class Machine(Memories):
         self.slots = len(blocks)
         self.blocks = blocks
         self.g = launch.memory
-        self.sh = SharedMemory(self.slots, launch.shared_size, launch.options.checks)
-        self.lo = LocalMemory(self.slots * self.shape.stride, launch.code.frame, launch.options.checks)
+        checked = bool(launch.options.checkers)
+        self.sh = SharedMemory(self.slots, launch.shared_size, checked)
+        self.lo = LocalMemory(self.slots * self.shape.stride, launch.code.frame, checked)
+        self.batch = self._batch()
+        self.alive = self.batch.alive
+        self.living = self.batch.living
         self.barriers = Barriers(self, self.slots)
         self.clusters = ClusterBarriers(self, self.slots, self.shape.cluster_blocks)
         self.parked: dict[tuple[int, ...], Cohort] = {}
         self.ready: dict[tuple[int, ...], list[Cohort]] = {}
         self.front: tuple[int, tuple[int, ...]] | None = None
-        self.alive = np.zeros(self.slots * self.shape.stride, bool)
         self.polls = 0
         self.resting = False
         """Whether all cohorts of this batch only wait: it is the turn of other batches."""
         self.current: Cohort | None = None
-        self._masks: Array | None = None
         ids = np.arange(self.slots * self.shape.stride, dtype=np.int64)
         if self.shape.stride > self.shape.threads:
             ids = ids[ids % self.shape.stride < self.shape.threads]
-        self.alive[ids] = True
-        self.living = len(ids)
-        self.landing = Landing(self, launch.options.seed % 2 == 1)
+        self.in_flight = InFlight(self, launch.options.seed % 2 == 1)
         self.block_alive = np.full(self.slots, self.shape.threads, np.int64)
         self.sh.block_alive = self.block_alive
         self.constants = launch.constants
         self.special: dict[str, Any] = {}
+        self.on = observe(self.batch, launch.observers)
         cohorts = [
             Cohort(part, launch.code, list(launch.code.zeros)) for part in launch.split(Lanes(self.shape, ids, blocks))
         ]
@@ -68,6 +71,19 @@ class Machine(Memories):
         """The cohorts that have not started, the next one last: the turn in which they do, a number, the cohort."""
         while self.late and not self.late[-1][0]:
             self._start()
+
+    def _batch(self) -> Batch:
+        """This batch as observers see it."""
+        launch, options = self.launch, self.launch.options
+        return Batch(
+            self.shape, self.blocks, self.report, launch.program.sites, launch.instructions, self.sh, self.lo, self.g,
+            launch.kernel, options.lockstep, options.all_arrive, self._frame_end, launch.observed,
+        )  # fmt: skip
+
+    def _frame_end(self) -> int:
+        """Where the local memory of the functions that run ends."""
+        assert self.current is not None
+        return int(self.current.sp + self.current.code.frame)
 
     # What generated code calls.
 
@@ -134,18 +150,18 @@ class Machine(Memories):
 
     def alive_masks(self) -> Array:
         """The mask of living lanes of each warp."""
-        if self._masks is None:
-            self._masks = np.packbits(self.alive, bitorder="little").view(np.uint32)
-        return self._masks
+        return self.batch.alive_masks()
 
     def _next(self) -> Cohort:
         key = min(self.ready, key=lambda k: (self.ready[k][0].turn, k))
         group = self.ready.pop(key)
+        # Those that a barrier has let through do not join those that stand in front of it for the next round.
         passed = [c for c in group if c.passed]
         if passed and len(passed) < len(group):
             self.ready[key] = [c for c in group if not c.passed]
             group = passed
         cohort = group[0]
+        # Two by two: each register is copied log(n) times at most, however many parts meet.
         while len(group) > 1:
             group = [joined(*group[i : i + 2]) if i + 1 < len(group) else group[i] for i in range(0, len(group), 2)]
             cohort = group[0]
@@ -167,7 +183,7 @@ class Machine(Memories):
             used = self._go(self._next(), budget)
             hits.steps += used
             if hits.steps >= hits.due:
-                self.launch.pulse.look(self, 0)
+                self.launch.monitor.look(self, 0)
             budget -= used
             if budget <= 0 or self.resting:
                 return False
@@ -190,6 +206,7 @@ class Machine(Memories):
                 cohort.passed = True
                 self.add(cohort)
         self.barriers.release_all()
+        # Parts that were joined are fewer cohorts, or others, than before: that was progress.
         if not self.ready and before == {key: cohort.L.n for key, cohort in self.parked.items()}:
             raise self.deadlock()
 
@@ -205,6 +222,7 @@ class Machine(Memories):
         steps = 0
         hits = self.launch.hits
         polls, ticks = self.polls, self.launch.ticks
+        # Threads that were found to go round and round get a block at a time, until something has changed for them.
         most = min(STEPS_A_TURN, budget) if cohort.spinning is None else 1
         mark = min(most, max(hits.due - hits.steps, 1))
         self.current = cohort
@@ -239,9 +257,10 @@ class Machine(Memories):
                     cohort.pc = block.targets[0] if out else block.targets[1]
             elif not self._leave(cohort, block, out):
                 return steps
+            # A look at the state costs as much as a block, so it comes after ever more polls (`patience`).
             if self.polls - polls >= cohort.patience:
                 polls = self.polls
-                if self.launch.ticks == ticks and cohort.repeats():
+                if self.launch.ticks == ticks and cohort.recurs():
                     cohort.poll = block.poll
                     self._wait(cohort)
                 else:  # it polls and does something beside, such as counting or reading a clock: others get a turn
@@ -254,7 +273,8 @@ class Machine(Memories):
                 if steps >= most:
                     self._pause(cohort)
                     return steps
-                mark = min(most, steps + self.launch.pulse.look(self, steps))
+                mark = min(most, steps + self.launch.monitor.look(self, steps))
+            # Whoever is behind in the order of blocks goes first: so the parts of a split meet again (`cfg`).
             if self.front is not None and (cohort.turn, cohort.key) >= self.front:
                 self.add(cohort)
                 return steps
@@ -294,21 +314,20 @@ class Machine(Memories):
 
     def _exit(self, cohort: Cohort) -> None:
         ids = cohort.L.ids
-        self.alive[ids] = False
-        self.living -= len(ids)
+        self.batch.end(ids)
+        self.living = self.batch.living
         self.block_alive -= np.bincount(cohort.L.slot, minlength=self.slots)
-        self._masks = None
-        self.launch.exited(self, cohort)
+        self.launch.idle = 0
         try:
-            self.landing.ended(ids)
-            self.threads_ended(cohort.L)
+            self.in_flight.ended(ids)
+            self.on.threads_ended(cohort.L, cohort)
         except Fault as fault:
             raise self.error(fault, cohort, cohort.code.blocks[cohort.pc].first) from None
         if self.barriers.counts:
             self.barriers.release_all()
         if self.clusters.count.any():
             self.clusters.settle()
-        if self.parked:
+        if self.parked:  # a warp's instruction waits for the living only: look again
             parked, self.parked = self.parked, {}
             for waiting in parked.values():
                 self.add(waiting)
@@ -381,7 +400,18 @@ class Machine(Memories):
         cohort.code, cohort.pc, cohort.sp, cohort.R = frame.code, frame.pc, frame.sp, list(frame.registers)
         self.launch.program.pass_results(self, cohort, frame.call, callee, callee_sp, callee_registers)
 
-    # Errors.
+    # Findings and errors.
+
+    def report(self, fault: Fault) -> None:
+        """Raise a finding, or keep it and go on."""
+        assert self.current is not None
+        site = self.launch.program.sites[fault.site] if fault.site >= 0 else fault.instruction
+        if self.launch.options.collects:
+            self.launch.collect(fault, self.error(fault, self.current, site))
+        elif fault.instruction is not None:
+            raise self.error(fault, self.current, fault.instruction)
+        else:
+            raise fault
 
     def threads(self, L: Lanes, at: Array | None) -> dict[str, Any]:
         """Which threads, for an error: the first, and how many more."""
@@ -426,5 +456,5 @@ class Machine(Memories):
     def _waits_at(self, cohort: Cohort) -> Instruction | None:
         """The instruction that threads wait at, or at which their loop goes round."""
         block = cohort.code.blocks[cohort.pc]
-        loop = loop_of(cohort, self.launch.pulse.ran()) if cohort.spinning is not None else None
+        loop = loop_of(cohort, self.launch.monitor.ran()) if cohort.spinning is not None else None
         return loop or block.gate_site or cohort.poll or block.first

@@ -85,6 +85,8 @@ class GlobalMemory:
         """Elements (or rows of `lanes` elements) at byte addresses `addr`."""
         cached = self.cache.get(site)
         if cached is not None and shift:
+            # Below the buffer the difference wraps round, and shifted it is beyond any view: one test for both ends.
+            # Unshifted it could be negative as a signed index, which NumPy would take.
             offset = (addr - cached[0]) >> shift
             if self.checks:
                 self._aligned(site, addr, shift)
@@ -495,13 +497,9 @@ class LocalMemory:
         if self.checks and size:
             self.written.reshape(self.lanes, self.size)[L.ids, start : start + size] = 0
 
-    def spoil(self, cells: Array, spoilt: Any = True) -> None:
-        """Whether what is in some bytes counts as not written."""
-        self.written[cells] = np.logical_not(spoilt)
-
-    def blank(self, cells: Array) -> Array:
-        """Which of some bytes were never written."""
-        return np.asarray(self.written[cells] == 0)
+    def mark(self, cells: Array, written: Any) -> None:
+        """Say of some bytes whether what is there is written."""
+        self.written[cells] = written
 
     def unwritten(self, L: Lanes, addr: Any, shift: int) -> Array:
         """Which bytes that lanes read were never written: a row a lane."""

@@ -122,7 +122,7 @@ def scatter(new: Any, old: Any, at: Array, n: int) -> Array:
 
 
 @provide
-def marked(S: Any, value: Any, exact: tuple[bool, ...]) -> Any:
+def with_taint(S: Any, value: Any, exact: tuple[bool, ...]) -> Any:
     """Loaded values, and behind them for each which threads found memory that was never written.
 
     Where `exact`, one byte that is missing counts, else all must be.

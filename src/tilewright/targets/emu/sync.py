@@ -118,7 +118,8 @@ class Barriers:
         done = self.complete(number)
         if not done.any():
             return
-        self.machine.barrier_done(number, done, self.parked.get(number, []))
+        self.machine.progress()
+        self.machine.on.barrier_done(number, done, self.parked.get(number, []), self.expected[number] != 0)
         sums = self.sums.get(number)
         expected = self.expected[number]
         goal = np.where(expected == 0, self.machine.block_alive, expected)
@@ -168,11 +169,13 @@ def barrier_gate(machine: Any, cohort: Cohort, number: Any, count: Any, predicat
     number = int(number)
     if number > 15:
         raise Fault("barrier", f"Barrier {number} does not exist", hint="barriers are numbered 0 to 15")
+    # The common case in one step: all threads of all blocks of the batch stand here together.
     everyone = count is None
     if count is not None and count.__class__ is not np.ndarray:  # those that have ended do not arrive
         everyone = int(count) == L.shape.threads and machine.living == machine.slots * L.shape.threads
     if everyone and L.n == machine.living and predicate is None and barriers.idle(number):
-        machine.barrier_passed(cohort)
+        if machine.on.observers:
+            machine.on.barrier_passed(cohort)
         return True
     check_count(count)
     barriers.arrive(L, number, 0 if count is None else count, predicate)
@@ -209,5 +212,5 @@ def barrier_arrive(machine: Any, L: Lanes, number: Any, count: Any) -> None:
         part_of = L if len(at) == L.n else L.subset(at)
         wanted = count if count.__class__ is not np.ndarray else count[at]
         barriers.arrive(part_of, int(value), wanted, None)
-        machine.barrier_arrived(part_of, int(value))
+        machine.on.barrier_arrived(part_of, int(value))
         barriers.release(int(value))

@@ -1,5 +1,20 @@
-"""Watching for mistakes: races by happens-before, values never written, copies not waited for."""
+"""Looking for mistakes: a list of observers, each with its own state, fed by what the machine does."""
 
-from tilewright.targets.emu.checks.watch import WatchingMachine
+from tilewright.targets.emu.checks.barriers import Barriers
+from tilewright.targets.emu.checks.bounds import Bounds
+from tilewright.targets.emu.checks.copies import AsyncCopies
+from tilewright.targets.emu.checks.history import History
+from tilewright.targets.emu.checks.observer import Access, Batch, Observer
+from tilewright.targets.emu.checks.order import HappensBefore
+from tilewright.targets.emu.checks.proxies import Proxies
+from tilewright.targets.emu.checks.races import Races
+from tilewright.targets.emu.checks.unwritten import Unwritten
+from tilewright.targets.emu.checks.wgmma import WgmmaRegisters
 
-__all__ = ["WatchingMachine"]
+STANDARD = (Bounds, Barriers, Races, AsyncCopies, Proxies, Unwritten, WgmmaRegisters)
+"""What `checks=True` looks for."""
+
+__all__ = [
+    "Access", "AsyncCopies", "Barriers", "Batch", "Bounds", "HappensBefore", "History", "Observer", "Proxies", "Races",
+    "STANDARD", "Unwritten", "WgmmaRegisters",
+]  # fmt: skip

@@ -11,7 +11,7 @@ import re
 from functools import cache, lru_cache
 
 from tilewright.base.errors import EmulationError
-from tilewright.targets.emu.numerics import later
+from tilewright.targets.emu.numerics import architectures
 
 SETS = {
     "int": "u16|u32|u64|s16|s32|s64",
@@ -139,7 +139,7 @@ def check_form(op: str, words: tuple[str, ...]) -> None:
 
     Instructions that are not in `FORMS` pass: they are not for this table to judge.
     """
-    later.check(op, words)
+    architectures.check(op, words)
     if op in FORMS and not _matches(op, words):
         forms = " ".join(FORMS[op].split())
         raise EmulationError(

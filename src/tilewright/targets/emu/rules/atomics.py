@@ -54,7 +54,7 @@ def atom(c: BlockCoder, i: Instruction) -> None:
 def _scalar(
     c: BlockCoder, to: Operand, at: str, values: list[Operand], space: str, kind: str, op: str, wants: bool
 ) -> None:
-    """One element a thread; results and memory are marked as values never written are (`checks.blanks`)."""
+    """One element a thread; results and memory are marked as values never written are (`checks.unwritten`)."""
     third = "{2}" if op == "cas" else "None"
     text = f"atomic(S, SITE, L, {space!r}, {op!r}, {kind!r}, {DTYPE[kind]}, {{0}}, {{1}}, {third}, {wants}, MARK)"
     _write(c, text, to, at, values, space, kind)
@@ -65,7 +65,7 @@ def _write(c: BlockCoder, text: str, to: Operand, at: str, values: list[Operand]
     args = [at, *(c.use(v, kind) for v in values)]
     if space == "global":
         c.sink(Vec(tuple(values)), "operand of an atomic on global memory")
-    mark = operand_mark(c, values, space)
+    mark = operand_taint(c, values, space)
     if mark != "FALSE":
         args.append(mark)
         mark = f"{{{len(args) - 1}}}"
@@ -77,7 +77,7 @@ WATCHED = ("shared", "local", "generic")
 """The spaces in which memory may be unwritten."""
 
 
-def operand_mark(c: BlockCoder, values: list[Operand], space: str) -> str:
+def operand_taint(c: BlockCoder, values: list[Operand], space: str) -> str:
     """Whether an operand of an atomic depends on memory never written."""
     if not c.owner.checks or space not in WATCHED:
         return "FALSE"
@@ -154,7 +154,7 @@ def atomic(
 
     def run(L: Lanes, addr: Any, b: Any, c: Any, mark: Any) -> Any:
         out = np.empty(L.n, dtype) if wants else None
-        missing = S.atomic_done(site, L, space, addr, dtype.itemsize)
+        missing = S.atomic_begins(site, L, space, addr, dtype.itemsize)
         for view, index, at, inside in resolve(S, site, L, space, addr, dtype):
             mine = b if at is None else b[at]
             other = None if c is None else c if at is None else c[at]
@@ -163,15 +163,14 @@ def atomic(
                 S.progress()
             if out is not None and old is not None:
                 out[slice(None) if at is None else at] = old
-        wrote = replaces(op, out, b)
-        S.atomic_seen(site, L, space, addr, wrote if op == "cas" and out is not None else np.bool_(True))
-        if missing is not None or np.count_nonzero(mark):
-            S.atomic_left(site, L, space, addr, dtype.itemsize, unit(op, kind, dtype), missing, mark, wrote)
+        swapped = replaces(op, out, b)
+        S.atomic_ends(site, L, space, addr, dtype.itemsize, unit(op, kind, dtype), missing, mark, swapped,
+                      swapped if op == "cas" and out is not None else np.bool_(True))  # fmt: skip
         return out
 
     b = np.broadcast_to(b, (L.n,))
     c = None if c is None else np.broadcast_to(c, (L.n,))
-    found = S.tolerant(run, L, addr, b, c, mark)
+    found = S.attempt(run, L, addr, b, c, mark)
     return np.zeros(L.n, dtype) if found is None and wants else found
 
 
@@ -309,7 +308,7 @@ def atomic128(
     S: Any, site: int, L: Lanes, space: str, op: str, addr: Any, b: Array, c: Array | None, mark: Any
 ) -> Array:
     """`atom.exch.b128` and `atom.cas.b128`, thread by thread."""
-    missing = S.atomic_done(site, L, space, addr, 16)
+    missing = S.atomic_begins(site, L, space, addr, 16)
     out = np.empty((L.n, 2), np.uint64)
     if addr.__class__ is not np.ndarray:
         addr = np.full(L.n, addr)
@@ -321,8 +320,7 @@ def atomic128(
         out[lane] = low[0][at : at + 2]
         new = b[lane] if op == "exch" else c[lane] if c is not None and (out[lane] == b[lane]).all() else out[lane]
         low[0][at : at + 2] = new
-    wrote = replaces(op, out, b)
-    S.atomic_seen(site, L, space, addr, wrote if op == "cas" and out is not None else np.bool_(True))
-    if missing is not None or np.count_nonzero(mark):
-        S.atomic_left(site, L, space, addr, 16, 0, missing, mark, wrote)
+    swapped = replaces(op, out, b)
+    wrote = swapped if op == "cas" else np.bool_(True)
+    S.atomic_ends(site, L, space, addr, 16, 0, missing, mark, swapped, wrote)
     return out

@@ -133,7 +133,7 @@ def mbarrier_arrive(
     require_ready(before, site)
     counts = np.broadcast_to(np.asarray(count, np.int64), (L.n,))
     transfer = np.broadcast_to(np.asarray(tx, np.int64), (L.n,))
-    S.mbarrier_arriving(site, L, index, counts, relaxed)
+    S.on.mbarrier_arriving(site, L, index, counts, relaxed)
     distinct, group = np.unique(index, return_inverse=True)
     arrivals = np.bincount(group, weights=counts).astype(np.int64)
     words = view[distinct]
@@ -169,7 +169,7 @@ def advanced(words: Array, arrivals: Array, tx: Array, dropped: Any, site: int, 
     phase = words & PHASE
     done = (left == 0) & (bytes_ == 0)
     if done.any():
-        S.mbarrier_completed(index[done], phase[done] >> np.uint64(63))
+        S.on.mbarrier_completed(index[done])
         left = np.where(done, expected, left)
         phase = np.where(done, phase ^ PHASE, phase)
     packed = left.astype(np.uint64) | (expected.astype(np.uint64) << np.uint64(20))
@@ -181,14 +181,14 @@ def advanced(words: Array, arrivals: Array, tx: Array, dropped: Any, site: int, 
 def mbarrier_test(S: Any, site: int, L: Lanes, addr: Any, phase: Any, relaxed: bool) -> Array:
     """Whether the phase of the given parity has ended; a failed test is a poll."""
     view, index = places(S, site, L, addr)
-    S.landing.tested(index)
+    S.in_flight.tested(index)
     words = view[index]
     require_ready(words, site)
     done: Array = (words >> np.uint64(63)) != phase
     if not done.all():
         S.poll()
     if done.any():
-        S.mbarrier_waited(site, L, index, done, relaxed)
+        S.on.mbarrier_waited(site, L, index, done, relaxed)
     return done
 
 

@@ -66,7 +66,7 @@ def arrive(c: BlockCoder, i: Instruction) -> None:
 @rule("barrier.cluster.wait")
 def wait(c: BlockCoder, i: Instruction) -> None:
     """The gate has waited."""
-    c.emit("S.cluster_waited(C)")
+    c.emit("S.on.cluster_waited(L)")
 
 
 class ClusterBarriers:
@@ -98,7 +98,7 @@ class ClusterBarriers:
         done = (self.count > 0) & (self.count >= self.living())
         if not done.any():
             return
-        self.machine.cluster_completed(np.flatnonzero(done))
+        self.machine.on.cluster_completed(np.flatnonzero(done))
         self.phase[done] += 1
         self.count[done] = 0
         parked, self.parked = self.parked, []
@@ -108,7 +108,7 @@ class ClusterBarriers:
 
 @provide
 def cluster_arrive(S: Any, C: Cohort, L: Lanes, relaxed: bool) -> None:
-    S.cluster_arriving(L, relaxed)
+    S.on.cluster_arriving(L, relaxed)
     S.clusters.arrive(L)
     S.progress()
 

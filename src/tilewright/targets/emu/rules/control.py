@@ -20,7 +20,7 @@ def barrier(c: BlockCoder, i: Instruction) -> None:
         if c.owner.checks:
             mask = c.use(i.ops[0], "u32")
             c.effect("check_members(S, SITE, L, {0})", [mask])
-            c.emit(f"S.warp_synced(L, {mask})")
+            c.emit(f"S.on.warp_synced(L, {mask}, C)")
         return
     if "arrive" in i.mods and "cluster" not in i.mods:
         number, count = c.use(i.ops[0], "u32"), c.use(i.ops[1], "u32")

@@ -18,7 +18,7 @@ from tilewright.targets.emu.memory import describe
 from tilewright.targets.emu.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
 from tilewright.targets.emu.rules.atomics import check_operation, combine, resolve, update
 from tilewright.targets.emu.rules.barriers import complete_bytes, mbarrier_arrive
-from tilewright.targets.emu.rules.memory import address, spoil
+from tilewright.targets.emu.rules.memory import address, taint_stored
 from tilewright.targets.emu.runtime import provide
 
 U8 = np.dtype(np.uint8)
@@ -57,12 +57,12 @@ def copy_async(S: Any, site: int, L: Lanes, to: Any, source: Any, size: int, kep
 
     def run(L: Lanes, to: Any, source: Any, kept: Any) -> None:
         if kept is None or (kept.__class__ is not np.ndarray and int(kept) == size):
-            rows = S.async_read(site, L, source, size)
+            rows = S.copy_read(site, L, source, size)
         else:
             rows = _partial(S, site, L, source, size, np.broadcast_to(kept, (L.n,)))
-        S.async_write(site, L, to, rows, size)
+        S.copy_written(site, L, to, rows, size)
 
-    S.tolerant(run, L, to, source, kept)
+    S.attempt(run, L, to, source, kept)
 
 
 def _partial(S: Any, site: int, L: Lanes, source: Any, size: int, kept: Array) -> Array:
@@ -88,10 +88,10 @@ MOST_GROUPS = 1 << 30
 def groups(c: BlockCoder, i: Instruction) -> None:
     bulk = "bulk" in i.mods
     if "commit_group" in i.mods:
-        c.effect(f"S.async_commit(L, {bulk})", [])
+        c.effect(f"S.copies_committed(L, {bulk})", [])
     else:
         count = min(int(i.ops[0].value), MOST_GROUPS) if i.ops and isinstance(i.ops[0], Imm) else 0
-        c.effect(f"S.async_wait(L, {count}, {bulk}, {'wait_all' in i.mods}, {'read' in i.mods})", [])
+        c.effect(f"S.copies_awaited(L, {count}, {bulk}, {'wait_all' in i.mods}, {'read' in i.mods})", [])
 
 
 @rule("cp.async.mbarrier.arrive")
@@ -103,7 +103,7 @@ def arrive_when_copied(c: BlockCoder, i: Instruction) -> None:
 
 @provide
 def copies_arrive(S: Any, site: int, L: Lanes, addr: Any, counted: bool) -> None:
-    S.async_arriving(L)
+    S.copies_arriving(L)
     mbarrier_arrive(S, site, L, addr, 1 if counted else 0, 0)
 
 
@@ -172,12 +172,14 @@ def bulk_copy(
             destination = end if rank is None else (end & 0xFFFFFF) | (rank + 1) << 24
             out = span(S, site, one, to_space, destination, count, lane, True)
             told = None if barrier is None else barrier_index(S, site, one, at_lane(barrier, lane), rank)
-            S.bulk_moved(site, one, from_space, start, to_space, destination, count, told)
+            if count:
+                signal = None if told is None else int(told[0])
+                S.on.bulk_moved(site, one, from_space, start, to_space, destination, count, signal)
             move = _move(S, site, out, data, op, kind, told)
             if told is None:
-                S.landing.store(int(one.ids[0]), move)
+                S.in_flight.store(int(one.ids[0]), move)
             else:
-                S.landing.deliver(int(told[0]), move)
+                S.in_flight.deliver(int(told[0]), move)
 
 
 def _move(S: Any, site: int, out: Array, data: Array, op: str, kind: str, told: Array | None) -> Callable[[], None]:
@@ -257,12 +259,12 @@ def st_async(c: BlockCoder, i: Instruction) -> None:
         c.effect(
             f"store_async(S, SITE, L, {{0}}, {{1}}, {{2}}, {DTYPE[kind]}, {size})", [to, c.use(item, kind), barrier]
         )
-        spoil(c, [item], "shared", to, size.bit_length() - 1)
+        taint_stored(c, [item], "shared", to, size.bit_length() - 1)
 
 
 @provide
 def store_async(S: Any, site: int, L: Lanes, to: Any, value: Any, barrier: Any, dtype: Any, size: int) -> None:
-    S.async_store(site, L, to, value, dtype, size, barrier)
+    S.remote_stored(site, L, to, value, dtype, size, barrier)
     index = np.broadcast_to(S.sh.index(site, L, barrier, 3), (L.n,))
     complete_bytes(S, site, index, np.full(L.n, size))
 
@@ -275,7 +277,7 @@ def red_async(c: BlockCoder, i: Instruction) -> None:
     args = [place(c, i.ops[0], "shared"), c.use(i.ops[1], kind), place(c, i.ops[2], "shared")]
     text = f"reduce_async(S, SITE, L, {{0}}, {{1}}, {{2}}, {op!r}, {kind!r}, {DTYPE[kind]}, {size})"
     c.effect(text, args)
-    spoil(c, [i.ops[1]], "shared", args[0], size.bit_length() - 1)
+    taint_stored(c, [i.ops[1]], "shared", args[0], size.bit_length() - 1)
 
 
 @provide
@@ -283,7 +285,7 @@ def reduce_async(
     S: Any, site: int, L: Lanes, to: Any, value: Any, barrier: Any, op: str, kind: str, dtype: Any, size: int
 ) -> None:
     """Whoever waits for these bytes is ordered after the reduction, not after what its thread did before."""
-    S.async_reduced(site, L, to, size, barrier)
+    S.remote_reduced(site, L, to, size, barrier)
     operand = np.broadcast_to(value, (L.n,))
     for view, places, _, _ in resolve(S, site, L, "shared", to, dtype):
         update(view, places, op, kind, operand, None, False, False)

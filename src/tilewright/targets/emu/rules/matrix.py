@@ -15,7 +15,7 @@ from tilewright.targets.emu.numerics import matrix, wgmma
 from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, fragment_a, fragment_b, fragment_c, parse_shape
 from tilewright.targets.emu.numerics.sparse import mma_sp
 from tilewright.targets.emu.ptx import Imm, Instruction, Operand, Reg, Sink, Vec
-from tilewright.targets.emu.rules import marks
+from tilewright.targets.emu.rules import taint
 from tilewright.targets.emu.rules.memory import address, state_space
 from tilewright.targets.emu.runtime import full, provide
 
@@ -31,7 +31,7 @@ def shared_place(c: BlockCoder, mem: Operand, i: Instruction) -> str:
     return c.let(f"shared_address({address(c, mem, state_space(i))})")
 
 
-def whole(L: Lanes, site: int, size: int = 32, what: str = "warp") -> int:
+def whole_warps(L: Lanes, site: int, size: int = 32, what: str = "warp") -> int:
     """The number of whole warps (or warpgroups); an error unless the cohort has whole ones only."""
     rows = L.ids.reshape(-1, size) if L.n % size == 0 else None
     if rows is None or not ((rows[:, -1] - rows[:, 0] == size - 1) & (rows[:, 0] % size == 0)).all():
@@ -57,10 +57,10 @@ def stmatrix(c: BlockCoder, i: Instruction) -> None:
     names = ", ".join(f"{{{k + 1}}}" for k in range(len(values)))
     at, trans = shared_place(c, i.ops[0], i), "trans" in i.mods
     c.effect(f"store_matrices(S, SITE, L, {{0}}, ({names},), {trans})", [at, *values])
-    spoils = [c.taint_of(item) for item in items_of(i.ops[1])]
-    if any(mark != "FALSE" for mark in spoils):
-        names = ", ".join(f"{{{k + 1}}}" for k in range(len(spoils)))
-        c.effect(f"spoil_matrices(S, SITE, L, {{0}}, row_marks(L, ({names},), {trans}))", [at, *spoils])
+    taints = [c.taint_of(item) for item in items_of(i.ops[1])]
+    if any(mark != "FALSE" for mark in taints):
+        names = ", ".join(f"{{{k + 1}}}" for k in range(len(taints)))
+        c.effect(f"taint_matrices(S, SITE, L, {{0}}, row_taint(L, ({names},), {trans}))", [at, *taints])
 
 
 def require_b16(c: BlockCoder, i: Instruction) -> None:
@@ -70,7 +70,7 @@ def require_b16(c: BlockCoder, i: Instruction) -> None:
 
 @provide
 def load_matrices(S: Any, site: int, L: Lanes, addr: Any, count: int, transposed: bool) -> list[Array]:
-    warps = whole(L, site)
+    warps = whole_warps(L, site)
     named = np.flatnonzero(L.lane < 8 * count)
     rows = S.shared_rows(site, L.subset(named), full(addr, L.n)[named])
     if S.unwritten.__class__ is np.ndarray:
@@ -91,7 +91,7 @@ def rows_to_lanes(marks: Array, warps: int, count: int, transposed: bool) -> Arr
 
 @provide
 def store_matrices(S: Any, site: int, L: Lanes, addr: Any, values: tuple[Any, ...], transposed: bool) -> None:
-    whole(L, site)
+    whole_warps(L, site)
     count = len(values)
     named = np.flatnonzero(L.lane < 8 * count)
     rows = lane_maps.to_rows([full(v, L.n).reshape(-1, 32) for v in values], transposed)
@@ -99,24 +99,24 @@ def store_matrices(S: Any, site: int, L: Lanes, addr: Any, values: tuple[Any, ..
 
 
 @provide
-def spoil_matrices(S: Any, site: int, L: Lanes, addr: Any, marks: Array) -> None:
+def taint_matrices(S: Any, site: int, L: Lanes, addr: Any, marks: Array) -> None:
     """Bytes of rows just stored (a row of 16 an address) that depend on memory never written."""
     named = np.flatnonzero(L.lane < len(marks) * 32 // L.n)
     for place in range(0, 16, 2):
-        S.spoilt(site, L.subset(named), "shared", full(addr, L.n)[named], place, 1, marks[:, place])
+        S.on.unwritten_stored(site, L.subset(named), "shared", full(addr, L.n)[named], place, 1, marks[:, place])
 
 
 @rule("movmatrix")
 def movmatrix(c: BlockCoder, i: Instruction) -> None:
     mark = c.taint_of(i.ops[1])
     if mark != "FALSE":
-        c.taint = f"transposed_marks(L, {mark})"
+        c.taint = f"transposed_taint(L, {mark})"
     c.effect("transposed_matrix(L, SITE, {0})", [c.use(i.ops[1], "b32")], [(i.ops[0], "b32")])
 
 
 @provide
 def transposed_matrix(L: Lanes, site: int, value: Any) -> Array:
-    whole(L, site)
+    whole_warps(L, site)
     return lane_maps.transpose(full(value, L.n).reshape(-1, 32)).reshape(-1)
 
 
@@ -151,7 +151,7 @@ def mma(c: BlockCoder, i: Instruction) -> None:
     kinds = ((m, n, k // 2 if sparse else k), a_type), ((m, n, k), b_type)
     places = [fragment_a(*kinds[0], *layouts[:1]), fragment_b(*kinds[1], *layouts[1:2])]
     places += [fragment_c((m, n, k), a_type, kind) for kind in (c_type, d_type)]
-    marks.product(c, text, results, [items_of(op) for op in i.ops[1:4]], places)
+    taint.product(c, text, results, [items_of(op) for op in i.ops[1:4]], places)
 
 
 def register_type(kind: str) -> str:
@@ -162,7 +162,7 @@ def register_type(kind: str) -> str:
 def warp_product(
     L: Lanes, site: int, shape: str, a_type: str, b_type: str, c_type: str, a: Any, b: Any, c: Any, **words: Any
 ) -> list[Array]:
-    whole(L, site)
+    whole_warps(L, site)
     tables = [[full(x, L.n).reshape(-1, 32) for x in group] for group in (a, b, c)]
     return [r.reshape(-1) for r in matrix.mma(parse_shape(shape), a_type, b_type, c_type, *tables, **words)]
 
@@ -172,7 +172,7 @@ def sparse_product(
     L: Lanes, site: int, shape: str, a_type: str, b_type: str, c_type: str, a: Any, b: Any, c: Any, metadata: Any,
     selector: int, **words: Any,
 ) -> list[Array]:  # fmt: skip
-    whole(L, site)
+    whole_warps(L, site)
     first, second, third = ([full(x, L.n).reshape(-1, 32) for x in group] for group in (a, b, c))
     meta = full(metadata, L.n).reshape(-1, 32)
     product = mma_sp(parse_shape(shape), a_type, b_type, c_type, first, second, third, meta, selector, **words)
@@ -184,7 +184,7 @@ def sparse_product(
 
 @rule("wgmma.fence", "wgmma.commit_group")
 def wgmma_order(c: BlockCoder, i: Instruction) -> None:
-    c.effect(f"S.wgmma_{'fence' if 'fence' in i.mods else 'commit'}(SITE, L)", [])
+    c.effect(f"S.on.wgmma_{'fenced' if 'fence' in i.mods else 'committed'}(SITE, L)", [])
 
 
 @rule("wgmma.wait_group")
@@ -192,7 +192,7 @@ def wgmma_wait(c: BlockCoder, i: Instruction) -> None:
     count = i.ops[0]
     if not isinstance(count, Imm):
         raise c.fail("wgmma.wait_group needs an immediate")
-    c.effect(f"S.wgmma_wait(SITE, L, {count.value})", [])
+    c.effect(f"S.on.wgmma_awaited(SITE, L, {count.value})", [])
 
 
 @rule("wgmma.mma_async")
@@ -223,7 +223,7 @@ def wgmma_mma(c: BlockCoder, i: Instruction) -> None:
             "".join(f"{c.owner.number(item)}, " for item in group if isinstance(item, Reg))
             for group in (items_of(d), items)
         )
-        c.effect(f"S.wgmma_issued(SITE, L, ({written}), ({read}))", [])
+        c.effect(f"S.on.wgmma_issued(SITE, L, ({written}), ({read}))", [])
         results += [(taint_register(item.name) if isinstance(item, Reg) else Sink(), "pred") for item in items_of(d)]
     c.effect(text, [], results)
 
@@ -251,12 +251,12 @@ def group_product(
     satfinite: bool, sparse: tuple[Any, int] | None,
 ) -> list[Any]:  # fmt: skip
     """D of each warpgroup of 128 threads; behind it its marks, where those of A's and D's registers are given."""
-    groups = whole(L, site, 128, "warpgroup")
+    groups = whole_warps(L, site, 128, "warpgroup")
     _, n, k = parse_shape(shape)
     right, columns = operand(S, site, L, groups, b, n, k, b_type, trans[1])
     if isinstance(a, tuple):
         left = wgmma.a_from_registers([full(x, L.n).reshape(-1, 128) for x in a], a_type)
-        rows = marks.group_rows(L, watched[0], a_type) if watched else None
+        rows = taint.group_rows(L, watched[0], a_type) if watched else None
     else:
         left, rows = operand(S, site, L, groups, a, 64, k // 2 if sparse else k, a_type, trans[0])
     taken = None
@@ -271,7 +271,7 @@ def group_product(
     out = [r.reshape(-1) for r in wgmma.d_to_registers(total, d_type)]
     if watched is None:
         return out
-    return out + marks.group_marks(rows, columns, [mark & full(scale, L.n) for mark in watched[1]], n, d_type)
+    return out + taint.group_taint(rows, columns, [mark & full(scale, L.n) for mark in watched[1]], n, d_type)
 
 
 def operand(

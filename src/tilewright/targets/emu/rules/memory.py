@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -172,15 +172,15 @@ def st(c: BlockCoder, i: Instruction) -> None:
         c.effect("S.progress()", [])
     c.effect(f"{call}{{0}}, {stored}, {dtype}, {shift}, {row})", [at, *values])
     if space in ("shared", "local", "generic"):
-        spoil(c, items, space, at, shift - (lanes.bit_length() - 1))
+        taint_stored(c, items, space, at, shift - (lanes.bit_length() - 1))
 
 
-def spoil(c: BlockCoder, items: Sequence[Operand], space: str, at: str, shift: int) -> None:
+def taint_stored(c: BlockCoder, items: Sequence[Operand], space: str, at: str, shift: int) -> None:
     """Values stored side by side that depend on memory never written: what reads them does too."""
     for place, item in enumerate(items) if c.owner.checks else ():
         mark = "FALSE" if isinstance(item, Sink) else c.taint_of(item)
         if mark != "FALSE":
-            c.effect(f"S.spoilt(SITE, L, {space!r}, {{0}}, {place << shift}, {shift}, {{1}})", [at, mark])
+            c.effect(f"S.on.unwritten_stored(SITE, L, {space!r}, {{0}}, {place << shift}, {shift}, {{1}})", [at, mark])
 
 
 @provide
@@ -289,6 +289,27 @@ def within(addr: Any, ranges: list[tuple[int, int]]) -> Any:
     return found
 
 
+class Part(NamedTuple):
+    """The threads whose addresses lie in one state space, and their positions (all of them: a slice)."""
+
+    space: str
+    at: Any
+    L: Lanes
+    addr: Any
+
+
+def parts_of(L: Lanes, space: str, addr: Any) -> Iterator[Part]:
+    """Threads by the state space that their addresses lie in."""
+    if space != "generic":
+        yield Part("global" if space == "const" else space, slice(None), L, addr)
+        return
+    for inner, at in by_space(addr):
+        some = addr if at is None else addr[at]
+        yield Part(
+            inner, slice(None) if at is None else at, L if at is None else L.subset(at), local_address(inner, some)
+        )
+
+
 # Hints and order.
 
 
@@ -304,7 +325,7 @@ def fence(c: BlockCoder, i: Instruction) -> None:
     """Memory is sequentially consistent here; fences matter to the race check only."""
     if c.owner.checks:
         scope = next((m for m in i.mods if m in ("cta", "cluster")), "gpu")
-        c.effect(f"S.fenced(L, {scope!r}, {fence_kind(i)!r})", [])
+        c.effect(f"S.on.fence(L, {scope!r}, {fence_kind(i)!r})", [])
 
 
 def fence_kind(i: Instruction) -> str:

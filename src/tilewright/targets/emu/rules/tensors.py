@@ -142,14 +142,14 @@ def tensor_load(
         tile = read_box(S, site, made, start, lane)
         base, ranks = at_lane(to, lane), targets(mask, lane)
         barriers = [barrier_index(S, site, one, at_lane(barrier, lane), rank) for rank in ranks]
-        S.tensor_read(site, one, made, start, [int(told[0]) for told in barriers])
+        S.on.tensor_read(site, one, made, start, [int(told[0]) for told in barriers])
         for rank, told in zip(ranks, barriers, strict=True):
             destination = base if rank is None else (base & 0xFFFFFF) | (rank + 1) << 24
             check_place(destination & 0xFFFFFF, site, lane)
             order = chunk_order(made, destination & 1023)
             out = span(S, site, one, "shared", destination, room(order), lane, True)
-            S.tensor_moved(site, one, made, start, destination, tile.size, told)
-            S.landing.deliver(int(told[0]), _place_tile(S, site, out, tile, order, told))
+            S.on.tensor_loaded(site, one, made, start, destination, order, int(told[0]))
+            S.in_flight.deliver(int(told[0]), _place_tile(S, site, out, tile, order, told))
 
 
 def _place_tile(S: Any, site: int, out: Array, tile: Array, order: Array, told: Array) -> Callable[[], None]:
@@ -181,10 +181,10 @@ def tensor_store(
         check_place(base & 0xFFFFFF, site, lane)
         order = chunk_order(made, base & 1023)
         data = span(S, site, one, "shared", base, room(order), lane, False)
-        S.tensor_moved(site, one, made, start, base, made.nbytes, None)
+        S.on.tensor_stored(site, one, made, start, base, order)
         box_part(S, site, made.stored, start, lane, True)  # out of bounds is an error of the instruction
-        S.tensor_written(site, one, made.stored, start)
-        S.landing.store(int(one.ids[0]), _write_tile(S, site, made.stored, start, data, order, op, lane))
+        S.on.tensor_written(site, one, made.stored, start)
+        S.in_flight.store(int(one.ids[0]), _write_tile(S, site, made.stored, start, data, order, op, lane))
 
 
 def _write_tile(

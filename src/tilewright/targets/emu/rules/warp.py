@@ -31,7 +31,7 @@ def shfl(c: BlockCoder, i: Instruction) -> None:
     pair = c.let(f"shuffle(L, {mode!r}, {a}, {b}, {clamp})")
     marked = c.taint_of(i.ops[1])
     if c.owner.checks:
-        c.taint = f"shuffle_marks(L, {mode!r}, {marked}, {b}, {clamp}, {mask})"
+        c.taint = f"shuffle_taint(L, {mode!r}, {marked}, {b}, {clamp}, {mask})"
     if isinstance(to, Pair):
         c.set(to.first, "b32", f"{pair}[0]")
         c.set(to.second, "pred", f"{pair}[1]")
@@ -82,7 +82,7 @@ def shuffle(L: Lanes, mode: str, a: Any, b: Any, clamp: Any) -> tuple[Any, Any]:
 
 
 @provide
-def shuffle_marks(L: Lanes, mode: str, mark: Any, b: Any, clamp: Any, mask: Any) -> Any:
+def shuffle_taint(L: Lanes, mode: str, mark: Any, b: Any, clamp: Any, mask: Any) -> Any:
     """The marks of a shuffle: those of the lanes read, and of lanes that take no part in it."""
     if mark.__class__ is np.ndarray:
         mark = shuffle(L, mode, mark, b, clamp)[0]
@@ -99,7 +99,7 @@ def require_membership(c: BlockCoder, i: Instruction) -> str:
     operand = membermask(i)
     mask = "FULL" if operand is None else c.use(operand, "u32")
     if c.owner.checks:
-        c.emit(f"S.warp_met(L, {mask})")
+        c.emit(f"S.on.warp_met(L, {mask})")
     if c.owner.checks and operand is not None and not (isinstance(operand, Imm) and operand.value in (-1, 0xFFFFFFFF)):
         c.effect("check_members(S, SITE, L, {0})", [mask])
     return mask
@@ -239,7 +239,7 @@ def mark_all(c: BlockCoder, operand: Operand, mask: str) -> None:
     """The mark of a result that depends on an operand of all lanes of a mask."""
     mark = c.taint_of(operand)
     if mark != "FALSE":
-        c.taint = f"shared_mark(L, {mark}, {mask})"
+        c.taint = f"shared_taint(L, {mark}, {mask})"
 
 
 _REDUCE = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,

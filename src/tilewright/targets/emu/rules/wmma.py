@@ -13,8 +13,8 @@ from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.numerics import wmma
 from tilewright.targets.emu.numerics.fragments import ELEMENT_BITS, parse_shape
 from tilewright.targets.emu.ptx import Instruction, Operand
-from tilewright.targets.emu.rules import marks
-from tilewright.targets.emu.rules.matrix import items_of, register_type, whole
+from tilewright.targets.emu.rules import taint
+from tilewright.targets.emu.rules.matrix import items_of, register_type, whole_warps
 from tilewright.targets.emu.rules.memory import address, generic_load, generic_store, state_space
 from tilewright.targets.emu.runtime import full, provide
 
@@ -104,13 +104,13 @@ def wmma_store(c: BlockCoder, i: Instruction) -> None:
     if own.space == "global":
         c.sink(i.ops[1], "value stored to global memory")
     names = ", ".join(f"{{{n + 2}}}" for n in range(len(values)))
-    spoils = [c.taint_of(item) if own.space != "global" else "FALSE" for item in own.items]
-    if all(mark == "FALSE" for mark in spoils):
+    taints = [c.taint_of(item) if own.space != "global" else "FALSE" for item in own.items]
+    if all(mark == "FALSE" for mark in taints):
         c.effect(f"store_fragment(S, SITE, L, {{0}}, {{1}}, ({names},), (), {own.given})", [*args, *values])
         return
-    spoilt = ", ".join(f"{{{n + 2 + len(values)}}}" for n in range(len(spoils)))
-    text = f"store_fragment(S, SITE, L, {{0}}, {{1}}, ({names},), ({spoilt},), {own.given})"
-    c.effect(text, [*args, *values, *spoils])
+    tainted = ", ".join(f"{{{n + 2 + len(values)}}}" for n in range(len(taints)))
+    text = f"store_fragment(S, SITE, L, {{0}}, {{1}}, ({names},), ({tainted},), {own.given})"
+    c.effect(text, [*args, *values, *taints])
 
 
 @rule("wmma.mma")
@@ -132,14 +132,14 @@ def wmma_mma(c: BlockCoder, i: Instruction) -> None:
     results = [(item, register_type(d_type)) for item in items_of(i.ops[0])]
     places = [wmma.fragment(*which) for which in (("a", shape, kind), ("b", shape, kind), ("c", shape, c_type),
                                                   ("c", shape, d_type))]  # fmt: skip
-    marks.product(c, f"whole_product(L, SITE, {given})", results, [items_of(op) for op in i.ops[1:4]], places)
+    taint.product(c, f"whole_product(L, SITE, {given})", results, [items_of(op) for op in i.ops[1:4]], places)
 
 
 @provide
 def whole_product(
     L: Lanes, site: int, shape: wmma.Shape, kind: str, d_type: str, c_type: str, a: Any, b: Any, c: Any, **words: Any
 ) -> list[Array]:
-    whole(L, site)
+    whole_warps(L, site)
     tables = [[full(x, L.n).reshape(-1, 32) for x in group] for group in (a, b, c)]
     return [r.reshape(-1) for r in wmma.mma(shape, kind, d_type, c_type, *tables, **words)]
 
@@ -148,7 +148,7 @@ def places_of(
     L: Lanes, site: int, addr: Any, stride: Any, matrix: str, shape: wmma.Shape, kind: str, layout: str
 ) -> tuple[list[list[Array]], int]:
     """The address of each piece of each register, by thread, and the size of a piece in bytes."""
-    warps = whole(L, site)
+    warps = whole_warps(L, site)
     bits, own = ELEMENT_BITS[kind], wmma.pieces(matrix, shape, kind, layout)
     base, step = full(addr, L.n), full(stride, L.n).astype(np.int64)
     unit = min(STRIDE_BYTES, wmma.registers(matrix, shape, kind) * (8 if kind == "f64" else 4))
@@ -187,10 +187,10 @@ def _load(S: Any, space: str, site: int, L: Lanes, place: Array, dtype: Any) -> 
 
 @provide
 def store_fragment(
-    S: Any, site: int, L: Lanes, addr: Any, stride: Any, values: tuple[Any, ...], spoilt: tuple[Any, ...], space: str,
+    S: Any, site: int, L: Lanes, addr: Any, stride: Any, values: tuple[Any, ...], tainted: tuple[Any, ...], space: str,
     *what: Any,
 ) -> None:  # fmt: skip
-    """Registers to memory; `spoilt` (or nothing) says whose depend on memory never written."""
+    """Registers to memory; `tainted` (or nothing) says whose depend on memory never written."""
     places, size = places_of(L, site, addr, stride, *what)
     dtype, shift = np.dtype(f"u{size}"), size.bit_length() - 1
     for number, (register, value) in enumerate(zip(places, values, strict=True)):
@@ -201,5 +201,5 @@ def store_fragment(
                 generic_store(S, site, L, place, part, dtype, shift)
             else:
                 (S.s_store if space == "shared" else S.g_store)(site, L, place, part, dtype, shift)
-            if spoilt:
-                S.spoilt(site, L, space, place, 0, shift, spoilt[number])
+            if tainted:
+                S.on.unwritten_stored(site, L, space, place, 0, shift, tainted[number])

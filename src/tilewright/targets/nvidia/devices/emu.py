@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tilewright.arguments.binding import is_tensor
@@ -19,7 +20,7 @@ from tilewright.base.signature import Param, PointerParam, TensorParam, TuplePar
 from tilewright.targets import emu
 from tilewright.targets.artifact import Artifact, KernelImage
 from tilewright.targets.device import Device
-from tilewright.targets.emu.observe import note_report, watched
+from tilewright.targets.emu.recording import add_report, overridden
 from tilewright.targets.host.ffi import Carried, tvm_ffi
 from tilewright.targets.host.function import HostFunction, LaunchConfig
 from tilewright.targets.inlined import name_calls
@@ -49,7 +50,7 @@ class EmuDevice(Device):
 
     def __init__(self, artifact: Artifact, checks: Any) -> None:
         self._artifact = artifact
-        self._checks = checks
+        self._options = emu.Options(checks=checks, all_arrive=True)
         self._call = _Call()
         self._kernels = artifact.kernels
         self.reports: list[Any] = []
@@ -91,7 +92,7 @@ class EmuDevice(Device):
         """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
         try:
             program = emu.load(str(kernel.stages["ptx"]))
-            program.image(kernel.name, self._checks is not False)
+            program.image(kernel.name, self._options.checked)
         except EmulationError:
             _assemble(kernel, self._artifact)
             raise
@@ -112,6 +113,7 @@ class EmuDevice(Device):
         program = self._program(kernel)
         sizes = [parameter.size for parameter in program.module.functions[name].params]
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
+        options = replace(self._options, seed=settings.get("seed"))
         report = emu.launch(
             program,
             name,
@@ -121,10 +123,10 @@ class EmuDevice(Device):
             cluster=config.cluster,
             smem=config.smem,
             buffers=self._call.buffers,
-            options=watched(emu.Options(checks=self._checks, seed=settings.get("seed"), whole=True), program),
+            options=overridden(options, program),
         )
         self._call.reports.append(report)
-        note_report(report)
+        add_report(report)
 
 
 def _assemble(kernel: KernelImage, artifact: Artifact) -> None:

@@ -26,13 +26,13 @@ BLOCKS = (
 @dataclass(frozen=True)
 class Pair:
     """Two accesses that race: what they did and to which memory; whether at the same instruction, the earlier one by an
-    asynchronous operation (`hurried`), both strong, in one block, in one warp."""
+    asynchronous operation (`asynchronous`), both strong, in one block, in one warp."""
 
     now: str
     before: str
     space: str
     same_site: bool
-    hurried: bool
+    asynchronous: bool
     strong: bool
     block: bool
     warp: bool
@@ -40,7 +40,7 @@ class Pair:
 
 def hint_for(pair: Pair) -> str:
     """The hint for a race."""
-    if pair.hurried:
+    if pair.asynchronous:
         return WAIT
     if pair.now == "read by .nc":
         return READ_ONLY

@@ -1,9 +1,9 @@
-"""Stamps: who touched a granule of memory, when, and by which instruction.
+"""Epochs: who touched a granule of memory, when, and by which instruction.
 
-A stamp is 64 bits: clock (18) | block (20) | thread (11) | asynchronous (1) | site (14). Clocks are on top, so that
-"not yet ordered by a block barrier" is one comparison. In marks of several accesses (`crowd`), threads from `SEVERAL`
-on stand for several threads: of one warp (its number in the place of theirs), `EVERY` for threads of a block, block and
-thread all ones (`MANY`) for threads of several blocks. What does not fit a field is refused (`limits`).
+An epoch is 64 bits: clock (18) | block (20) | thread (11) | asynchronous (1) | site (14). Clocks are on top, so that
+"not yet ordered by a block barrier" is one comparison. In marks of several accesses (`history.concurrent`), threads
+from `SEVERAL` on stand for several threads: of one warp (its number in the place of theirs), `EVERY` for threads of a
+block, block and thread all ones (`MANY`) for threads of several blocks. What does not fit a field is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ONE_TICK = np.uint64(1 << CLOCK_SHIFT)
 WARP_BIT = np.uint64(SEVERAL << THREAD_SHIFT)
 WARP_FIELD = BLOCK_FIELD | np.uint64((SEVERAL - 32) << THREAD_SHIFT)
 MOST_SITES, MOST_BLOCKS, MOST_AGENTS = SITE_MASK, BLOCK_MASK, EVERY
-"""Numbers from here on do not fit a stamp (the last of each has a meaning of its own)."""
+"""Numbers from here on do not fit an epoch (the last of each has a meaning of its own)."""
 
 
 def identity(block: Any, thread: Any) -> Any:
@@ -41,8 +41,8 @@ def identity(block: Any, thread: Any) -> Any:
     return (block.astype(np.uint64) << np.uint64(BLOCK_SHIFT)) | (thread.astype(np.uint64) << np.uint64(THREAD_SHIFT))
 
 
-def agent_stamp(clock: Any, block: Any, thread: Any, site: int) -> Array:
-    """The stamp of an asynchronous agent."""
+def agent_epoch(clock: Any, block: Any, thread: Any, site: int) -> Array:
+    """The epoch of an asynchronous agent."""
     check_limit("groups of asynchronous operations", int(np.max(clock)), MAX_CLOCK)
     check_limit("asynchronous operations of a block", int(np.max(thread)), MOST_AGENTS - 1)
     clocks = np.asarray(clock).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
@@ -51,27 +51,27 @@ def agent_stamp(clock: Any, block: Any, thread: Any, site: int) -> Array:
 
 
 def clock_of(word: Any) -> Any:
-    """The clock in a stamp or an array of stamps."""
+    """The clock in an epoch or an array of epochs."""
     return (word >> np.uint64(CLOCK_SHIFT)).astype(np.int64)
 
 
 def block_of(word: Any) -> Any:
-    """The block in a stamp or an array of stamps."""
+    """The block in an epoch or an array of epochs."""
     return ((word >> np.uint64(BLOCK_SHIFT)) & np.uint64(BLOCK_MASK)).astype(np.int64)
 
 
 def thread_of(word: Any) -> Any:
-    """The thread (or agent) in a stamp or an array of stamps."""
+    """The thread (or agent) in an epoch or an array of epochs."""
     return ((word >> np.uint64(THREAD_SHIFT)) & np.uint64(EVERY)).astype(np.int64)
 
 
 def is_async(word: Any) -> Any:
-    """Whether a stamp is an asynchronous agent's."""
+    """Whether an epoch is an asynchronous agent's."""
     return (word & ASYNC_BIT) != 0
 
 
 def site_of(word: Any) -> int:
-    """The number of the instruction in a stamp."""
+    """The number of the instruction in an epoch."""
     return int(word) & SITE_MASK
 
 

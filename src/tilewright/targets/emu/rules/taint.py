@@ -37,11 +37,11 @@ def product(
     given = ", ".join(f"({', '.join(group)},)" for group in groups)
     places = ", ".join(c.owner.bind(fragment) for fragment in fragments)
     marks: list[Operand] = [taint_register(to.name) if isinstance(to, Reg) else Sink() for to, _ in results]
-    c.effect(f"[*{text}, *product_marks(L, {given}, {places})]", [], [*results, *((mark, "pred") for mark in marks)])
+    c.effect(f"[*{text}, *product_taint(L, {given}, {places})]", [], [*results, *((mark, "pred") for mark in marks)])
 
 
 @provide
-def product_marks(
+def product_taint(
     L: Lanes, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], in_a: Fragment, in_b: Fragment, in_c: Fragment,
     in_d: Fragment,
 ) -> list[Any]:  # fmt: skip
@@ -70,7 +70,7 @@ def group_rows(L: Lanes, marks: Sequence[Any], kind: str) -> Array | None:
     return np.asarray(np.logical_or.reduce(spread(L, marks, own), -1).reshape(-1, 64))
 
 
-def group_marks(rows: Array | None, columns: Array | None, old: Sequence[Any], n: int, kind: str) -> list[Any]:
+def group_taint(rows: Array | None, columns: Array | None, old: Sequence[Any], n: int, kind: str) -> list[Any]:
     """The marks of the registers of wgmma's D, from those of rows of A (groups, 64), columns of B (groups, n) and D's
     registers before."""
     if rows is None and columns is None:
@@ -86,21 +86,21 @@ def group_marks(rows: Array | None, columns: Array | None, old: Sequence[Any], n
 
 
 @provide
-def transposed_marks(L: Lanes, mark: Any) -> Array:
+def transposed_taint(L: Lanes, mark: Any) -> Array:
     """The marks of `movmatrix`."""
     words = np.where(full(mark, L.n), ALL_ONES, np.uint32(0)).reshape(-1, 32)
     return np.asarray(ldmatrix.transpose(words).reshape(-1) != 0)
 
 
 @provide
-def row_marks(L: Lanes, marks: Sequence[Any], transposed: bool) -> Array:
+def row_taint(L: Lanes, marks: Sequence[Any], transposed: bool) -> Array:
     """The marks of the bytes of the rows that `stmatrix` writes: (rows, 16)."""
     words = [np.where(full(mark, L.n), ALL_ONES, np.uint32(0)).reshape(-1, 32) for mark in marks]
     return np.asarray(ldmatrix.to_rows(words, transposed).reshape(-1, 16) != 0)
 
 
 @provide
-def shared_mark(L: Lanes, mark: Any, mask: Any) -> Array:
+def shared_taint(L: Lanes, mark: Any, mask: Any) -> Array:
     """Whether any lane of a mask is marked."""
     table = L.table(full(mark, L.n))
     bits = np.packbits(np.ascontiguousarray(table).reshape(-1), bitorder="little").view(np.uint32)

@@ -8,7 +8,7 @@ clock c happens before what t does next. Three levels, from cheap to exact:
 * a matrix for a block (rows: threads; columns: threads, then asynchronous agents), made when something else
   synchronises: partial barriers, mbarriers, fences with atomics, asynchronous copies.
 
-Knowledge of other blocks comes through memory (release and acquire) or cluster barriers, and is kept as rows by block.
+Knowledge of other blocks comes through memory (release and acquire) or cluster barriers (`others`).
 
 Agents: a thread's `cp.async` copies form one agent, whose clock counts groups; the copies that one mbarrier counts
 form another, whose clock counts phases.
@@ -16,19 +16,17 @@ form another, whose clock counts phases.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.stamps import CLOCK_SHIFT, MAX_CLOCK, ONE_TICK, check_limit, identity
+from tilewright.targets.emu.checks.order.epochs import CLOCK_SHIFT, MAX_CLOCK, ONE_TICK, check_limit, identity
+from tilewright.targets.emu.checks.order.knowledge import Knowledge, together
+from tilewright.targets.emu.checks.order.others import OtherBlocks
 from tilewright.targets.emu.lanes import Array
 
 AGENTS = 64
 CLOCKS = "synchronisations (barriers, fences, releases, arrivals) of a thread"
-Knowledge = dict[int, Array]
-"""What a release publishes: a row of clocks for each block. A row under `shared_only(block)` counts for accesses to
-shared memory alone: it came by a fence with `.sync_restrict`."""
 
 
 class Clocks:
@@ -40,15 +38,14 @@ class Clocks:
         self.blocks = blocks
         lanes = np.arange(slots * stride)
         self._clock = np.ones(slots * stride, np.int64)
-        self._stamp = identity(blocks[lanes // stride], lanes % stride) + ONE_TICK
+        self._epoch = identity(blocks[lanes // stride], lanes % stride) + ONE_TICK
         self._known = np.zeros(slots, np.int64)
         self._late = 0
         self.level: int | None = 1
         """The clock of all threads, while nothing but barriers of all blocks of the batch has moved them."""
         self.met = np.zeros(slots * stride // 32, np.int64)
         self.matrix: dict[int, Array] = {}
-        self.foreign: dict[int, Knowledge] = {}
-        self.shared_foreign: dict[int, Knowledge] = {}
+        self.others = OtherBlocks(stride)
         self.agents: dict[int, dict[Any, int]] = {}
 
     # Levels that one number stands for until someone asks.
@@ -61,11 +58,11 @@ class Clocks:
         return self._clock
 
     @property
-    def stamp(self) -> Array:
-        """The stamp of each lane, without a site."""
+    def epoch(self) -> Array:
+        """The epoch of each lane, without a site."""
         if self._late:
             self._catch_up()
-        return self._stamp
+        return self._epoch
 
     @property
     def known(self) -> Array:
@@ -78,12 +75,13 @@ class Clocks:
         late, self._late = self._late, 0
         self._known[:] = self._clock[0] + (late - 1)
         self._clock += late
-        self._stamp += ONE_TICK * np.uint64(late)
+        self._epoch += ONE_TICK * np.uint64(late)
 
     def everyone_met(self) -> bool:
         """All threads of the batch met, with nothing to tell beyond that; False where `block_barrier` must look."""
-        if self.level is None or self.matrix or self.foreign:
+        if self.level is None or self.matrix or self.others.of_lane:
             return False
+        # Each clock is the same number, so it is counted once, and the arrays follow when someone asks (`_catch_up`).
         self.level += 1
         self._late += 1
         check_limit(CLOCKS, self.level, MAX_CLOCK)
@@ -112,6 +110,7 @@ class Clocks:
         if number is None:
             number = found[key] = len(found)
             matrix = self.detail(slot)
+            # The first columns behind the threads are their cp.async agents, then others as they come.
             if 2 * self.stride + number >= matrix.shape[1]:
                 self.matrix[slot] = np.concatenate((matrix, np.zeros((self.stride, AGENTS), np.int64)), axis=1)
         return 2 * self.stride + number
@@ -128,15 +127,15 @@ class Clocks:
         self.level = None
         self.clock[lanes] += 1
         check_limit(CLOCKS, int(self.clock[lanes].max()), MAX_CLOCK)
-        self.stamp[lanes] += ONE_TICK
+        self.epoch[lanes] += ONE_TICK
 
     def set_clock(self, at: Any, clock: Any, table: Array) -> None:
-        """Set the clocks of rows of a table of lanes, and their stamps."""
+        """Set the clocks of rows of a table of lanes, and their epochs."""
         self.level = None
         check_limit(CLOCKS, int(np.max(clock)), MAX_CLOCK)
         table[at] = clock
-        stamps = self.stamp.reshape(table.shape)
-        stamps[at] = (stamps[at] & (ONE_TICK - np.uint64(1))) | (
+        epochs = self.epoch.reshape(table.shape)
+        epochs[at] = (epochs[at] & (ONE_TICK - np.uint64(1))) | (
             np.asarray(clock).astype(np.uint64) << np.uint64(CLOCK_SHIFT)
         )
 
@@ -162,9 +161,10 @@ class Clocks:
             self.level += 1
             check_limit(CLOCKS, self.level, MAX_CLOCK)
             self._clock += 1
-            self._stamp += ONE_TICK
+            self._epoch += ONE_TICK
             self._spread(slots)
             return
+        # Clocks differ: all go on from the greatest, so that one number says what all know of all.
         table = self.clock.reshape(self.slots, self.stride)
         top = table[slots].max(axis=1)
         self.known[slots] = top
@@ -173,7 +173,7 @@ class Clocks:
 
     def _spread(self, slots: Array) -> None:
         """What one thread of a block knows beyond it, all know after a barrier."""
-        if not self.matrix and not self.foreign:
+        if not self.matrix and not self.others.of_lane:
             return
         for slot in slots:
             matrix = self.matrix.get(int(slot))
@@ -181,31 +181,7 @@ class Clocks:
                 row = matrix.max(axis=0)
                 row[: self.stride] = self.known[slot]
                 matrix[:] = row
-            self._share_foreign(int(slot), np.arange(slot * self.stride, (slot + 1) * self.stride))
-
-    def _share_foreign(self, slot: int, lanes: Array) -> None:
-        for lane in lanes:
-            known = self.foreign.pop(int(lane), None)
-            if known:
-                self.shared_foreign[slot] = together(self.shared_foreign.get(slot, {}), known)
-
-    def foreign_of(self, lanes: Array) -> Knowledge:
-        """What any of these lanes knows of other blocks, beyond what its whole block knows."""
-        known: Knowledge = {}
-        for lane in lanes if self.foreign else ():
-            known = together(known, self.foreign.get(int(lane), {}))
-        return known
-
-    def tell_foreign(self, lanes: Array, known: Knowledge) -> None:
-        """Lanes come to know something of other blocks."""
-        for lane in lanes.tolist() if known else ():
-            self.foreign[lane] = together(self.foreign.get(lane, {}), known)
-
-    def _pool_foreign(self, lanes: Array) -> None:
-        """What any of these lanes knows of other blocks, all know."""
-        known = self.foreign_of(lanes)
-        if known:
-            self.foreign.update(dict.fromkeys(lanes.tolist(), known))
+            self.others.share(int(slot))
 
     def group_barrier(self, slot: int, threads: Array, extra: Array | None) -> None:
         """Some threads of a block met; `extra` is what threads brought that did not wait."""
@@ -216,8 +192,7 @@ class Clocks:
             row = np.maximum(row[: len(extra)], extra[: len(row)]) if len(extra) != len(row) else np.maximum(row, extra)
         lanes = slot * self.stride + threads
         self.learn(slot, threads, row)
-        if self.foreign:
-            self._pool_foreign(lanes)
+        self.others.pool(lanes)
         self.tick(lanes)
 
     def warp_barrier(self, warps: Array) -> None:
@@ -226,8 +201,8 @@ class Clocks:
         top = table[warps].max(axis=1)
         self.met[warps] = top
         self.set_clock(warps, top[:, None] + 1, table)
-        for warp in warps if self.foreign else ():
-            self._pool_foreign(np.arange(32 * warp, 32 * warp + 32))
+        for warp in warps if self.others.of_lane else ():
+            self.others.pool(np.arange(32 * warp, 32 * warp + 32))
         if self.matrix:
             per_block = self.stride // 32
             for warp, clock in zip(warps, top, strict=True):
@@ -267,28 +242,6 @@ class Clocks:
             known[at] = matrix[mine[at], column[at]] >= clock[at]
         return np.asarray(known)
 
-    def knows_foreign(
-        self, lanes: Array, block: Array, thread: Array, clock: Array, hurried: Array, shared: bool
-    ) -> Array:
-        """The same for accesses of other blocks; in shared memory (`shared`) also by what counts only there."""
-        known = np.zeros(len(lanes), bool)
-        column = np.where(hurried, thread + self.stride, thread)
-        slots = lanes // self.stride
-        sources: list[tuple[Array, int, dict[int, Knowledge]]] = []
-        sources += [(slots, int(slot), self.shared_foreign) for slot in np.unique(slots)] if self.shared_foreign else []
-        sources += [(lanes, int(lane), self.foreign) for lane in np.unique(lanes)] if self.foreign else []
-        for owner, number, table in sources:
-            source = table.get(number)
-            at = np.flatnonzero(~known & (owner == number)) if source else ()
-            for other in np.unique(block[at]).tolist() if len(at) else ():
-                for key in (other, shared_only(other)) if shared else (other,):
-                    row = source.get(key) if source else None
-                    if row is None:
-                        continue
-                    here = at[(block[at] == other) & (column[at] < len(row))]
-                    known[here] |= row[column[here]] >= clock[here]
-        return known
-
     # Other blocks.
 
     def of_block(self, lane: int) -> Array:
@@ -326,7 +279,7 @@ class Clocks:
         row = self.of_block(lane)
         row[thread] = clock
         known: Knowledge = {int(self.blocks[slot]): row}
-        return together(together(known, self.foreign.get(lane, {})), self.shared_foreign.get(slot, {}))
+        return together(known, self.others.of_thread(lane))
 
     def acquire(self, lanes: list[int], known: Knowledge) -> None:
         """Threads of one block come to know what another has published."""
@@ -336,8 +289,7 @@ class Clocks:
         if own in known:
             self.learn(slot, np.array(lanes) - slot * self.stride, known[own])
             others = {block: row for block, row in known.items() if block != own}
-        for lane in lanes if others else ():
-            self.foreign[lane] = together(self.foreign[lane], others) if lane in self.foreign else others
+        self.others.tell(lanes, others)
 
     def cluster_meeting(self, slots: Array, arrived: Array) -> Knowledge:
         """All threads of these blocks have arrived at their cluster's barrier, at clocks `arrived` by lane.
@@ -353,7 +305,7 @@ class Clocks:
             row = matrix.max(axis=0) if matrix is not None else np.zeros(self.stride, np.int64)
             row[: self.stride] = np.maximum(row[: self.stride], mine)
             known = together(known, {int(self.blocks[slot]): row})
-            known = together(known, self.shared_foreign.get(int(slot), {}))
+            known = together(known, self.others.of_block.get(int(slot), {}))
             self.set_clock(slot, np.maximum(table[slot], top + 1), table)
         return known
 
@@ -364,54 +316,10 @@ class Clocks:
             for thread in threads:
                 self.acquire([int(slot) * self.stride + int(thread)], known)
             return
+        # Up to the least clock all know all, which is one number; what is known beyond takes the matrix.
         row = known[own][: self.stride]
         self.known[slot] = max(int(self.known[slot]), int(row.min()))
         if slot in self.matrix or int(row.max()) > self.known[slot]:
             self.learn(slot, threads, known[own])
         others = {b: row for b, row in known.items() if b != own}
-        self.shared_foreign[slot] = together(self.shared_foreign.get(slot, {}), others)
-
-
-@dataclass(frozen=True)
-class Publication:
-    """What the value of a word carries to those that read it, by group: a scope and the block or cluster it is.
-
-    `root` is the store that the read-modify-writes behind this value go back to; `publisher` the thread of the store.
-    `fenced` is what other threads did before fences that stand in one order (`fences`).
-    """
-
-    root: object
-    publisher: tuple[int, int]
-    groups: dict[tuple[int, int], Knowledge]
-    fenced: Knowledge = field(default_factory=dict)
-
-
-def shared_only(block: int) -> int:
-    """The key of what is known of a block as far as shared memory is concerned."""
-    return -1 - block
-
-
-def narrowed(known: Knowledge) -> Knowledge:
-    """Knowledge that counts for shared memory alone."""
-    out: Knowledge = {}
-    for block, row in known.items():
-        out = together(out, {shared_only(block) if block >= 0 else block: row})
-    return out
-
-
-def together(a: Knowledge, b: Knowledge) -> Knowledge:
-    """The union of two pieces of knowledge, neither of which changes."""
-    out = dict(a)
-    for block, row in b.items():
-        old = out.get(block)
-        out[block] = row if old is None or old is row else joined_rows(old, row)
-    return out
-
-
-def joined_rows(a: Array, b: Array) -> Array:
-    """The larger of two rows, entry by entry; the shorter one counts as zeros beyond its end."""
-    if len(a) < len(b):
-        a, b = b, a
-    out = a.copy()
-    np.maximum(out[: len(b)], b, out=out[: len(b)])
-    return out
+        self.others.tell_block(slot, others)

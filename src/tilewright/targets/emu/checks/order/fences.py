@@ -1,4 +1,4 @@
-"""Fences that order more than what their own thread did before: `fence.sc` and `membar`, and `fence.proxy.async`.
+"""Fences that order more than what their own thread did before: `fence.sc` and `membar`.
 
 `fence.sc` and `membar` stand in one order (PTX ISA 8.10.3, 8.9), which has consequences across a barrier. A release
 pattern covers what its own thread did, or knew, before its fence. Where every thread of a block has a `fence.sc` before
@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.targets.emu.checks.clocks import Clocks, Knowledge, Publication
+from tilewright.targets.emu.checks.order.clocks import Clocks
+from tilewright.targets.emu.checks.order.knowledge import Knowledge, Publication
 from tilewright.targets.emu.lanes import Array, Lanes
 
 KEPT = 8
@@ -39,10 +40,10 @@ class SequentialFences:
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
-        self.own = History(clocks)
+        self.own = FenceClocks(clocks)
         self.slots = np.zeros(clocks.slots, bool)
         """The blocks in which there has been one."""
-        self._events = Events(clocks)
+        self._fences = FenceLog(clocks)
         self._seen: dict[int, dict[tuple[int, int], Sight]] = {}
 
     def passed(self, L: Lanes) -> None:
@@ -51,7 +52,7 @@ class SequentialFences:
             if slot in self._seen:
                 self._learn(slot, L.thread[L.slot == slot], self._seen[slot])
         self.own.add(L)
-        self._events.add(L)
+        self._fences.add(L)
         self.slots[L.slot] = True
 
     def _learn(self, slot: int, threads: Array, seen: dict[tuple[int, int], Sight]) -> None:
@@ -84,43 +85,13 @@ class SequentialFences:
         known = self.clocks.of_block(lane)[: self.clocks.stride]
         known[thread] = self.clocks.clock[lane]
         row: Array = np.where(own < known, own, 0).max(axis=0)
-        for members, passed, before in self._events.of(slot):
+        for members, passed, before in self._fences.of(slot):
             if (passed < known[members]).any():
                 row = np.maximum(row, before)
         return {int(self.clocks.blocks[slot]): row} if row.any() else {}
 
 
-class ProxyFences:
-    """Fences between ordinary stores to shared memory and asynchronous reads of it, in the blocks of a batch.
-
-    A read sees a store if such a fence lies between them (PTX ISA 8.9.4, base causality across proxies): after the
-    store, in a thread that knows of it, and before the read, whose thread knows of the fence.
-    """
-
-    def __init__(self, clocks: Clocks) -> None:
-        self.clocks = clocks
-        self.own = History(clocks)
-        self._events = Events(clocks)
-
-    def passed(self, L: Lanes) -> None:
-        """Threads pass a fence."""
-        self.own.add(L)
-        self._events.add(L)
-
-    def covers(self, lane: int, threads: Array, clocks: Array) -> Array:
-        """Whether a fence lies between stores of threads of a lane's block, at some clocks, and what it does now."""
-        slot, thread = divmod(lane, self.clocks.stride)
-        known = self.clocks.of_block(lane)[: self.clocks.stride]
-        known[thread] = self.clocks.clock[lane]
-        ends = self.own.of(slot * self.clocks.stride + threads)
-        fine = np.asarray(np.logical_or.reduce((ends >= clocks) & (ends <= known[threads]), 0))
-        for members, passed, row in self._events.of(slot):
-            if (known[members] >= passed).any():
-                fine |= clocks <= row[threads]
-        return fine
-
-
-class Events:
+class FenceLog:
     """The last fences of each block: the threads, the clocks that they ended, and what all of these threads knew."""
 
     def __init__(self, clocks: Clocks) -> None:
@@ -140,7 +111,7 @@ class Events:
         return self._of.get(slot, ())
 
 
-class History:
+class FenceClocks:
     """The clocks that the last fences of each thread of a batch ended, the latest first."""
 
     def __init__(self, clocks: Clocks) -> None:

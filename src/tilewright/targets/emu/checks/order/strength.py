@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.targets.emu.ptx import Instruction
@@ -13,7 +14,7 @@ _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
 
 
 @dataclass(frozen=True)
-class Access:
+class Strength:
     """`strong` accesses of one `size` (bytes of an element) do not race with each other within their `scope`;
     `acquires` and `releases` order others."""
 
@@ -27,32 +28,32 @@ class Access:
     """By a cache that knows nothing of what this kernel writes (`ld.global.nc`)."""
 
 
-WEAK = Access()
+WEAK = Strength()
 
 
-def access_of(instruction: Instruction) -> Access:
+def strength_of(instruction: Instruction) -> Strength:
     """The attributes of a memory instruction."""
     mods = set(instruction.mods)
     if instruction.op == "mbarrier" or (instruction.op == "cp" and {"mbarrier", "arrive"} <= mods):
-        return Access("init" not in mods and "inval" not in mods, CLUSTER, atomic=True, size=8)
+        return Strength("init" not in mods and "inval" not in mods, CLUSTER, atomic=True, size=8)
     size = WIDTH.get(instruction.type or "", 0) // 8
     if instruction.op == "cp" and "reduce" in mods:
-        return Access(True, GPU, atomic=True, size=size)
+        return Strength(True, GPU, atomic=True, size=size)
     atomic = instruction.op in ("atom", "red") or (instruction.op == "red" and "async" in mods)
     strong = atomic or bool(mods & _STRONG)
     scope = next((_SCOPES[m] for m in instruction.mods if m in _SCOPES), GPU)
     acquires = bool(mods & {"acquire", "acq_rel"})
     releases = bool(mods & {"release", "acq_rel"})
-    return Access(strong, scope, acquires, releases, atomic, size, instruction.op == "ld" and "nc" in mods)
+    return Strength(strong, scope, acquires, releases, atomic, size, instruction.op == "ld" and "nc" in mods)
 
 
-def narrow_scopes(instructions: list[Instruction]) -> bool:
+def narrow_scopes(instructions: Sequence[Instruction]) -> bool:
     """Whether a kernel has anything of a scope below that of the device."""
     ops = ("ld", "st", "atom", "red", "fence", "membar")
     return any(i.op in ops and ("cta" in i.mods or "cluster" in i.mods) for i in instructions)
 
 
-def synchronises(instructions: list[Instruction]) -> bool:
+def synchronises(instructions: Sequence[Instruction]) -> bool:
     """Whether a kernel has anything that orders memory beside barriers of the whole block."""
     for i in instructions:
         mods = set(i.mods)

@@ -30,7 +30,7 @@ class _Copy:
     group: Array
 
 
-class Landing:
+class InFlight:
     """The writes in flight of a batch."""
 
     def __init__(self, machine: Any, late: bool) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from tilewright.base.errors import EmulationError
 
-LATER = (
+NEEDED = (
     (r"tcgen05\..*", "sm_100a"),
     (r"clusterlaunchcontrol\..*", "sm_100"),
     (r"st\.bulk.*", "sm_100"),
@@ -25,7 +25,7 @@ LATER = (
 
 
 def check(op: str, words: tuple[str, ...]) -> None:
-    """`EmulationError` if an instruction is one of those in `LATER`."""
+    """`EmulationError` if an instruction is one of those in `NEEDED`."""
     needed = _needed(op, words)
     if needed:
         raise EmulationError(
@@ -37,4 +37,4 @@ def check(op: str, words: tuple[str, ...]) -> None:
 @lru_cache(maxsize=4096)
 def _needed(op: str, words: tuple[str, ...]) -> str:
     opcode = ".".join((op, *words))
-    return next((arch for pattern, arch in LATER if re.fullmatch(pattern, opcode)), "")
+    return next((arch for pattern, arch in NEEDED if re.fullmatch(pattern, opcode)), "")

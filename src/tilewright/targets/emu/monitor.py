@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tilewright.base.errors import EmulationError
+from tilewright.targets.emu.cohort import Cohort
+from tilewright.targets.emu.loops import described, loop_of, place_of
 from tilewright.targets.emu.progress import Bar
 from tilewright.targets.emu.ptx import Instruction
-from tilewright.targets.emu.whereabouts import described, loop_of, place_of
-
-if TYPE_CHECKING:
-    from tilewright.targets.emu.launch import Launch
-    from tilewright.targets.emu.machine import Machine
 
 OFTEN, SELDOM = 0.02, 0.1
 """Seconds between two looks, about."""
@@ -23,7 +20,23 @@ PERIOD = 1.0
 """Seconds that a count of what ran is kept for, at least."""
 
 
-class Pulse:
+class Launch(Protocol):
+    """What a monitor asks of a launch: its name, how often each block of code ran, ended blocks and instructions."""
+
+    kernel: str
+    hits: Any
+
+    def state(self) -> tuple[int, int]: ...
+
+
+class Machine(Protocol):
+    """What it asks of a batch: the threads that run, and those that may."""
+
+    current: Cohort | None
+    ready: dict[tuple[int, ...], list[Cohort]]
+
+
+class Monitor:
     """Looks at a launch whenever it has run `due` blocks of code, a number that it keeps in the launch's counts.
 
     What ran of late is what ran since the last but one count. Counts are taken when a second has passed or, in the

@@ -7,15 +7,13 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.base import settings
 from tilewright.base.errors import EmulationError
-
-if TYPE_CHECKING:
-    from tilewright.targets.emu.image import Program
-    from tilewright.targets.emu.launch import Options
-    from tilewright.targets.emu.report import Report
+from tilewright.targets.emu.image import Program
+from tilewright.targets.emu.options import Options
+from tilewright.targets.emu.report import Report
 
 
 class _Blocks(threading.local):
@@ -39,7 +37,7 @@ def reports_of(**options: Any) -> Iterator[list[Report]]:
         _blocks.open.remove(block)
 
 
-def watched(options: Options, program: Program) -> Options:
+def overridden(options: Options, program: Program) -> Options:
     """The options of a launch, changed as the setting `counters` and the blocks around it say."""
     if settings.get("counters"):
         options = replace(options, counters=True)
@@ -50,7 +48,7 @@ def watched(options: Options, program: Program) -> Options:
     return options
 
 
-def note_report(report: Report) -> None:
+def add_report(report: Report) -> None:
     """Add the report of a launch to those of the blocks around it, and to the file of the setting `counters`."""
     if path := settings.get("counters"):
         with open(path, "a", encoding="utf-8") as file:
@@ -76,7 +74,7 @@ def findings() -> Iterator[list[EmulationError]]:
         _lists[:] = [other for other in _lists if other is not found]
 
 
-def note(errors: Iterable[EmulationError]) -> None:
+def add_findings(errors: Iterable[EmulationError]) -> None:
     """Add the findings of a launch to all lists."""
     new = list(errors)
     for found in tuple(_lists):

@@ -1,0 +1,1 @@
+"""Checkers fed with events, without a machine."""
