@@ -7,7 +7,7 @@ WORKERS     ?= 2
 TORCH_INDEX ?=
 RUFF_PATHS  := src tests bench scripts examples
 # The tests that `make check` runs: whole compilations and the emulator are left to `make test`.
-FAST_TESTS  := $(wildcard $(addprefix tests/,base layout hw ir tools repo)) --ignore tests/tools/programs
+FAST_TESTS  := $(addprefix tests/,layout hw ir tools repo) --ignore tests/tools/programs
 PYTEST      := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # The stamp's name is a hash of what it depends on, so a checkout that changes only file times installs nothing.
@@ -42,6 +42,7 @@ check: $(STAMP) ## format, lint, types, imports, sizes, fast tests
 	$(BIN)/ruff format --check $(RUFF_PATHS)
 	$(BIN)/ruff check $(RUFF_PATHS)
 	$(BIN)/python scripts/check_structure.py
+	$(BIN)/python scripts/check_circles.py
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy src/tilewright
 	$(PYTEST) -m "not slow and not gpu" $(FAST_TESTS)

@@ -33,8 +33,8 @@ EXAMPLES = ("ampere/", "cta_norm", "ampere_gemm_with_fake_tensor")
 SUITE = (
     "tests/lang/atoms", "tests/lang/control", "tests/lang/test_tensors.py", "tests/lang/test_sub_byte.py",
     "tests/lang/test_arch.py", "tests/lang/test_atomics.py", "tests/lang/test_math.py",
-    "tests/language/test_pipelines.py", "tests/language/test_swizzled_memory.py", "tests/language/test_structs.py",
-    "tests/language/test_state_in_regions.py", "tests/language/test_packed.py", "tests/passes",
+    "tests/lang/test_pipelines.py", "tests/lang/test_swizzled_memory.py", "tests/lang/test_structs.py",
+    "tests/lang/test_state_in_regions.py", "tests/lang/test_packed.py", "tests/passes",
     "tests/compiler/test_stages.py", "tests/docs",
 )  # fmt: skip
 STAGES = ("cute", "nvvm", "llvm", "ptx", "cubin")

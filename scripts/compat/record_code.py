@@ -16,8 +16,8 @@ from compare_code import STAGES, Kernel, Program, Record
 
 from tilewright.base.errors import TilewrightError
 from tilewright.compiler import hooks, stages
-from tilewright.compiler.job import Job
 from tilewright.ir.context import compile_context
+from tilewright.targets.job import Job
 from tilewright.targets.nvidia.sass import parse
 from tilewright.tools import demo
 
@@ -72,7 +72,8 @@ def seconds(executor: Any, repeats: int) -> dict[str, float]:
     made, runs = executor.job, [executor.job.seconds]
     for _ in range(repeats):
         job = Job(
-            made.name, made.arch, made.options, made.pipeline, made.trace, made.python, made.override, made.signature
+            made.name, made.back_end, made.arch, made.options, made.pipeline, made.trace, made.python, made.override,
+            toolkit=made.toolkit, signature=made.signature,
         )  # fmt: skip
         with compile_context():
             stages.run(job, "cubin")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time the names come f
 
 __version__ = "0.1.0.dev0"
 
-_LATE = {
+_LAZY = {
     **dict.fromkeys(("CutlassDSL", "CutlassBaseDSL", "BaseDSL"), "tilewright.compat.dsl"),
     "cutlass_dsl": "tilewright.cutlass_dsl",
     "base_dsl": "tilewright.compat.base_dsl",
@@ -24,8 +24,8 @@ _LATE = {
 
 def __getattr__(name: str) -> Any:
     """The names of `face`, and some that few programs use."""
-    if name in _LATE:
-        module = importlib.import_module(_LATE[name])
+    if name in _LAZY:
+        module = importlib.import_module(_LAZY[name])
         return module if name.islower() else getattr(module, name)
     if name.startswith("__") and name != "__all__":
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
@@ -33,11 +33,11 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(face, name)
     except AttributeError:
-        later = importlib.import_module("tilewright.base.later")
-        raise later.absence("tilewright", name, sys._getframe(1)) from None
+        not_built = importlib.import_module("tilewright.base.not_built")
+        raise not_built.absence("tilewright", name, sys._getframe(1)) from None
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *importlib.import_module("tilewright.face").__all__, *_LATE})
+    return sorted({*globals(), *importlib.import_module("tilewright.face").__all__, *_LAZY})

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compiler.arguments import stream_handle
-from tilewright.compiler.target import choose_target
+from tilewright.arguments.binding import stream_handle
+from tilewright.compiler.target_choice import choose_target
 from tilewright.targets.nvidia import driver
 
 

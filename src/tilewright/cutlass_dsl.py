@@ -2,53 +2,34 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import INTERNAL as _INTERNAL
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import INTERNAL as _INTERNAL
+from tilewright.base.not_built import missing as _missing
 from tilewright.compat.arch import Arch
 from tilewright.compat.dsl import BaseDSL, CuTeDSL, CutlassBaseDSL, CutlassDSL
 from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
 from tilewright.compiler.executor import Executor as JitCompiledFunction
 from tilewright.compiler.jit import dsl_user_op
+from tilewright.lang.calls.parameters import Constexpr
 from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic
-from tilewright.lang.generate import and_, for_generate, if_generate, not_, or_, select_, while_generate, yield_out
-from tilewright.lang.mlir_types import T
-from tilewright.lang.numeric import (
-    BFloat16,
-    Boolean,
-    Float,
-    Float4E2M1FN,
-    Float6E2M3FN,
-    Float6E3M2FN,
-    Float8E4M3,
-    Float8E4M3B11FNUZ,
-    Float8E4M3FN,
-    Float8E5M2,
-    Float8E8M0FNU,
-    Float16,
-    Float32,
-    Float64,
-    Int4,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Int128,
-    Integer,
-    Numeric,
-    NumericMeta,
-    TFloat32,
-    Uint4,
-    Uint8,
-    Uint16,
-    Uint32,
-    Uint64,
-    Uint128,
+from tilewright.lang.control.generate import (
+    and_,
+    for_generate,
+    if_generate,
+    not_,
+    or_,
+    select_,
+    while_generate,
+    yield_out,
 )
-from tilewright.lang.numeric import maximum as max
-from tilewright.lang.numeric import minimum as min
-from tilewright.lang.parameters import Constexpr
-from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.lang.values import extract_mlir_values, new_from_mlir_values
+from tilewright.lang.leaves import extract_mlir_values, new_from_mlir_values
+from tilewright.lang.mlir_types import T
+from tilewright.lang.numbers.extremes import maximum as max
+from tilewright.lang.numbers.extremes import minimum as min
+from tilewright.lang.numbers.numeric import BY_NAME as _BY_NAME
+from tilewright.lang.numbers.numeric import Float, Integer, Numeric, NumericMeta
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+
+globals().update({_cls.__name__: _cls for _cls in _BY_NAME.values()})  # Int32, Float32, ...
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
     __getattr__ = _missing(__name__, rest=_INTERNAL)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from tilewright.base import later
+from tilewright.base import not_built
 from tilewright.base.errors import CompileError
 from tilewright.compat import dialects
 from tilewright.ir import mlir as gate
@@ -99,7 +99,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "cutlass" and not fullname.startswith("cutlass."):
             return None
-        if (error := later.module_not_built(_ours(fullname))) is not None:
+        if (error := not_built.module_not_built(_ours(fullname))) is not None:
             raise error
         found = None if fullname in _EMPTY else _spec(_ours(fullname))
         if found is None and fullname not in _EMPTY:

@@ -1,6 +1,7 @@
 """The names of `tilewright` itself, which `__init__` loads when one of them is asked for."""
 
 from tilewright import cuda, cute, memory, pipeline, torch, utils
+from tilewright.arguments.objects import register_jit_arg_adapter
 from tilewright.base.errors import (
     ArgumentError,
     CompileError,
@@ -12,12 +13,23 @@ from tilewright.base.errors import (
     TilewrightError,
 )
 from tilewright.compiler.jit import dsl_user_op
-from tilewright.compiler.objects import register_jit_arg_adapter
 from tilewright.cute import testing
+from tilewright.lang.calls.parameters import Constexpr
 from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic
-from tilewright.lang.dtype_names import dtype
-from tilewright.lang.generate import and_, for_generate, if_generate, not_, or_, select_, while_generate, yield_out
-from tilewright.lang.numeric import (
+from tilewright.lang.control.generate import (
+    and_,
+    for_generate,
+    if_generate,
+    not_,
+    or_,
+    select_,
+    while_generate,
+    yield_out,
+)
+from tilewright.lang.leaves import extract_mlir_values, new_from_mlir_values
+from tilewright.lang.numbers.extremes import maximum as max
+from tilewright.lang.numbers.extremes import minimum as min
+from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
     Float,
@@ -48,13 +60,10 @@ from tilewright.lang.numeric import (
     Uint32,
     Uint64,
     Uint128,
+    dtype,
 )
-from tilewright.lang.numeric import maximum as max
-from tilewright.lang.numeric import minimum as min
-from tilewright.lang.parameters import Constexpr
-from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.lang.tensor_ssa import TensorSSA as Vector
-from tilewright.lang.values import extract_mlir_values, new_from_mlir_values
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor_ssa import TensorSSA as Vector
 from tilewright.layout import Layout
 from tilewright.passes.pipeline import Pass, PassManager, after, before
 from tilewright.passes.pipeline import register as register_pass

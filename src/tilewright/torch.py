@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from tilewright.arguments.runtime_tensor import RuntimeTensor, from_dlpack, leading_mode
 from tilewright.base.errors import ArgumentError
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import missing as _missing
 from tilewright.compiler.convert_tensors import convert
-from tilewright.compiler.runtime_tensor import RuntimeTensor, from_dlpack, leading_mode
 from tilewright.cuda import HostStream
-from tilewright.lang import numeric
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numbers import numeric
+from tilewright.lang.numbers.numeric import Numeric
 
 _DTYPES = {
     "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",

@@ -18,8 +18,8 @@ import threading
 import numpy as np
 import tilewright.cute as cute
 from tests.boundary.support import CUevent, CUstream, add, vector, with_events
-from tilewright.compiler.cuda_device import _DeviceView
-from tilewright.compiler.dlpack import HostView
+from tilewright.targets.nvidia.devices.cuda import _DeviceView
+from tilewright.arguments.dlpack import HostView
 memory = np.zeros(64, np.float32)
 def on(device):
     return _DeviceView(HostView(memory.ctypes.data, 2, device, "f32", (16,), (1,), True, memory))

@@ -14,15 +14,15 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tests.boundary.support import COMPILER, CUstream, add, add_on, fake_driver, needs_c, run_child, run_python, vector
 from tilewright import Float32, Int32
+from tilewright.arguments.binding import make_ptr
+from tilewright.arguments.dlpack import HostView
 from tilewright.base.errors import ArgumentError, CompileError, CudaDriverDependencyError
-from tilewright.compiler.arguments import make_ptr
-from tilewright.compiler.artifact import FORMAT
-from tilewright.compiler.cuda_device import _DeviceView
-from tilewright.compiler.dlpack import HostView
-from tilewright.compiler.loading import load_module
+from tilewright.targets.artifact_bytes import FORMAT
 from tilewright.targets.host import abi
 from tilewright.targets.host.seal import SIZE, sealed
 from tilewright.targets.nvidia import driver
+from tilewright.targets.nvidia.devices.cuda import _DeviceView
+from tilewright.targets.nvidia.export.loading import load_module
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/export"
 pytestmark = needs_c
@@ -146,8 +146,8 @@ print(sys.modules["mlir"], any("libLLVM" in line for line in open("/proc/self/ma
 DEVICE_TENSOR = """
 import numpy as np
 import tilewright.cute as cute
-from tilewright.compiler.cuda_device import _DeviceView
-from tilewright.compiler.dlpack import HostView
+from tilewright.targets.nvidia.devices.cuda import _DeviceView
+from tilewright.arguments.dlpack import HostView
 memory = np.zeros(64, np.float32)
 base = memory.ctypes.data + -memory.ctypes.data % 16
 def on(device, n=8, skip=0):

@@ -10,8 +10,8 @@ import tilewright.cute as cute
 from tests.boundary.support import add, vector
 from tilewright import Float32
 from tilewright.base.errors import CompileError
-from tilewright.compiler.host_target import HostTarget, parse_host_target
 from tilewright.targets.host import elf, relocations
+from tilewright.targets.host_target import HostTarget, parse_host_target
 
 LIBC = {"dlopen", "dlsym", "dprintf", "fflush", "printf", "sched_yield", "snprintf", "strlen", "vsnprintf"}
 ARM = "aarch64-unknown-linux-gnu"

@@ -12,9 +12,9 @@ import tilewright.cute as cute
 from tilewright import Float32, Int32
 from tilewright.base.errors import EmulationError, LaunchError
 from tilewright.base.location import SourceLocation
-from tilewright.compiler.artifact import Artifact
-from tilewright.compiler.inlined import inlined, name_calls
+from tilewright.targets.artifact_bytes import from_bytes, to_bytes
 from tilewright.targets.host.cute_to_host import SharedMemoryWarning
+from tilewright.targets.inlined import inlined, name_calls
 
 
 def write(x, i):
@@ -91,7 +91,7 @@ def test_a_line_that_comes_of_several_calls_names_them_all():
 def test_calls_are_kept_with_what_was_compiled():
     x = np.zeros(8, np.float32)
     artifact = cute.compile(launch, in_a_helper, x, 0, target="emu").artifact
-    assert Artifact.from_bytes(artifact.to_bytes()).inlined == artifact.inlined
+    assert from_bytes(to_bytes(artifact)).inlined == artifact.inlined
     lines = [[item.line for item in found.chain()] for found in artifact.inlined]
     assert [line_of(mark) for mark in ("writes", "once", "from the kernel")] in lines
 

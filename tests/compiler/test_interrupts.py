@@ -191,7 +191,7 @@ def test_a_hook_for_unraisable_exceptions_is_the_users_again(monkeypatch):
     def broken():
         raise ZeroDivisionError
 
-    interrupts.whole(ctypes.CFUNCTYPE(None)(broken))
+    interrupts.reraise_lost(ctypes.CFUNCTYPE(None)(broken))
     assert sys.unraisablehook == seen.append and seen[0].exc_type is ZeroDivisionError
 
 

@@ -215,7 +215,9 @@ def test_an_optional_tensor_at_any_place(function, every, bias):
         out[:] = -1
         compiled(*arguments)
         assert (out == 2 * X + (0 if bias is None else bias)).all()
-    names = [name for name in ("bias", "b", "a") if name in compiled._constants and compiled._constants[name] is None]
+    names = [
+        name for name in ("bias", "b", "a") if name in compiled.form.constants and compiled.form.constants[name] is None
+    ]
     for name in names:  # a tensor where there was none, by its name
         with pytest.raises(ArgumentError, match=f"{name} is compile-time and differs"):
             compiled(*of_run_time, **{name: Z})

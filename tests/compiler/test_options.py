@@ -13,13 +13,13 @@ import pytest
 import tilewright.cute as cute
 from tests.compiler.support import double, floats, refused
 from tilewright import CompileError
-from tilewright.compiler.options import (
+from tilewright.targets.nvidia.backend.options import NvidiaOptions as Options
+from tilewright.targets.nvidia.cubin import line_table
+from tilewright.targets.options import (
     BooleanCompileOption,
     CompileOption,
-    Options,
     StringCompileOption,
 )
-from tilewright.targets.nvidia.cubin import line_table
 from tilewright.tools.demo import CASES
 
 

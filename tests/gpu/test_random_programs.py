@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.language.fuzz.generator import Generator
-from tests.language.fuzz.harness import survey
-from tests.language.fuzz.wide import WideGenerator
+from tests.lang.fuzz.generator import Generator
+from tests.lang.fuzz.harness import survey
+from tests.lang.fuzz.wide import WideGenerator
 
 pytestmark = pytest.mark.filterwarnings("ignore::tilewright.lang.control.ConstantConditionWarning")
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.host.programs import Recorder, dyn, static, tensor
+from tilewright.base import spans
 from tilewright.base.errors import ArgumentError, CompileError
 from tilewright.base.signature import (
     Dim,
@@ -24,7 +25,6 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
-from tilewright.targets.host import spans
 from tilewright.targets.host.wrapper import wrapper_ir
 
 MATRIX = tensor(shape=(dyn(), dyn()), stride=(dyn(width=64), Dim(value=1)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.ir.llvm import emit_object
-from tilewright.targets.host.halves import HALVES_IR
+from tilewright.targets.host.irtext import llvm_file
 from tilewright.targets.host.loader import load_object
 
 # C has no 16-bit floats: arrays go through loops in IR.
@@ -36,7 +36,7 @@ SOURCES = {"__truncsfhf2": "float", "__truncdfhf2": "double", "__truncsfbf2": "f
 
 @pytest.fixture(scope="module")
 def convert():
-    parts = [HALVES_IR, LOOP.format(name="__extendhfsf2", source="i16", target="float",
+    parts = [llvm_file("halves"), LOOP.format(name="__extendhfsf2", source="i16", target="float",
                                     convert=EXTEND.format(name="__extendhfsf2"))]  # fmt: skip
     for name, source in SOURCES.items():
         text = TRUNCATE.format(name=name, source=source)

@@ -8,7 +8,6 @@ from tilewright.hw.chips import CHIPS, version_key
 from tilewright.hw.features import (
     FEATURES,
     LLVM_PTX_VERSIONS,
-    llvm_ptx_feature,
     ptx_version,
     require,
     supports,
@@ -43,13 +42,6 @@ def test_every_version_that_can_come_out_is_known_to_llvm():
     for arch, target in CHIPS.items():
         needed = {target.ptx} | {need.ptx_on(target) for need in FEATURES.values() if need.met_by(target)}
         assert needed <= set(LLVM_PTX_VERSIONS), arch
-
-
-def test_llvm_features_are_rounded_up_and_never_invented():
-    assert llvm_ptx_feature("8.0") == "+ptx80"
-    assert llvm_ptx_feature("7.9") == "+ptx80"
-    with pytest.raises(CompileError, match=r"LLVM cannot write PTX 9\.2"):
-        llvm_ptx_feature("9.2")
 
 
 @pytest.mark.parametrize(

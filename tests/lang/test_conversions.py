@@ -13,7 +13,9 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.base import settings
+from tilewright.base.dtypes import TABLE
 from tilewright.cute.runtime import from_dlpack
+from tilewright.lang.numbers import numeric
 
 INTEGERS = [cutlass.Int8, cutlass.Int16, cutlass.Int32, cutlass.Int64]
 INTEGERS += [cutlass.Uint8, cutlass.Uint16, cutlass.Uint32, cutlass.Uint64]
@@ -305,3 +307,9 @@ def test_numbers_of_python_beyond_a_format(given, target):
     else:
         wanted = math.copysign(narrow.get(target, math.inf), 1 if given > 0 else -1)
     assert target(given).value == wanted
+
+
+def test_every_row_of_the_table_of_number_types_has_a_class():
+    assert list(numeric.BY_NAME) == list(TABLE)
+    assert {cls.facts for cls in numeric.BY_NAME.values()} == set(TABLE.values())
+    assert len({cls.__name__ for cls in numeric.BY_NAME.values()}) == len(TABLE)

@@ -7,7 +7,7 @@ import pytest
 
 import tilewright.cute as cute
 from tilewright import CompileError
-from tilewright.lang import cuda_names
+from tilewright.lang.diagnostics import cuda_names
 
 
 def hint_of(body):

@@ -9,7 +9,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.language.kernels import on_device
+from tests.lang.kernels import on_device
 from tilewright import Int4, Int32
 
 OPERATIONS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright.cute as cute
-from tests.language.kernels import on_device
+from tests.lang.kernels import on_device
 from tilewright.ir.llvm import emit_ptx
 
 COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}

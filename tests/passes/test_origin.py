@@ -17,7 +17,7 @@ from tilewright import Float16, Float32, Int32
 from tilewright.cute.nvgpu import warp
 from tilewright.cute.runtime import from_dlpack
 from tilewright.ir import build, mlir
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
 from tilewright.ir.walk import operations
 from tilewright.layout import ScaledBasis, evaluate, flatten_to_tuple
 from tilewright.passes.lowering import read_coord

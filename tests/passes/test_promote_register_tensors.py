@@ -10,7 +10,7 @@ import pytest
 
 import tilewright as cutlass
 from tilewright import cute
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
 
 THREADS = 32

@@ -17,7 +17,7 @@ from tilewright.ir.dialect import SPECS
 from tilewright.ir.walk import operations
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.verify import verify
-from tilewright.passes.verify.facts import Invalid
+from tilewright.passes.verify.operation import Invalid
 from tilewright.passes.verify.structure import grouped
 from tilewright.passes.verify.table import RULES
 

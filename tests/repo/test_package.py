@@ -1,7 +1,10 @@
 """Facts about the package that users rely on: what it pulls in, and that one command finds everything it needs."""
 
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,3 +44,27 @@ def test_continuous_integration_runs_check_and_test_only():
     script = (ROOT / ".ci" / "run").read_text()
     assert "exec make check test\n" in script
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_a_wheel_holds_every_file_of_the_package(tmp_path):
+    """Also those that are no Python: headers, C sources, LLVM IR."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    source = ROOT / "src"
+    kept = {
+        str(path.relative_to(source))
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
+    }
+    assert packed == kept
+    assert "tilewright/targets/host/llvm/launch.ll" in packed
+
+
+def test_contributing_names_the_folders_of_tests_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"^\| `(tests/\w+)` \|", text, re.MULTILINE)
+    there = {f"tests/{path.parent.name}" for path in (ROOT / "tests").glob("*/*.py")}
+    assert set(named) == there
+    assert len(named) == len(there)

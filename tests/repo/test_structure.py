@@ -28,8 +28,8 @@ def long_function(lines, decorator=""):
         ("def f():\n    import torch", "cute/runtime.py", "2: cute may not import torch"),
         ("import torch", "emulate.py", "1: emulate may not import torch"),
         ("import numpy as np", "hw/chips.py", "1: hw may not import numpy"),
-        ("from tilewright.lang import nvgpu", "lang/tensor.py", "1: the neutral part of lang"),
-        ("from tilewright.lang.nvgpu import warp", "lang/tensor.py", "1: the neutral part of lang"),
+        ("from tilewright.lang import nvgpu", "lang/tensors/tensor.py", "1: the neutral part of lang"),
+        ("from tilewright.lang.nvgpu import warp", "lang/tensors/tensor.py", "1: the neutral part of lang"),
     ],
 )
 def test_forbidden_imports_are_found(source, place, message):

@@ -28,7 +28,7 @@ import numpy as np
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.compiler.executor import Executor
-from tilewright.lang.launch import KernelLauncher
+from tilewright.lang.calls.launch import KernelLauncher
 
 @cute.kernel
 def kernel(a: cute.Float32, x: cute.Tensor, op: cutlass.Constexpr, n: cutlass.Constexpr[int]) -> None:

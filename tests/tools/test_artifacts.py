@@ -2,11 +2,14 @@
 
 import pytest
 
-from tilewright.tools.artifacts import EXTENSIONS, RECORD, ArtifactFolder
+from tilewright.targets.target import back_end
+from tilewright.tools.artifacts import RECORD, ArtifactFolder
+
+EXTENSIONS = {stage.name: stage.extension for stage in back_end("nvidia").stages}
 
 
 def write(folder, stage, content, made_from, function="add", arch="sm_90a"):
-    return ArtifactFolder(folder).write(function, arch, {stage: content}, made_from)[0]
+    return ArtifactFolder(folder, EXTENSIONS).write(function, arch, {stage: content}, made_from)[0]
 
 
 def test_plain_name(tmp_path):
@@ -68,6 +71,6 @@ def test_every_stage_has_its_own_extension():
 def test_stages_of_one_compilation_share_a_stem(tmp_path):
     write(tmp_path, "ptx", "one", "k.py:add")
     stages = {"ptx": "two", "sass": "two"}
-    files = ArtifactFolder(tmp_path).write("add", "sm_90a", stages, "other")
+    files = ArtifactFolder(tmp_path, EXTENSIONS).write("add", "sm_90a", stages, "other")
     assert len({file.name.rpartition(".")[0] for file in files}) == 1
     assert not (tmp_path / "add.sm_90a.sass").exists()

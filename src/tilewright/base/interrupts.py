@@ -2,7 +2,7 @@
 
 Python runs signal handlers in the main thread, between two of its instructions. An exception raised there belongs to no
 operation: it must come out of a call as itself, and leave nothing behind. Where native code calls Python back it would
-be lost; so either no instruction of Python runs there (`ir/walk.py`), or `whole` catches what was lost.
+be lost; so either no instruction of Python runs there (`ir/walk.py`), or `reraise_lost` catches what was lost.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _handles_signals(function: FrameType) -> bool:
     return any(type(frame) is FrameType and type(number) in _NUMBERS for number, frame in itertools.pairwise(given))
 
 
-def whole(work: Callable[[], T], stack: list[Any] | None = None) -> T:
+def reraise_lost(work: Callable[[], T], stack: list[Any] | None = None) -> T:
     """Run `work`; an exception from outside that native code lost on the way is raised when it has ended.
 
     `stack` becomes as long again as it was. (A `with` block does not suffice: Python may stop at the first instruction

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tilewright.base.dtypes import TABLE
+
 Space = Literal["generic", "gmem", "smem", "rmem", "tmem"]
 
 
@@ -77,7 +79,7 @@ class ScalarParam:
     dtype: str
 
     def leaves(self) -> Iterator[Leaf]:
-        yield Leaf(self.name, MACHINE_TYPE[self.dtype], "scalar")
+        yield Leaf(self.name, TABLE[self.dtype].llvm, "scalar")
 
 
 @dataclass(frozen=True)
@@ -128,20 +130,3 @@ class Signature:
 
     def leaves(self) -> tuple[Leaf, ...]:
         return tuple(leaf for param in self.params for leaf in param.leaves())
-
-
-MACHINE_TYPE = {
-    "bool": "i1",
-    **{f"{s}{w}": f"i{w}" for s in "iu" for w in (4, 8, 16, 32, 64, 128)},
-    "f16": "half",
-    "bf16": "bfloat",
-    "tf32": "float",
-    "f32": "float",
-    "f64": "double",
-    **{
-        name: "i8"
-        for name in (
-            "f8e4m3", "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e8m0fnu", "f6e3m2fn", "f6e2m3fn", "f4e2m1fn",
-        )
-    },
-}  # fmt: skip

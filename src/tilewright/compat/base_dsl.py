@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import INTERNAL as _INTERNAL
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import INTERNAL as _INTERNAL
+from tilewright.base.not_built import missing as _missing
 from tilewright.compat import errors as common
 from tilewright.compat.arch import Arch
 from tilewright.compat.compiler import CompilationError, CompileCallable, CompileOptions, Compiler

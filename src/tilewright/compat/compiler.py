@@ -8,39 +8,42 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError, PassError
-from tilewright.base.later import INTERNAL as _INTERNAL
-from tilewright.base.later import missing as _missing
-from tilewright.compiler import hooks, pass_lists
+from tilewright.base.not_built import INTERNAL as _INTERNAL
+from tilewright.base.not_built import missing as _missing
+from tilewright.compiler import hooks
+from tilewright.compiler.compile_options import CompileOptions
 from tilewright.compiler.jit import Compile as CompileCallable
 from tilewright.compiler.jit import compile_function
-from tilewright.compiler.options import (
-    BooleanBasedFileDumpOption,
-    BooleanCompileOption,
-    CompileOption,
-    CompileOptions,
-    DumpDir,
-    EnableAssertions,
-    EnableTVMFFI,
+from tilewright.compiler.plan import one_chip
+from tilewright.compiler.target_choice import choose_arch, choose_target
+from tilewright.ir import mlir
+from tilewright.ir.context import active, compile_context, current, reraise_lost
+from tilewright.passes.pipeline import PassManager, UpstreamPass
+from tilewright.targets.cute_stage import asm
+from tilewright.targets.nvidia.backend.back_end import BACK_END
+from tilewright.targets.nvidia.backend.options import (
     GenerateLineInfo,
-    GPUArch,
     KeepCUBIN,
     KeepPTX,
     KeepSASS,
     LinkLibraries,
     NvdisasmOptions,
-    Options,
-    OptLevel,
     PtxasOptions,
+)
+from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.options import (
+    BooleanBasedFileDumpOption,
+    BooleanCompileOption,
+    CompileOption,
+    DumpDir,
+    EnableAssertions,
+    EnableTVMFFI,
+    GPUArch,
+    OptLevel,
     StringCompileOption,
 )
-from tilewright.compiler.overrides import parse_module
-from tilewright.compiler.plan import one_chip
-from tilewright.compiler.stages import asm
-from tilewright.compiler.target import choose_arch, choose_target
-from tilewright.ir import mlir
-from tilewright.ir.context import active, compile_context, current, whole
-from tilewright.passes.pipeline import PassManager, UpstreamPass
-from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.overrides import parse_module
+from tilewright.targets.pass_lists import split
 
 CompilationError = CompileError
 
@@ -74,7 +77,7 @@ class Compiler:
         listed.verify = bool(enable_verifier)
         with settings.scope(**({"toolkit": cuda_toolkit} if cuda_toolkit else {})):
             if isinstance(module, str):
-                return whole(lambda: _run_on_text(listed, module))
+                return reraise_lost(lambda: _run_on_text(listed, module))
             _run_on_module(listed, module)
         return module
 
@@ -90,9 +93,10 @@ def _run_on_text(listed: PassManager, text: str) -> str:
 def _completed(listed: PassManager, arch: str) -> PassManager:
     if not any(isinstance(item, CuteToNvvm) for item in listed):
         return listed
-    asked = pass_lists.asked_of(listed)
-    chip = one_chip({"arch": arch, "cubin-chip": asked.chip}) or settings.get("arch")
-    return pass_lists.completed(listed, choose_arch(chip, choose_target(None)), Options(**asked.fields).checked())
+    asked = BACK_END.asked_of(listed)
+    chip = one_chip(BACK_END, {"arch": arch, "cubin-chip": asked.chip}) or settings.get("arch")
+    options = BACK_END.options().changed(asked.fields)
+    return BACK_END.completed(listed, choose_arch(chip, choose_target(None)), options)
 
 
 def _run_on_module(listed: PassManager, module: Any) -> None:
@@ -122,7 +126,7 @@ def _run(listed: PassManager, module: Any) -> None:
     if not any(isinstance(item, CuteToNvvm) for item in listed):
         listed.run(module)
         return
-    before, after = pass_lists.split(listed)
+    before, after = split(listed)
     before.run(module)
     for op in [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "func.func"]:
         op.erase()

@@ -21,9 +21,9 @@ from typing import Any, ClassVar
 from tilewright.compat.arch import Arch
 from tilewright.compat.env import EnvironmentVarManager
 from tilewright.compiler.jit import JitFunction, KernelFunction, warn_of_ignored
-from tilewright.compiler.options import Options
-from tilewright.compiler.target import choose_arch, choose_target
+from tilewright.compiler.target_choice import choose_arch, choose_target
 from tilewright.lang import trace
+from tilewright.targets.nvidia.backend.options import NvidiaOptions
 
 
 class _OwnedFunction(JitFunction[..., Any]):
@@ -46,7 +46,7 @@ class _OwnedFunction(JitFunction[..., Any]):
 class PassOptions:
     """Compile options as a pass list spells them."""
 
-    options: Options
+    options: NvidiaOptions
 
     @property
     def gpu_arch(self) -> str:
@@ -67,7 +67,7 @@ class BaseDSL:
 
     def __init__(self, **options: Any) -> None:
         """`options` are compile options by name, `opt_level=1`, for what this object decorates."""
-        known = {field.name for field in fields(Options)}
+        known = {field.name for field in fields(NvidiaOptions)}
         warn_of_ignored(type(self).__name__, [name for name in options if name not in known], "compile options")
         self.options = options
         self.defaults = {name: value for name, value in options.items() if name in known}
@@ -83,7 +83,7 @@ class BaseDSL:
     @property
     def compile_options(self) -> PassOptions:
         """The options that hold when none are given."""
-        return PassOptions(Options.from_settings().merged(self.defaults))
+        return PassOptions(NvidiaOptions.from_settings().merged(self.defaults))
 
     def _arch(self) -> str:
         if trace.tracing() and trace.current().arch:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
-from tilewright.base.later import INTERNAL as _INTERNAL
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import INTERNAL as _INTERNAL
+from tilewright.base.not_built import missing as _missing
 from tilewright.compiler.executor import Executor
 from tilewright.ir import mlir
 from tilewright.ir.walk import operations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from tilewright.base.errors import LaunchError
-from tilewright.base.later import INTERNAL as _INTERNAL
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import INTERNAL as _INTERNAL
+from tilewright.base.not_built import missing as _missing
 from tilewright.cuda import default_stream, initialize_cuda_context, stream_create, stream_sync
 from tilewright.targets.nvidia import driver
 

@@ -6,18 +6,17 @@ nothing of a GPU; there at most about two seconds are spent, so fewer iterations
 
 from __future__ import annotations
 
-import ctypes
 import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilewright.arguments.binding import is_stream, stream_handle
 from tilewright.base.errors import ArgumentError
-from tilewright.compiler import cuda_timing
-from tilewright.compiler.arguments import is_stream, stream_handle
 from tilewright.compiler.jit import JitFunction, compile_function
-from tilewright.compiler.target import choose_target
-from tilewright.targets.nvidia import driver
+from tilewright.compiler.target_choice import choose_target
+from tilewright.targets.device import Timer
+from tilewright.targets.target import device_of
 
 EMULATED_SECONDS = 2.0
 _L2_BYTES = 50 << 20  # without a device to ask: that of an H100
@@ -80,13 +79,14 @@ def benchmark(
         chosen = workspaces[number % len(workspaces)]
         function(*chosen.args, **chosen.kwargs)
 
-    if choose_target(None) != "cuda":
+    timer = device_of(choose_target(None)).timer
+    if timer is None:
         if use_cuda_graphs:
             raise ArgumentError("CUDA graphs need target cuda", hint="leave use_cuda_graphs out on the emulator")
         return _wall_time(call, warmup_iterations, iterations)
     handle = _stream_of(stream, workspaces[0])
     timed = _graph_time if use_cuda_graphs else _event_time
-    return timed(call, warmup_iterations, iterations, handle)
+    return timed(timer, call, warmup_iterations, iterations, handle)
 
 
 def _compiled(function: Callable[..., Any], workspace: JitArguments) -> Callable[..., Any]:
@@ -120,7 +120,7 @@ def _stream_of(stream: Any, workspace: JitArguments) -> int:
     return 0
 
 
-def _event_time(call: Callable[[int], None], warmup: int, iterations: int, stream: int) -> float:
+def _event_time(timer: Timer, call: Callable[[int], None], warmup: int, iterations: int, stream: int) -> float:
     for number in range(warmup):
         call(number)
 
@@ -128,10 +128,10 @@ def _event_time(call: Callable[[int], None], warmup: int, iterations: int, strea
         for number in range(iterations):
             call(number)
 
-    return cuda_timing.seconds(run, stream) / iterations * 1e6
+    return timer.seconds(run, stream) / iterations * 1e6
 
 
-def _graph_time(call: Callable[[int], None], warmup: int, iterations: int, stream: int) -> float:
+def _graph_time(timer: Timer, call: Callable[[int], None], warmup: int, iterations: int, stream: int) -> float:
     if not stream:
         raise ArgumentError("the default stream cannot be captured", hint="pass stream=, and call on that stream")
     for number in range(warmup):
@@ -141,9 +141,9 @@ def _graph_time(call: Callable[[int], None], warmup: int, iterations: int, strea
         for number in range(iterations):
             call(number)
 
-    with cuda_timing.captured(run, stream) as launch:
+    with timer.captured(run, stream) as launch:
         launch()  # the first launch uploads the graph
-        return cuda_timing.seconds(launch, stream) / iterations * 1e6
+        return timer.seconds(launch, stream) / iterations * 1e6
 
 
 def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterations: int) -> int:
@@ -154,8 +154,5 @@ def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterat
 
 
 def _l2_bytes() -> int:
-    if choose_target(None) != "cuda":
-        return _L2_BYTES
-    found = ctypes.c_int()
-    driver.driver().call("cuDeviceGetAttribute", ctypes.byref(found), 38, driver.driver().current_device())
-    return found.value or _L2_BYTES
+    timer = device_of(choose_target(None)).timer
+    return timer.cache_bytes() or _L2_BYTES if timer is not None else _L2_BYTES

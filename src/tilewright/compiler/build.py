@@ -10,32 +10,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilewright.arguments.binding import BoundCall, leaf_type, on_host, traced
+from tilewright.base import spans
 from tilewright.base.errors import CompileError
-from tilewright.compiler import hooks, pass_lists, stages, validation
-from tilewright.compiler.arguments import BoundCall, leaf_type, on_host, traced
-from tilewright.compiler.executor import Executor
-from tilewright.compiler.jit import JitFunction
-from tilewright.compiler.job import Job, KernelJob
+from tilewright.compiler import hooks, stages, validation
+from tilewright.compiler.decorated import EntryFunction
+from tilewright.compiler.executor import Executor, make_executor
+from tilewright.compiler.executor.stage_files import keep_files
+from tilewright.compiler.executor.wide_form import WideForm
 from tilewright.compiler.memory_cache import MemoryCache
 from tilewright.compiler.plan import Plan, plan
-from tilewright.compiler.wide_form import WideForm
 from tilewright.ir import build, mlir, user_ops
 from tilewright.ir.context import compile_context, current, located
 from tilewright.ir.erasing import erase_unused
 from tilewright.lang import leaves, locations, rewrite, trace
+from tilewright.lang.calls.launch import argument_names
+from tilewright.lang.calls.parameters import call_arguments
+from tilewright.lang.calls.user_ops import call as call_user_op
 from tilewright.lang.control import aliases
-from tilewright.lang.launch import argument_names
-from tilewright.lang.parameters import call_arguments
-from tilewright.lang.user_ops import call as call_user_op
 from tilewright.passes.pipeline import Pass, PassManager
-from tilewright.targets.host import spans
+from tilewright.targets.artifact import artifact_of
+from tilewright.targets.job import Job, KernelJob
+from tilewright.targets.target import back_end_of, device_of
 
 user_ops.front_end = call_user_op
 
 
 def compile_function(
     preset: Sequence[Any],
-    decorated: tuple[JitFunction[..., Any], tuple[Any, ...]],
+    decorated: tuple[EntryFunction[..., Any], tuple[Any, ...]],
     args: tuple[Any, ...],
     *,
     options: Any = None,
@@ -101,7 +104,8 @@ def compile_function(
         wanted = replace(made, call=call)
         job = _job(wanted)
         job.after_pass = after_pass
-        executor = Executor.build(job, call, made.target, jit_function.function, checks, observers)
+        with compile_context():
+            executor = finished(job, wanted, checks, observers)
         hooks.compiled(executor)
         if job.returns_runtime:
             _warn_of_result(job)
@@ -109,7 +113,19 @@ def compile_function(
 
     executor = compiled(made.call)
     if spans.has_narrow(made.call.signature) and not made.override:
-        executor.wide_form = WideForm(made.call, compiled)
+        executor.runner.wide_form = WideForm(made.call, compiled)
+    return executor
+
+
+def finished(job: Job, made: Plan, checks: Any, observers: Sequence[stages.Observer] = ()) -> Executor:
+    """Run the stages that are left, in the current context, and load the artifact."""
+    back_end = back_end_of(made.target)
+    until = device_of(made.target).stage_for(job.options)
+    back_end.begin(job, until)
+    stages.run(job, until, observers)
+    artifact = artifact_of(job, back_end.parts(job), back_end.kernel_parts)
+    executor = make_executor(artifact, made.call, made.target, made.function.function, checks, job)
+    keep_files(executor)
     return executor
 
 
@@ -138,7 +154,7 @@ def _source(function: Any) -> str:
         return f"# the source of {function.__qualname__} is not available\n"
 
 
-def trace_program(job: Job, function: JitFunction[..., Any], call: BoundCall) -> Any:
+def trace_program(job: Job, function: EntryFunction[..., Any], call: BoundCall) -> Any:
     """Stage `cute`: run the function on symbolic arguments; gives the module."""
     module = mlir.ir.Module.create(loc=current().unknown)
     module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
@@ -195,11 +211,14 @@ def _validate(made: Plan, inputs: Any, checks: Any) -> None:
             hint="leave one of the two out",
         )
 
-    def build_with(manager: PassManager) -> Executor:
-        part = replace(made, target="emu", pipeline=manager)
-        return Executor.build(_job(part), part.call, part.target, part.function.function, checks, ())
+    back_end = back_end_of(made.target)
 
-    standard = pass_lists.standard_pipeline(made.arch, made.options)
+    def build_with(manager: PassManager) -> Executor:
+        part = replace(made, target=back_end.tests_on, pipeline=manager)
+        with compile_context():
+            return finished(_job(part), part, checks)
+
+    standard = back_end.standard_passes(made.arch, made.options)
     validation.check_passes(made.pipeline, standard, build_with, inputs)
 
 
@@ -222,7 +241,9 @@ def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments)
 _cache: MemoryCache[Executor] = MemoryCache(limit=256)
 
 
-def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool) -> Any:
+def run_directly(
+    function: EntryFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool
+) -> Any:
     """Trace again (globals may have changed), and compile only what was not compiled before."""
     made = plan(function, args, kwargs)
     job = _job(made)
@@ -238,10 +259,10 @@ def run_directly(function: JitFunction[..., Any], args: tuple[Any, ...], kwargs:
         key = (text, _places(job), made.key(), user_ops.version(text))
         executor = None if no_cache else _cache.get(key)
         if executor is None:
-            executor = Executor.finish(job, made.call, made.target, function.function, True, ())
+            executor = finished(job, made, True)
             hooks.compiled(executor)
             _cache.replace(key, executor)
-    executor.run_traced(made.call.passed())
+    executor.runner.run_traced(made.call.passed())
     return job.result
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from tilewright.base.errors import ArgumentError
 from tilewright.compiler.jit import jit, kernel
-from tilewright.lang import algebra, arch
-from tilewright.lang.tensor import Tensor
+from tilewright.lang import arch
+from tilewright.lang.tensors import algebra
+from tilewright.lang.tensors.tensor import Tensor
 
 _THREADS = 128
 

@@ -13,31 +13,25 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import FunctionType
 from typing import (
     TYPE_CHECKING,
     Any,
-    Concatenate,
-    Generic,
     NoReturn,
     ParamSpec,
     Protocol,
-    Self,
     TypeVar,
-    cast,
     overload,
 )
 
 from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import uninterrupted
-from tilewright.base.location import SourceLocation
-from tilewright.ir.context import whole
+from tilewright.compiler.decorated import Decorated, EntryFunction, plain_function
+from tilewright.ir.context import reraise_lost
 from tilewright.lang import locations, trace
-from tilewright.lang.launch import Kernel, KernelLauncher
+from tilewright.lang.calls.launch import Kernel, KernelLauncher
+from tilewright.lang.calls.parameters import refuse_runtime_constants
+from tilewright.lang.diagnostics.tracebacks import OnlyUserFrames
 from tilewright.lang.locations import ErrorsLocated, user_location
-from tilewright.lang.parameters import refuse_runtime_constants
-from tilewright.lang.rewrite import capture, rewrite
-from tilewright.lang.tracebacks import OnlyUserFrames
 
 if TYPE_CHECKING:
     from tilewright.compiler.executor import Executor
@@ -54,91 +48,9 @@ def _compiler() -> Any:
     return uninterrupted(lambda: importlib.import_module("tilewright.compiler.build"))
 
 
-class _Decorated(Generic[P, R]):
-    """Base of decorated functions. `traced` is the function to run while tracing; it is rewritten on first use."""
-
-    def __init__(self, function: FunctionType, preprocess: bool) -> None:
-        _refuse_generator(function)
-        functools.update_wrapper(cast(Any, self), function)
-        self.function = function
-        self.preprocess = preprocess
-        self._source = capture(function) if preprocess else None
-        self._traced: Callable[..., Any] | None = None
-        self.symbol_name = function.__name__
-
-    @property
-    def traced(self) -> Callable[..., Any]:
-        if self._traced is None:
-            self._traced = rewrite(self.function, self._source) if self.preprocess else self.function
-        return self._traced
-
-    def set_name_prefix(
-        self, prefix: str, *, remove_cutlass_symbol: bool = False, keep_mangled_name: bool = True
-    ) -> None:
-        """Begin the symbol of functions traced from now on with `prefix`; without `keep_mangled_name` it is all of it.
-
-        Raises:
-            CompileError: nothing of the name would be left.
-        """
-        if not prefix and not keep_mangled_name:
-            raise CompileError("a name needs a prefix or the function's own", location=user_location())
-        parts = [prefix] if prefix else []
-        self.symbol_name = "_".join([*parts, self.function.__name__] if keep_mangled_name else parts)
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
-        @overload
-        def __call__(self, *args: Any, **kwargs: Any) -> R: ...
-        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-    @overload
-    def __get__(self, instance: None, owner: Any = None) -> Self: ...
-    @overload
-    def __get__(
-        self: _Decorated[Concatenate[Any, Q], R], instance: object, owner: Any = None
-    ) -> BoundFunction[Q, R]: ...
-    def __get__(self, instance: object, owner: Any = None) -> Any:
-        return self if instance is None else BoundFunction(cast(Any, self), instance)
-
-
-class BoundFunction(functools.partial[T], Generic[P, T]):
-    """A decorated method of an object."""
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> T: ...
-        @overload
-        def __call__(self, /, *args: Any, **kwargs: Any) -> T: ...
-        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
-
-    def set_name_prefix(self, prefix: str, **options: Any) -> None:
-        """Begin the symbol with `prefix`."""
-        cast(_Decorated[..., Any], self.func).set_name_prefix(prefix, **options)
-
-
-def _refuse_generator(function: FunctionType) -> None:
-    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-        code = function.__code__
-        raise CompileError(
-            f"{function.__qualname__} yields or awaits, which compiled code cannot",
-            location=SourceLocation(code.co_filename, code.co_firstlineno, function=code.co_name),
-            hint="write values to a tensor, or return them",
-        )
-
-
-class JitFunction(_Decorated[P, R]):
+class JitFunction(EntryFunction[P, R]):
     """A function of the language. Called from Python it is compiled and run on the host; called while tracing it is
-    inlined.
-
-    `pipeline` is the pass list that it brings, None for the standard one; `defaults` are options that hold for it where
-    no others are given. Both are its DSL object's.
-    """
-
-    pipeline: Any = None
-    defaults: Any = None
+    inlined."""
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -149,7 +61,7 @@ class JitFunction(_Decorated[P, R]):
             return self._inlined(args, kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
         with OnlyUserFrames(), ErrorsLocated():
-            return whole(lambda: _compiler().run_directly(self, args, kwargs, no_cache))
+            return reraise_lost(lambda: _compiler().run_directly(self, args, kwargs, no_cache))
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Inline the call; if that fails for a value of run time where one of compile time was asked for, say so."""
@@ -161,7 +73,7 @@ class JitFunction(_Decorated[P, R]):
             raise
 
 
-class KernelFunction(_Decorated[P, KernelLauncher]):
+class KernelFunction(Decorated[P, KernelLauncher]):
     """A kernel. Called from a jit function it gives a launcher."""
 
     @overload
@@ -238,23 +150,10 @@ class _UserOpDecorator(Protocol):
     def __call__(self, function: Callable[P, T], /) -> UserOp[P, T]: ...
 
 
-def _decorate(cls: type[_Decorated[..., Any]], function: Any, preprocess: bool) -> Any:
+def _decorate(cls: type[Decorated[..., Any]], function: Any, preprocess: bool) -> Any:
     if function is None:
         return lambda inner: _decorate(cls, inner, preprocess)
-    return cls(_plain(function), preprocess)
-
-
-def _plain(function: Any) -> FunctionType:
-    """The function of the user under decorators of the language."""
-    while isinstance(function, _Decorated):
-        function = function.function
-    if not isinstance(function, FunctionType):
-        raise CompileError(
-            f"@cute.jit, @cute.kernel and @dsl_user_op decorate functions, not {type(function).__name__}",
-            location=user_location(3),
-            hint="write it as a function; for a class decorate its methods",
-        )
-    return function
+    return cls(plain_function(function), preprocess)
 
 
 @overload
@@ -268,11 +167,11 @@ def dsl_user_op(function: Any = None, **_: Any) -> Any:
     return UserOp(function)
 
 
-class UserOp(_Decorated[P, R]):
+class UserOp(Decorated[P, R]):
     """What `dsl_user_op` makes of a function."""
 
     def __init__(self, function: Any) -> None:
-        function = _plain(function)
+        function = plain_function(function)
         super().__init__(function, preprocess=True)
         parameters = inspect.signature(function).parameters
         takes_any = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())
@@ -330,7 +229,7 @@ class Compile:
         """Compile `function` for these arguments. It always compiles; keep the executor."""
         with OnlyUserFrames(), ErrorsLocated():
             jit_function = decorated(function)
-            return whole(lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs))
+            return reraise_lost(lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs))
 
 
 compile_function = Compile()

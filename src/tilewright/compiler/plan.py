@@ -10,24 +10,25 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilewright.arguments.binding import BoundCall, bind_call
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
-from tilewright.compiler import overrides, pass_lists
-from tilewright.compiler.arguments import BoundCall, bind_call
-from tilewright.compiler.jit import JitFunction
-from tilewright.compiler.job import Job
-from tilewright.compiler.options import Options
-from tilewright.compiler.target import choose_arch, choose_target
-from tilewright.hw.chips import normalize_arch
+from tilewright.compiler.decorated import EntryFunction
+from tilewright.compiler.target_choice import choose_arch, choose_target
 from tilewright.lang import locations, trace
 from tilewright.passes.pipeline import PassManager
+from tilewright.targets.job import Job
+from tilewright.targets.options import Asked, Options
+from tilewright.targets.overrides import check_override
+from tilewright.targets.pass_lists import place
+from tilewright.targets.target import BackEnd, back_end_of
 
 
 @dataclass(frozen=True)
 class Plan:
     """Everything that decides what is compiled, beside the traced program itself."""
 
-    function: JitFunction[..., Any]
+    function: EntryFunction[..., Any]
     call: BoundCall
     options: Options
     target: str
@@ -41,6 +42,7 @@ class Plan:
         """The compilation, not begun; `build(job)` traces the function."""
         return Job(
             name=self.call.signature.name,
+            back_end=back_end_of(self.target).name,
             arch=self.arch,
             options=self.options,
             pipeline=self.pipeline,
@@ -65,7 +67,7 @@ class Plan:
 
 
 def plan(
-    function: JitFunction[..., Any],
+    function: EntryFunction[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     *,
@@ -83,16 +85,17 @@ def plan(
         CompileError: arguments, options or chips do not fit.
         PassError: the pass list is wrong.
     """
-    overrides.check_override(override or {})
+    chosen = choose_target(target)
+    back_end = back_end_of(chosen)
+    check_override(override or {}, back_end.stages)
     if pipeline is None:
         pipeline = function.pipeline
     listed = PassManager.parse(pipeline) if isinstance(pipeline, str) else pipeline and pipeline.resolved()
-    asked = pass_lists.asked_of(listed) if listed is not None else pass_lists.Asked()
-    defaults = Options.from_settings().merged(function.defaults)
-    made = replace(defaults, **asked.fields, gpu_arch="").checked().merged(options)
+    asked = back_end.asked_of(listed) if listed is not None else Asked()
+    defaults = back_end.options.from_settings().merged(function.defaults)
+    made = defaults.changed({**asked.fields, "gpu_arch": ""}).merged(options)
     call = bind_call(function.function, trace.symbol(function.symbol_name), (*bound, *args), kwargs)
-    chosen = choose_target(target)
-    chip = one_chip({"arch": arch, "cubin-chip": asked.chip, "GPUArch": made.gpu_arch}) or defaults.gpu_arch
+    chip = one_chip(back_end, {"arch": arch, "cubin-chip": asked.chip, "GPUArch": made.gpu_arch}) or defaults.gpu_arch
     made = replace(made, gpu_arch=chip)
     chip = choose_arch(chip, chosen)
     return Plan(
@@ -102,16 +105,16 @@ def plan(
         target=chosen,
         arch=chip,
         toolkit=asked.toolkit or str(settings.get("toolkit")),
-        pipeline=_pipeline(chip, made, passes, listed),
+        pipeline=_pipeline(back_end, chip, made, passes, listed),
         override=override or {},
         code_settings=settings.code_key(),
     )
 
 
-def one_chip(named: Mapping[str, str | None]) -> str:
+def one_chip(back_end: BackEnd, named: Mapping[str, str | None]) -> str:
     """The chip that is asked for in one or several ways."""
     given = {name: chip for name, chip in named.items() if chip}
-    if len({normalize_arch(chip) for chip in given.values()}) > 1:
+    if len({back_end.normalize_arch(chip) for chip in given.values()}) > 1:
         ways = {"arch": "arch", "cubin-chip": "the pass list", "GPUArch": "the options"}
         first, *_, last = (ways[name] for name in given)
         raise CompileError(
@@ -123,11 +126,11 @@ def one_chip(named: Mapping[str, str | None]) -> str:
     return next(iter(given.values()), "")
 
 
-def _pipeline(arch: str, options: Options, passes: Any, pipeline: PassManager | None) -> PassManager:
+def _pipeline(back_end: BackEnd, arch: str, options: Options, passes: Any, pipeline: PassManager | None) -> PassManager:
     if pipeline is None:
-        manager = pass_lists.standard_pipeline(arch, options)
+        manager = back_end.standard_passes(arch, options)
     else:
-        manager = pass_lists.completed(pipeline, arch, options)
-    pass_lists.place(manager, passes)
+        manager = back_end.completed(pipeline, arch, options)
+    place(manager, passes)
     manager.check_order()
     return manager

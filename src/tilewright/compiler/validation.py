@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.arguments.binding import is_tensor
+from tilewright.arguments.dlpack import HostView, view
+from tilewright.arguments.runtime_tensor import RuntimeTensor
+from tilewright.base import dlpack_types
 from tilewright.base.errors import ArgumentError, PassError, TilewrightError
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
-from tilewright.compiler.arguments import is_tensor
-from tilewright.compiler.dlpack import HostView, view
 from tilewright.compiler.executor import Executor
-from tilewright.compiler.runtime_tensor import RuntimeTensor
 from tilewright.hw.narrow_floats import decode, is_narrow
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
-from tilewright.targets.host import abi
 
 
 def check_passes(
@@ -86,7 +86,7 @@ def _tensors(params: Sequence[Param], values: Sequence[Any]) -> Iterator[tuple[s
             yield from named
         elif isinstance(param, TensorParam) and (isinstance(value, RuntimeTensor) or is_tensor(value)):
             found = value.view if isinstance(value, RuntimeTensor) else view(value)
-            if found.device != abi.CPU:
+            if found.device != dlpack_types.CPU:
                 raise ArgumentError(
                     f"validate: {param.name} is not in host memory",
                     hint="the emulator runs on NumPy arrays and the like",
@@ -113,7 +113,7 @@ def _elements(found: HostView) -> np.ndarray[Any, Any]:
     """The bits of a tensor's elements, as they lie there; bytes where several elements share one."""
     low, size = found.extent()
     memory = memoryview((ctypes.c_uint8 * size).from_address(low))
-    width = abi.DTYPES[found.dtype][1] // 8
+    width = dlpack_types.DTYPES[found.dtype][1] // 8
     if not width or not size:
         return np.frombuffer(memory, np.uint8)
     strides = [step * width for step in found.stride]

@@ -2,27 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import missing as _missing
+from tilewright.arguments.runtime_tensor import from_dlpack
+from tilewright.base.not_built import missing as _missing
+from tilewright.compiler.compile_options import CompileOptions
 from tilewright.compiler.jit import compile_function as compile
 from tilewright.compiler.jit import dsl_user_op, jit, kernel
-from tilewright.compiler.options import (
-    CompileOptions,
-    DumpDir,
-    EnableAssertions,
-    EnableTVMFFI,
-    GenerateLineInfo,
-    GPUArch,
-    HostTarget,
-    KeepCUBIN,
-    KeepPTX,
-    KeepSASS,
-    LinkLibraries,
-    NvdisasmOptions,
-    OptLevel,
-    PtxasOptions,
-    PTXBackend,
-)
-from tilewright.compiler.runtime_tensor import from_dlpack
 from tilewright.cute import arch, math, typing
 from tilewright.cute.math import (
     acos,
@@ -42,7 +26,68 @@ from tilewright.cute.math import (
     tan,
     tanh,
 )
-from tilewright.lang.algebra import (
+from tilewright.lang.arch import block_idx_x, block_idx_y, block_idx_z
+from tilewright.lang.atoms import (
+    CopyAtom,
+    CopyOp,
+    MmaAtom,
+    MmaOp,
+    ThrCopy,
+    ThrMma,
+    TiledCopy,
+    TiledMma,
+    autovec_copy,
+    basic_copy,
+    basic_copy_if,
+    copy,
+    copy_atom_call,
+    gemm,
+    make_copy_atom,
+    make_cotiled_copy,
+    make_mma_atom,
+    make_tiled_copy,
+    make_tiled_copy_A,
+    make_tiled_copy_B,
+    make_tiled_copy_C,
+    make_tiled_copy_C_atom,
+    make_tiled_copy_D,
+    make_tiled_copy_S,
+    make_tiled_copy_tv,
+    make_tiled_mma,
+    mma_atom_call,
+)
+from tilewright.lang.calls.annotations import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
+from tilewright.lang.mlir_types import T
+from tilewright.lang.numbers.fast_divmod import (
+    FastDivmodDivisor,
+    FastDivmodDivisorV2,
+    fast_divmod_create_divisor,
+    fast_divmod_create_divisor_v2,
+)
+from tilewright.lang.numbers.numeric import (
+    BFloat16,
+    Boolean,
+    Float,
+    Float16,
+    Float32,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Integer,
+    Numeric,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+)
+from tilewright.lang.nvgpu.prefetching import prefetch
+from tilewright.lang.printing.print_tensor import print_tensor
+from tilewright.lang.printing.runtime_print import printf
+from tilewright.lang.structs.native_struct import native_struct
+from tilewright.lang.structs.struct import struct, union
+from tilewright.lang.tensors.algebra import (
     append,
     append_ones,
     assume,
@@ -139,70 +184,10 @@ from tilewright.lang.algebra import (
     zipped_divide,
     zipped_product,
 )
-from tilewright.lang.arch import block_idx_x, block_idx_y, block_idx_z
-from tilewright.lang.atoms import (
-    CopyAtom,
-    CopyOp,
-    MmaAtom,
-    MmaOp,
-    ThrCopy,
-    ThrMma,
-    TiledCopy,
-    TiledMma,
-    autovec_copy,
-    basic_copy,
-    basic_copy_if,
-    copy,
-    copy_atom_call,
-    gemm,
-    make_copy_atom,
-    make_cotiled_copy,
-    make_mma_atom,
-    make_tiled_copy,
-    make_tiled_copy_A,
-    make_tiled_copy_B,
-    make_tiled_copy_C,
-    make_tiled_copy_C_atom,
-    make_tiled_copy_D,
-    make_tiled_copy_S,
-    make_tiled_copy_tv,
-    make_tiled_mma,
-    mma_atom_call,
-    prefetch,
-)
-from tilewright.lang.fast_divmod import (
-    FastDivmodDivisor,
-    FastDivmodDivisorV2,
-    fast_divmod_create_divisor,
-    fast_divmod_create_divisor_v2,
-)
-from tilewright.lang.memory import make_rmem_tensor, make_rmem_tensor_like
-from tilewright.lang.mlir_types import T
-from tilewright.lang.native_struct import native_struct
-from tilewright.lang.numeric import (
-    BFloat16,
-    Boolean,
-    Float,
-    Float16,
-    Float32,
-    Float64,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Integer,
-    Numeric,
-    Uint8,
-    Uint16,
-    Uint32,
-    Uint64,
-)
-from tilewright.lang.pointer import AddressSpace, Pointer, make_ptr
-from tilewright.lang.print_tensor import print_tensor
-from tilewright.lang.printing import printf
-from tilewright.lang.struct import struct, union
-from tilewright.lang.tensor import Tensor, make_tensor
-from tilewright.lang.tensor_ssa import (
+from tilewright.lang.tensors.allocation import make_rmem_tensor, make_rmem_tensor_like
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer, make_ptr
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
+from tilewright.lang.tensors.tensor_ssa import (
     ReductionOp,
     TensorSSA,
     all_,
@@ -214,7 +199,7 @@ from tilewright.lang.tensor_ssa import (
     where,
     zeros_like,
 )
-from tilewright.lang.tuple_functions import (
+from tilewright.lang.tensors.tuple_functions import (
     filter_tuple,
     find,
     find_if,
@@ -229,7 +214,6 @@ from tilewright.lang.tuple_functions import (
     unwrap,
     wrap,
 )
-from tilewright.lang.typing import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
 from tilewright.layout import (
     BankConflicts,
     Coalescing,
@@ -260,6 +244,24 @@ from tilewright.layout import (
     vector_width,
 )
 from tilewright.layout.symbolic import SymInt
+from tilewright.targets.nvidia.backend.options import (
+    GenerateLineInfo,
+    KeepCUBIN,
+    KeepPTX,
+    KeepSASS,
+    LinkLibraries,
+    NvdisasmOptions,
+    PtxasOptions,
+    PTXBackend,
+)
+from tilewright.targets.options import (
+    DumpDir,
+    EnableAssertions,
+    EnableTVMFFI,
+    GPUArch,
+    HostTarget,
+    OptLevel,
+)
 
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like

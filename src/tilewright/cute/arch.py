@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import missing as _missing
 from tilewright.lang.approx import exp, exp2, log2, rcp_approx, rsqrt_approx, tanh_approx
 from tilewright.lang.arch import (
     FULL_MASK,
     WARP_SIZE,
     barrier,
-    barrier_arrive,
     block_dim,
     block_idx,
     block_idx_in_cluster,
@@ -25,8 +24,6 @@ from tilewright.lang.arch import (
     fence_acq_rel_cta,
     fence_acq_rel_gpu,
     fence_acq_rel_sys,
-    fmax,
-    fmin,
     grid_dim,
     lane_id,
     lane_idx,
@@ -57,7 +54,6 @@ from tilewright.lang.arch import (
     warp_sync_op,
 )
 from tilewright.lang.atomics import (
-    atomic_add,
     atomic_and,
     atomic_cas,
     atomic_dec,
@@ -69,9 +65,9 @@ from tilewright.lang.atomics import (
     atomic_min,
     atomic_or,
     atomic_xor,
-    red,
 )
-from tilewright.lang.bits import (
+from tilewright.lang.nvgpu.barriers import barrier_arrive
+from tilewright.lang.nvgpu.bits import (
     add_sat_int,
     bfe,
     bfi,
@@ -94,8 +90,10 @@ from tilewright.lang.bits import (
     total_smem_size,
     warpsize,
 )
-from tilewright.lang.inline_ptx import inline_ptx
-from tilewright.lang.mbarrier import (
+from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
+from tilewright.lang.nvgpu.extremes import fmax, fmin
+from tilewright.lang.nvgpu.inline_ptx import inline_ptx
+from tilewright.lang.nvgpu.mbarrier import (
     cp_async_mbarrier_arrive,
     cp_async_mbarrier_arrive_noinc,
     mbarrier_arrive,
@@ -109,11 +107,9 @@ from tilewright.lang.mbarrier import (
     mbarrier_try_wait,
     mbarrier_wait,
 )
-from tilewright.lang.memory import alloc_smem, get_dyn_smem
-from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
-from tilewright.lang.ordered import load, store
-from tilewright.lang.redux import warp_redux_sync
-from tilewright.lang.threads import (
+from tilewright.lang.nvgpu.ordered import load, store
+from tilewright.lang.nvgpu.redux import warp_redux_sync
+from tilewright.lang.nvgpu.threads import (
     activemask,
     barrier_wait,
     brev,
@@ -139,6 +135,8 @@ from tilewright.lang.threads import (
     prmt,
     smid,
 )
+from tilewright.lang.nvgpu.vector_atomics import atomic_add, red
+from tilewright.lang.tensors.allocation import alloc_smem, get_dyn_smem
 
 get_dyn_smem_size = dynamic_smem_size
 cp_async_commit = cp_async_commit_group

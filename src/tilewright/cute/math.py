@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import missing as _missing
 from tilewright.lang.math import (
     abs,
     absf,
@@ -16,7 +16,6 @@ from tilewright.lang.math import (
     atanh,
     cbrt,
     ceil,
-    clamp,
     copysign,
     cos,
     cosh,
@@ -32,8 +31,6 @@ from tilewright.lang.math import (
     log,
     log2,
     log10,
-    max,
-    min,
     pow,
     rcp,
     round,
@@ -47,6 +44,7 @@ from tilewright.lang.math import (
     tanh,
     trunc,
 )
+from tilewright.lang.nvgpu.extremes import clamp, max, min
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
     __getattr__ = _missing(__name__)

@@ -1,8 +1,8 @@
 """`cute.runtime`: tensors, pointers and streams of the host."""
 
-from tilewright.compiler.arguments import FakeStream, RuntimePointer, make_fake_stream, make_ptr
-from tilewright.compiler.loading import find_runtime_libraries, load_module
-from tilewright.compiler.runtime_tensor import FakeTensor, from_dlpack, make_fake_compact_tensor, make_fake_tensor
+from tilewright.arguments.binding import FakeStream, RuntimePointer, make_fake_stream, make_ptr
+from tilewright.arguments.runtime_tensor import FakeTensor, from_dlpack, make_fake_compact_tensor, make_fake_tensor
+from tilewright.targets.nvidia.export.loading import find_runtime_libraries, load_module
 
 Pointer = RuntimePointer
 

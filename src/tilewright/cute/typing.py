@@ -1,6 +1,7 @@
 """`cute.typing`: the types of the language."""
 
-from tilewright.lang.numeric import (
+from tilewright.lang.calls.annotations import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
+from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
     Float,
@@ -28,9 +29,8 @@ from tilewright.lang.numeric import (
     Uint64,
     Uint128,
 )
-from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.lang.tensor import Tensor
-from tilewright.lang.typing import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Layout
 
 Int = int

@@ -21,21 +21,21 @@ from tilewright.hw.chips import CHIPS, Chip, chip, version_key
 class Need:
     """What one feature needs: PTX version, and either a chip number or one of a few exact targets.
 
-    With `only` empty every target whose number is at least `since` has it. `later` holds the chips, by number, that
-    got it in a later PTX version than the others.
+    With `only` empty every target whose number is at least `since` has it. `ptx_by_chip` has the PTX
+    versions of chips, by number, that got it after the others.
     """
 
     ptx: str
     since: int = 75
     only: frozenset[str] = frozenset()
-    later: Mapping[int, str] = field(default_factory=dict)
+    ptx_by_chip: Mapping[int, str] = field(default_factory=dict)
 
     def met_by(self, target: Chip) -> bool:
         return target.arch in self.only if self.only else target.number >= self.since
 
     def ptx_on(self, target: Chip) -> str:
         """The first PTX version that has the feature on this target."""
-        return self.later.get(target.number, self.ptx)
+        return self.ptx_by_chip.get(target.number, self.ptx)
 
     def targets(self) -> tuple[str, ...]:
         """The targets that have the feature, oldest first."""
@@ -184,16 +184,16 @@ _ROWS: Final[tuple[tuple[int | frozenset[str], dict[str, str]], ...]] = (
 )
 
 # Ada got Hopper's conversions to and from 8-bit floats three versions after Hopper.
-_LATER: Final[dict[str, dict[int, str]]] = {"cvt.f8x2": {89: "8.1"}, "cvt.f16x2.f8x2": {89: "8.1"}}
+_PTX_BY_CHIP: Final[dict[str, dict[int, str]]] = {"cvt.f8x2": {89: "8.1"}, "cvt.f16x2.f8x2": {89: "8.1"}}
 
 
 def _table() -> dict[str, Need]:
     table: dict[str, Need] = {}
     for where, versions in _ROWS:
         for name, ptx in versions.items():
-            later = _LATER.get(name, {})
+            ptx_by_chip = _PTX_BY_CHIP.get(name, {})
             exact: frozenset[str] = frozenset() if isinstance(where, int) else where
-            table[name] = Need(ptx, where if isinstance(where, int) else 0, exact, later)
+            table[name] = Need(ptx, where if isinstance(where, int) else 0, exact, ptx_by_chip)
     return table
 
 
@@ -265,17 +265,3 @@ def ptx_version(arch: str, features: Iterable[str] = ()) -> str:
         require(feature, arch)
         version = max(version, FEATURES[feature].ptx_on(target), key=version_key)
     return version
-
-
-def llvm_ptx_feature(version: str) -> str:
-    """The NVPTX target feature of LLVM for a PTX version, `+ptx80` for 8.0.
-
-    A version that LLVM does not know becomes the next one that it knows.
-
-    Raises:
-        CompileError: the version is newer than all that LLVM knows.
-    """
-    for known in LLVM_PTX_VERSIONS:
-        if version_key(known) >= version_key(version):
-            return f"+ptx{known.replace('.', '')}"
-    raise CompileError(f"LLVM cannot write PTX {version}", hint=f"its newest is {LLVM_PTX_VERSIONS[-1]}")

@@ -4,7 +4,7 @@ A context costs 4 to 10 ms, so those that are free wait for the next compilation
 is off: Python verifiers and MLIR's threads deadlock (llvm issue 215781).
 
 All state of a compilation under way hangs on its session. An interrupt ends it anywhere, even where a `with` block is
-left: then its session is never used again, and `interrupts.whole(work, sessions())` takes it off the stack.
+left: then its session is never used again, and `interrupts.reraise_lost(work, sessions())` takes it off the stack.
 """
 
 from __future__ import annotations
@@ -173,11 +173,11 @@ class compile_context:
             _idle.free.append(session)
 
 
-def whole(work: Callable[[], T]) -> T:
-    """`interrupts.whole` for compilations: one that is interrupted is taken off the stacks, ours and MLIR's."""
+def reraise_lost(work: Callable[[], T]) -> T:
+    """`interrupts.reraise_lost` for compilations: one that is interrupted is taken off the stacks, ours and MLIR's."""
     before = _entered()
     try:
-        return interrupts.whole(work, _idle.active)
+        return interrupts.reraise_lost(work, _idle.active)
     except BaseException:
         while _entered() != before and _leave_innermost():
             pass

@@ -13,8 +13,7 @@ from typing import Any
 from tilewright.base.errors import PassError
 from tilewright.ir import build, mlir
 from tilewright.ir.context import active, current
-from tilewright.ir.dialect import PURE_OPS
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
 from tilewright.ir.user_ops import USER_OPS
 from tilewright.ir.walk import operations
 
@@ -27,11 +26,6 @@ def erase_unused(root: Any) -> None:
         unneeded = name in _ADDRESSES or _is_user_pure(name) or _is_total_arithmetic(name)
         if unneeded and not any(True for result in op.results for _ in result.uses):
             op.erase()
-
-
-def is_pure(name: str) -> bool:
-    """True of operations that may go where nothing uses their results."""
-    return name in PURE_OPS or _is_user_pure(name) or _is_total_arithmetic(name)
 
 
 def _is_user_pure(name: str) -> bool:

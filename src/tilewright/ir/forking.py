@@ -100,7 +100,7 @@ class Background(Generic[T]):
         self._call = call
         self._process = os.getpid()
         if _Pool.executor is None:
-            _Pool.executor = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tilewright-host")
+            _Pool.executor = ThreadPoolExecutor(max_workers=4, thread_name_prefix="tilewright")
         self._future: Future[Any] | None
         try:
             self._future = _Pool.executor.submit(_compile, call)

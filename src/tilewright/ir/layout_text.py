@@ -42,6 +42,10 @@ def _encoded(write: Callable[[Callable[[DynamicInt], str]], str]) -> tuple[str, 
 
 
 def _text(item: Any, leaf: Callable[[DynamicInt], str]) -> str:
+    if type(item) is int:
+        return str(item)
+    if isinstance(item, tuple):
+        return "(" + ",".join([_text(part, leaf) for part in item]) + ")"
     if isinstance(item, Layout):
         return f"{_text(item.shape, leaf)}:{_text(item.stride, leaf)}"
     if isinstance(item, ComposedLayout):
@@ -50,8 +54,6 @@ def _text(item: Any, leaf: Callable[[DynamicInt], str]) -> str:
         return "@".join([_text(item.value, leaf), *map(str, reversed(item.mode))])
     if isinstance(item, DynamicInt):
         return leaf(item)
-    if isinstance(item, tuple):
-        return "(" + ",".join(_text(part, leaf) for part in item) + ")"
     return "_" if item is None else str(item)
 
 

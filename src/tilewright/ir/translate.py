@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.llvm_api import Context, LlvmError, take_text
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
 
 if TYPE_CHECKING:
     from mlir import ir

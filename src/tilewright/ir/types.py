@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tilewright.base.dtypes import TABLE
 from tilewright.ir import mlir
 from tilewright.ir.context import current
 
 if TYPE_CHECKING:
     from mlir import ir
 
-# Short dtype name to MLIR type. MLIR integers carry no sign; the languages' types do.
-ELEMENT = {
-    "bool": "i1",
-    **{f"{sign}{width}": f"i{width}" for sign in "iu" for width in (4, 8, 16, 32, 64, 128)},
-    "f16": "f16",
-    "bf16": "bf16",
-    "tf32": "f32",  # MLIR's tf32 has 19 bits; here it is a float32 whose low bits are 0
-    "f32": "f32",
-    "f64": "f64",
-    "f8e4m3": "f8E4M3",
-    "f8e5m2": "f8E5M2",
-    "f8e4m3fn": "f8E4M3FN",
-    "f8e4m3b11fnuz": "f8E4M3B11FNUZ",
-    "f8e8m0fnu": "f8E8M0FNU",
-    "f6e3m2fn": "f6E3M2FN",
-    "f6e2m3fn": "f6E2M3FN",
-    "f4e2m1fn": "f4E2M1FN",
-}
+ELEMENT = {dtype.name: dtype.mlir for dtype in TABLE.values()}
+"""The MLIR type of an element, by the short name of its number type."""
 
 
 def parse(text: str) -> ir.Type:

@@ -26,7 +26,7 @@ _RESERVED = ("results", "operandSegmentSizes")
 
 NUMBERS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # kinds that are one type
 
-front_end: Callable[..., Any] | None = None  # how the language calls an operation, see `lang.user_ops`
+front_end: Callable[..., Any] | None = None  # how the language calls an operation, see `lang.calls.user_ops`
 
 
 @dataclass(frozen=True)

@@ -58,11 +58,12 @@ def _visit(op: Any, callback: Any, before: bool, skip: Any, interrupt: Any) -> b
     return before or callback(op) != interrupt
 
 
-def operations(root: ir.Operation) -> list[ir.Operation]:
-    """`root` and all operations inside it, each before those in its regions."""
+def operations(root: ir.Operation, *, inner_first: bool = False) -> list[ir.Operation]:
+    """`root` and all operations inside it, each before those in its regions, or after them."""
     advance = itertools.repeat(mlir.ir.WalkResult.ADVANCE).__next__
+    order = mlir.ir.WalkOrder.POST_ORDER if inner_first else mlir.ir.WalkOrder.PRE_ORDER
     found: defaultdict[ir.Operation, Any] = defaultdict(advance)
-    _native_walk()(root, found.__missing__, mlir.ir.WalkOrder.PRE_ORDER)  # notes its argument, and gives `advance()`
+    _native_walk()(root, found.__missing__, order)  # notes its argument, and gives `advance()`
     return list(found)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.ir import build
 from tilewright.lang import trace
-from tilewright.lang.numeric import Float32, as_numeric
+from tilewright.lang.numbers.numeric import Float32, as_numeric
 
 
 def _approximate(kind: str, doc: str) -> Callable[..., Float32]:

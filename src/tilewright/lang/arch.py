@@ -10,18 +10,8 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.lang import trace
-from tilewright.lang.instructions import instruction
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import (
-    Boolean,
-    Float32,
-    Int32,
-    Numeric,
-    as_numeric,
-    common_type,
-    maximum,
-    minimum,
-)
+from tilewright.lang.numbers.numeric import Boolean, Int32, as_numeric
 
 WARP_SIZE = 32
 FULL_MASK = 0xFFFFFFFF
@@ -35,7 +25,7 @@ _BOUNDS = {
 def _index(name: str, bound: int) -> Int32:
     trace.device(name)
     op = build.cute("index", (types.parse("i32"),), (), name=build.string(name))
-    return Int32.from_ir(op.results[0]).known(bound=bound)
+    return Int32.from_ir(op.results[0]).assuming(bound=bound)
 
 
 def _triple(name: str) -> tuple[Int32, Int32, Int32]:
@@ -120,7 +110,7 @@ def linear_thread_idx() -> Int32:
     """x + y * blockDim.x + z * blockDim.x * blockDim.y."""
     tid, dim = thread_idx(), block_dim()
     linear = tid[0] + dim[0] * (tid[1] + dim[1] * tid[2])
-    return linear.known(bound=1023)
+    return linear.assuming(bound=1023)
 
 
 def dynamic_smem_size(*, loc: object = None, ip: object = None) -> Int32:
@@ -147,37 +137,11 @@ def barrier(*, barrier_id: Any = None, number_of_threads: Any = None, loc: objec
     if barrier_id is None and number_of_threads is None:
         sync_threads()
         return
-    _named_barrier("sync", barrier_id if barrier_id is not None else 0, number_of_threads)
+    named_barrier("sync", barrier_id if barrier_id is not None else 0, number_of_threads)
 
 
-def barrier_arrive(
-    *,
-    barrier_id: Any = None,
-    number_of_threads: Any = None,
-    aligned: bool = True,
-    loc: object = None,
-    ip: object = None,
-) -> None:
-    """Arrive at a barrier without waiting. `number_of_threads` counts those that arrive and those that wait.
-
-    With `aligned` all threads of the warp get here together; without it, threads of a warp may come one by one.
-    """
-    if number_of_threads is None:
-        raise CompileError("barrier_arrive needs number_of_threads", location=user_location())
-    number = barrier_id if barrier_id is not None else 0
-    if aligned:
-        _named_barrier("arrive", number, number_of_threads)
-    else:
-        operands = (Int32(as_numeric(number)), Int32(as_numeric(number_of_threads)))
-        instruction("barrier.cta.arrive $0, $1;", operands)
-
-
-def barrier_unaligned(number: Any, count: Any) -> None:
-    """Wait at a barrier to which threads of a warp may come one by one."""
-    instruction("barrier.cta.sync $0, $1;", (Int32(as_numeric(number)), Int32(as_numeric(count))))
-
-
-def _named_barrier(kind: str, number: Any, count: Any) -> None:
+def named_barrier(kind: str, number: Any, count: Any) -> None:
+    """`sync` or `arrive` at a barrier by its number, of `count` threads (None: all of the block)."""
     trace.device(f"barrier {kind}")
     if isinstance(number, int) and not 0 <= number <= 15:
         raise CompileError(f"barrier {number}", location=user_location(), hint="a block has barriers 0 to 15")
@@ -339,61 +303,6 @@ def warp_reduction(value: Any, op: Any, *, threads_in_group: int = 32, loc: obje
         result = op(result, shuffle_sync_bfly(result, step))
         step //= 2
     return result
-
-
-# Arithmetic under CUDA's names.
-
-
-def fmax(
-    a: Any,
-    b: Any,
-    *,
-    abs: bool = False,
-    nan: bool = False,
-    ftz: bool = False,
-    loc: object = None,
-    ip: object = None,
-) -> Numeric:
-    """The greater of two floats; a NaN gives the other.
-
-    Of Float32, `nan` gives NaN where one is, `ftz` takes denormals as 0, and `abs` gives the greater magnitude with the
-    product of the signs (sm_86).
-    """
-    return _extreme("max", a, b, abs, nan, ftz)
-
-
-def fmin(
-    a: Any,
-    b: Any,
-    *,
-    abs: bool = False,
-    nan: bool = False,
-    ftz: bool = False,
-    loc: object = None,
-    ip: object = None,
-) -> Numeric:
-    """The lesser of two floats; a NaN gives the other. Options are those of `fmax`."""
-    return _extreme("min", a, b, abs, nan, ftz)
-
-
-def _extreme(name: str, a: Any, b: Any, abs: bool, nan: bool, ftz: bool) -> Numeric:
-    left, right = _floats(a, b)
-    if not (abs or nan or ftz):
-        return maximum(left, right) if name == "max" else minimum(left, right)
-    if type(left) is not Float32:
-        raise CompileError(
-            f"f{name} of {type(left)} with abs, nan or ftz", location=user_location(3), hint="they go with Float32"
-        )
-    marks = f"{'.ftz' if ftz else ''}{'.NaN' if nan else ''}{'.xorsign.abs' if abs else ''}"
-    feature = "min.xorsign" if abs else "min.NaN" if nan else ""
-    return instruction(f"{name}{marks}.f32 $0, $1, $2;", (left, right), result=Float32, feature=feature, pure=True)
-
-
-def _floats(a: Any, b: Any) -> tuple[Numeric, Numeric]:
-    left, right = as_numeric(a), as_numeric(b)
-    cls = common_type(type(left), type(right))
-    cls = cls if cls.is_float else Float32
-    return cls(left), cls(right)
 
 
 # Second spellings.

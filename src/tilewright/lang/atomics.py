@@ -12,9 +12,10 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
 from tilewright.lang import trace
-from tilewright.lang.generate import if_generate
+from tilewright.lang.accesses import as_pointer, check_order, stored_type
+from tilewright.lang.control.generate import if_generate
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import (
+from tilewright.lang.numbers.numeric import (
     BFloat16,
     Float16,
     Float32,
@@ -25,9 +26,7 @@ from tilewright.lang.numeric import (
     Uint32,
     Uint64,
     as_numeric,
-    number_type,
 )
-from tilewright.lang.ordered import add_pair, as_pointer, as_vector, check_order, red_vector, stored_type
 
 _INTEGERS = (Int32, Uint32, Int64, Uint64)
 _FLOATS = (Float16, BFloat16, Float32, Float64)
@@ -40,12 +39,7 @@ _TYPES: dict[str, tuple[type[Numeric], ...]] = {
 
 
 def atomic_add(ptr: Any, val: Any, *, sem: Any = None, scope: Any = None, loc: object = None, ip: object = None) -> Any:
-    """Add `val` to the number at `ptr` and give the old one. Integers of 32 and 64 bits, floats of 16 to 64; a
-    TensorSSA of two 16-bit floats is added at once."""
-    pair = as_vector(val)
-    if pair is not None:
-        trace.device("atomic_add")
-        return add_pair(ptr, pair, sem, scope)
+    """Add `val` to the number at `ptr` and give the old one. Integers of 32 and 64 bits, floats of 16 to 64."""
     return _atomic("add", ptr, val, sem, scope)
 
 
@@ -136,49 +130,12 @@ def atomic_dec(ptr: Any, val: Any, *, sem: Any = None, scope: Any = None, loc: o
     return _atomic("dec", ptr, val, sem, scope)
 
 
-_FOLDS = ("add", "min", "max", "and", "or", "xor", "inc", "dec")
-_PTX_NAMES: dict[str, type[Numeric]] = {
-    "s32": Int32,
-    "u32": Uint32,
-    "s64": Int64,
-    "u64": Uint64,
-    "b32": Uint32,
-    "b64": Uint64,
-    "f16": Float16,
-    "bf16": BFloat16,
-    "f32": Float32,
-    "f64": Float64,
-}
+FOLDS = ("add", "min", "max", "and", "or", "xor", "inc", "dec")
 
 
-def red(
-    ptr: Any,
-    val: Any,
-    *,
-    op: str = "add",
-    dtype: Any = None,
-    sem: Any = None,
-    scope: Any = None,
-    loc: object = None,
-    ip: object = None,
-) -> None:
-    """Fold `val` into the number at `ptr` with `op` and give nothing back.
-
-    `op` is add, min, max, and, or, xor, inc or dec; `dtype` a number type or PTX's name of one, by default that of
-    `val`; `sem` is `relaxed` or `release`. Two or four Float32 as a TensorSSA or MLIR vector are added to global memory
-    by one instruction (sm_90), each of them atomically.
-    """
-    trace.device("arch.red")
-    check_order(sem, scope, "arch.red", ("relaxed", "release"))
-    if op not in _FOLDS:
-        raise CompileError(f"arch.red has no op {op!r}", location=user_location(), hint=", ".join(_FOLDS))
-    vector = as_vector(val)
-    if vector is not None:
-        red_vector(ptr, vector, op, sem, scope)
-        return
-    cls = _PTX_NAMES.get(dtype, dtype) if isinstance(dtype, str) else dtype
-    number = as_numeric(val) if cls is None else number_type(cls)(as_numeric(val))
-    (_extreme(op, ptr, number, sem, scope, None) if op in ("min", "max") else _atomic(op, ptr, number, sem, scope))
+def fold(op: str, ptr: Any, number: Numeric, sem: Any, scope: Any) -> Any:
+    """One of `FOLDS` by its name; gives the old number."""
+    return _extreme(op, ptr, number, sem, scope, None) if op in ("min", "max") else _atomic(op, ptr, number, sem, scope)
 
 
 def _atomic(kind: str, ptr: Any, val: Any, sem: Any, scope: Any, cmp: Any = None) -> Any:

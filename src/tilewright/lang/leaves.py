@@ -1,8 +1,8 @@
 """Values as leaves: what a region of run time can carry.
 
 A structure describes a Python value by its shape and the types of its machine values (leaves). `structure_of` gives
-the one that a loop keeps from turn to turn, `common` the one in which two arms of a branch meet. A structure turns
-any value that fits it into leaves, and leaves back into a value; a value that does not fit raises `TypeChange`.
+the one that a loop carries, `common` the one in which two arms of a branch meet. A structure turns any value that fits
+it into leaves, and leaves back into a value; a value that does not fit raises `TypeChange`.
 
 Classes take part through the protocol `__extract_mlir_values__` / `__new_from_mlir_values__`. A class whose objects
 of one class may differ in static parts (a layout) also has `__tw_structure__() -> Hashable`, equal for objects that
@@ -18,9 +18,11 @@ import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.ir import mlir
-from tilewright.lang.numeric import Boolean, Float32, Int32, Numeric, as_numeric, common_type
+from tilewright.lang.locations import user_location
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Numeric, as_numeric, common_type
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -244,7 +246,7 @@ def _met(a: Any, b: Any) -> Any:
 
 
 def weakened(structure: Structure, value: Any) -> Structure | None:
-    """The structure that fits `value` too where an object of a loop knows less after a turn; None where none does."""
+    """The structure that fits `value` too where an object knows less after an iteration; None where none does."""
     if isinstance(structure, Object) and type(value) is type(structure.template):
         met = _met(structure.template, value)
         return None if _static_part(met) == _static_part(structure.template) else Object(met)
@@ -429,3 +431,21 @@ def _rebuild(value: Any, leaves: Iterator[ir.Value]) -> Any:
     if is_aggregate(value):
         return make(value, {key: _rebuild(item, leaves) for key, item in split(value).items()})
     return next(leaves) if is_dynamic(value) else value
+
+
+def extract_mlir_values(obj: Any) -> list[Any]:
+    """The machine values of an object, in order; none for a compile-time object."""
+    values, _ = flatten(obj)
+    return values
+
+
+def new_from_mlir_values(obj: Any, values: Sequence[Any]) -> Any:
+    """An object like `obj` of other machine values.
+
+    Raises:
+        CompileError: `obj` takes another number of values.
+    """
+    own, structure = flatten(obj)
+    if len(own) != len(values):
+        raise CompileError(f"{type(obj).__name__} takes {len(own)} values, got {len(values)}", location=user_location())
+    return structure.build(iter(values))

@@ -23,7 +23,7 @@ from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current as session
-from tilewright.lang.advice import advice
+from tilewright.lang.diagnostics.hints import hint_for
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -42,13 +42,15 @@ def _of_python(file: str) -> bool:
 
 
 def _of_user(code: CodeType) -> bool:
-    file = code.co_filename
-    known = _is_user_file.get(file)
+    known = _is_user_file.get(code.co_filename)
     if known is None:
-        known = not file.startswith(_PACKAGE) or file.startswith(_KERNEL_FOLDERS)
-        known = known and not file.startswith("<frozen") and not _of_python(file)
-        _is_user_file[file] = known
+        known = _is_user_file[code.co_filename] = _is_file_of_user(code.co_filename)
     return known and not _is_generated(code)
+
+
+def _is_file_of_user(file: str) -> bool:
+    ours = file.startswith(_PACKAGE) and not file.startswith(_KERNEL_FOLDERS)
+    return not ours and not file.startswith("<frozen") and not _of_python(file)
 
 
 def _is_generated(code: CodeType) -> bool:
@@ -68,12 +70,19 @@ Step = tuple[CodeType, int]  # a function and the instruction it is at
 
 
 def _user_places(frame: FrameType | None) -> list[Step]:
-    """The user's frames, innermost first."""
-    steps: list[Step] = []
-    while frame is not None and frame.f_code.co_name != TRACE_ROOT:
-        steps.append((frame.f_code, frame.f_lasti))
+    """The user's frames, innermost first; see `_of_program`."""
+    places: list[Step] = []
+    inside_region = False
+    while frame is not None:
+        code = frame.f_code
+        if _of_user(code):
+            if not inside_region:
+                places.append((code, frame.f_lasti))
+            inside_region = code.co_name.startswith(REGION_PREFIX)
+        elif code.co_name == TRACE_ROOT:
+            break
         frame = frame.f_back
-    return _of_program(steps)
+    return places
 
 
 def _of_program(steps: list[Step]) -> list[Step]:
@@ -171,7 +180,7 @@ _RAISES = tuple(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name
 def _as_ours(error: Exception) -> CompileError:
     """The same complaint as an error of ours."""
     kind: Any = type(error)
-    facts: Any = {"location": place_of(error) or user_location(), "hint": advice(error)}
+    facts: Any = {"location": place_of(error) or user_location(), "hint": hint_for(error)}
     message = f"{type(error).__name__}: {error}"
     try:
         made = _class_of_both(kind)(message, **facts)
@@ -214,9 +223,12 @@ def current_line() -> ir.Location:
 
 
 def _located(places: tuple[Step, ...]) -> ir.Location:
-    """Made once for each place; see `_place` for the key."""
-    texts = tuple([(code.co_filename, code.co_linetable) for code, _ in places])
-    return session().cached(("location", texts, places), lambda: _mlir_location(places))
+    """Made once for each place. (The hash of a code object is not kept: it is computed from all that the code says.)"""
+    key = [
+        (code.co_filename, code.co_name, code.co_firstlineno, code.co_linetable, instruction)
+        for code, instruction in places
+    ]
+    return session().cached(("location", *key), lambda: _mlir_location(places))
 
 
 def _mlir_location(places: tuple[tuple[CodeType, int], ...]) -> ir.Location:

@@ -11,11 +11,11 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
-from tilewright.lang import arch
 from tilewright.lang.approx import rcp_approx
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Float32, as_numeric, common_type, maximum, minimum
-from tilewright.lang.tensor_ssa import TensorSSA, full_like, where
+from tilewright.lang.numbers.extremes import maximum, minimum
+from tilewright.lang.numbers.numeric import Float32, as_numeric, common_type
+from tilewright.lang.tensors.tensor_ssa import TensorSSA, full_like, where
 
 _FAST = "#arith.fastmath<fast>"
 _INFINITY = float("inf")
@@ -162,50 +162,18 @@ def absf(x: Any, fastmath: bool = False, *, loc: object = None, ip: object = Non
     return _mapped("math.absf", x, _attributes(fastmath))
 
 
-def min(
-    x: Any, y: Any, propagate_nan: bool = False, ftz: bool = False, *, loc: object = None, ip: object = None
-) -> Any:
-    """The lesser of two numbers or of each two elements; a NaN gives the other, with `propagate_nan` NaN."""
-    return _choose("min", x, y, propagate_nan, ftz)
-
-
-def max(
-    x: Any, y: Any, propagate_nan: bool = False, ftz: bool = False, *, loc: object = None, ip: object = None
-) -> Any:
-    """The greater of two numbers or of each two elements; a NaN gives the other, with `propagate_nan` NaN."""
-    return _choose("max", x, y, propagate_nan, ftz)
-
-
-def _choose(name: str, x: Any, y: Any, propagate_nan: bool, ftz: bool) -> Any:
+def extreme(name: str, x: Any, y: Any, propagate_nan: bool) -> Any:
+    """`min` or `max` of two numbers or of each two elements; a NaN gives the other, with `propagate_nan` NaN."""
     if isinstance(x, TensorSSA) or isinstance(y, TensorSSA):
         vector = x if isinstance(x, TensorSSA) else y
-        if ftz:
-            raise CompileError(f"{name} of vectors with ftz=True", location=user_location(3), hint="use numbers")
         if not vector.dtype.is_float:
             return where(x < y if name == "min" else x > y, x, y)
         long = "imum" if propagate_nan else "num"
         return _together(f"arith.{name}{long}f", (x, y), None)
     a, b = as_numeric(x), as_numeric(y)
-    if not common_type(type(a), type(b)).is_float or not (propagate_nan or ftz):
+    if not common_type(type(a), type(b)).is_float or not propagate_nan:
         return (minimum if name == "min" else maximum)(a, b)
-    if ftz:
-        return (arch.fmin if name == "min" else arch.fmax)(a, b, nan=propagate_nan, ftz=True)
     return _together(f"arith.{name}imumf", (a, b), None)
-
-
-def clamp(
-    x: Any,
-    lo: Any,
-    hi: Any,
-    fastmath: bool = False,
-    propagate_nan: bool = False,
-    ftz: bool = False,
-    *,
-    loc: object = None,
-    ip: object = None,
-) -> Any:
-    """`max(lo, min(x, hi))`."""
-    return max(min(x, hi, propagate_nan, ftz), lo, propagate_nan, ftz)
 
 
 def isnan(x: Any, fastmath: bool = False, *, loc: object = None, ip: object = None) -> Any:

@@ -8,7 +8,8 @@ from tilewright.layout.analysis import (
     common_sub_layout,
     vector_width,
 )
-from tilewright.layout.arguments import KINDS as _KINDS
+from tilewright.layout.argument_checks import KINDS as _KINDS
+from tilewright.layout.assumptions import Fact, runtime_checks
 from tilewright.layout.basis import E, ScaledBasis, add_coordinates, basis_get, basis_value
 from tilewright.layout.bijective import is_bijective
 from tilewright.layout.checked import checked as _checked
@@ -39,7 +40,6 @@ from tilewright.layout.draw.show import (
     tv_layout_svg,
 )
 from tilewright.layout.dynamic import DynamicInt, divisibility
-from tilewright.layout.facts import Fact, runtime_checks
 from tilewright.layout.inttuple import (
     IntTuple,
     ceil_div,
@@ -90,7 +90,8 @@ from tilewright.layout.modes import (
     slice_and_offset,
     zip_modes,
 )
-from tilewright.layout.multiply import (
+from tilewright.layout.parsing import parse
+from tilewright.layout.products import (
     blocked_product,
     flat_product,
     logical_product,
@@ -99,7 +100,6 @@ from tilewright.layout.multiply import (
     tiled_product,
     zipped_product,
 )
-from tilewright.layout.parsing import parse
 from tilewright.layout.query import (
     cosize,
     crd2idx,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import LayoutError
+from tilewright.layout.assumptions import Fact, require
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, ceil_div_leaf, exact_div, is_multiple, mul
-from tilewright.layout.facts import Fact, require
 from tilewright.layout.inttuple import IntTuple, flat, product
 from tilewright.layout.layout import Layout, is_static, require_plain, trusted
 from tilewright.layout.query import cosize, shape_of

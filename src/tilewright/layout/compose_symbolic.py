@@ -10,6 +10,7 @@ from itertools import permutations
 from typing import Any
 
 from tilewright.base.errors import LayoutError
+from tilewright.layout.assumptions import Fact, checking, proving, require
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import (
     DynamicInt,
@@ -25,7 +26,6 @@ from tilewright.layout.dynamic import (
     same,
     sub,
 )
-from tilewright.layout.facts import Fact, checking, proving, require
 from tilewright.layout.inttuple import IntTuple, flat, product
 from tilewright.layout.layout import Layout, trusted
 from tilewright.layout.simplify import coalesced_modes, is_unit, is_zero

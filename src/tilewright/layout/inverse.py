@@ -28,14 +28,16 @@ def right_inverse(input: Any) -> Any:
     steps: list[tuple[int, Leaf, Leaf]] = []
     below: Leaf = 1
     for extent, step in coalesced_modes(require_plain(input, "right_inverse")):
-        if type(step) is int:
+        if type(step) is int:  # a run-time stride has no place in the order
             steps.append((step, extent, below))
-        below = mul(extent, below)
+        below = mul(extent, below)  # the index at which the next mode's coordinate begins to count
     steps.sort(key=lambda item: item[0])
+    # A mode of the inverse undoes `value = coordinate * step` by `index = coordinate * below`.
     shape: list[Leaf] = [1]
     stride: list[Leaf] = [0]
     reach: Leaf = 1
     for step, extent, index in steps:
+        # A gap ends it: values in the gap have no index. A mode that overlaps the last ones is passed over.
         if type(reach) is int and step == reach:
             shape.append(extent)
             stride.append(index)
@@ -60,6 +62,7 @@ def left_inverse(input: Any) -> Any:
         if type(step) is not int or type(extent) is not int:
             raise LayoutError("left_inverse: extents and strides must be static", values={"layout": input})
         if step <= 0 and extent > 1:
+            # `R` takes indices from 0 on: values below 0 it could undo only with an offset.
             why = "is not injective" if step == 0 else "begins below 0, where no inverse is looked for"
             raise LayoutError(f"left_inverse: mode {extent}:{step} {why}", values={"layout": input})
         steps.append((step, extent, below))
@@ -72,11 +75,13 @@ def _nested_inverse(steps: list[tuple[int, int, int]]) -> Layout | None:
     """The inverse by digits, if each stride is a multiple of the one below and clears its mode."""
     if len(steps) == 1 and steps[0][1] == 1:
         return trusted(1, 0)
+    # Mode k of the value `x` is the digit `x // step_k % (step_{k+1} // step_k)`. The first digit, below the smallest
+    # stride, is always 0; its stride 0 makes `R` total. The last digit has the extent of its mode.
     shape: list[Leaf] = []
     stride: list[Leaf] = [0]
     reach, taken = 1, 1
     for step, extent, index in steps:
-        if step % taken or step < reach:
+        if step % taken or step < reach:  # digits would overlap, or carry into each other
             return None
         shape.append(step // taken)
         stride.append(index)
@@ -85,6 +90,7 @@ def _nested_inverse(steps: list[tuple[int, int, int]]) -> Layout | None:
 
 
 def _searched_inverse(layout: Layout, steps: list[tuple[int, int, int]]) -> Layout:
+    # The search is exponential in the number of digits, hence the limit; beyond it the error names the first clash.
     cosize = 1 + sum((extent - 1) * step for step, extent, _ in steps)
     if cosize <= SEARCH_LIMIT:
         points = values(layout)
@@ -113,6 +119,7 @@ def packed_modes(shape: list[Leaf], stride: list[Leaf]) -> Layout:
 
 def _inverse_of_swizzled(layout: ComposedLayout, inverse: Layout) -> ComposedLayout:
     """`inverse` after the swizzle, which undoes itself."""
+    # With an offset, the inverse would have to subtract it between the swizzle and the inverse of the outer layout.
     swizzle = layout.inner
     if not isinstance(swizzle, Swizzle) or not (type(layout.offset) is int and layout.offset == 0):
         raise LayoutError("only a swizzle at offset 0 can be inverted", values={"layout": layout})
@@ -150,6 +157,7 @@ def _in_common(a: Any, b: Any) -> tuple[Any, int]:
     Under one swizzle, that is how many are in place without it, if it keeps them; else at most 2^16 are compared.
     """
     inverse, most = _inverse_to_follow(b)
+    # With one swizzle S, `S(A(B'(S(i)))) = i` is `A(B'(j)) = j` if S maps the indices below `count` among themselves.
     alike = isinstance(a, ComposedLayout) and isinstance(inverse, ComposedLayout) and isinstance(a.outer, Layout)
     if alike and a.inner == b.inner and a.offset == b.offset and isinstance(b.outer, Layout):
         count = _common(a.outer, right_inverse(b.outer), None)
@@ -180,6 +188,8 @@ def _common(a: Any, inverse: Any, most: int | None) -> int:
         return _common_below(a, inverse, most)
     if isinstance(a, ComposedLayout) or isinstance(inverse, ComposedLayout):
         return _common_below(a, inverse, size(inverse))
+    # `count` indices are in place. The next mode of the inverse goes on from there where `a` turns its `step` into
+    # steps of `count`; where it does so only for a part, the part ends the run.
     count = 1
     total = size(a)
     room = total - 1 if type(total) is int else None
@@ -199,6 +209,7 @@ def _contiguous_run(a: Layout, extent: int, step: int, count: int, room: int | N
 
     All `i*step` are at most `room`, where that is known.
     """
+    # A divisor, since only then the run is a mode of its own and the rest another. The longest comes first.
     for length in _divisors(extent):
         if length == 1:
             return 1
@@ -206,7 +217,7 @@ def _contiguous_run(a: Layout, extent: int, step: int, count: int, room: int | N
             continue
         try:
             part = coalesce(compose(a, trusted(length, step)))
-        except LayoutError:
+        except LayoutError:  # the modes of `a` cut it elsewhere; a shorter one may fit
             continue
         if type(part.stride) is int and part.stride == count:
             return length
@@ -231,6 +242,7 @@ def _common_below(a: Any, inverse: Any, most: Any) -> int:
     most = min(size(inverse), most, _MOST_POINTS)
     while count < most and inverse(count) < size(a) and a(inverse(count)) == count:
         count += 1
+    # The first `count` points agree, but the caller needs them as a layout, which only some counts make.
     while count > 1 and not _splits(inverse, count):
         count -= 1
     return max(count, 1)

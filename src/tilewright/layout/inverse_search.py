@@ -23,6 +23,7 @@ def search_left_inverse(layout: Layout, cosize: int) -> Layout | None:
     for chain in _chains(primes, cosize):
         strides = _solve([_digits(x, chain) for x in points], list(range(len(points))))
         if strides is not None:
+            # The highest digit is what is left, so its extent only has to cover the values below the cosize.
             top = -(-cosize // _product(chain))
             return trusted((*chain, top), tuple(strides))
     return None
@@ -49,6 +50,7 @@ def _product(chain: tuple[int, ...]) -> int:
 
 def _chains(primes: list[int], limit: int) -> Iterator[tuple[int, ...]]:
     """All sequences of primes with a product below `limit` that no further prime fits behind."""
+    # Only the longest chains: a shorter one is the case where further strides are multiples of each other.
     extended = False
     for p in primes:
         if p >= limit:
@@ -74,13 +76,15 @@ def _solve(rows: list[list[int]], right: list[int]) -> list[int] | None:
     Unimodular column operations bring the rows to echelon form one by one; each row then fixes one unknown or is
     a check. `basis` holds the columns of the accumulated transformation, so `s = basis @ y`.
     """
+    # Integers, not fractions: a solution in fractions is no layout, and rounding it is no solution. Column operations,
+    # because they change the unknowns and leave each element's equation alone.
     width = len(rows[0])
     basis = [[int(i == j) for j in range(width)] for i in range(width)]
     fixed: list[int] = []
     for row, value in zip(rows, right, strict=True):
         image = [sum(a * b for a, b in zip(row, column, strict=True)) for column in basis]
         known = len(fixed)
-        value -= sum(a * y for a, y in zip(image, fixed, strict=False))
+        value -= sum(a * y for a, y in zip(image, fixed, strict=False))  # what the unknowns fixed so far leave over
         pivot = _reduce_columns(image, basis, known)
         if pivot == 0:
             if value:
@@ -89,7 +93,7 @@ def _solve(rows: list[list[int]], right: list[int]) -> list[int] | None:
             return None
         else:
             fixed.append(value // pivot)
-    fixed += [0] * (width - len(fixed))
+    fixed += [0] * (width - len(fixed))  # no element asks for these: any number will do
     return [sum(y * column[i] for y, column in zip(fixed, basis, strict=True)) for i in range(width)]
 
 

@@ -6,9 +6,9 @@ from math import gcd
 from typing import Any
 
 from tilewright.base.errors import LayoutError
+from tilewright.layout.assumptions import Fact, require
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, ceil_div_leaf, divisibility, floor_div, mul
-from tilewright.layout.facts import Fact, require
 from tilewright.layout.inttuple import flat, transform_leaf, unflatten
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, trusted
 from tilewright.layout.simplify import is_zero

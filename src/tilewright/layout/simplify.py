@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.dynamic import Leaf, mul
-from tilewright.layout.inttuple import IntTuple, flat, text, transform_leaf, wrap
+from tilewright.layout.inttuple import flat, text, transform_leaf, wrap
 from tilewright.layout.layout import ComposedLayout, Layout, require_plain, trusted
 
 
@@ -138,8 +138,3 @@ def nullspace(layout: Layout) -> Layout:
             modes.append((extent, below))
         below = mul(extent, below)
     return packed(modes or [(1, 0)])
-
-
-def as_shape(value: IntTuple) -> IntTuple:
-    """The flat shape that `value` coalesces to."""
-    return coalesce(Layout(value)).shape

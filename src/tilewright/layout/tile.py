@@ -12,7 +12,7 @@ from tilewright.layout.inttuple import product_each, text, tuples, wrap
 from tilewright.layout.inverse import right_inverse
 from tilewright.layout.layout import ComposedLayout, Layout, as_layout
 from tilewright.layout.modes import append, dice, slice_, slice_and_offset
-from tilewright.layout.multiply import raked_product, tile_to_shape
+from tilewright.layout.products import raked_product, tile_to_shape
 from tilewright.layout.query import rank, size
 
 

@@ -27,7 +27,8 @@ from tilewright.layout.modes import (
     select,
     slice_,
 )
-from tilewright.layout.multiply import (
+from tilewright.layout.partition import mma_operand, retile, thread_values
+from tilewright.layout.products import (
     blocked_product,
     flat_product,
     logical_product,
@@ -35,7 +36,6 @@ from tilewright.layout.multiply import (
     tiled_product,
     zipped_product,
 )
-from tilewright.layout.partition import mma_operand, retile, thread_values
 from tilewright.layout.recast import recast_layout
 from tilewright.layout.simplify import coalesce, filter_, filter_zeros
 from tilewright.layout.tile import inner_coord, outer_coord

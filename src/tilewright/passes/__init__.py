@@ -1,10 +1,6 @@
 """Passes: what they can ask of a program, and how they change it. docs/extending.md teaches it."""
 
-from tilewright.ir.atom_text import AtomText
-from tilewright.ir.context import located
-from tilewright.ir.dialect import OpSpec
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import (
+from tilewright.ir.accessors import (
     PtrInfo,
     TensorInfo,
     ViewInfo,
@@ -20,6 +16,10 @@ from tilewright.ir.typed import (
     text_of,
     view_info,
 )
+from tilewright.ir.atom_text import AtomText
+from tilewright.ir.context import located
+from tilewright.ir.dialect import OpSpec
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.passes.origin import Coordinates, Origin, Root, origin
 from tilewright.passes.pipeline import Pass, PassManager, after, before
@@ -27,7 +27,7 @@ from tilewright.passes.pipeline import register as register_pass
 from tilewright.passes.program import Launch, arguments, function_of, host_functions, kernels, launches, on_device
 from tilewright.passes.rewriting import Rewrite, Rewriter, rewrite, rule
 from tilewright.passes.rules.memory import contiguous_bits
-from tilewright.passes.stored import STORES, SplitCopy, change_stored, split_copy, target_of
+from tilewright.passes.stored_values import STORES, SplitCopy, change_stored, split_copy, target_of
 from tilewright.passes.user_ops import register_op
 
 __all__ = [

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
-from tilewright.ir.typed import number_of, ptr_info
+from tilewright.ir.accessors import number_of, ptr_info
 from tilewright.ir.walk import operations
 from tilewright.passes.pipeline import Pass, register
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 UNROLL, UNROLL_FULL = "tilewright.unroll", "tilewright.unroll_full"
 ANNOTATION = "llvm.loop_annotation"
-MOST_TURNS = 256
+MOST_ITERATIONS = 256
 """Longest loop that is unrolled without being asked for."""
 
 
@@ -47,11 +47,11 @@ def _annotate(loop: ir.Operation) -> None:
         wish = "disable = true" if count == 1 else f"disable = false, count = {count} : i32"
         if count > 0:
             loop.attributes[ANNOTATION] = _unroll(wish)
-    elif loop.name == "scf.for" and 1 < turns(loop) <= MOST_TURNS and picks_registers(loop):
+    elif loop.name == "scf.for" and 1 < trip_count(loop) <= MOST_ITERATIONS and picks_registers(loop):
         loop.attributes[ANNOTATION] = _unroll("disable = false, full = true")
 
 
-def turns(loop: ir.Operation) -> int:
+def trip_count(loop: ir.Operation) -> int:
     """How often a loop over constant bounds runs; 0 where a bound is known only at run time."""
     bounds = [constant_of(operand) for operand in list(loop.operands)[:3]]
     if any(bound is None for bound in bounds):

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, layout_text, mlir, types, vectors
+from tilewright.ir.accessors import is_tensor, parameters, ptr_info, tensor_layout_text, text_of
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue, materialize, widen
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import is_tensor, parameters, ptr_info, tensor_layout_text, text_of
+from tilewright.ir.locations import source_location
 from tilewright.ir.user_ops import USER_OPS
 from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout, cosize, flatten_to_tuple, is_static, size

@@ -16,14 +16,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir.accessors import number_of, parameters, ptr_info, tensor_layout_text, text_of
 from tilewright.ir.context import current, located
 from tilewright.ir.int_value import IntValue, materialize, whole_groups, widen
-from tilewright.ir.typed import number_of, parameters, ptr_info, tensor_layout_text, text_of
 from tilewright.layout import ComposedLayout, Layout, runtime_checks, transform_leaf, views
 from tilewright.layout.dynamic import add
-from tilewright.passes.blame import blame
 from tilewright.passes.lowering import TensorView, read_arguments, read_layout
+from tilewright.passes.pass_errors import locate_error
 from tilewright.passes.pipeline import Pass, register
+from tilewright.passes.program import functions
 from tilewright.passes.rules import packed
 from tilewright.passes.split_tensors import split_tensors
 from tilewright.passes.user_ops import lower_user_ops
@@ -40,16 +41,10 @@ class ExpandViews(Pass):
 
     def run(self, module: ir.Operation) -> None:
         lower_user_ops(module)
-        for function in _functions(module):
+        for function in functions(module):
             split_tensors(function)
             with _sharing():
                 _Expansion().block(function.regions[0].blocks[0])
-
-
-def _functions(module: ir.Operation) -> list[ir.Operation]:
-    tops = [op.operation for op in module.regions[0].blocks[0]]
-    inner = [op.operation for top in tops if top.name == "gpu.module" for op in top.regions[0].blocks[0]]
-    return [op for op in (*tops, *inner) if op.name in ("func.func", "gpu.func")]
 
 
 @contextmanager
@@ -81,7 +76,7 @@ class _Expansion:
                     with mlir.ir.InsertionPoint(op), located(lambda location=location: location):  # type: ignore[misc]
                         step(self, op)
                 except Exception as error:
-                    blame(error, op, location)
+                    locate_error(error, op, location)
                     raise
                 dead.append(op)
             for region in op.regions:

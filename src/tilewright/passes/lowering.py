@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, layout_text, mlir, types
+from tilewright.ir.accessors import PtrInfo, ptr_info
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import PtrInfo, ptr_info
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout
-from tilewright.passes.blame import blame
+from tilewright.passes.pass_errors import locate_error
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -110,7 +110,7 @@ def _apply(rule: Rule, op: ir.Operation, context: LoweringContext) -> Sequence[i
         with mlir.ir.InsertionPoint(op), located(lambda: location):
             return rule(op, context)
     except Exception as error:
-        blame(error, op, location)
+        locate_error(error, op, location)
         raise
 
 

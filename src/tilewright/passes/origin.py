@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.ir import build, layout_text, mlir
-from tilewright.ir.typed import ptr_info, tensor_layout_text, text_of
+from tilewright.ir.accessors import ptr_info, tensor_layout_text, text_of
 from tilewright.layout import (
     ComposedLayout,
     Layout,

@@ -21,9 +21,10 @@ from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.context import current
 from tilewright.ir.erasing import checked_erasing
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
+from tilewright.ir.walk import operations
 from tilewright.ir.walk import unknown_operation as find_unknown
-from tilewright.passes.blame import raised_at, reason_of
+from tilewright.passes.pass_errors import raised_at, reason_of
 from tilewright.passes.verify import verify
 
 if TYPE_CHECKING:
@@ -83,8 +84,20 @@ class Pass:
         return self.name + _options_text(self.given)
 
 
+_CONVERTS = {
+    "convert-scf-to-cf": "scf",
+    "convert-vector-to-llvm": "vector",
+    "convert-math-to-llvm": "math",
+    "convert-math-to-libm": "math",
+}
+"""Conversions of MLIR that do nothing where a module has no operation of the dialect."""
+
+
 class UpstreamPass(Pass):
-    """One of MLIR's own passes, or a nest such as `gpu.module(convert-gpu-to-nvvm)`, by its text."""
+    """One of MLIR's own passes, or a nest such as `gpu.module(convert-gpu-to-nvvm)`, by its text.
+
+    The module is verified before the first of them and after the last, not between: these passes are MLIR's own.
+    """
 
     name = "upstream"
 
@@ -92,17 +105,32 @@ class UpstreamPass(Pass):
         super().__init__()
         self.text = text
 
-    def run(self, module: ir.Operation, verify: bool = True) -> None:
-        manager = current().cached(("pass manager", self.text, verify), self._parse)
-        manager.enable_verifier(verify)
+    def run(self, module: ir.Operation) -> None:
+        text = self._needed(module)
+        if not text:
+            return
+        manager = current().cached(("pass manager", text), lambda: self._parse(text))
         try:
             manager.run(module)
         except mlir.ir.MLIRError as error:
             raise PassError(f"pass {self.text} failed", nvvm_error=_diagnostics(error)) from error
 
-    def _parse(self) -> Any:
+    def _needed(self, module: ir.Operation) -> str:
+        """The text without the conversions from dialects of which `module` has no operation: MLIR builds the patterns
+        of a conversion before it looks for what they match."""
+        if not any(name in self.text for name in _CONVERTS):
+            return self.text
+        nest, opened, listed = self.text.partition("(")
+        if (opened and not listed.endswith(")")) or "{" in self.text:
+            return self.text
+        names = (listed[:-1] if opened else self.text).split(",")
+        present = {op.name.partition(".")[0] for op in operations(module)}
+        kept = [name for name in names if _CONVERTS.get(name) in (None, *present)]
+        return f"{nest}({','.join(kept)})" if opened and kept else ",".join(kept)
+
+    def _parse(self, text: str) -> Any:
         try:
-            return mlir.passmanager.PassManager.parse(f"builtin.module({self.text})")
+            manager = mlir.passmanager.PassManager.parse(f"builtin.module({text})")
         except ValueError as error:
             name = self.text.partition("{")[0]
             raise PassError(
@@ -110,6 +138,8 @@ class UpstreamPass(Pass):
                 hint=f"registered passes: {', '.join(sorted(REGISTRY))}",
                 nvvm_error=str(error),
             ) from error
+        manager.enable_verifier(False)
+        return manager
 
     def __str__(self) -> str:
         return self.text
@@ -153,8 +183,8 @@ class PassRun:
 class PassManager:
     """An ordered list of passes over a module.
 
-    With `verify` the module is verified after each pass; the rules of stage `cute` after passes that are not the
-    project's own, after all with the setting of that name. `after_each(pass, module)` is called after every pass, for
+    With `verify` the module is verified, by MLIR and by the rules of stage `cute`, after passes that are not the
+    project's own; after all with the setting of that name. `after_each(pass, module)` is called after every pass, for
     dumping and exploring.
     """
 
@@ -256,7 +286,7 @@ class PassManager:
         item.check(module)
         try:
             with nullcontext() if _is_ours(item) else checked_erasing():
-                item.run(module, self.verify) if isinstance(item, UpstreamPass) else item.run(module)
+                item.run(module)
         except mlir.ir.MLIRError as error:
             text = _diagnostics(error)
             raise PassError(f"pass {item.name} failed", values={"reason": text}, nvvm_error=text) from error
@@ -269,13 +299,13 @@ class PassManager:
             raise PassError(f"pass {item.name} failed", values=values) from error
         item.ensures(module)
         self.runs.append(PassRun(str(item), time.perf_counter() - start))
-        if self.verify and not isinstance(item, UpstreamPass):
+        if self.verify and _is_checked(item) and not isinstance(item, UpstreamPass):
             self._verify(item, module)
 
     def _verify(self, item: Pass, module: ir.Operation) -> None:
         if not _is_ours(item):  # ours make no operation of no dialect
             check_known(module, f"pass {item.name}")
-        if not _is_ours(item) or (item.in_cute and settings.get("verify")):
+        if not _is_ours(item) or item.in_cute:
             verify(module, f"pass {item.name}")  # before MLIR, which names neither operation nor operand
         try:
             module.verify()
@@ -304,6 +334,10 @@ def _run_text(item: Pass, text: str, kernel: str) -> str:
             hint="run_text returns the text, also where it changes nothing",
         )
     return made
+
+
+def _is_checked(item: Pass) -> bool:
+    return not _is_ours(item) or bool(settings.get("verify"))
 
 
 def _is_ours(item: Pass) -> bool:

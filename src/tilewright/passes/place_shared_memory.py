@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
+from tilewright.ir.accessors import number_of, ptr_info
 from tilewright.ir.context import located
-from tilewright.ir.typed import number_of, ptr_info
 from tilewright.ir.walk import operations
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import NAME, kernels

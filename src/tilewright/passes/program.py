@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.ir import mlir
-from tilewright.ir.typed import constant_of
+from tilewright.ir.accessors import constant_of
 from tilewright.ir.walk import operations
 
 if TYPE_CHECKING:
@@ -47,6 +47,13 @@ def kernels(module: ir.Operation) -> list[ir.Operation]:
 def host_functions(module: ir.Operation) -> list[ir.Operation]:
     """The `func.func`s of a module, in order."""
     return [op.operation for op in module.regions[0].blocks[0] if op.operation.name == "func.func"]
+
+
+def functions(module: ir.Operation) -> list[ir.Operation]:
+    """The host functions and the kernels of a module, device functions beside the kernels included."""
+    tops = [op.operation for op in module.regions[0].blocks[0]]
+    inner = [op.operation for top in tops if top.name == "gpu.module" for op in top.regions[0].blocks[0]]
+    return [op for op in (*tops, *inner) if op.name in ("func.func", "gpu.func")]
 
 
 def function_of(op: ir.Operation) -> ir.Operation | None:

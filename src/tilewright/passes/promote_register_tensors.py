@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir, types, vectors
+from tilewright.ir.accessors import ptr_info, tensor_layout_text, text_of
 from tilewright.ir.context import current, located
-from tilewright.ir.typed import ptr_info, tensor_layout_text, text_of
+from tilewright.ir.walk import operations
 from tilewright.layout import size
 from tilewright.passes.lowering import read_layout
 from tilewright.passes.pipeline import Pass, register
+from tilewright.passes.program import functions
 from tilewright.passes.register_flow import Flow, Region
 from tilewright.passes.register_views import Allocation, allocation_of, element_index
 from tilewright.passes.unroll_register_loops import unroll
@@ -29,7 +31,6 @@ from tilewright.passes.unroll_register_loops import unroll
 if TYPE_CHECKING:
     from mlir import ir
 
-_FUNCTIONS = ("gpu.func", "func.func")
 _WORD_BITS = 32
 _WORD_ATOMS = ("ldmatrix", "stmatrix")
 
@@ -50,31 +51,15 @@ class PromoteRegisterTensors(Pass):
 
 def _with_registers(module: ir.Operation) -> Iterator[tuple[ir.Operation, list[ir.Operation]]]:
     """The functions that allocate registers, and the allocations."""
-    functions: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name in _FUNCTIONS:
-            functions.append(op)
-            return mlir.ir.WalkResult.SKIP
-        return mlir.ir.WalkResult.ADVANCE
-
-    module.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    for function in functions:
+    for function in functions(module):
         found = _registers(function)
         if found:
             yield function, found
 
 
 def _registers(function: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name == "cute.alloc" and ptr_info(op.results[0].type).space == "rmem":
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
+    allocations = [op for op in operations(function) if op.name == "cute.alloc"]
+    return [op for op in allocations if ptr_info(op.results[0].type).space == "rmem"]
 
 
 def _promote(function: ir.Operation, allocations: Sequence[ir.Operation]) -> list[Unwritten]:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tilewright.ir import build, mlir
+from tilewright.ir import build
+from tilewright.ir.walk import operations
 from tilewright.passes.register_views import Allocation, element_index
 
 if TYPE_CHECKING:
@@ -183,12 +184,4 @@ def _structured(op: ir.Operation, function: ir.Operation) -> bool:
 
 
 def _in_order(function: ir.Operation, events: dict[Any, Any]) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op in events:
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return found
+    return [op for op in operations(function) if op in events]

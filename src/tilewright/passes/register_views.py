@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, layout_text, mlir, vectors
-from tilewright.ir.typed import number_of, ptr_info, tensor_layout_text, text_of
+from tilewright.ir.accessors import number_of, ptr_info, tensor_layout_text, text_of
 from tilewright.layout import size, views
 from tilewright.passes.rules import packed
 from tilewright.passes.rules.memory import element_bytes

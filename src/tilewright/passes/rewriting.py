@@ -23,9 +23,9 @@ from tilewright.base.errors import PassError, TilewrightError
 from tilewright.ir import build, mlir
 from tilewright.ir.context import located
 from tilewright.ir.erasing import checked_erasing, erase_unused
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import address, operations
-from tilewright.passes.blame import raised_at, reason_of
+from tilewright.passes.pass_errors import raised_at, reason_of
 from tilewright.passes.pipeline import Pass
 
 if TYPE_CHECKING:

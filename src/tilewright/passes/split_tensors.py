@@ -7,11 +7,12 @@ place. The pass `expand-views` begins with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from tilewright.ir import build, layout_text, mlir, types
-from tilewright.ir.context import located
-from tilewright.ir.typed import parameters, tensor_layout_text
+from tilewright.ir.accessors import parameters, tensor_layout_text
+from tilewright.ir.context import current, located
 from tilewright.ir.walk import operations
 
 if TYPE_CHECKING:
@@ -34,17 +35,42 @@ def split_tensors(function: ir.Operation) -> None:
             _split_operands(op)
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of a tensor type: its address, and the widths of its leaves in order of appearance."""
+
+    pointer: ir.Type
+    widths: tuple[int, ...]
+
+    @property
+    def order(self) -> list[int]:
+        """The leaves as they are handed on: those of 32 bits, then those of 64."""
+        return sorted(range(len(self.widths)), key=self.widths.__getitem__)
+
+
 def part_types(type_: ir.Type) -> list[ir.Type]:
     """The types of a tensor's parts; of any other type itself."""
-    if not _is_tensor(type_):
+    parts = _parts_of(type_)
+    if not parts:
         return [type_]
+    return [parts.pointer, *(types.parse(f"i{parts.widths[index]}") for index in parts.order)]
+
+
+def _parts_of(type_: ir.Type) -> _Parts | Literal[False]:
+    """The parts of a tensor type; False for any other."""
+    return current().cached(("parts", type_), lambda: _find_parts(type_))  # type: ignore[no-any-return]
+
+
+def _find_parts(type_: ir.Type) -> _Parts | Literal[False]:
+    if not str(type_).startswith("!cute.tensor"):
+        return False
     element, space, _, align = parameters(type_)
-    leaves = sorted(layout_text.widths(tensor_layout_text(type_)))
-    return [types.parse(f'!cute.ptr<{element}, "{space}", {align}>'), *(types.parse(f"i{width}") for width in leaves)]
+    pointer = types.parse(f'!cute.ptr<{element}, "{space}", {align}>')
+    return _Parts(pointer, tuple(layout_text.widths(tensor_layout_text(type_))))
 
 
 def _is_tensor(type_: ir.Type) -> bool:
-    return types.is_cute(type_) and str(type_).startswith("!cute.tensor")
+    return bool(_parts_of(type_))
 
 
 def _has_tensors(op: ir.Operation) -> bool:
@@ -53,24 +79,23 @@ def _has_tensors(op: ir.Operation) -> bool:
 
 def _parts(value: ir.Value) -> list[ir.Value]:
     """The parts of a tensor, asked of it at the insertion point; another value itself."""
-    if not _is_tensor(value.type):
+    parts = _parts_of(value.type)
+    if not parts:
         return [value]
-    pointer, *_ = part_types(value.type)
-    widths = layout_text.widths(tensor_layout_text(value.type))
-    order = sorted(range(len(widths)), key=lambda index: widths[index])
     leaves = [
-        build.cute("leaf", (types.parse(f"i{widths[index]}"),), ((value,),), index=build.i32(index)).results[0]
-        for index in order
+        build.cute("leaf", (types.parse(f"i{parts.widths[index]}"),), ((value,),), index=build.i32(index)).results[0]
+        for index in parts.order
     ]
-    return [build.cute("iterator", (pointer,), ((value,),)).results[0], *leaves]
+    return [build.cute("iterator", (parts.pointer,), ((value,),)).results[0], *leaves]
 
 
-def _joined(type_: ir.Type, parts: Sequence[ir.Value]) -> ir.Value:
+def _joined(type_: ir.Type, values: Sequence[ir.Value]) -> ir.Value:
     """A tensor of its parts."""
-    if not _is_tensor(type_):
-        return parts[0]
-    narrow = layout_text.widths(tensor_layout_text(type_)).count(32)
-    groups = (parts[:1], parts[1 : 1 + narrow], parts[1 + narrow :])
+    parts = _parts_of(type_)
+    if not parts:
+        return values[0]
+    narrow = parts.widths.count(32)
+    groups = (values[:1], values[1 : 1 + narrow], values[1 + narrow :])
     return build.cute("make_tensor", (type_,), groups).results[0]
 
 

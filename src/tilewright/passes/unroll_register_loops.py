@@ -7,12 +7,20 @@ would have been memory up to there.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
+from tilewright.ir.accessors import number_of
 from tilewright.ir.context import located
-from tilewright.ir.typed import number_of
-from tilewright.passes.annotate_loops import MOST_TURNS, UNROLL, UNROLL_FULL, constant_of, picks_registers, turns
+from tilewright.ir.walk import operations
+from tilewright.passes.annotate_loops import (
+    MOST_ITERATIONS,
+    UNROLL,
+    UNROLL_FULL,
+    constant_of,
+    picks_registers,
+    trip_count,
+)
 from tilewright.passes.register_views import known_integer
 
 if TYPE_CHECKING:
@@ -24,20 +32,12 @@ MOST_OPERATIONS = 1024
 
 def unroll(function: ir.Operation) -> bool:
     """Unroll such loops of `function`, inner ones first; gives whether there were any."""
-    loops: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name == "scf.for":
-            loops.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.POST_ORDER)
-    wanted = [loop for loop in reversed(loops) if _is_wanted(loop)]
-    loops.clear()  # nothing may hold Python's object of an erased operation when others are built
+    # Nothing may hold Python's object of an erased operation when others are built: hence `pop`, and no other lists.
+    wanted = [op for op in operations(function, inner_first=True)[::-1] if op.name == "scf.for" and _is_wanted(op)]
     done = False
     while wanted:
         loop = wanted.pop()
-        if turns(loop) * _operations(loop) <= MOST_OPERATIONS:
+        if trip_count(loop) * len(operations(loop)) <= MOST_OPERATIONS:
             _unroll(loop)
             done = True
     if done:
@@ -51,15 +51,7 @@ _COMPARE = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, ope
 
 def _decide_branches(function: ir.Operation) -> None:
     """Put the arm in place of each branch whose condition the loops' indices decide, inner ones first."""
-    branches: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> Any:
-        if op.name == "scf.if":
-            branches.append(op)
-        return mlir.ir.WalkResult.ADVANCE
-
-    function.walk(visit, mlir.ir.WalkOrder.POST_ORDER)
-    branches.reverse()
+    branches = [op for op in operations(function, inner_first=True)[::-1] if op.name == "scf.if"]
     while branches:
         branch = branches.pop()
         holds = _known_condition(branch.operands[0])
@@ -82,8 +74,8 @@ def _known_condition(value: ir.Value) -> bool | None:
 def _take_arm(branch: ir.Operation, number: int) -> None:
     blocks = branch.regions[number].blocks
     if len(blocks):
-        *operations, end = list(blocks[0].operations)
-        for op in operations:
+        *inner, end = list(blocks[0].operations)
+        for op in inner:
             op.operation.move_before(branch)
         for old, new in zip(branch.results, end.operation.operands, strict=True):
             old.replace_all_uses_with(new)
@@ -93,29 +85,17 @@ def _take_arm(branch: ir.Operation, number: int) -> None:
 def _is_wanted(loop: ir.Operation) -> bool:
     if UNROLL in loop.attributes and UNROLL_FULL not in loop.attributes:
         return False
-    return 1 <= turns(loop) <= MOST_TURNS and picks_registers(loop)
-
-
-def _operations(loop: ir.Operation) -> int:
-    count = 0
-
-    def visit(op: ir.Operation) -> Any:
-        nonlocal count
-        count += 1
-        return mlir.ir.WalkResult.ADVANCE
-
-    loop.walk(visit, mlir.ir.WalkOrder.PRE_ORDER)
-    return count
+    return 1 <= trip_count(loop) <= MOST_ITERATIONS and picks_registers(loop)
 
 
 def _unroll(loop: ir.Operation) -> None:
-    """Put the body in place of the loop, once for each turn."""
+    """Put the body in place of the loop, once for each iteration."""
     lower, _, step = (constant_of(bound) for bound in list(loop.operands)[:3])
     carried = list(loop.operands)[3:]
-    count = turns(loop)
-    assert lower is not None and step is not None  # turns are known
-    for turn in range(count - 1):
-        carried = _copied(loop, lower + turn * step, carried)
+    count = trip_count(loop)
+    assert lower is not None and step is not None  # iterations are known
+    for iteration in range(count - 1):
+        carried = _copied(loop, lower + iteration * step, carried)
     carried = _inline(loop, lower + (count - 1) * step, carried, loop)
     for old, new in zip(loop.results, carried, strict=True):
         old.replace_all_uses_with(new)
@@ -123,7 +103,7 @@ def _unroll(loop: ir.Operation) -> None:
 
 
 def _copied(loop: ir.Operation, index: int, carried: list[ir.Value]) -> list[ir.Value]:
-    """One turn in front of the loop, from a copy of it."""
+    """One iteration in front of the loop, from a copy of it."""
     with mlir.ir.InsertionPoint(loop):
         body = loop.clone().operation
     yielded = _inline(body, index, carried, loop)
@@ -132,7 +112,7 @@ def _copied(loop: ir.Operation, index: int, carried: list[ir.Value]) -> list[ir.
 
 
 def _inline(body: ir.Operation, index: int, carried: list[ir.Value], before: ir.Operation) -> list[ir.Value]:
-    """Move one turn in front of the loop; gives what it yields."""
+    """Move one iteration in front of the loop; gives what it yields."""
     block = body.regions[0].blocks[0]
     counter, *arguments = block.arguments
     location = body.location

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.base.later import HOPPER, NotBuiltError
-from tilewright.lang import mbarrier
+from tilewright.base.not_built import HOPPER, NotBuiltError
 from tilewright.lang.arch import barrier, sync_threads, sync_warp, thread_idx
-from tilewright.lang.guard import run_if
-from tilewright.lang.numeric import Boolean, as_numeric
-from tilewright.lang.pointer import Pointer
-from tilewright.lang.threads import cluster_arrive, cluster_arrive_relaxed, cluster_wait
+from tilewright.lang.control.generate import run_if
+from tilewright.lang.numbers.numeric import Boolean, as_numeric
+from tilewright.lang.nvgpu import mbarrier
+from tilewright.lang.nvgpu.threads import cluster_arrive, cluster_arrive_relaxed, cluster_wait
+from tilewright.lang.tensors.pointer import Pointer
 from tilewright.layout import size
 from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp
 

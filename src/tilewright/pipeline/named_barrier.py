@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.lang import arch
 from tilewright.lang.locations import user_location
+from tilewright.lang.nvgpu import barriers
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class NamedBarrier:
 
     def arrive(self, *, loc: object = None, ip: object = None) -> None:
         """Arrive without waiting; counts as one of `num_threads`."""
-        arch.barrier_arrive(barrier_id=self.barrier_id, number_of_threads=self.num_threads)
+        barriers.barrier_arrive(barrier_id=self.barrier_id, number_of_threads=self.num_threads)
 
     def arrive_and_wait(self, *, loc: object = None, ip: object = None) -> None:
         """Wait until `num_threads` threads have arrived."""
@@ -51,11 +52,11 @@ class NamedBarrier:
 
     def arrive_unaligned(self, *, loc: object = None, ip: object = None) -> None:
         """`arrive` where the threads of a warp come one by one."""
-        arch.barrier_arrive(barrier_id=self.barrier_id, number_of_threads=self.num_threads, aligned=False)
+        barriers.barrier_arrive(barrier_id=self.barrier_id, number_of_threads=self.num_threads, aligned=False)
 
     def wait_unaligned(self, *, loc: object = None, ip: object = None) -> None:
         """`arrive_and_wait` where the threads of a warp come one by one."""
-        arch.barrier_unaligned(self.barrier_id, self.num_threads)
+        barriers.barrier_unaligned(self.barrier_id, self.num_threads)
 
     def get_barrier(self, *, loc: object = None, ip: object = None) -> int:
         """The barrier's number."""

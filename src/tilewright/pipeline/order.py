@@ -7,8 +7,8 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int32, as_numeric
-from tilewright.lang.pointer import Pointer
+from tilewright.lang.numbers.numeric import Int32, as_numeric
+from tilewright.lang.tensors.pointer import Pointer
 from tilewright.pipeline.barriers import MbarrierArray, init_barriers, sync
 from tilewright.pipeline.groups import CooperativeGroup
 from tilewright.pipeline.state import PipelineState

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from tilewright.base.errors import CompileError
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean, Int32
-from tilewright.lang.pointer import Pointer
+from tilewright.lang.numbers.numeric import Boolean, Int32
+from tilewright.lang.tensors.pointer import Pointer
 from tilewright.pipeline.state import PipelineState
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean
-from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.numbers.numeric import Boolean
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.pipeline.barriers import MbarrierArray, init_barriers, sync
 from tilewright.pipeline.groups import CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.lang import arithmetic
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Int32, as_numeric
+from tilewright.lang.numbers import arithmetic
+from tilewright.lang.numbers.numeric import Int32, as_numeric
 from tilewright.pipeline.groups import PipelineUserType
 
 
@@ -67,14 +67,14 @@ class PipelineState:
         wrapped = following == end
         self._phase = self._phase ^ Int32(wrapped)
         condition, values = wrapped.ir_value(), (Int32(restart).ir_value(), following.ir_value())
-        self._index = Int32.from_ir(arithmetic.select(condition, *values)).known(bound=self._stages - 1)
+        self._index = Int32.from_ir(arithmetic.select(condition, *values)).assuming(bound=self._stages - 1)
 
     def __extract_mlir_values__(self) -> list[Any]:
         return [number.ir_value() for number in (self._count, self._index, self._phase)]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> PipelineState:
         count, index, phase = (Int32.from_ir(value) for value in values)
-        return PipelineState(self._stages, count, index.known(bound=self._stages - 1), phase)
+        return PipelineState(self._stages, count, index.assuming(bound=self._stages - 1), phase)
 
     def __tw_structure__(self) -> int:
         """What may not change in a region."""

@@ -13,26 +13,16 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-EXTENSIONS = {
-    "python": "py",
-    "cute": "cute.mlir",
-    "nvvm": "nvvm.mlir",
-    "llvm": "ll",
-    "ptx": "ptx",
-    "cubin": "cubin",
-    "sass": "sass",
-}
-"""File name extension of each stage."""
-
 RECORD = "tilewright-files.json"
 DIGEST_LENGTH = 8
 
 
 class ArtifactFolder:
-    """A folder of stage files with its record."""
+    """A folder of stage files with its record. `extensions` has the file name extension of each stage."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, extensions: Mapping[str, str]) -> None:
         self.path = path
+        self._extensions = extensions
         self._record = self._read_record()
 
     def write(self, function: str, arch: str, stages: Mapping[str, str | bytes], made_from: str) -> list[Path]:
@@ -47,7 +37,7 @@ class ArtifactFolder:
         (self.path / RECORD).write_text(record + "\n", encoding="utf-8")
         files = []
         for stage, content in stages.items():
-            file = self.path / f"{stem}.{EXTENSIONS[stage]}"
+            file = self.path / f"{stem}.{self._extensions[stage]}"
             file.write_bytes(content if isinstance(content, bytes) else content.encode())
             files.append(file)
         return files
@@ -55,7 +45,7 @@ class ArtifactFolder:
     def _free_stem(self, plain: str, stages: Mapping[str, str | bytes], made_from: str) -> str:
         if self._record.get(plain) == made_from:
             return plain
-        taken = [stage for stage in stages if (self.path / f"{plain}.{EXTENSIONS[stage]}").exists()]
+        taken = [stage for stage in stages if (self.path / f"{plain}.{self._extensions[stage]}").exists()]
         if plain not in self._record and not taken:
             return plain
         return f"{plain}.{hashlib.sha256(made_from.encode()).hexdigest()[:DIGEST_LENGTH]}"

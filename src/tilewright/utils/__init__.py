@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import missing as _missing
-from tilewright.lang.memory import SmemAllocator
+from tilewright.base.not_built import missing as _missing
+from tilewright.lang.tensors.allocation import SmemAllocator
 from tilewright.layout.draw.show import print_latex, print_latex_tv
 from tilewright.utils.capacity import get_smem_capacity_in_bytes
 from tilewright.utils.hardware_info import HardwareInfo

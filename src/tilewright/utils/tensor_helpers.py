@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from tilewright.arguments.runtime_tensor import RuntimeTensor, from_dlpack
 from tilewright.base.errors import ArgumentError
-from tilewright.compiler.runtime_tensor import RuntimeTensor, from_dlpack
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numbers.numeric import Numeric
 
 ALIGNMENT = 16
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import compile_context, located
-from tilewright.lang import locations, numeric
-from tilewright.lang.numeric import Numeric, as_numeric
+from tilewright.lang import locations
+from tilewright.lang.numbers import numeric
+from tilewright.lang.numbers.numeric import Numeric, as_numeric
 from tilewright.lang.rewrite import rewrite
 from tilewright.passes.lowering import LoweringContext, lower
 from tilewright.passes.rules import narrow

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lang.control.harness import agrees, trace
 from tilewright.base.errors import CompileError
-from tilewright.lang.numeric import Int32
+from tilewright.lang.numbers.numeric import Int32
 
 SMALL = list(itertools.product(range(-4, 5), repeat=2))
 

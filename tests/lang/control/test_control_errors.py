@@ -17,7 +17,7 @@ from tests.lang.control.programs import State
 from tilewright.base.errors import CompileError
 from tilewright.lang import control
 from tilewright.lang.control import ConstantConditionWarning, const_expr, range_constexpr
-from tilewright.lang.numeric import Float32, Int32, Int64
+from tilewright.lang.numbers.numeric import Float32, Int32, Int64
 from tilewright.lang.rewrite import capture, rewrite
 
 
@@ -188,7 +188,7 @@ def test_type_change_in_a_loop():
 
     error = refused(f, Int32, Float32)
     assert "`x` changes its type in a runtime `for` loop" in str(error)
-    assert error.values.items() >= {"before": "Int32", "after a turn": "Float32"}.items()
+    assert error.values.items() >= {"before": "Int32", "after an iteration": "Float32"}.items()
     assert assigned(error) == ["x = x + y"]
 
 
@@ -481,7 +481,7 @@ def test_introspection_in_a_body():
 
 
 def test_an_endless_while_of_python(monkeypatch):
-    monkeypatch.setattr(sys.modules["tilewright.lang.control.runtime"], "_TRACE_TURNS", 50)
+    monkeypatch.setattr(sys.modules["tilewright.lang.control.dispatch"], "_TRACED_ITERATIONS", 50)
 
     def f(n):
         i = 0
@@ -489,7 +489,7 @@ def test_an_endless_while_of_python(monkeypatch):
             i += 1
         return i
 
-    assert "50 turns" in str(refused(f))
+    assert "50 iterations" in str(refused(f))
 
 
 def test_a_dynamic_loop_in_code_that_is_only_traced():

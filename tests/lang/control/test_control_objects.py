@@ -12,7 +12,7 @@ from tests.lang.control.harness import agrees, compiled, trace
 from tests.lang.control.programs import State
 from tilewright.lang import control
 from tilewright.lang.control import const_expr
-from tilewright.lang.numeric import Float16, Float32
+from tilewright.lang.numbers.numeric import Float16, Float32
 from tilewright.lang.rewrite import is_rewritten, rewrite
 
 SMALL = list(itertools.product(range(-4, 5), repeat=2))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lang.control.harness import agrees
 from tilewright.lang.control import const_expr, range_constexpr
-from tilewright.lang.numeric import Int32
+from tilewright.lang.numbers.numeric import Int32
 
 INPUTS = [(a, b) for a in range(-2, 8) for b in range(-2, 6)]
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.lang.control.harness import agrees, trace
 from tilewright.base.errors import CompileError
-from tilewright.lang.numeric import Int32
+from tilewright.lang.numbers.numeric import Int32
 from tilewright.lang.rewrite import scopes
 
 SMALL = list(itertools.product(range(-2, 4), repeat=2))

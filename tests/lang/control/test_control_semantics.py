@@ -13,7 +13,7 @@ from tests.lang.control.harness import agrees, compiled, trace
 from tests.lang.control.programs import State
 from tilewright.lang import control
 from tilewright.lang.control import const_expr, range_constexpr
-from tilewright.lang.numeric import Boolean, Float32, Float64, Int32, Int64, Uint32
+from tilewright.lang.numbers.numeric import Boolean, Float32, Float64, Int32, Int64, Uint32
 from tilewright.lang.rewrite import rewrite
 
 SMALL = list(itertools.product(range(-4, 5), repeat=2))

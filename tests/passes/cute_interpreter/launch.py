@@ -14,7 +14,12 @@ MOST_THREADS = 2048
 
 
 def run(
-    text: str, arrays: dict[str, np.ndarray], scalars: dict[str, object], *, lenient: bool = False
+    text: str,
+    arrays: dict[str, np.ndarray],
+    scalars: dict[str, object],
+    *,
+    lenient: bool = False,
+    most_threads: int = MOST_THREADS,
 ) -> dict[str, np.ndarray]:
     """What the arrays hold after the host function of the module ran on copies of them.
 
@@ -27,7 +32,7 @@ def run(
     arguments = [_argument(name, arrays, scalars, regions) for name in names]
 
     def launch(op: Op, thread: Thread) -> None:
-        _launch(op, thread, module)
+        _launch(op, thread, module, most_threads)
 
     main = Thread({}, (-1, -1), {}, launch)
     for _ in main.block(host.regions[0], arguments):
@@ -48,7 +53,7 @@ def _argument(name: str, arrays, scalars, regions):
     return array.shape[number] if kind == "shape" else array.strides[number] // array.itemsize
 
 
-def _launch(op: Op, host: Thread, module: Block) -> None:
+def _launch(op: Op, host: Thread, module: Block, most_threads: int) -> None:
     path = [part.strip("@") for part in op.attributes["kernel"].split("::")]
     block = module
     for name in path:
@@ -62,8 +67,8 @@ def _launch(op: Op, host: Thread, module: Block) -> None:
         raise Fault("a launch that no device takes")
     if kernel.attributes.get("known_block_size", threads) != threads:
         raise Undefined("a block that the kernel is not compiled for")
-    if np.prod(grid) * np.prod(threads) > MOST_THREADS:
-        raise Undefined("too many threads")
+    if np.prod(grid) * np.prod(threads) > most_threads:
+        raise Undefined(f"too many threads: {np.prod(grid) * np.prod(threads)}, at most {most_threads}")
     for number, at in enumerate(_places(grid)):
         _block(block, arguments, number, at, grid, threads)
 

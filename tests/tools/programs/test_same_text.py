@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.targets.target import back_end
 from tilewright.tools import demo_kernels
-from tilewright.tools.artifacts import EXTENSIONS
+
+EXTENSIONS = {stage.name: stage.extension for stage in back_end("nvidia").stages}
 
 SOURCE = Path(demo_kernels.__file__)
 ARGUMENTS = {

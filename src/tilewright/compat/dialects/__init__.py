@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from tilewright.base.later import NotBuiltError, NotBuiltImportError, absence, imports_from
+from tilewright.base.not_built import NotBuiltError, NotBuiltImportError, absence, imports_from
 
 _OWN = {"nvvm": "tilewright.compat.dialects.nvvm_operations"}
 

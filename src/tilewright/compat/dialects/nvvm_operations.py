@@ -6,11 +6,12 @@ from enum import Enum
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.lang import arch, atomics
-from tilewright.lang.instructions import instruction
+from tilewright.lang import atomics
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean, Float32, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
-from tilewright.lang.pointer import AddressSpace, pointer_at
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
+from tilewright.lang.nvgpu import extremes
+from tilewright.lang.nvgpu.instructions import instruction
+from tilewright.lang.tensors.pointer import AddressSpace, pointer_at
 
 
 class AtomicOpKind(Enum):
@@ -96,12 +97,12 @@ def _word(choice: Any) -> str | None:
 
 def fmax(*args: Any, c: Any = None, abs: Any = None, nan: Any = None, ftz: Any = None, **_: object) -> Any:
     """`fmax([res], a, b)`: the greater of two or, with `c`, three Float32, as an MLIR value."""
-    return _extreme(arch.fmax, args, c, bool(abs), bool(nan), bool(ftz))
+    return _extreme(extremes.fmax, args, c, bool(abs), bool(nan), bool(ftz))
 
 
 def fmin(*args: Any, c: Any = None, abs: Any = None, nan: Any = None, ftz: Any = None, **_: object) -> Any:
     """`fmin([res], a, b)`: the lesser of two or, with `c`, three Float32, as an MLIR value."""
-    return _extreme(arch.fmin, args, c, bool(abs), bool(nan), bool(ftz))
+    return _extreme(extremes.fmin, args, c, bool(abs), bool(nan), bool(ftz))
 
 
 def _extreme(function: Any, args: tuple[Any, ...], c: Any, abs: bool, nan: bool, ftz: bool) -> Any:

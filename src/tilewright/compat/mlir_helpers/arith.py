@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.ir import build
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numbers.numeric import Numeric
 
 
 def bitcast(src: Any, res_elem_type: Any, *, loc: object = None, ip: object = None) -> Any:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tilewright.base.errors import CompileError
-from tilewright.compiler.artifact import FORMAT
+from tilewright.targets.artifact_bytes import FORMAT
 
 INCLUDE: Final = Path(__file__).with_name("runtime")
 NAME: Final = "cute_dsl_runtime"

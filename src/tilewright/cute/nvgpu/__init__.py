@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import missing as _missing
 from tilewright.cute.nvgpu import common, cpasync, warp
 from tilewright.lang.atoms import CopyUniversalOp, MmaUniversalOp
 from tilewright.lang.nvgpu.cpasync import LoadCacheMode

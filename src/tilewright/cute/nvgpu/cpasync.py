@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import missing as _missing
 from tilewright.lang.nvgpu.cpasync import CopyG2SOp, LoadCacheMode
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted

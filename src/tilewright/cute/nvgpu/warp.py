@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.later import missing as _missing
+from tilewright.base.not_built import missing as _missing
 from tilewright.lang.nvgpu.warp import (
     LdMatrix8x8x16bOp,
     LdMatrix8x16x8bOp,

@@ -4,7 +4,6 @@ from tilewright.lang.atoms.copy_atom import CopyAtom, CopyOp, CopyTraits, CopyUn
 from tilewright.lang.atoms.copying import autovec_copy, basic_copy, basic_copy_if, copy, copy_atom_call
 from tilewright.lang.atoms.gemm import gemm, mma_atom_call
 from tilewright.lang.atoms.mma_atom import MmaAtom, MmaOp, MmaTraits, MmaUniversalOp, make_mma_atom
-from tilewright.lang.atoms.prefetching import prefetch
 from tilewright.lang.atoms.tiled_copy import (
     ThrCopy,
     TiledCopy,
@@ -52,5 +51,4 @@ __all__ = [
     "make_tiled_copy_tv",
     "make_tiled_mma",
     "mma_atom_call",
-    "prefetch",
 ]

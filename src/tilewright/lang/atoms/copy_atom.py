@@ -13,8 +13,8 @@ from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Numeric, number_type
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.numbers.numeric import Numeric, number_type
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 
 VECTOR_BITS = (8, 16, 32, 64, 128)

@@ -10,10 +10,10 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text, build
 from tilewright.lang.atoms.copy_atom import CopyAtom
-from tilewright.lang.counts import check_unrolled
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Boolean
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.numbers.numeric import Boolean
+from tilewright.lang.tensors.element_limits import check_unrolled
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import product, size
 
 

@@ -9,8 +9,8 @@ from tilewright.ir import build
 from tilewright.lang.atoms.mma_atom import MmaAtom
 from tilewright.lang.leaves import describe
 from tilewright.lang.locations import user_location
-from tilewright.lang.pointer import AddressSpace
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import product
 
 

@@ -13,7 +13,7 @@ from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Float16, Float32, Float64, Numeric
+from tilewright.lang.numbers.numeric import Float16, Float32, Float64, Numeric
 from tilewright.layout import Layout
 
 

@@ -9,7 +9,7 @@ from tilewright import layout as algebra
 from tilewright.lang import trace
 from tilewright.lang.arch import is_thread_index
 from tilewright.lang.locations import user_location
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 from tilewright.layout.partition import modes
 from tilewright.layout.views import cut

@@ -14,10 +14,10 @@ from tilewright.base.errors import CompileError
 from tilewright.ir.layout_text import encode
 from tilewright.lang.atoms.copy_atom import CopyAtom
 from tilewright.lang.atoms.partition import joined, modes, part_of, warn_of_few_threads
-from tilewright.lang.kinds import LAYOUT, Kind, instance, takes
+from tilewright.lang.diagnostics.argument_checks import LAYOUT, Kind, instance, takes
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import as_numeric
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.numbers.numeric import as_numeric
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 from tilewright.layout.partition import thread_values
 from tilewright.layout.views import outer_of

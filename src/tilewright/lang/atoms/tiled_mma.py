@@ -13,9 +13,9 @@ from tilewright.ir.layout_text import encode
 from tilewright.lang.atoms.mma_atom import MmaAtom, MmaOp
 from tilewright.lang.atoms.partition import joined, modes, part_of, warn_of_few_threads
 from tilewright.lang.locations import user_location
-from tilewright.lang.memory import make_rmem_tensor
-from tilewright.lang.numeric import as_numeric
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.numbers.numeric import as_numeric
+from tilewright.lang.tensors.allocation import make_rmem_tensor
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 from tilewright.layout.partition import mma_operand
 

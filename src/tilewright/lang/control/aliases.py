@@ -19,7 +19,7 @@ from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.ir.context import current
 from tilewright.lang import leaves
-from tilewright.lang.control import watch
+from tilewright.lang.control import mutable_state
 from tilewright.lang.locations import REGION_PREFIX, TRACE_ROOT, is_user_code
 
 
@@ -31,10 +31,10 @@ class _Merge:
     other: str
     kind: str
     place: SourceLocation
-    states: list[tuple[Any, watch.State]]
+    states: list[tuple[Any, mutable_state.State]]
 
     def changed(self) -> bool:
-        return any(not watch.same_state(state, watch.state_of(value)) for value, state in self.states)
+        return any(not mutable_state.same_state(state, mutable_state.state_of(value)) for value, state in self.states)
 
 
 def error(name: str, other: str, kind: str, place: SourceLocation) -> CompileError:
@@ -55,6 +55,7 @@ def body() -> Iterator[None]:
     bodies.append([])
     try:
         yield
+        # At the end, since only now it is known whether an object of theirs changed after they were merged.
         for merge in bodies[-1]:
             if merge.changed():
                 raise error(merge.name, merge.other, merge.kind, merge.place)
@@ -80,19 +81,20 @@ def note(name: str, kind: str, place: SourceLocation, merged: Any, sources: Sequ
 
 def objects(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """The objects inside a value that may change in place, by their place in it."""
-    if watch.kind_of(type(value)) == "object":
+    if mutable_state.kind_of(type(value)) == "object":
         yield path, value
     if not leaves.has_protocol(value) and leaves.is_aggregate(value):
         for key, item in leaves.split(value).items():
             yield from objects(item, f"{path}[{key!r}]" if isinstance(value, tuple | list | dict) else f"{path}.{key}")
 
 
-def _states(value: Any) -> list[tuple[Any, watch.State]]:
-    return [(item, watch.state_of(item)) for _, item in watch.reachable([("", value)], set()).values()]
+def _states(value: Any) -> list[tuple[Any, mutable_state.State]]:
+    return [(item, mutable_state.state_of(item)) for _, item in mutable_state.reachable([("", value)], set()).values()]
 
 
 def _other_name(value: Any) -> str | None:
     """A name that still leads to `value` and is read later, in the functions that are running."""
+    # Names of frames, not `gc.get_referrers`: only a name that the program reads again can tell the difference.
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_name != TRACE_ROOT:
         if is_user_code(frame.f_code):
@@ -109,7 +111,7 @@ def _name_in(frame: FrameType, value: Any) -> str | None:
             continue
         if content is value:
             return name
-        found = watch.reachable([(name, content)], set()).get(id(value))
+        found = mutable_state.reachable([(name, content)], set()).get(id(value))
         if found is not None:
             return found[0]
     return None

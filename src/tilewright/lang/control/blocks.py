@@ -88,6 +88,7 @@ def finish_for(
 
     `new_yielded` are values first made in the body: their results follow the others, and nobody reads `new_initial`.
     """
+    # MLIR fixes the results of an operation when it makes it: a loop that carries other values is another operation.
     bounds, initial = list(op.operands)[:3], list(op.operands)[3:]
     block = op.regions[0].blocks[0]
     if all(keep) and not new_yielded:
@@ -97,10 +98,11 @@ def finish_for(
     attributes = {name: op.attributes[name] for name in op.attributes}
     final = new_for(bounds, [*_kept(initial, keep), *new_initial], attributes)
     body = final.regions[0].blocks[0]
+    # The induction variable is the first argument and always stays.
     moved = _take_over(block, body, [True, *keep], [bounds[0], *initial], [*yielded, *new_yielded])
     with inside(body):
         build.emit("scf.yield", (), [*_kept(moved[: len(keep)], keep), *moved[len(keep) :]])
-    _bury(op)
+    _retire(op)
     return _merged(initial, final, keep)
 
 
@@ -130,11 +132,13 @@ def finish_while(
         return list(op.results)
     final = new_while(_kept(initial, keep), [value.type for value in extra])
     new_before, new_after = (region.blocks[0] for region in final.regions)
+    # A value that stays the same in both regions has its initial value in both; `extra` is first made by the test, so
+    # only the second region has arguments for it.
     condition, *passed = _take_over(before, new_before, keep, initial, [condition, *passed, *extra])
     yielded = _take_over(after, new_after, [*keep, *[True] * len(extra)], [*initial, *extra], yielded)
     passed = [*_kept(passed[: len(keep)], keep), *passed[len(keep) :]]
     _end_while(new_before, new_after, condition, passed, _kept(yielded, keep))
-    _bury(op)
+    _retire(op)
     return _merged(initial, final, keep)
 
 
@@ -174,19 +178,22 @@ def _take_over(
         argument.replace_all_uses_with(new[argument])
     for operation in list(source.operations):
         target.append(operation)
+    # Some of `values` may be arguments themselves, which are no operands: no use of them was replaced.
     return [new.get(value, value) for value in values]
 
 
-def _bury(op: ir.Operation) -> None:
+def _retire(op: ir.Operation) -> None:
     """Take an emptied operation out of the program and keep it, without operands of the program, till the end."""
-    grave = mlir.ir.Operation.create("scf.execute_region", regions=1, loc=op.location)
+    # Erased at once, it would free block arguments that numbers of the user's may still hold: reading one would crash.
+    holder = mlir.ir.Operation.create("scf.execute_region", regions=1, loc=op.location)
     types = [operand.type for operand in op.operands]
-    block = grave.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
-    grave.detach_from_parent()
+    block = holder.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+    holder.detach_from_parent()
+    # Its operands would count as uses, and keep dead code of the program alive.
     for index, argument in enumerate(block.arguments):
         op.operands[index] = argument
     block.append(op)
-    current().pure.setdefault("buried", []).append((grave, op))
+    current().pure.setdefault("retired", []).append((holder, op))
 
 
 @contextmanager
@@ -206,10 +213,10 @@ def _abandon(op: ir.Operation) -> None:
         return
     for region in op.regions:
         for block in region.blocks:
-            for operation in reversed(list(block.operations)):
+            for operation in reversed(list(block.operations)):  # users before what they use
                 operation.operation.erase()
-    build.forget_pure()
-    _bury(op)
+    build.forget_pure()  # some of the operations kept for reuse are among the erased
+    _retire(op)
 
 
 @contextmanager
@@ -226,7 +233,7 @@ def splice(block: ir.Block) -> None:
     owner = block.owner
     for operation in list(block.operations):
         operation.move_before(owner)
-    _forget(block)
+    _forget(block)  # what was made in `block` is found by its block, which is about to go
     owner.operation.erase()
 
 

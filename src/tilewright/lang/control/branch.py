@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang import leaves
-from tilewright.lang.control import aliases, blocks, watch
-from tilewright.lang.control.carriers import MISSING, Slot, Variables, inherited, is_cache
+from tilewright.lang.control import aliases, blocks, mutable_state
 from tilewright.lang.control.undefined import Undefined, is_undefined
+from tilewright.lang.control.variables import MISSING, Slot, Variables, inherited, is_cache
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -25,7 +25,7 @@ class _Outcome:
 
     result: Any
     values: list[Any]
-    states: dict[int, watch.State]
+    states: dict[int, mutable_state.State]
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Branch:
         self.dead = variables.places(dead)
         places = [*self.carried, *self.dead]
         self.before = [item.get() for item in places]
-        self.watch = watch.Watch(variables, {id(variables.cells[name]) for name in (*carried, *dead)})
+        self.watch = mutable_state.Watch(variables, {id(variables.cells[name]) for name in (*carried, *dead)})
 
     def run(self, then: Arm, otherwise: Arm | None, result: Callable[[Any], None] | None = None) -> None:
         """Trace the arms, then give every place the value that it has after the branch."""
@@ -83,7 +83,7 @@ class Branch:
 
     def _run(self, op: ir.Operation, then: Arm, otherwise: Arm | None, result: Callable[[Any], None] | None) -> None:
         outcomes = [self._trace(op.regions[0].blocks[0], then)]
-        if otherwise is None:
+        if otherwise is None:  # the arm that does nothing leaves what was there
             outcomes.append(_Outcome(None, self.before, self.watch.before))
         else:
             outcomes.append(self._trace(op.regions[1].blocks[0], otherwise))
@@ -99,6 +99,7 @@ class Branch:
             result = arm()
         places = [*self.carried, *self.dead]
         outcome = _Outcome(result, [item.get() for item in places], self.watch.save())
+        # The other arm starts from the same state.
         for item, value in zip(places, self.before, strict=True):
             item.set(value)
         self.watch.restore({key: self.watch.before[key] for key in self.watch.changed(outcome.states)})
@@ -111,6 +112,7 @@ class Branch:
             _refuse_container(place.name, _defined(before), values, self.place)
             self._meet(join, place.name, place.set, _defined(before), values)
         for place, *values in zip(self.dead, *(item.values[count:] for item in outcomes), strict=True):
+            # Nobody reads it, so nothing is merged: where the arms disagree it has no value.
             if not all(leaves.same(values[0], value) for value in values):
                 place.set(MISSING)
 
@@ -118,6 +120,7 @@ class Branch:
         a, b = values
         if a is MISSING and b is MISSING:
             return
+        # No error yet: a name that one arm uses for itself is often never read again. Reading it raises.
         for value in values:
             if value is MISSING or is_undefined(value):
                 target(value if is_undefined(value) else self._one_sided(name))
@@ -168,10 +171,10 @@ class Branch:
             self._join_state(join, name, owner, self.watch.before[key], states)
 
     def _join_state(
-        self, join: _Join, name: str, owner: Any, before: watch.State, states: Sequence[watch.State]
+        self, join: _Join, name: str, owner: Any, before: mutable_state.State, states: Sequence[mutable_state.State]
     ) -> None:
-        kind = watch.kind_of(type(owner))
-        if kind == "whole":
+        kind = mutable_state.kind_of(type(owner))
+        if kind == "snapshot":
             raise container_change(name, owner, self.place, "changes")
         if kind in ("list", "dict") and list(states[0]) != list(states[1]):
             raise container_change(name, owner, self.place, keys_change(states[0], states[1]))
@@ -186,7 +189,7 @@ class Branch:
 
     def _finish(self, op: ir.Operation, join: _Join) -> None:
         if any(not isinstance(structure, leaves.Static) for structure in join.structures):
-            blocks.add_else(op)
+            blocks.add_else(op)  # results need a yield in both arms
         yielded: list[list[ir.Value]] = []
         for region, values in zip(op.regions, join.arms, strict=True):
             if len(region.blocks):
@@ -240,7 +243,7 @@ def _remedy(change: leaves.TypeChange) -> str:
 
 def slot_name(name: str, owner: Any, key: Any) -> str:
     """The name of an attribute or item for messages."""
-    kind = watch.kind_of(type(owner))
+    kind = mutable_state.kind_of(type(owner))
     if kind in ("list", "dict"):
         return f"{name}[{key!r}]"
     return f"{name}.{key}" if kind in ("object", "class", "function") else name
@@ -262,7 +265,7 @@ def _refuse_container(name: str, before: Any, values: Sequence[Any], place: Sour
         raise container_change(name, before, place, "is bound to another object")
 
 
-def keys_change(a: watch.State, b: watch.State) -> str:
+def keys_change(a: mutable_state.State, b: mutable_state.State) -> str:
     """How the items of a container differ where their values do not matter."""
     return "changes the order of its keys" if a.keys() == b.keys() else "changes its length"
 
@@ -273,7 +276,7 @@ def container_change(name: str, value: Any, place: SourceLocation, what: str) ->
     article = "an" if kind[0] in "aeiou" else "a"
     instead = (
         "else change it, or take its items, outside the region; numbers of run time go into a tensor in registers"
-        if watch.kind_of(type(value)) == "whole"
+        if mutable_state.kind_of(type(value)) == "snapshot"
         else "else assign single items, or use a tensor in registers"
     )
     return CompileError(

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
-from tilewright.lang import arithmetic, leaves
+from tilewright.lang import leaves
 from tilewright.lang.control import blocks
-from tilewright.lang.control.carried import CarriedPlace, LoopState
-from tilewright.lang.control.carriers import MISSING, Place
-from tilewright.lang.control.counting import Counter, counter
+from tilewright.lang.control.loop_carried import CarriedPlace, LoopState
 from tilewright.lang.control.ranges import range as Range
+from tilewright.lang.control.trip_count import Counter, counter
+from tilewright.lang.control.variables import MISSING, Place
+from tilewright.lang.numbers import arithmetic
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -51,7 +52,7 @@ def _trace_for(
     with blocks.inside(block):
         state.enter(arguments)
         body(count.index(induction))
-        born = _Born(state.born if count.trips else [])
+        born = _Born(state.born if count.trips else [])  # only where the body surely runs
         yielded = state.leave()
     changed = _changed(yielded, arguments, initial)
     results = blocks.finish_for(op, yielded, changed, born.initial(), born.values)
@@ -78,7 +79,7 @@ def _trace_while(
     with blocks.inside(before):
         state.enter(before.arguments)
         condition = test()
-        born = _Born(state.born)
+        born = _Born(state.born)  # the test runs at least once
         passed = state.leave()
     tested = _changed(passed, before.arguments, initial)
     arguments = list(after.arguments)
@@ -87,8 +88,9 @@ def _trace_while(
         born.finish([after.add_argument(value.type, op.location) for value in born.values])
         body()
         yielded = state.leave()
-    turned = _changed(yielded, arguments, initial)
-    changed = [a or b for a, b in zip(tested, turned, strict=True)]
+    looped = _changed(yielded, arguments, initial)
+    # The test may change a value too, and its last run is after the last body.
+    changed = [a or b for a, b in zip(tested, looped, strict=True)]
     results = blocks.finish_while(op, condition, passed, yielded, changed, born.values)
     state.finish(results[: len(initial)], changed)
     born.finish(results[len(initial) :])
@@ -102,7 +104,7 @@ def _adapt_targets(state: LoopState, targets: Sequence[str], dtype: Any) -> None
 
 
 def _changed(values: Sequence[ir.Value], arguments: Sequence[ir.Value], initial: Sequence[ir.Value]) -> list[bool]:
-    """Which values differ from turn to turn: not handed through, and not the constant that they were before."""
+    """Which values differ between iterations: not handed through, and not the constant that they were before."""
     return [
         value not in (argument, before) and not _same_constant(value, before)
         for value, argument, before in zip(values, arguments, initial, strict=True)

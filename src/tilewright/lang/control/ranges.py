@@ -9,10 +9,10 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir.context import active
-from tilewright.lang.counts import MOST_TURNS
 from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.tensors.element_limits import MOST_ITERATIONS
 
 
 class range:
@@ -20,10 +20,10 @@ class range:
 
     Args:
         arguments: `stop`, or `start, stop`, or `start, stop, step`, integers of Python or of the language.
-        unroll: how many turns to put into one; 1 forbids unrolling, less leaves it to the compiler.
+        unroll: how many iterations to put into one; 1 forbids unrolling, less leaves it to the compiler.
         unroll_full: leave no loop; the trip count must be known after constant folding.
-        prefetch_stages: how many turns loads run ahead (software pipelining).
-        vectorize: let neighbouring turns become vector operations.
+        prefetch_stages: how many iterations loads run ahead (software pipelining).
+        vectorize: let neighbouring iterations become vector operations.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ def range_constexpr(*arguments: Any) -> builtins.range:
     """A range that Python runs through while the program is compiled. Its bounds must be known then."""
     if not arguments or len(arguments) > 3:
         raise CompileError(f"range_constexpr takes 1 to 3 arguments, got {len(arguments)}", location=user_location())
-    turns = builtins.range(*(operator.index(_static(argument, "range_constexpr")) for argument in arguments))
-    if len(turns) > MOST_TURNS:
+    iterations = builtins.range(*(operator.index(_static(argument, "range_constexpr")) for argument in arguments))
+    if len(iterations) > MOST_ITERATIONS:
         raise CompileError(
-            f"range_constexpr of {len(turns)} turns, each of which is written out",
+            f"range_constexpr of {len(iterations)} iterations, each of which is written out",
             location=user_location(),
-            values={"at most": MOST_TURNS},
+            values={"at most": MOST_ITERATIONS},
             hint="`range` and `cutlass.range` are loops of the program",
         )
-    return turns
+    return iterations
 
 
 def const_expr(value: Any) -> Any:

@@ -17,7 +17,7 @@ _NO_HINT = -1
 
 
 def takes(cls: type) -> bool:
-    """True for classes whose objects are watched as a whole."""
+    """True for classes whose objects are watched by snapshots."""
     if issubclass(cls, set | bytearray | array.array | memoryview | GeneratorType) or _is_ndarray(cls):
         return True
     return cls.__module__ in ("builtins", "itertools") and hasattr(cls, "__next__")

@@ -10,9 +10,9 @@ from tilewright.ir import atom_text, build
 from tilewright.lang import trace
 from tilewright.lang.atoms.copy_atom import CopyOp, CopyTraits, one_thread
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import Numeric
-from tilewright.lang.pointer import AddressSpace
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.tensor import Tensor
 
 
 class LoadCacheMode(Enum):

@@ -10,7 +10,7 @@ from tilewright.ir import atom_text
 from tilewright.lang.atoms.copy_atom import CopyOp, CopyTraits
 from tilewright.lang.atoms.mma_atom import MmaOp, MmaTraits
 from tilewright.lang.locations import user_location
-from tilewright.lang.numeric import (
+from tilewright.lang.numbers.numeric import (
     BFloat16,
     Float8E4M3FN,
     Float8E5M2,
@@ -24,8 +24,8 @@ from tilewright.lang.numeric import (
     Uint8,
 )
 from tilewright.lang.nvgpu.cpasync import expect_space
-from tilewright.lang.pointer import AddressSpace
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 
 WARP = Layout(32, 1)

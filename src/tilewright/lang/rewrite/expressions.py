@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.lang.rewrite import names
 from tilewright.lang.rewrite.syntax import at, call, constants, load, thunk
-
-if TYPE_CHECKING:
-    from tilewright.lang.rewrite.statements import FunctionRewriter
 
 BUILTINS = frozenset(("min", "max", "abs", "any", "all", "bool", "int", "float"))
 _COMPARISONS = {
@@ -37,10 +34,24 @@ def is_simple(node: ast.expr) -> bool:
     return False
 
 
+class Function(Protocol):
+    """The function that expressions stand in: where it is, what it sees, and how functions inside it are rewritten."""
+
+    file: str
+    name: str
+    first_parameter: str
+    host: frozenset[str]
+    depth: int
+
+    def nested(self, node: ast.FunctionDef) -> ast.FunctionDef: ...
+
+    def nested_lambda(self) -> Function: ...
+
+
 class ExpressionRewriter(ast.NodeTransformer):
     """Rewrites the expressions of one function in place."""
 
-    def __init__(self, owner: FunctionRewriter) -> None:
+    def __init__(self, owner: Function) -> None:
         self.owner = owner
 
     def visit_Name(self, node: ast.Name) -> ast.expr:

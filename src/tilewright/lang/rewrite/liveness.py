@@ -1,4 +1,4 @@
-"""Which variables a construct must hand on: those read afterwards, or by the next turn of a loop.
+"""Which variables a construct must hand on: those read afterwards, or by the next iteration of a loop.
 
 A backward walk over the statements of one function. It errs on the side of live: names that nested functions or kept
 generators read are live everywhere, handlers of `try` may see any value of its body.
@@ -116,10 +116,10 @@ def _for(node: ast.For | ast.AsyncFor, live: Names, flow: _Flow, result: Livenes
     head = done
     while True:
         inside = replace(flow, at_break=live, at_continue=head)
-        turn = effect(node.target).before(_block(node.body, head, inside, result))
-        if turn <= head:
+        iteration = effect(node.target).before(_block(node.body, head, inside, result))
+        if iteration <= head:
             break
-        head |= turn
+        head |= iteration
     result.after[node] = head | live
     return effect(node.iter).before(head)
 
@@ -130,10 +130,10 @@ def _while(node: ast.While, live: Names, flow: _Flow, result: Liveness) -> Names
     while True:
         head = effect(node.test).before(tested)
         inside = replace(flow, at_break=live, at_continue=head)
-        turn = _block(node.body, head, inside, result)
-        if turn <= tested:
+        iteration = _block(node.body, head, inside, result)
+        if iteration <= tested:
             break
-        tested |= turn
+        tested |= iteration
     result.after[node] = head | tested | live
     return head
 

@@ -11,7 +11,7 @@ from types import CellType, CodeType, FunctionType
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
-from tilewright.lang.rewrite import codes, names, syntax, typed
+from tilewright.lang.rewrite import code_equality, interactive_source, names, syntax
 from tilewright.lang.rewrite.parse import parse
 
 _NO_SOURCE_HINT = (
@@ -62,8 +62,9 @@ def capture(fn: FunctionType) -> Source:
     file = fn.__code__.co_filename
     linecache.checkcache(file)
     lines = linecache.getlines(file, fn.__globals__)
-    if not lines or (file == "<string>" and not typed.gives("".join(lines), fn.__code__)):  # a name of many texts
-        lines = typed.lines_of(fn.__code__) or lines
+    shared_name = file == "<string>"  # of many texts
+    if not lines or (shared_name and not interactive_source.gives("".join(lines), fn.__code__)):
+        lines = interactive_source.lines_of(fn.__code__) or lines
     wrapped = wrapped_by(fn)
     return Source(file, lines, None if wrapped is None else capture(wrapped))
 
@@ -229,12 +230,12 @@ def compile_inner(
 
 
 def _same(imported: CodeType, found: CodeType) -> bool:
-    return codes.same(imported, found) or _same_but_for_asserts(imported, found)
+    return code_equality.same(imported, found) or _same_but_for_asserts(imported, found)
 
 
 def _same_but_for_asserts(imported: CodeType, found: CodeType) -> bool:
     """True when the two may differ by rewritten `assert` statements alone, as pytest makes them."""
-    used = [*imported.co_names, *(name for inner in codes.inside(imported) for name in inner.co_names)]
+    used = [*imported.co_names, *(name for inner in code_equality.inside(imported) for name in inner.co_names)]
     if not any(name.startswith("@py") for name in used):
         return False
     arguments = imported.co_varnames[: imported.co_argcount + imported.co_kwonlyargcount]

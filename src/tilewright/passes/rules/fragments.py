@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir, types, vectors
-from tilewright.ir.typed import PtrInfo
+from tilewright.ir.accessors import PtrInfo
 from tilewright.layout import Layout
 from tilewright.passes.lowering import KEEP, LoweringContext, Rules, TensorView
 

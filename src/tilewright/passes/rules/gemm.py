@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
+from tilewright.ir.accessors import text_of
 from tilewright.ir.atom_text import AtomText, read
-from tilewright.ir.typed import text_of
 from tilewright.layout import size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView
 from tilewright.passes.rules.copying import Side, Target, read_word, write_word

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types, vectors
+from tilewright.ir.accessors import number_of, ptr_info, tensor_info, tensor_layout_text, text_of
 from tilewright.ir.context import current
 from tilewright.ir.int_value import IntValue, materialize, widen
-from tilewright.ir.typed import number_of, ptr_info, tensor_info, tensor_layout_text, text_of
 from tilewright.ir.vectors import extract, insert
 from tilewright.layout import ComposedLayout, Layout, Swizzle, coalesce, cosize, is_static, size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView, gep, gep_constant, read_coord, read_layout

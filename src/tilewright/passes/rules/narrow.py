@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError
 from tilewright.hw.narrow_floats import E8M0, FORMATS, TF32_DROPPED, Format, is_narrow
 from tilewright.ir import build, mlir, types
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
+from tilewright.ir.locations import source_location
 from tilewright.ir.vectors import like
 from tilewright.passes.lowering import LoweringContext, Rules
-from tilewright.passes.rules import whole
+from tilewright.passes.rules import float_to_int
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -30,8 +30,8 @@ NATIVE = ("f16", "bf16", "f32", "f64")
 @rules.lowers("convert")
 def _convert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     source, target = text_of(op, "source"), text_of(op, "target")
-    if whole.is_whole(target):
-        return [whole.convert(op.operands[0], source, target)]
+    if float_to_int.is_integer(target):
+        return [float_to_int.convert(op.operands[0], source, target)]
     for name in (source, target):
         if name not in NATIVE and not is_narrow(name) and name != "tf32":
             raise CompileError(f"no conversion from {source} to {target}", location=source_location(op.location))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
 from tilewright.ir.vectors import extract
 from tilewright.passes.lowering import LoweringContext, Rules
 from tilewright.passes.rules.memory import join

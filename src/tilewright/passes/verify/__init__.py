@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import PassError
 from tilewright.ir.context import current
 from tilewright.ir.dialect import SPECS
-from tilewright.ir.source import source_location
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.passes.verify import accesses, addresses, cooperation, regions, tiles, values, views  # noqa: F401
-from tilewright.passes.verify.facts import Facts, Invalid, Undecided
+from tilewright.passes.verify.operation import Invalid, OpSummary, Undecided
 from tilewright.passes.verify.structure import grouped
 from tilewright.passes.verify.table import DECIDING, RULES, VALUE_RULES
 
@@ -69,13 +69,13 @@ def _key(op: ir.Operation, name: str) -> tuple[Any, ...]:
     return (name, len(types), *types, *op.attributes.values())
 
 
-def _facts(op: ir.Operation, key: tuple[Any, ...]) -> Facts:
+def _facts(op: ir.Operation, key: tuple[Any, ...]) -> OpSummary:
     attributes = {name: op.attributes[name] for name in op.attributes}
     end = 2 + key[1]
     start = end - len(op.results)
     operands, results = key[2:start], key[start:end]
     groups = grouped(SPECS[op.name.removeprefix("cute.")], operands, results, attributes)
-    return Facts(op.name, groups, results, attributes)
+    return OpSummary(op.name, groups, results, attributes)
 
 
 def _error(op: ir.Operation, broken: Invalid, maker: str) -> PassError:

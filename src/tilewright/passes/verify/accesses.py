@@ -7,10 +7,10 @@ from typing import Any
 from tilewright.base.errors import TilewrightError
 from tilewright.ir import layout_text
 from tilewright.layout import views
-from tilewright.passes.verify.facts import (
-    Facts,
+from tilewright.passes.verify.operation import (
     Invalid,
     Memory,
+    OpSummary,
     check_leaves,
     leaf,
     same_element,
@@ -31,38 +31,38 @@ _SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
 @verifies("load")
-def _load(op: Facts) -> None:
+def _load(op: OpSummary) -> None:
     (source,), leaves32, leaves64 = op.groups
     same_element("the result", op.results[0], tensor(source))
     _coordinate(op, tensor(source), leaves32, leaves64)
 
 
 @verifies("store")
-def _store(op: Facts) -> None:
+def _store(op: OpSummary) -> None:
     (value,), (target,), leaves32, leaves64 = op.groups
     same_element("the value", value, tensor(target))
     _coordinate(op, tensor(target), leaves32, leaves64)
 
 
 @verifies("load_tensor")
-def _load_tensor(op: Facts) -> None:
+def _load_tensor(op: OpSummary) -> None:
     whole_vector("the result", op.results[0], tensor(op.groups[0][0]))
 
 
 @verifies("store_tensor")
-def _store_tensor(op: Facts) -> None:
+def _store_tensor(op: OpSummary) -> None:
     whole_vector("the value", op.groups[0][0], tensor(op.groups[1][0]))
 
 
 @verifies("fill")
-def _fill(op: Facts) -> None:
+def _fill(op: OpSummary) -> None:
     target = tensor(op.groups[1][0])
     same_element("the value", op.groups[0][0], target)
     target.count("fill")
 
 
 @verifies("atomic")
-def _atomic(op: Facts) -> None:
+def _atomic(op: OpSummary) -> None:
     (value,), compared, (target,), leaves32, leaves64 = op.groups
     memory, kind = tensor(target), op.text("kind")
     same_element("the value", value, memory)
@@ -81,7 +81,7 @@ def _atomic(op: Facts) -> None:
     op.one_of("scope", _SCOPES)
 
 
-def _coordinate(op: Facts, memory: Memory, leaves32: Any, leaves64: Any) -> None:
+def _coordinate(op: OpSummary, memory: Memory, leaves32: Any, leaves64: Any) -> None:
     """The coordinate must be readable, fit the shape, and not be known to lie outside."""
     written = op.text("coord")
     check_leaves("coord", written, leaves32, leaves64)

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from tilewright.ir import layout_text, mlir
-from tilewright.ir.typed import number_of
-from tilewright.passes.verify.facts import Facts, Invalid, Memory, check_leaves, memory, room_bits, tensor
+from tilewright.ir.accessors import number_of
+from tilewright.passes.verify.operation import Invalid, Memory, OpSummary, check_leaves, memory, room_bits, tensor
 from tilewright.passes.verify.table import verifies, verifies_values
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _STATES_ALIGNMENT = "an alignment that is not known is stated by cute.int_to_ptr
 
 
 @verifies("make_tensor")
-def _make_tensor(op: Facts) -> None:
+def _make_tensor(op: OpSummary) -> None:
     (pointer,), leaves32, leaves64 = op.groups
     made, base = tensor(op.results[0]), memory(pointer)
     _same_place(made, base)
@@ -26,12 +26,12 @@ def _make_tensor(op: Facts) -> None:
 
 
 @verifies("iterator")
-def _iterator(op: Facts) -> None:
+def _iterator(op: OpSummary) -> None:
     _same_place(memory(op.results[0]), tensor(op.groups[0][0]))
 
 
 @verifies("leaf")
-def _leaf(op: Facts) -> None:
+def _leaf(op: OpSummary) -> None:
     widths, index = layout_text.widths(tensor(op.groups[0][0]).text), op.number("index")
     if not 0 <= index < len(widths):
         raise Invalid(f"there is no leaf {index}", layout=tensor(op.groups[0][0]).text, leaves=len(widths))
@@ -40,13 +40,13 @@ def _leaf(op: Facts) -> None:
 
 
 @verifies("ptr_offset")
-def _ptr_offset(op: Facts) -> None:
+def _ptr_offset(op: OpSummary) -> None:
     _same_place(memory(op.results[0]), memory(op.groups[0][0]))
     _integer("the offset", op.groups[1][0])
 
 
 @verifies("field")
-def _field(op: Facts) -> None:
+def _field(op: OpSummary) -> None:
     made, base, offset = memory(op.results[0]), memory(op.groups[0][0]), op.number("offset")
     op.text("name")
     if made.space != base.space:
@@ -57,26 +57,26 @@ def _field(op: Facts) -> None:
 
 
 @verifies("ptr_cast")
-def _ptr_cast(op: Facts) -> None:
+def _ptr_cast(op: OpSummary) -> None:
     made, base = memory(op.results[0]), memory(op.groups[0][0])
     if made.space != base.space and "generic" not in (made.space, base.space):
         raise Invalid("an address converts only to and from generic", source=base.type, result=made.type)
 
 
 @verifies("ptr_to_int")
-def _ptr_to_int(op: Facts) -> None:
+def _ptr_to_int(op: OpSummary) -> None:
     memory(op.groups[0][0])
     _integer("an address", op.results[0])
 
 
 @verifies("int_to_ptr")
-def _int_to_ptr(op: Facts) -> None:
+def _int_to_ptr(op: OpSummary) -> None:
     memory(op.results[0])
     _integer("an address", op.groups[0][0])
 
 
 @verifies("alloc")
-def _alloc(op: Facts) -> None:
+def _alloc(op: OpSummary) -> None:
     made, held = memory(op.results[0]), op.number("bytes")
     if made.space not in ("rmem", "smem"):
         raise Invalid("memory of a kernel is allocated in rmem or smem", result=made.type)
@@ -85,7 +85,7 @@ def _alloc(op: Facts) -> None:
 
 
 @verifies("smem_base")
-def _smem_base(op: Facts) -> None:
+def _smem_base(op: OpSummary) -> None:
     made, offset = memory(op.results[0]), op.number("offset")
     if made.space != "smem":
         raise Invalid("shared memory is in smem", result=made.type)

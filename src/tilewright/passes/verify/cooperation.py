@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.hw.features import FEATURES
 from tilewright.ir import mlir
-from tilewright.passes.verify.facts import Facts, Invalid
+from tilewright.passes.verify.operation import Invalid, OpSummary
 from tilewright.passes.verify.table import verifies
 from tilewright.passes.verify.values import check_kind
 
@@ -26,43 +26,43 @@ _WARP = 32
 
 
 @verifies("index")
-def _index(op: Facts) -> None:
+def _index(op: OpSummary) -> None:
     op.one_of("name", _INDICES)
     if str(op.results[0]) != "i32":
         raise Invalid("an index is an i32", result=op.results[0])
 
 
 @verifies("sync_threads", "async_commit", "sync_warp")
-def _nothing(op: Facts) -> None:
+def _nothing(op: OpSummary) -> None:
     """Operands are all that these have, and the dialect says what they are."""
 
 
 @verifies("async_wait")
-def _async_wait(op: Facts) -> None:
+def _async_wait(op: OpSummary) -> None:
     if op.number("groups") < 0:
         raise Invalid("the number of unfinished groups is negative", groups=op.number("groups"))
 
 
 @verifies("assert")
-def _assert(op: Facts) -> None:
+def _assert(op: OpSummary) -> None:
     op.text("message")
 
 
 @verifies("barrier")
-def _barrier(op: Facts) -> None:
+def _barrier(op: OpSummary) -> None:
     kind, count = op.one_of("kind", ("sync", "arrive")), len(op.groups[1])
     if count > 1 or (kind == "arrive" and not count):
         raise Invalid("a barrier has one count of threads, which arriving needs", kind=kind, counts=count)
 
 
 @verifies("fence")
-def _fence(op: Facts) -> None:
+def _fence(op: OpSummary) -> None:
     op.one_of("scope", ("cta", "cluster", "gpu", "sys"))
     op.one_of("order", ("acq_rel", "seq_cst"))
 
 
 @verifies("shuffle")
-def _shuffle(op: Facts) -> None:
+def _shuffle(op: OpSummary) -> None:
     op.one_of("kind", ("idx", "up", "down", "bfly"))
     _lane_value(op)
     clamp = op.number("clamp")
@@ -71,14 +71,14 @@ def _shuffle(op: Facts) -> None:
 
 
 @verifies("vote")
-def _vote(op: Facts) -> None:
+def _vote(op: OpSummary) -> None:
     wanted = "i32" if op.one_of("kind", ("any", "all", "uni", "ballot")) == "ballot" else "i1"
     if str(op.results[0]) != wanted:
         raise Invalid(f"this vote gives an {wanted}", kind=op.text("kind"), result=op.results[0])
 
 
 @verifies("warp_reduce")
-def _warp_reduce(op: Facts) -> None:
+def _warp_reduce(op: OpSummary) -> None:
     _lane_value(op)
     check_kind(op, op.groups[0][0])
     width = op.number("width")
@@ -86,7 +86,7 @@ def _warp_reduce(op: Facts) -> None:
         raise Invalid("groups of lanes have 1, 2, 4, 8, 16 or 32", width=width)
 
 
-def _lane_value(op: Facts) -> None:
+def _lane_value(op: OpSummary) -> None:
     value = op.groups[0][0]
     if op.results[0] != value:
         raise Invalid("the result is of the type of the value", value=value, result=op.results[0])
@@ -95,7 +95,7 @@ def _lane_value(op: Facts) -> None:
 
 
 @verifies("ptx", "ptx_value", "ptx_pure")
-def _ptx(op: Facts) -> None:
+def _ptx(op: OpSummary) -> None:
     op.text("text")
     feature = op.text("feature")
     if feature and feature not in FEATURES:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir, types
 from tilewright.ir.context import current
-from tilewright.passes.verify.facts import Invalid, memory
+from tilewright.passes.verify.operation import Invalid, memory
 from tilewright.passes.verify.table import verifies_values
 
 if TYPE_CHECKING:

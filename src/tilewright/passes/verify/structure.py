@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir import mlir
 from tilewright.ir.dialect import OpSpec
-from tilewright.passes.verify.facts import Invalid
+from tilewright.passes.verify.operation import Invalid
 
 if TYPE_CHECKING:
     from mlir import ir

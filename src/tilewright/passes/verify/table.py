@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tilewright.passes.verify.facts import Facts
+from tilewright.passes.verify.operation import OpSummary
 
 if TYPE_CHECKING:
     from mlir import ir
 
-Rule = Callable[[Facts], None]
+Rule = Callable[[OpSummary], None]
 """Raises Invalid where types and attributes break a rule of the operation. Equal ones are asked once."""
 
 RULES: dict[str, Rule] = {}

@@ -11,7 +11,7 @@ from tilewright.ir import atom_text
 from tilewright.ir.atom_text import AtomText
 from tilewright.layout import product, size, views
 from tilewright.passes.rules.copying import required_width
-from tilewright.passes.verify.facts import Facts, Invalid, Memory, fragment, tensor, tensor_or_fragment
+from tilewright.passes.verify.operation import Invalid, Memory, OpSummary, fragment, tensor, tensor_or_fragment
 from tilewright.passes.verify.table import verifies
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ _FORMS: dict[tuple[str, ...], mma_sync.MmaSync] = {
 
 
 @verifies("copy")
-def _copy(op: Facts) -> None:
+def _copy(op: OpSummary) -> None:
     (source,), (target,), masks = op.groups
     _check_copy(op, tensor_or_fragment(source), tensor(target), masks)
 
 
 @verifies("copy_value")
-def _copy_value(op: Facts) -> None:
+def _copy_value(op: OpSummary) -> None:
     (source,), masks, old = op.groups
     _check_copy(op, tensor(source), fragment(op.results[0]), masks)
     if len(old) != len(masks):
@@ -48,7 +48,7 @@ def _copy_value(op: Facts) -> None:
             raise Invalid("the registers held a vector of the result's type", old=type_, result=op.results[0])
 
 
-def _check_copy(op: Facts, src: Memory, dst: Memory, masks: Sequence[ir.Type]) -> None:
+def _check_copy(op: OpSummary, src: Memory, dst: Memory, masks: Sequence[ir.Type]) -> None:
     atom = _atom(op, tuple(_COPIES))
     counts = src.count("a copy"), dst.count("a copy")
     instructions = _COPIES[atom.name](atom, src, dst, counts)
@@ -72,7 +72,7 @@ def _check_mask(mask: Memory, count: int, instructions: int) -> None:
         )
 
 
-def _atom(op: Facts, known: Sequence[str]) -> AtomText:
+def _atom(op: OpSummary, known: Sequence[str]) -> AtomText:
     text = op.text("atom")
     try:
         atom = atom_text.read(text)
@@ -191,7 +191,7 @@ _COPIES: dict[str, Callable[[AtomText, Memory, Memory, tuple[int, int]], int]] =
 
 
 @verifies("gemm")
-def _gemm(op: Facts) -> None:
+def _gemm(op: OpSummary) -> None:
     sides = {name: tensor(group[0]) for name, group in zip("DABC", op.groups, strict=True)}
     wanted, held = _product(_atom(op, ("universal", "mma.sync")), str(sides["A"].element))
     for name, side in sides.items():
@@ -208,7 +208,7 @@ def _gemm(op: Facts) -> None:
 
 
 @verifies("gemm_value")
-def _gemm_value(op: Facts) -> None:
+def _gemm_value(op: OpSummary) -> None:
     sides = {name: fragment(group[0]) for name, group in zip("ABC", op.groups, strict=True)}
     sides["D"] = fragment(op.results[0])
     wanted, held = _product(_atom(op, ("universal", "mma.sync")), str(sides["A"].element))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir import mlir, types
 from tilewright.passes.rules.values import COMBINE
-from tilewright.passes.verify.facts import Facts, Invalid, vector_of
+from tilewright.passes.verify.operation import Invalid, OpSummary, vector_of
 from tilewright.passes.verify.table import verifies
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _APPROX = ("rcp", "rsqrt", "sqrt", "exp2", "log2", "sin", "cos", "tanh")
 
 
 @verifies("reduce")
-def _reduce(op: Facts) -> None:
+def _reduce(op: OpSummary) -> None:
     (value,), (init,) = op.groups
     shape, folds = op.numbers("shape"), op.numbers("profile")
     element, length = vector_of(value)
@@ -34,7 +34,7 @@ def _reduce(op: Facts) -> None:
     check_kind(op, element)
 
 
-def check_kind(op: Facts, element: ir.Type) -> None:
+def check_kind(op: OpSummary, element: ir.Type) -> None:
     """The kind of a fold must be known, and be one of `element`."""
     kind = op.one_of("kind", tuple(COMBINE))
     if (kind[-1] == "f") == isinstance(element, mlir.ir.IntegerType):
@@ -42,7 +42,7 @@ def check_kind(op: Facts, element: ir.Type) -> None:
 
 
 @verifies("join")
-def _join(op: Facts) -> None:
+def _join(op: OpSummary) -> None:
     element, length = vector_of(op.results[0])
     parts = [vector_of(type_) for type_ in op.groups[0]]
     if not length:
@@ -54,7 +54,7 @@ def _join(op: Facts) -> None:
 
 
 @verifies("convert")
-def _convert(op: Facts) -> None:
+def _convert(op: OpSummary) -> None:
     names = [op.one_of(name, tuple(types.ELEMENT)) for name in ("source", "target")]
     (value, before), (result, after) = vector_of(op.groups[0][0]), vector_of(op.results[0])
     if before != after:
@@ -65,7 +65,7 @@ def _convert(op: Facts) -> None:
 
 
 @verifies("approx")
-def _approx(op: Facts) -> None:
+def _approx(op: OpSummary) -> None:
     op.one_of("kind", _APPROX)
     if str(op.groups[0][0]) != "f32" or op.results[0] != op.groups[0][0]:
         raise Invalid("approximate functions take and give an f32", value=op.groups[0][0], result=op.results[0])

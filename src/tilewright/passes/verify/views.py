@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import TilewrightError
 from tilewright.ir import build, layout_text
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
 from tilewright.layout import ComposedLayout, Layout, runtime_checks, sym_int, views
 from tilewright.layout.dynamic import DynamicInt, add, divisibility, is_multiple
-from tilewright.passes.verify.facts import Facts, Invalid, Memory, Undecided, check_leaves, leaf, tensor
+from tilewright.passes.verify.operation import Invalid, Memory, OpSummary, Undecided, check_leaves, leaf, tensor
 from tilewright.passes.verify.table import decides, verifies
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _FAILS = (
 
 
 @verifies("view")
-def _view(op: Facts) -> None:
+def _view(op: OpSummary) -> None:
     (source_type,), arguments32, arguments64, leaves32, leaves64 = op.groups
     source, made = tensor(source_type), tensor(op.results[0])
     algebra, moves = op.one_of("algebra", sorted(views.NAMES)), op.one_of("moves", ("pointer", "swizzle"))

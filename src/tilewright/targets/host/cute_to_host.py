@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
+from tilewright.ir.accessors import number_of, text_of
 from tilewright.ir.context import located
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import number_of, text_of
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
-from tilewright.lang.arithmetic import compare, constant, constant_of, select
+from tilewright.lang.numbers.arithmetic import compare, constant, constant_of, select
 from tilewright.passes.lowering import LoweringContext, Rules, gep_constant, lower
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_BYTES
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from mlir import ir
 
 rules = Rules()
-TURNS = 1 << 16
-"""Turns of a loop without launches between two looks for Ctrl-C."""
+ITERATIONS = 1 << 16
+"""Iterations of a loop without launches between two looks for Ctrl-C."""
 FLAGS = "tilewright.launch_flags"
 ADDRESS_SPACE = {"generic": 0, "gmem": 0, "rmem": 0, "smem": 0}
 
@@ -94,11 +94,11 @@ def _end_loops(function: ir.Operation, context: LoweringContext) -> None:
         location = op.location
         with located(lambda location=location: location):  # type: ignore[misc]
             with mlir.ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
-                turns = _slot(i32)
-                _store(build.constant(0, i32), turns)
+                iterations = _slot(i32)
+                _store(build.constant(0, i32), iterations)
             with mlir.ir.InsertionPoint(end):
-                mask = build.constant(0 if launches else TURNS - 1, i32)
-                operands = [context.facts["table"], turns, mask]
+                mask = build.constant(0 if launches else ITERATIONS - 1, i32)
+                operands = [context.facts["table"], iterations, mask]
                 _unless_failed(context, lambda operands=operands: _call("__tw_poll", operands))
                 status = build.value("llvm.load", i32, (context.facts["status"],))
                 fine = build.value("arith.cmpi", i1, (status, build.constant(0, i32)), {"predicate": build.i64(0)})

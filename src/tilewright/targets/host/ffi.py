@@ -27,8 +27,8 @@ from tilewright.base import errors
 from tilewright.base.errors import ArgumentError, LaunchError, TilewrightError
 from tilewright.base.interrupts import is_outside, uninterrupted
 from tilewright.base.location import SourceLocation
+from tilewright.base.spans import PHRASE, SpanError
 from tilewright.targets.host import abi
-from tilewright.targets.host.spans import PHRASE
 
 _lock = threading.RLock()
 
@@ -253,10 +253,6 @@ def _numpy_dtype(dtype: Any) -> str:
 
 
 # Errors
-
-
-class SpanError(ArgumentError):
-    """A tensor is beyond the 32-bit form of a function; its 64-bit form takes it."""
 
 
 class Pending(threading.local):

@@ -1,6 +1,27 @@
-"""Writing LLVM IR text by hand: constants, numbered values, blocks."""
+"""LLVM IR as text: files with holes, constants, numbered values, blocks."""
 
 from __future__ import annotations
+
+import functools
+from pathlib import Path
+from string import Template
+from typing import Final
+
+_FILES: Final = Path(__file__).with_name("llvm")
+
+
+def llvm_file(name: str, **values: object) -> str:
+    """The text of `llvm/<name>.ll` with each `$word` replaced by the value of that name.
+
+    Raises:
+        KeyError: a hole has no value.
+    """
+    return _template(name).substitute(values)
+
+
+@functools.cache
+def _template(name: str) -> Template:
+    return Template((_FILES / f"{name}.ll").read_text(encoding="utf-8"))
 
 
 def c_string(text: str) -> tuple[str, int]:

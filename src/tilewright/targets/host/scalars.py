@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.base.signature import MACHINE_TYPE
+from tilewright.base.dtypes import TABLE
 from tilewright.targets.host import abi
 from tilewright.targets.host.irtext import Body
 
@@ -93,7 +93,7 @@ def _float(body: Body, dtype: str, any_: str) -> Converted:
     whole = body.value(f"or i1 {is_int}, {is_bool}")
     kind = body.value(f"or i1 {is_float}, {whole}")
     integer, real = body.load("i64", any_, abi.ANY_VALUE), body.load("double", any_, abi.ANY_VALUE)
-    type_ = MACHINE_TYPE[dtype]
+    type_ = TABLE[dtype].llvm
     if type_ in ("float", "double"):
         from_int = body.value(f"sitofp i64 {integer} to {type_}")
         from_real = real if type_ == "double" else body.value(f"fptrunc double {real} to float")

@@ -13,7 +13,7 @@ _MATH = """
     fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 logb modf nearbyint nextafter pow remainder rint
     round roundeven sin sincos sinh sqrt tan tanh tgamma trunc
 """
-# 128-bit arithmetic (libgcc); the conversions of 16-bit floats are our own (`halves.py`).
+# 128-bit arithmetic (libgcc); the conversions of 16-bit floats are our own (`llvm/halves.ll`).
 _RUNTIME = """
     __divti3 __modti3 __udivti3 __umodti3 __multi3 __ashlti3 __ashrti3 __lshrti3
     __floattisf __floattidf __floatuntisf __floatuntidf __fixsfti __fixdfti __fixunssfti

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tilewright.base import spans
 from tilewright.base.errors import CompileError
 from tilewright.base.signature import (
     Dim,
@@ -22,8 +23,8 @@ from tilewright.base.signature import (
     TensorParam,
     TupleParam,
 )
-from tilewright.targets.host import abi, scalars, spans
-from tilewright.targets.host.irtext import Body, Messages, c_string, symbol
+from tilewright.targets.host import abi, scalars
+from tilewright.targets.host.irtext import Body, Messages, c_string, llvm_file, symbol
 
 _MESSAGES = "messages"
 _SIGNATURE = "signature"
@@ -32,13 +33,6 @@ _FAIL = [
     f"%failed = call i32 @__tw_fail_check(ptr @{abi.TABLE}, ptr %message, i64 %value, ptr %subject, ptr @{_SIGNATURE})",
     "ret i32 %failed",
 ]
-
-_DECLARATIONS = """
-declare i16 @__tw_half(double)
-declare i16 @__tw_bfloat(double)
-declare i32 @__tw_fail_check(ptr, ptr, i64, ptr, ptr)
-declare void @__tw_leave(ptr, ptr)
-"""
 
 
 def export_name(signature: Signature) -> str:
@@ -78,7 +72,8 @@ def wrapper_ir(signature: Signature, entry: str, kernels: int = 0, table: Sequen
     shown, size = c_string(describe_signature(signature))
     constant = f'@{_SIGNATURE} = private unnamed_addr constant [{size} x i8] c"{shown}"'
     return "\n".join([
-        filled, writer.messages.definition(_MESSAGES), constant, _DECLARATIONS, f"declare i32 {symbol(entry)}({types})",
+        filled, writer.messages.definition(_MESSAGES), constant,
+        llvm_file("wrapper"), f"declare i32 {symbol(entry)}({types})",
         # Straight code that runs once a call: optimising it costs 20 ms and gains next to nothing.
         f"{head} noinline optnone {{", "entry:", writer.body.text(_FAIL), "}", "",
     ])  # fmt: skip

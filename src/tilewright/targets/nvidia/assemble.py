@@ -15,7 +15,7 @@ from tilewright.base.errors import CompileError
 from tilewright.hw.chips import chip, normalize_arch, version_key
 from tilewright.targets.nvidia import jitlink, toolchain
 from tilewright.targets.nvidia.diagnose import compilation_error, excerpt, faulty_line, ptx_solutions, reasons
-from tilewright.targets.nvidia.options import PtxasOptions, check_options
+from tilewright.targets.nvidia.ptxas_flags import PtxasOptions, check_options
 from tilewright.targets.nvidia.toolchain import Tool
 
 TIME_LIMIT: Final = 600.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir, types
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
 from tilewright.passes.lowering import LoweringContext, Rules, read_coord
 from tilewright.passes.rules.memory import element_address
 from tilewright.targets.nvidia.rules import use

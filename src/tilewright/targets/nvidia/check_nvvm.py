@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from tilewright.base.errors import PassError
 from tilewright.hw.features import require
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
+from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.targets.nvidia.inline_asm import check_inline_asm
 from tilewright.targets.nvidia.intrinsics import NEEDS, WHOLE

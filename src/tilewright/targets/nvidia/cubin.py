@@ -17,9 +17,6 @@ from tilewright.targets.nvidia.nv_info import Attribute, Parameter
 INSTRUCTION_BYTES: Final = 16
 """Size of one machine instruction from Volta on."""
 
-PTX_FILE: Final = ".nv_debug_ptx_txt"
-"""The file name under which line tables mean the PTX text itself."""
-
 _STT_FUNC: Final = 2
 _STO_CUDA_ENTRY: Final = 0x10
 # Opcodes of local memory in the low 12 bits of an instruction, checked against nvdisasm on sm_75 to sm_120.

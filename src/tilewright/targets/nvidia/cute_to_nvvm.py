@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tilewright.hw.chips import chip, normalize_arch
 from tilewright.ir import build, mlir, types
+from tilewright.ir.accessors import number_of
 from tilewright.ir.context import located
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import number_of
+from tilewright.ir.locations import source_location
 from tilewright.passes.lowering import LoweringContext, lower
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BASE, SMEM_BYTES

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import mlir
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
+from tilewright.ir.locations import source_location
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from tilewright.hw.features import supports
 from tilewright.hw.narrow_floats import is_narrow
 from tilewright.ir import build, mlir, types, vectors
-from tilewright.ir.typed import text_of
+from tilewright.ir.accessors import text_of
 from tilewright.ir.vectors import extract, insert, like
 from tilewright.passes.lowering import LoweringContext, Rules
 from tilewright.passes.rules import narrow
-from tilewright.passes.rules.whole import is_whole
-from tilewright.targets.nvidia import whole
+from tilewright.passes.rules.float_to_int import is_integer
+from tilewright.targets.nvidia import float_to_int
 from tilewright.targets.nvidia.rules import use
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ _NAMES = {"f8e4m3fn": "e4m3x2", "f8e5m2": "e5m2x2"}
 def _convert(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     source, target = text_of(op, "source"), text_of(op, "target")
     value = op.operands[0]
-    if is_whole(target):
-        return [whole.convert(value, source, target)]
+    if is_integer(target):
+        return [float_to_int.convert(value, source, target)]
     if target in _NAMES and supports("cvt.f8x2", context.facts["arch"]):
         use("cvt.f8x2", "cvt.rn.satfinite", context)
         wide = narrow.from_narrow(value, source) if is_narrow(source) else narrow.to_f32(value, source)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError
 from tilewright.hw.features import require, supports
 from tilewright.ir import build, mlir, types
+from tilewright.ir.accessors import number_of, text_of
 from tilewright.ir.context import current
-from tilewright.ir.source import source_location
-from tilewright.ir.typed import number_of, text_of
+from tilewright.ir.locations import source_location
 from tilewright.passes.lowering import LoweringContext, Rules, gep_constant
 from tilewright.passes.rules.values import combiner
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from tilewright.base.errors import CompileError
 from tilewright.hw.atoms import mma_sync
 from tilewright.ir import build, types
+from tilewright.ir.accessors import number_of, text_of
 from tilewright.ir.atom_text import AtomText
-from tilewright.ir.typed import number_of, text_of
 from tilewright.layout import size
 from tilewright.passes.lowering import LoweringContext, Rules
 from tilewright.passes.rules.copying import (

@@ -11,14 +11,15 @@ import typer
 import tilewright.cute as cute
 import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
 from tilewright.base.errors import ArgumentError
-from tilewright.lang.numeric import BY_NAME
+from tilewright.lang.numbers.numeric import BY_NAME
+from tilewright.targets.target import back_end_of
 from tilewright.tools.arguments import Argument, TensorArgument, parse_argument
-from tilewright.tools.artifacts import EXTENSIONS, ArtifactFolder
+from tilewright.tools.artifacts import ArtifactFolder
 from tilewright.tools.console import console as make_console
-from tilewright.tools.loading import load_function
+from tilewright.tools.function_lookup import load_function
 
 WHOLE = ("python", "cute")
-"""Stages that have one text for a function with several kernels."""
+"""Stages that are written once for a function with several kernels."""
 ARG_HELP = "one for each parameter, in order: f32[1024], f32[?,64] (? is a runtime extent), 3, 2.5, none, @file.npy"
 
 
@@ -28,34 +29,39 @@ def command(
     arch: Annotated[
         str | None, typer.Option(help="the chip, such as sm_90a; default: the device's, else sm_90a")
     ] = None,
-    emit: Annotated[str, typer.Option(help=f"stages, with commas: {' '.join(EXTENSIONS)}, or all")] = "ptx",
+    emit: Annotated[
+        str | None, typer.Option(help="stages of the target, with commas: python cute nvvm llvm ptx cubin sass, or all")
+    ] = None,
     options: Annotated[str, typer.Option(help='compile options: "--opt-level 2 --generate-line-info"')] = "",
+    target: Annotated[str, typer.Option(help="what to compile for: emu, or a target that FILE registers")] = "emu",
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the files")] = Path(),
 ) -> None:
     """Compile a function and write stages to <function>.<arch>.<ext>; another compilation's files are left alone."""
-    stages = stage_names(emit)
     function = load_function(place)
+    back_end = back_end_of(target)
+    stages = stage_names(back_end.emitted if emit is None else emit, back_end.stage_names)
     arguments = [parse_argument(word) for word in arg or []]
     given = [compile_argument(item) for item in arguments]
-    executor = cute.compile(function, *given, options=options, arch=arch, target="emu")
+    executor = cute.compile(function, *given, options=options, arch=arch, target=target)
     name = place.rpartition(":")[2].replace(".", "_")
     made_from = " ".join([str(Path(place.rpartition(":")[0]).resolve()), name, *(arg or []), executor.arch, options])
-    folder, console = ArtifactFolder(out), make_console()
+    extensions = {stage.name: stage.extension for stage in back_end.stages}
+    folder, console = ArtifactFolder(out, extensions), make_console()
     for stem, contents in results(executor, name, stages):
         for path in folder.write(stem, executor.arch, contents, made_from):
             console.print(str(path), soft_wrap=True, highlight=False)
 
 
-def stage_names(text: str) -> list[str]:
-    """The stages of `--emit`, in the order of the pipeline."""
+def stage_names(text: str, known: Sequence[str]) -> list[str]:
+    """The stages of `--emit`, in the order of the back end's `known` ones."""
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if wanted == ["all"]:
-        return list(EXTENSIONS)
-    unknown = [name for name in wanted if name not in EXTENSIONS]
+        return list(known)
+    unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         raise ArgumentError(f"--emit {text!r}: there is no stage {', '.join(unknown) or 'named'}",
-                            hint=f"stages: {', '.join(EXTENSIONS)}, or all")  # fmt: skip
-    return [name for name in EXTENSIONS if name in wanted]
+                            hint=f"stages: {', '.join(known)}, or all")  # fmt: skip
+    return [name for name in known if name in wanted]
 
 
 def compile_argument(argument: Argument) -> Any:

@@ -12,17 +12,17 @@ import typer
 from rich.console import Console
 
 from tilewright.base.errors import PassError
-from tilewright.compiler.pass_lists import standard_pipeline
-from tilewright.compiler.target import DEFAULT_ARCH
 from tilewright.hw.chips import normalize_arch
 from tilewright.passes import pipeline
+from tilewright.targets.nvidia.backend.back_end import BACK_END
+from tilewright.targets.nvidia.backend.pass_list import standard_pipeline
 from tilewright.tools.console import console as make_console
-from tilewright.tools.loading import load_module
+from tilewright.tools.function_lookup import load_module
 
 
 def command(
     name: Annotated[str | None, typer.Argument(help="show this pass only, with its whole description")] = None,
-    arch: Annotated[str, typer.Option(help="the chip whose pipeline is shown")] = DEFAULT_ARCH,
+    arch: Annotated[str, typer.Option(help="the chip whose pipeline is shown")] = BACK_END.default_arch,
     load: Annotated[list[Path] | None, typer.Option(help="Python files with further passes")] = None,
 ) -> None:
     """List the registered passes and the pipeline that compiles a function, or describe one pass."""

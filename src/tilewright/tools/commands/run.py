@@ -13,7 +13,7 @@ import typer
 import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, TilewrightError
-from tilewright.compiler.target import choose_target
+from tilewright.compiler.target_choice import choose_target
 from tilewright.hw.chips import normalize_arch
 
 COMMAND_OPTIONS = {"context_settings": {"allow_extra_args": True, "allow_interspersed_args": False}}

@@ -1,0 +1,191 @@
+"""Names of CuTe DSL that are not built yet, and what they are for.
+
+A module of the public face says of such a name which hardware or which part of CuTe DSL it belongs to, instead of
+"has no attribute". `hasattr` and `getattr` with a default work as usual, since sources ask by them what is there.
+The names are those that CuTe DSL's public documentation and public kernels use. A row goes when its name is built.
+"""
+
+from __future__ import annotations
+
+import importlib
+import opcode
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any, Final
+
+from tilewright.base.errors import TilewrightError
+
+HOPPER: Final = "needs sm_90 (Hopper), whose bulk copies, clusters and wgmma are not built yet"
+_BLACKWELL: Final = "needs sm_100 (Blackwell), whose tensor memory and tcgen05 are not built yet"
+_SCALED: Final = "needs sm_120 (GeForce Blackwell), whose block-scaled products are not built yet"
+_SCHEDULER: Final = "is a scheduler of persistent kernels, for sm_90 and up, not built yet"
+INTERNAL: Final = "is a part of NVIDIA's compiler that has no counterpart here"
+_PRIMITIVES: Final = "belongs to CuTe DSL's experimental primitives, not built yet"
+_SEVERAL: Final = "is for several GPUs, not built yet"
+
+_BY_MODULE: Final[dict[str, dict[str, str]]] = {
+    "tilewright": {
+        "experimental": "is CuTe DSL's experimental part, not built yet",
+        "jax": "calls kernels from JAX, not built yet: pass JAX arrays as they are, they have DLPack",
+        "Float4E2M1FNx2": "is a pair of Float4E2M1FN: here a tensor of pairs has twice as many Float4E2M1FN elements",
+        "Float6E3M2FNx4": "is four of Float6E3M2FN: a tensor of them has four times as many elements here",
+        "Array GridConstant inttoptr make_array_view print_nd_vector vector full Swizzle": _PRIMITIVES,
+        "FloatMeta IntegerMeta": "is the class of number types; here that is NumericMeta, with is_float and is_integer",
+        "CUDA_VERSION target_version": "asks for the version of NVIDIA's compiler, which has no part here",
+    },
+    "mlir.dialects": {
+        "cute cute_nvgpu": "is a dialect of NVIDIA's compiler: atoms and layouts are Python objects here"
+    },
+    "tilewright.compat.mlir_helpers": {
+        "op dialect_proxy vector": INTERNAL,
+    },
+    "tilewright.base_dsl": {
+        "ast_preprocessor": "rewrites functions in NVIDIA's compiler; here the language does, and has no hooks for it",
+        "tvm_ffi_builder _mlir_helpers": INTERNAL,
+    },
+    "tilewright.cutlass_dsl": {"cuda_jit_executor tvm_ffi_provider": INTERNAL},
+    "tilewright.memory": {"TmemAllocator": _BLACKWELL},
+    "tilewright.cute": {
+        "experimental": "is CuTe DSL's experimental part, not built yet",
+        "_pack_tile _pack_shape _tvm_ffi_args_spec_converter": INTERNAL,
+        "make_atom get_leaves static kernel_smem_size ffi": INTERNAL,
+        "allreduce_sum": "is communication between threads, blocks and devices, not built yet: warps have "
+        "cute.arch.warp_reduction_sum",
+        "profile": "times parts of a kernel, not built yet: cute.testing.benchmark times whole ones",
+    },
+    "tilewright.cute.math": {
+        "expm1 log1p": "is not built: MLIR's own loses digits near 0",
+        "add sub mul div neg rem fpowi ipowi isnormal RoundingMode": "is an operator or not built yet: numbers and "
+        "vectors have + - * / % **, which round to the nearest",
+    },
+    "tilewright.cute.arch": {
+        "add_cc addc sub_cc subc mad_cc madc": "keeps a carry between two instructions, not built: use Int64 or Int128",
+        "prefetch": "asks for memory ahead: cute.prefetch(atom, tensor) does it here",
+        "store_async_dsmem aggr_smem_size": HOPPER,
+        "cvt_i8_bf16_intrinsic cvt_i4_bf16_intrinsic cvt_i8x4_to_f32x4 cvt_i8x2_to_f32x2 cvt_i8_bf16 "
+        "cvt_i8x2_to_bf16x2 cvt_i8x4_to_bf16x4 cvt_f32_tf32 cvt_f32x2_bf16x2 sext_unpacked_i4_i8_intrinsic": "converts "
+        "MLIR vectors, not built: `v.to(cutlass.BFloat16)` converts a TensorSSA",
+        "cp_async_bulk_commit_group cp_async_bulk_wait_group map_dsmem_ptr setmaxregister_decrease "
+        "setmaxregister_increase warpgroup_reg_alloc warpgroup_reg_dealloc": HOPPER,
+        "add_packed_f32x2 alloc_tmem clc_response dealloc_tmem exp_packed_f32x2 fence_view_async_tmem_load "
+        "fence_view_async_tmem_store fma_packed_f32x2 get_max_tmem_alloc_cols get_min_tmem_alloc_cols issue_clc_query "
+        "mul_packed_f32x2 relinquish_tmem_alloc_permit retrieve_tmem_ptr sub_packed_f32x2": _BLACKWELL,
+    },
+    "tilewright.torch": {"as_tensor": _SEVERAL},
+    "tilewright.cute.testing": {
+        "add_tensor_init_args validate_tensor_init_args": "reads from the command line how tensors are filled, not "
+        "built: fill them with PyTorch or NumPy",
+    },
+    "tilewright.cute.nvgpu": {
+        "CacheEvictionPriority MemoryOrder MemoryScope CopyG2ROp CopyR2GOp": "says how a copy orders memory or fills "
+        "caches, not built: cute.arch.load and store take sem=, scope= and cop=",
+        "warpgroup OperandMajorMode make_tiled_tma_atom_A make_tiled_tma_atom_B": HOPPER,
+        "tcgen05": _BLACKWELL,
+    },
+    "tilewright.cute.nvgpu.cpasync": {
+        "helpers CopyBulkTensorTileG2SNonExecTrait CopyBulkTensorTileG2SMulticastNonExecTrait "
+        "CopyBulkTensorTileS2GNonExecTrait CopyReduceBulkTensorTileS2GNonExecTrait "
+        "CopyBulkG2SOp CopyBulkTensorTileG2SMulticastOp CopyBulkTensorTileG2SOp CopyBulkTensorTileS2GOp "
+        "CopyDsmemStoreOp CopyReduceBulkTensorTileS2GOp ReductionKind ReductionOp TmaInfo copy_tensormap "
+        "cp_fence_tma_desc_release create_tma_multicast_mask fence_tma_desc_release make_tiled_tma_atom "
+        "prefetch_descriptor tma_partition update_tma_descriptor": HOPPER,
+    },
+    "tilewright.cute.nvgpu.warp": {
+        "mma copy _pack_shape _cute_nvgpu_ir MmaFP8Trait make_atom": INTERNAL,
+        "LdMatrix16x16x8bOp StMatrix16x8x8bOp": "needs sm_100 (Blackwell) and is not built yet",
+        "MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op": _SCALED,
+    },
+    "tilewright.pipeline": {
+        "TmaStoreFence SyncObject PipelineTmaAsync PipelineTmaMultiConsumersAsync PipelineTmaStore "
+        "alloc_reserved_mbarrier": HOPPER,
+        "PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaUmma PipelineUmmaAsync sm100": _BLACKWELL,
+    },
+    "tilewright.utils": {
+        "TensorMapManager TensorMapUpdateMode compute_epilogue_tile_shape hopper_helpers sm90": HOPPER,
+        "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator blackwell_helpers "
+        "blockscaled_layout block_copy get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
+        "static_persistent_tile_scheduler grouped_gemm_tile_scheduler_helper": _SCHEDULER,
+        "GroupedGemmTileSchedulerHelper PersistentTileSchedulerParams StaticPersistentGroupTileScheduler "
+        "StaticPersistentRuntimeTileScheduler StaticPersistentTileScheduler WorkTileInfo create_initial_search_state": (
+            _SCHEDULER
+        ),
+        "distributed": _SEVERAL,
+        "SmemPartition": "sets shared memory aside for the system, not built: SmemAllocator hands out all of it",
+    },
+}
+NOT_BUILT: Final[dict[str, dict[str, str]]] = {
+    module: {name: why for names, why in rows.items() for name in names.split()} for module, rows in _BY_MODULE.items()
+}
+"""By module: what each name that is not built yet is for."""
+
+_CALLED: Final = {
+    "tilewright": "cutlass",
+    "tilewright.base_dsl": "cutlass.base_dsl",
+    "tilewright.compat.base_dsl": "cutlass.base_dsl",
+    "tilewright.compat.dsl_module": "cutlass.base_dsl.dsl",
+    "tilewright.compat.runtime_cuda": "cutlass.base_dsl.runtime.cuda",
+    **{
+        f"tilewright.compat.{name}": f"cutlass.base_dsl.{name}"
+        for name in ("compiler", "jit_executor", "runtime", "typing", "utils")
+    },
+    "tilewright.cutlass_dsl": "cutlass.cutlass_dsl",
+    "mlir.dialects": "cutlass._mlir.dialects",
+    "tilewright.compat.mlir_helpers": "cutlass._mlir_helpers",
+}
+_IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
+
+
+class NotBuiltError(TilewrightError, AttributeError):
+    """A name of CuTe DSL that is not built yet."""
+
+
+class NotBuiltImportError(TilewrightError, ImportError):
+    """`from module import name` of a name of CuTe DSL that is not built yet."""
+
+
+def missing(module: str, late: Mapping[str, str] | None = None, *, rest: str = "") -> Callable[[str], Any]:
+    """The `__getattr__` of a module of the face: it raises the error that fits the name.
+
+    Args:
+        module: the module's full name.
+        late: modules that are loaded when asked for, by the name under which they are.
+        rest: what every name is for that has no row, where the module stands for one of NVIDIA's compiler.
+    """
+    modules = late or {}
+
+    def absent(name: str) -> Any:
+        if name in modules:
+            return importlib.import_module(modules[name])
+        raise absence(module, name, sys._getframe(1), rest)
+
+    return absent
+
+
+def absence(module: str, name: str, caller: FrameType, rest: str = "") -> Exception:
+    """What `caller` gets for a name that the module does not have."""
+    why = NOT_BUILT.get(module, {}).get(name, "" if name.startswith("__") else rest) or None
+    if why is None:
+        message = f"module {module!r} has no attribute {name!r}"
+        return AttributeError(message, name=name, obj=sys.modules.get(module))  # from which a close name is suggested
+    error = NotBuiltImportError if imports_from(caller) else NotBuiltError
+    return error(f"{_public(module)}.{name} {why}")
+
+
+def module_not_built(name: str) -> NotBuiltImportError | None:
+    """The error for importing the module of that full name, if it or a module above it is not built yet."""
+    while "." in name:
+        module, _, leaf = name.rpartition(".")
+        if leaf in NOT_BUILT.get(module, {}):
+            return NotBuiltImportError(f"{_public(module)}.{leaf} {NOT_BUILT[module][leaf]}")
+        name = module
+    return None
+
+
+def _public(module: str) -> str:
+    return _CALLED.get(module, module.removeprefix("tilewright."))
+
+
+def imports_from(frame: FrameType) -> bool:
+    """Whether the frame is at `from module import name`, where Python would drop the text of an AttributeError."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM

@@ -1,0 +1,109 @@
+"""Compiled functions: call them, read their stages, ask what they cost."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+from tilewright.arguments.binding import BoundCall
+from tilewright.base.errors import TilewrightError
+from tilewright.compiler.executor.call_form import CallForm
+from tilewright.compiler.executor.inspection import Inspection
+from tilewright.compiler.executor.running import Runner, plain_runner
+from tilewright.compiler.executor.wide_form import WideForm
+from tilewright.lang.diagnostics.tracebacks import OnlyUserFrames
+from tilewright.targets.artifact import Artifact
+from tilewright.targets.device import Device
+from tilewright.targets.job import Job
+from tilewright.targets.target import device_of
+
+
+class Executor(Inspection):
+    """A compiled function. Call it with the arguments that are not compile-time."""
+
+    def __init__(
+        self, artifact: Artifact, call: BoundCall, target: str, function: FunctionType, device: Device, job: Job | None
+    ) -> None:
+        """`device` has loaded `artifact`; without the `job` that made it, it runs but shows no stages."""
+        super().__init__(artifact, job)
+        self.target = target
+        self.device = device
+        self.form = CallForm(artifact.signature, call, function)
+        self.runner = Runner(artifact, device, self.form)
+        self._direct, self._takes_native = device.direct, self.form.takes_native
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Run. Arguments are those of the compiled function without the compile-time ones; defaults may be left out.
+
+        Raises:
+            ArgumentError: they do not fit what the function was compiled for.
+            LaunchError: the driver refused a launch.
+            EmulationError: the emulator found a fault.
+        """
+        if self._direct is not None and not kwargs and self._takes_native(args):
+            try:
+                self._direct(*args)
+            except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
+                if self.runner.after_direct(error, args):
+                    return
+            else:
+                return
+        values = self.form.ordered(args, kwargs)
+        try:
+            self.runner.run(values)
+        except TilewrightError:
+            with OnlyUserFrames():
+                raise
+
+    def ordered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call as one value for each parameter of the signature."""
+        return self.form.ordered(args, kwargs)
+
+    def run(self, values: Sequence[Any]) -> None:
+        """Run with one value for each parameter of the signature."""
+        self.runner.run(values)
+
+    @property
+    def wide_form(self) -> WideForm | None:
+        """What takes tensors beyond 2^31, where it can be made."""
+        return self.runner.wide_form
+
+    @property
+    def native(self) -> Any:
+        """The tvm-ffi function itself: no conversion of arguments, errors are tvm-ffi's."""
+        return self.device.native
+
+    @property
+    def last_report(self) -> Any:
+        """On the emulator: what the last call found and counted, one report for each launch."""
+        return self.runner.last_device.reports
+
+
+def make_executor(
+    artifact: Artifact, call: BoundCall, target: str, function: FunctionType, checks: Any, job: Job | None = None
+) -> Executor:
+    """Load `artifact` on the device of `target`."""
+    device = device_of(target)(artifact, checks)
+    if not artifact.options.enable_tvm_ffi:
+        return Executor(artifact, call, target, function, device, job)
+    own = device.ffi_function(plain_runner(device, CallForm(artifact.signature, call, function)))
+    kind: Any = type(own)
+    made: Executor = _ffi_executor(kind)(artifact, call, target, function, device, job)
+    made.__move_handle_from__(own)  # type: ignore[attr-defined]
+    return made
+
+
+@functools.cache
+def _ffi_executor(function_class: Any) -> type[Executor]:
+    """An executor that is a `tvm_ffi.Function`: tvm-ffi passes it on, and other languages call it, without Python.
+
+    Called from Python it is an executor like any other.
+    """
+
+    class FfiExecutor(Executor, function_class):  # type: ignore[misc]
+        pass
+
+    FfiExecutor.__name__ = FfiExecutor.__qualname__ = "Executor"
+    return FfiExecutor

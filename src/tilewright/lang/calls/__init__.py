@@ -1,0 +1,1 @@
+"""Calls from host code to kernels and operations: parameters, annotations, launches."""

@@ -1,0 +1,1 @@
+"""What errors say: hints, checks of arguments, tracebacks of the user's code."""

@@ -1,0 +1,1 @@
+"""Printing by the running program."""

@@ -1,0 +1,1 @@
+"""Classes as memory: shared memory of a block, and values of several numbers."""

@@ -1,0 +1,1 @@
+"""Addresses, tensors, values of tensors in registers, and the layout algebra on them."""

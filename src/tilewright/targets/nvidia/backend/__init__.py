@@ -1,0 +1,1 @@
+"""The back end itself: its stages, pass list, options and reports."""

@@ -1,0 +1,101 @@
+"""The back end for NVIDIA's GPUs, as the compiler sees it."""
+
+from __future__ import annotations
+
+import math
+import operator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tilewright.base import settings
+from tilewright.base.errors import CompileError
+from tilewright.hw.chips import Chip, chip, normalize_arch
+from tilewright.hw.occupancy import Occupancy, occupancy
+from tilewright.passes.pipeline import PassManager
+from tilewright.targets.artifact import Artifact, Parts
+from tilewright.targets.job import Job, KernelJob
+from tilewright.targets.nvidia.assemble import prepare
+from tilewright.targets.nvidia.backend import pass_list
+from tilewright.targets.nvidia.backend.options import NvidiaOptions
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT
+from tilewright.targets.nvidia.backend.report import Report
+from tilewright.targets.nvidia.backend.source_map import SourceMap
+from tilewright.targets.nvidia.backend.stages import STAGES
+from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
+from tilewright.targets.nvidia.export.object_files import export_c, export_tvm_ffi
+from tilewright.targets.options import Asked, Options
+from tilewright.targets.target import BackEnd
+
+
+class Nvidia(BackEnd):
+    """Kernels become machine code or PTX, host functions native code that calls the driver's launch function."""
+
+    name = "nvidia"
+    stages = STAGES
+    options = NvidiaOptions
+    default_arch = "sm_90a"
+    emitted = "ptx"
+    tests_on = "emu"
+    devices: ClassVar = {
+        "cuda": "tilewright.targets.nvidia.devices.cuda:CudaDevice",
+        "emu": "tilewright.targets.nvidia.devices.emu:EmuDevice",
+    }
+
+    def normalize_arch(self, name: str) -> str:
+        return normalize_arch(name)
+
+    def standard_passes(self, arch: str, options: Options) -> PassManager:
+        return pass_list.standard_pipeline(arch, options)
+
+    def completed(self, passes: PassManager, arch: str, options: Options) -> PassManager:
+        return pass_list.completed(passes, arch, options)
+
+    def asked_of(self, passes: PassManager) -> Asked:
+        return pass_list.asked_of(passes)
+
+    def begin(self, job: Job, until: str) -> None:
+        if until == "cubin":
+            with settings.scope(toolkit=job.toolkit):
+                prepare()
+
+    def parts(self, job: Job) -> Parts:
+        return {HOST_LLVM: job.parts[HOST_LLVM], HOST_OBJECT: job.parts[HOST_OBJECT].result()}
+
+    def kernel_parts(self, kernel: KernelJob) -> Parts:
+        return {name: kernel.texts[name] for name in ("ptx", "cubin") if name in kernel.texts}
+
+    def chip(self, arch: str) -> Chip:
+        return chip(arch)
+
+    def report(self, executor: Any) -> Report:
+        return Report.of(executor)
+
+    def source_map(self, executor: Any) -> SourceMap:
+        return SourceMap.of(executor)
+
+    def occupancy(self, executor: Any, block: Any, kernel: str | None, smem: int | None) -> Occupancy:
+        found = executor.kernel(kernel)
+        extents = block if isinstance(block, tuple | list) else (block,)
+        if not 1 <= len(extents) <= 3 or not all(hasattr(extent, "__index__") for extent in extents):
+            raise CompileError(
+                "block is one to three integers", values={"block": repr(block)}, hint="occupancy(256), or (16, 16, 1)"
+            )
+        threads = math.prod(map(operator.index, extents))
+        info = self.kernel_info(found)
+        dynamic = found.image.smem_bytes if smem is None else smem
+        return occupancy(executor.arch, info.registers, info.shared_bytes + dynamic, threads)
+
+    def kernel_info(self, kernel: Any) -> KernelInfo:
+        return read_cubin(kernel.cubin or kernel.stages["cubin"]).kernels[kernel.name]
+
+    def assembler_log(self, job: Job) -> str:
+        return "".join(kernel.texts.get("ptxas_log", "") for kernel in job.kernels.values())
+
+    def export_c(self, artifact: Artifact, folder: str | Path, file_name: str, prefix: str) -> list[Path]:
+        return export_c(artifact, folder, file_name, prefix)
+
+    def export_tvm_ffi(self, artifact: Artifact, path: str | Path, name: str) -> list[Path]:
+        return export_tvm_ffi(artifact, path, name)
+
+
+BACK_END = Nvidia()

@@ -1,0 +1,103 @@
+"""The pass lists of this back end: the standard one, and a user's list with what it leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from tilewright.passes.annotate_loops import AnnotateLoops
+from tilewright.passes.check_bounds import CheckBounds
+from tilewright.passes.expand_views import ExpandViews
+from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
+from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
+from tilewright.passes.place_shared_memory import PlaceSharedMemory
+from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
+from tilewright.targets.nvidia.backend.options import NvidiaOptions
+from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.options import Asked, Options
+
+TO_LLVM = (
+    "gpu.module(convert-scf-to-cf,convert-vector-to-llvm,convert-gpu-to-nvvm,convert-nvvm-to-llvm,"
+    "reconcile-unrealized-casts)"
+)
+DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}"
+
+
+_FIELDS = {
+    "opt-level": "opt_level",
+    "enable-assertions": "enable_assertions",
+    "preserve-line-info": "generate_line_info",
+}
+# Those of a compilation that cute-to-nvvm itself has no part in.
+_OTHERS = {entry.name.replace("_", "-"): entry.name for entry in fields(NvidiaOptions)}
+_OTHERS = {
+    key: name for key, name in _OTHERS.items() if key in CuteToNvvm.options and key not in (*_FIELDS, "gpu-arch")
+}
+
+
+def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
+    """The passes that lead from traced code to the nvvm dialect."""
+    chosen = options or NvidiaOptions()
+    lowering = CuteToNvvm(**{"cubin-chip": arch, "opt-level": chosen.opt_level})
+    return _checked(
+        PassManager(
+            [
+                PromoteRegisterTensors(),
+                AnnotateLoops(),
+                PlaceSharedMemory(),
+                ExpandViews(),
+                _told(lowering, arch, chosen),
+                *_finish(),
+            ]
+        ),
+        chosen,
+    )
+
+
+def _finish() -> list[Pass]:
+    """What follows cute-to-nvvm, whatever passes the user gives."""
+    return [UpstreamPass(TO_LLVM), PlaceLoopAnnotations(), UpstreamPass(DEBUG_SCOPES)]
+
+
+def completed(pipeline: PassManager, arch: str, options: Options | None = None) -> PassManager:
+    """A user's pass list with the standard passes it leaves out, its cute-to-nvvm told what is compiled for."""
+    chosen = options or NvidiaOptions()
+    names = [item.name for item in pipeline]
+    passes = list(pipeline) if CuteToNvvm.name in names else [*pipeline, CuteToNvvm()]
+    passes = [_told(item, arch, chosen) for item in passes]
+    if ExpandViews.name not in names:
+        passes.insert([item.name for item in passes].index(CuteToNvvm.name), ExpandViews())
+    for missing in (PlaceSharedMemory, AnnotateLoops):
+        if missing.name not in names:
+            passes.insert([item.name for item in passes].index(ExpandViews.name), missing())
+    if PromoteRegisterTensors.name not in names:
+        passes.insert(0, PromoteRegisterTensors())
+    texts = [str(item) for item in passes]
+    passes += [item for item in _finish() if str(item) not in texts]
+    return _checked(replace(pipeline, passes=passes, runs=[]), chosen)
+
+
+def _told(item: Pass, arch: str, options: Options) -> Pass:
+    """cute-to-nvvm with the chip and the options of this compilation: a printed list compiles the same again."""
+    if not isinstance(item, CuteToNvvm):
+        return item
+    values = {key: getattr(options, field) for key, field in _FIELDS.items()}
+    written = {key: value for key, value in values.items() if key in item.given or value != item.options[key]}
+    return CuteToNvvm(**{**item.given, **written, "cubin-chip": arch})
+
+
+def _checked(manager: PassManager, options: Options) -> PassManager:
+    """The list with check-bounds in it where assertions are asked for."""
+    if options.enable_assertions and CheckBounds.name not in [item.name for item in manager]:
+        manager.insert(CheckBounds(), before=PlaceSharedMemory.name)
+    return manager
+
+
+def asked_of(pipeline: PassManager) -> Asked:
+    """What a pass list asks for."""
+    for item in pipeline:
+        if isinstance(item, CuteToNvvm):
+            known = _OTHERS | _FIELDS
+            asked = {known[key]: value for key, value in item.given.items() if key in known}
+            chip = item.given.get("cubin-chip", "") or item.given.get("gpu-arch", "")
+            return Asked(str(chip), str(item.given.get("toolkitPath", "")), asked)
+    return Asked()

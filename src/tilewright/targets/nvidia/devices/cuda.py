@@ -1,0 +1,162 @@
+"""Running a compiled function on the GPU: native host code that calls the driver's launch function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from tilewright.arguments.dlpack import HostView, view
+from tilewright.arguments.runtime_tensor import RuntimeTensor
+from tilewright.base.errors import LaunchError
+from tilewright.hw.chips import chip
+from tilewright.targets.artifact import Artifact, KernelImage
+from tilewright.targets.device import Device, Timer
+from tilewright.targets.host import abi
+from tilewright.targets.host.function import HostFunction
+from tilewright.targets.nvidia import driver as cuda
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, host_object
+from tilewright.targets.nvidia.devices import timing
+from tilewright.targets.nvidia.driver_errors import describe
+
+_PRINTS = "...) @__tw_printf("  # a call, not the declaration
+
+
+class CudaDevice(Device):
+    """Kernels loaded by the driver, for all devices that can run them; a call uses the device of its tensors.
+
+    NumPy arrays among the arguments are copied to the current device and back.
+    """
+
+    last_stage = "cubin"
+    timer: ClassVar[Timer | None] = timing
+
+    @classmethod
+    def available(cls) -> bool:
+        return cuda.available()
+
+    @classmethod
+    def require(cls) -> None:
+        cuda.driver()
+
+    @classmethod
+    def arch(cls) -> str:
+        return cuda.driver().device().arch
+
+    def __init__(self, artifact: Artifact, checks: Any = None) -> None:
+        self._driver = cuda.driver()
+        self._devices = _able(self._driver, artifact.arch)
+        if self._driver.current_device() not in self._devices:
+            self._driver.make_current(self._devices[0])
+        self.kernels = [self._load(artifact, kernel) for kernel in artifact.kernels]
+        self.host = HostFunction(
+            host_object(artifact),
+            artifact.signature,
+            kernels=[kernel.handle for kernel in self.kernels],
+            launch=self._driver.launch_address(),
+            device="cuda" if self.kernels else "emu",  # a function without launches computes on host memory
+            contexts=[self._driver.address(name) for name in abi.CONTEXT_FUNCTIONS],
+            devices=self._driver.device_count(),
+            describe_error=lambda code: str(describe(code)),
+            keep_alive=self.kernels,
+        )
+        # What prints on the host calls Python, and is called through it.
+        self.direct = None if _PRINTS in str(artifact.stages[HOST_LLVM]) else self.host.function
+
+    @property
+    def native(self) -> Any:
+        return self.host.function
+
+    def ffi_function(self, run: Callable[..., None]) -> Any:
+        return self.host.make_function()
+
+    def raised(self, error: BaseException) -> BaseException:
+        return self.host.raised(error)
+
+    def _load(self, artifact: Artifact, image: KernelImage) -> cuda.Kernel:
+        cubin = image.stages["cubin"]
+        assert isinstance(cubin, bytes)
+        kernel = self._driver.load_library(cubin).kernel(image.name)
+        facts = chip(artifact.arch)
+        for device in self._devices:  # what a kernel may use is set for each device
+            static = kernel.attribute("shared_bytes", device)
+            kernel.allow(device, shared_bytes=facts.shared_optin - static, cluster_blocks=facts.cluster_max)
+        return kernel
+
+    def run(self, values: Sequence[Any]) -> None:
+        """Call the host function on the current stream."""
+        if self.kernels and any(_on_host(value) for value in values):
+            self._run_with_copies(values)
+        else:
+            self.host(*values)
+
+    def _run_with_copies(self, values: Sequence[Any]) -> None:
+        staged = [_Staged(self._driver, value) if _on_host(value) else value for value in values]
+        self.host(*(item.tensor if isinstance(item, _Staged) else item for item in staged))
+        self._driver.synchronize()
+        for item in staged:
+            if isinstance(item, _Staged):
+                item.copy_back()
+
+
+def _able(driver: cuda.Driver, arch: str) -> list[int]:
+    """The devices that run code for `arch`.
+
+    Raises:
+        LaunchError: there is none.
+    """
+    refused: LaunchError | None = None
+    found = []
+    for ordinal in range(driver.device_count()):
+        try:
+            cuda.check_device(arch, ordinal)
+        except LaunchError as error:
+            refused = refused or error
+        else:
+            found.append(ordinal)
+    if refused is not None and not found:
+        raise refused
+    return found
+
+
+def _on_host(value: Any) -> bool:
+    if isinstance(value, RuntimeTensor):
+        return value.view.device == abi.CPU
+    return hasattr(value, "__array_interface__") and hasattr(value, "dtype")
+
+
+class _Staged:
+    """A NumPy array with a copy in device memory."""
+
+    def __init__(self, driver: cuda.Driver, value: Any) -> None:
+        self._driver = driver
+        self._host = value.view if isinstance(value, RuntimeTensor) else view(value)
+        self._low, self._size = self._host.extent()
+        self._buffer = driver.allocate(max(self._size, 1))
+        driver.copy_to_device(self._buffer.address, self._low, self._size)
+        made = HostView(
+            self._buffer.address + self._host.data - self._low,
+            abi.CUDA,
+            driver.current_device(),
+            self._host.dtype,
+            self._host.shape,
+            self._host.stride,
+            True,
+            self._buffer,
+        )
+        self.tensor = _DeviceView(made)
+
+    def copy_back(self) -> None:
+        if self._host.writable:
+            self._driver.copy_to_host(self._low, self._buffer.address, self._size)
+        self._buffer.free()
+
+
+class _DeviceView:
+    """A tensor in memory of ours, as native code takes it."""
+
+    def __init__(self, made: HostView) -> None:
+        self._words = made.words()
+        self._owner = made
+
+    def __tw_dltensor__(self) -> int:
+        return int(self._words.buffer_info()[0])

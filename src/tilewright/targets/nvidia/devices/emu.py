@@ -1,0 +1,170 @@
+"""Running a compiled function on the emulator: its launches arrive here instead of at the driver."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilewright.arguments.binding import is_tensor
+from tilewright.arguments.dlpack import view
+from tilewright.arguments.host_memory import mapping_of
+from tilewright.arguments.objects import Addresses
+from tilewright.arguments.runtime_tensor import RuntimeTensor
+from tilewright.base import settings
+from tilewright.base.errors import ArgumentError, CompileError, EmulationError, TilewrightError
+from tilewright.base.interrupts import is_outside, reraise_lost
+from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
+from tilewright.targets import emu
+from tilewright.targets.artifact import Artifact, KernelImage
+from tilewright.targets.device import Device
+from tilewright.targets.emu.recording import add_report, overridden
+from tilewright.targets.host.ffi import Carried, tvm_ffi
+from tilewright.targets.host.function import HostFunction, LaunchConfig
+from tilewright.targets.inlined import name_calls
+from tilewright.targets.nvidia.backend.assembling import assemble_text, shows_log
+from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
+from tilewright.targets.nvidia.backend.parts import host_object
+from tilewright.targets.options import Options
+
+
+class _Call(threading.local):
+    """The memory that the kernels of the call under way may touch, and what their launches reported."""
+
+    def __init__(self) -> None:
+        self.buffers: tuple[tuple[int, int, bool], ...] = ()
+        self.reports: list[Any] = []
+
+
+class EmuDevice(Device):
+    """Kernels as programs of the emulator."""
+
+    last_stage = "ptx"
+
+    @classmethod
+    def stage_for(cls, options: Options) -> str:
+        """The assembler runs as well where the user wants to read what it says."""
+        return "cubin" if isinstance(options, NvidiaOptions) and shows_log(options) else cls.last_stage
+
+    def __init__(self, artifact: Artifact, checks: Any) -> None:
+        self._artifact = artifact
+        self._options = emu.Options(checks=checks, all_arrive=True)
+        self._call = _Call()
+        self._kernels = artifact.kernels
+        self.reports: list[Any] = []
+        self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
+        for kernel in self._kernels:
+            if kernel.user_text:
+                self._program(kernel)
+        self.host = HostFunction(
+            host_object(artifact), artifact.signature, kernels=len(self._kernels), launch=self._launch, device="emu"
+        )
+
+    @property
+    def native(self) -> Any:
+        return self.host.function
+
+    def ffi_function(self, run: Callable[..., None]) -> Any:
+        """Through Python: the emulator must know the memory of each call."""
+
+        def carried(*values: Any) -> None:
+            try:
+                run(*values)
+            except BaseException as error:
+                if not is_outside(error):
+                    raise
+                raise Carried.of(error) from None
+
+        return tvm_ffi().convert(carried)
+
+    def run(self, values: Sequence[Any]) -> None:
+        """Call the host function; kernels may touch the memory of its tensors and nothing else."""
+        outer, self._call.buffers = self._call.buffers, tuple(_buffers(self._params, values))
+        self.reports = self._call.reports = []  # another thread's call has its own list
+        try:
+            reraise_lost(lambda: self.host(*values))
+        finally:
+            self._call.buffers = outer
+
+    def _program(self, kernel: KernelImage) -> emu.Program:
+        """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
+        try:
+            program = emu.load(str(kernel.stages["ptx"]))
+            program.image(kernel.name, self._options.checked)
+        except EmulationError:
+            _assemble(kernel, self._artifact)
+            raise
+        return program
+
+    def _launch(self, config: LaunchConfig, number: int, params: Any) -> None:
+        kernel = self._kernels[number]
+        try:
+            self._emulate(kernel, config, params)
+        except TilewrightError as error:
+            if error.location is None:
+                error.location = kernel.launched_at
+            name_calls(error, self._artifact.inlined)
+            raise
+
+    def _emulate(self, kernel: KernelImage, config: LaunchConfig, params: Any) -> None:
+        name = kernel.name
+        program = self._program(kernel)
+        sizes = [parameter.size for parameter in program.module.functions[name].params]
+        raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
+        options = replace(self._options, seed=settings.get("seed"))
+        report = emu.launch(
+            program,
+            name,
+            config.grid,
+            config.block,
+            raw,
+            cluster=config.cluster,
+            smem=config.smem,
+            buffers=self._call.buffers,
+            options=overridden(options, program),
+        )
+        self._call.reports.append(report)
+        add_report(report)
+
+
+def _assemble(kernel: KernelImage, artifact: Artifact) -> None:
+    """Refuse PTX that is not valid, with the assembler's words; nothing where there is no assembler."""
+    try:
+        assemble_text(str(kernel.stages["ptx"]), artifact.arch, options_of(artifact), kernel.launched_at)
+    except CompileError as error:
+        if error.nvvm_error:
+            raise
+
+
+def _buffers(params: Sequence[Param], values: Sequence[Any]) -> list[tuple[int, int, bool]]:
+    """(address, bytes, writable) of the memory behind the arguments; what does not fit is left to their check."""
+    found = []
+    for param, value in zip(params, values, strict=False):
+        if isinstance(value, Addresses):
+            found += _pointed(value)
+        elif isinstance(param, TupleParam):
+            found += _buffers(param.items, value) if isinstance(value, (tuple, list)) else []
+        elif isinstance(param, PointerParam):
+            address = value.value if isinstance(value, ctypes.c_void_p) else value
+            found += [mapping_of(address)] if isinstance(address, int) else []
+        elif isinstance(value, RuntimeTensor):
+            found.append((*value.view.extent(), value.view.writable))
+        elif isinstance(param, TensorParam) and is_tensor(value):
+            made = view(value)
+            found.append((*made.extent(), made.writable))
+    return found
+
+
+def _pointed(values: Addresses) -> list[tuple[int, int, bool]]:
+    """The memory that the machine values of an object may point to: what each is, taken as an address."""
+    found = []
+    for address in values:
+        try:
+            start, size, _ = mapping_of(address)
+            if address + 8 <= start + size:
+                found.append(mapping_of(ctypes.c_uint64.from_address(address).value))
+        except ArgumentError:
+            continue
+    return found

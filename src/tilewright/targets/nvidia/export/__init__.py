@@ -1,0 +1,1 @@
+"""Ahead-of-time export: objects, headers, and loading them."""

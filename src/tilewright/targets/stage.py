@@ -1,0 +1,29 @@
+"""A stage of a compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewright.targets.job import Job
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A named step of a back end.
+
+    Attributes:
+        name: what users call it: a key of `.stages`, of `override=`, a word of `--emit`.
+        run: takes the job one step on: changes `job.module`, adds to `job.texts` or to the `texts` of each kernel.
+        legal: the dialects that may remain in the module after it; None where there is no module.
+        extension: of the files that its text is written to.
+        whole: a function with several kernels has one text; otherwise each kernel has its own.
+        replaceable: `override=` takes a text for it.
+    """
+
+    name: str
+    run: Callable[[Job], None]
+    legal: frozenset[str] | None = None
+    extension: str = "txt"
+    whole: bool = False
+    replaceable: bool = False
