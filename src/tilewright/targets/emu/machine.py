@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.access import Memories
-from tilewright.targets.emu.checks.events import observe
+from tilewright.targets.emu.checks.events import compose
 from tilewright.targets.emu.checks.observer import Batch
 from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeBlock
 from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
@@ -62,7 +62,7 @@ class Machine(Memories):
         self.sh.block_alive = self.block_alive
         self.constants = launch.constants
         self.special: dict[str, Any] = {}
-        self.on = observe(self.batch, launch.observers)
+        self.on = compose(self.batch, launch.observers)
         cohorts = [
             Cohort(part, launch.code, list(launch.code.zeros)) for part in launch.split(Lanes(self.shape, ids, blocks))
         ]
