@@ -146,6 +146,17 @@ def test_a_checker_that_fails_is_named():
     assert error.values["PTX line"].endswith(f": {STORE[:-1]}") and isinstance(error.__cause__, KeyError)
 
 
+def test_a_service_is_asked_for_at_the_start():
+    class Late(Observer):
+        def global_access(self, access):
+            self.batch.service(HappensBefore)
+
+    with pytest.raises(EmulationError, match="HappensBefore is asked for while a kernel runs") as caught:
+        run(STORE, checks=[Late])
+    assert "Late" in caught.value.message and "__init__" in str(caught.value)
+    assert run(STORE, checks=[Races, Late])[0].ok  # it is there already
+
+
 def test_code_without_observers_tells_of_nothing():
     body = f"ld.shared.u32 %r2, [s]; bar.sync 0; add.u32 %r2, %r2, %r1; shfl.sync.idx.b32 %r1, %r1, 0, 31, -1; {STORE}"
     program = load(f"{HEAD} {body} ret; }}")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tilewright.targets.emu.checks import Access, Batch
-from tilewright.targets.emu.checks.events import observe
+from tilewright.targets.emu.checks.events import compose
 from tilewright.targets.emu.lanes import Lanes, Shape
 from tilewright.targets.emu.memory import Buffer, GlobalMemory, LocalMemory, SharedMemory
 from tilewright.targets.emu.ptx import parse
@@ -32,7 +32,7 @@ class Fed:
             GlobalMemory([Buffer(BASE, DATA.nbytes)]), **options,
         )  # fmt: skip
         self.shape = shape
-        self.on = observe(self.batch, kinds)
+        self.on = compose(self.batch, kinds)
 
     def lanes(self, ids=None):
         """Lanes of the batch, all without numbers."""

@@ -30,7 +30,7 @@ def test_an_event_that_no_one_wants_is_nothing():
 
 
 def test_one_observer_is_called_without_a_detour():
-    one = Races(Fed([], "bar.sync 0;", cluster=2, blocks=2).batch)
+    one = Races(Fed([Races], "bar.sync 0;", cluster=2, blocks=2).batch)
     assert Events([one]).threads_ended == one.threads_ended
 
 

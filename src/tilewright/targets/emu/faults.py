@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.base.errors import EmulationError, FaultKind
 from tilewright.base.location import SourceLocation
-from tilewright.targets.emu.lanes import Lanes
+from tilewright.targets.emu.lanes import Lanes, unflatten
 from tilewright.targets.emu.ptx import Instruction, Place
 
 
@@ -45,6 +45,20 @@ class Fault(Exception):
         if self.among is None:
             self.among = lanes
         return self
+
+
+def threads_of(L: Lanes, at: np.ndarray | None) -> dict[str, Any]:
+    """Which threads, at positions of `L` (None: all), for an error: the first, and how many more."""
+    at = np.arange(L.n) if at is None else at
+    first = int(at[0])
+    values: dict[str, Any] = {
+        "block": unflatten(int(L.block[first]), L.shape.grid),
+        "thread": unflatten(int(L.thread[first]), L.shape.block),
+    }
+    count = len(np.unique(L.ids[at]))
+    if count > 1:
+        values["also"] = f"{count - 1} other threads at the same instruction"
+    return values
 
 
 def source_location(place: Place | None) -> SourceLocation | None:

@@ -8,26 +8,20 @@ import numpy as np
 
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.access import Memories
-from tilewright.targets.emu.checks.events import observe
+from tilewright.targets.emu.checks.events import compose
 from tilewright.targets.emu.checks.observer import Batch
 from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeBlock
 from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
-from tilewright.targets.emu.faults import Fault, located
+from tilewright.targets.emu.deadlock import deadlock
+from tilewright.targets.emu.faults import Fault, located, threads_of
 from tilewright.targets.emu.in_flight import InFlight
-from tilewright.targets.emu.lanes import Array, Lanes, unflatten
-from tilewright.targets.emu.loops import loop_of
+from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
-from tilewright.targets.emu.ptx import Instruction
 from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.sync import Barriers
 
 STEPS_A_TURN = 4096
 MAX_DEPTH = 256
-DEADLOCK = "Deadlock: no thread can go on", "some threads wait for others that have ended or wait elsewhere"
-ENDLESS = (
-    "Endless loop: no thread can go on, each comes back to a state it was in before",
-    "does the loop change what its condition depends on? A value in memory must be written by a thread that still runs",
-)
 
 
 class Machine(Memories):
@@ -62,7 +56,7 @@ class Machine(Memories):
         self.sh.block_alive = self.block_alive
         self.constants = launch.constants
         self.special: dict[str, Any] = {}
-        self.on = observe(self.batch, launch.observers)
+        self.on = compose(self.batch, launch.observers)
         cohorts = [
             Cohort(part, launch.code, list(launch.code.zeros)) for part in launch.split(Lanes(self.shape, ids, blocks))
         ]
@@ -413,48 +407,17 @@ class Machine(Memories):
         else:
             raise fault
 
-    def threads(self, L: Lanes, at: Array | None) -> dict[str, Any]:
-        """Which threads, for an error: the first, and how many more."""
-        at = np.arange(L.n) if at is None else at
-        first = int(at[0])
-        thread = unflatten(int(L.thread[first]), self.shape.block)
-        block = unflatten(int(L.block[first]), self.shape.grid)
-        values: dict[str, Any] = {"block": block, "thread": thread}
-        count = len(np.unique(L.ids[at]))
-        if count > 1:
-            values["also"] = f"{count - 1} other threads at the same instruction"
-        return values
-
     def error(self, fault: Fault, cohort: Cohort, instruction: Any) -> EmulationError:
         """A fault with kernel, place and threads."""
         lanes, among = fault.lanes, fault.among or cohort.L
         if lanes is not None and len(lanes) and int(lanes[-1]) >= among.n:
             lanes = None
-        values = {**self.threads(among, lanes), **fault.values}
+        values = {**threads_of(among, lanes), **fault.values}
         return located(fault.message, instruction, self.launch.kernel, values, fault.hint, fault.kind)
 
     def deadlock(self) -> EmulationError:
-        """An error that says where each warp waits, those first that go round a loop without end."""
+        """An error that says where each warp waits."""
         waiting = [*self.parked.values(), *(c for group in self.barriers.parked.values() for c in group)]
         waiting += self.clusters.parked
         waiting += [c for group in self.ready.values() for c in group]
-        waiting.sort(key=lambda cohort: cohort.spinning is None)
-        values: dict[str, Any] = {"kernel": self.launch.kernel}
-        for number, cohort in enumerate(waiting[:8]):
-            where = self._waits_at(cohort)
-            threads = self.threads(cohort.L, None)
-            text = f"line {where.line}: {where.text}" if where is not None else "the end of the kernel"
-            values[f"wait {number}"] = (
-                f"{cohort.L.n} threads from block {threads['block']} thread {threads['thread']} at {text}"
-            )
-        site = self._waits_at(waiting[0]) if waiting else None
-        message, hint = DEADLOCK
-        if waiting and waiting[-1].spinning is not None:
-            message, hint = ENDLESS
-        return located(message, site, values=values, hint=hint, kind="deadlock")
-
-    def _waits_at(self, cohort: Cohort) -> Instruction | None:
-        """The instruction that threads wait at, or at which their loop goes round."""
-        block = cohort.code.blocks[cohort.pc]
-        loop = loop_of(cohort, self.launch.monitor.ran()) if cohort.spinning is not None else None
-        return loop or block.gate_site or cohort.poll or block.first
+        return deadlock(waiting, self.launch.kernel, self.launch.monitor.ran())

@@ -53,12 +53,13 @@ def overriders(kinds: tuple[type[Observer], ...]) -> dict[str, tuple[int, ...]]:
     }
 
 
-def observe(batch: Batch, kinds: Iterable[Callable[[Batch], Observer]]) -> Events:
+def compose(batch: Batch, kinds: Iterable[Callable[[Batch], Observer]]) -> Events:
     """The events of a batch for observers of some kinds and the services that these ask for: those that keep accesses
     first, those that keep order last."""
     chosen = [kind(batch) for kind in kinds]
     before = [part for service in batch.services.values() for part in getattr(service, "before", ())]
     behind = [part for service in batch.services.values() for part in getattr(service, "behind", ())]
+    batch.running = True
     return Events([*before, *chosen, *behind])
 
 

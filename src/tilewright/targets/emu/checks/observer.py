@@ -34,6 +34,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tilewright.base.errors import ArgumentError
 from tilewright.targets.emu.checks.granules import split
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import Fault
@@ -76,6 +77,8 @@ class Batch:
         if stride > threads:
             self.alive.reshape(-1, stride)[:, threads:] = False
         self.services: dict[type, Any] = {}
+        self.running = False
+        """Whether all observers have been made."""
         self.living = threads * self.slots
         self._masks: Array | None = None
 
@@ -92,8 +95,15 @@ class Batch:
         return self._masks
 
     def service(self, kind: type[T]) -> T:
-        """The batch's one object of a class, made from the batch when it is first asked for."""
+        """The batch's one object of a class, made from the batch when it is first asked for.
+
+        Raises:
+            ArgumentError: the batch runs already, so that a new service would have missed events.
+        """
         if kind not in self.services:
+            if self.running:
+                hint = "ask for it in the checker's __init__, and keep it"
+                raise ArgumentError(f"the service {kind.__name__} is asked for while a kernel runs", hint=hint)
             self.services[kind] = kind(self)  # type: ignore[call-arg]
         found: T = self.services[kind]
         return found
