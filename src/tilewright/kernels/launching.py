@@ -44,10 +44,10 @@ class RowKernel:
         values, facts = [], []
         for kind, value in zip(self._kinds, arguments, strict=True):
             if kind in _MATRICES and value is not None:
-                value = as_matrix(value)
-                facts.append((value.dtype, value.shape[1], stride_of(value), address_of(value) % ACCESS_BYTES))
                 if 0 in value.shape:
                     return
+                value = as_matrix(value)
+                facts.append((value.dtype, value.shape[1], stride_of(value), address_of(value) % ACCESS_BYTES))
             elif kind in _TENSORS and value is not None:
                 value = value.reshape(-1)
                 facts.append((value.dtype, address_of(value) % ACCESS_BYTES))

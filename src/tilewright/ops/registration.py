@@ -62,6 +62,8 @@ class Operator:
         return any(getattr(item, "is_cuda", False) for item in args) or on_emulator()
 
     def _refer(self, outs: Sequence[Any], inputs: Sequence[Any]) -> None:
+        if all(out is None or 0 in out.shape for out in outs):
+            return
         arrays = any(isinstance(item, np.ndarray) for item in inputs)
         results = self.numpy_reference(*inputs) if arrays else self.reference(*inputs)
         results = results if isinstance(results, tuple) else (results,)
