@@ -27,7 +27,7 @@ _MOST_BLOCK = 1024
 _WARP_VECTORS = 256  # a row of so many vectors is a warp's
 _UNROLL = 8
 _LONG_UNROLL = 4
-_PER_MULTIPROCESSOR = 8  # blocks of a pass that is split
+_PER_MULTIPROCESSOR = 2  # blocks of a pass that is split, at least
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def row_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple[Ro
     unroll = min(power_of_two(-(-vectors // threads)), _UNROLL if short else _LONG_UNROLL)
     lines = max(_ROW_BLOCK // threads, 1)
     plan = RowReduction(reduction, vector, threads, lines, unroll, aligned)
-    return plan, _parts(-(-rows // lines), vectors // (threads * unroll))
+    return plan, _parts(-(-rows // lines), -(-vectors // (threads * unroll)))
 
 
 def _row_vector(reduction: Reduction, x: views.Strided, start: int) -> tuple[int, bool]:
@@ -226,8 +226,8 @@ def _multi_row(reduction: Reduction, x: views.Strided, start: int) -> tuple[Any,
 
 def _split(reduction: Reduction, x: views.Strided, start: int) -> tuple[Any, int]:
     plan, _ = _vectorized(reduction, x, start)
-    rows, steps = math.prod(x.shape[:-1]), x.shape[-1] // (plan.vector * plan.threads)
-    return plan, max(2, min(-(-_PER_MULTIPROCESSOR * MULTIPROCESSORS // rows), steps))
+    steps = -(-x.shape[-1] // (plan.vector * plan.threads * plan.unroll))
+    return plan, max(2, _parts(math.prod(x.shape[:-1]), steps))
 
 
 VARIANTS = {
@@ -248,14 +248,18 @@ def column_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple
     along = min(power_of_two(n), _BLOCK // across)
     unroll = min(power_of_two(-(-n // along)), _UNROLL)
     plan = ColumnReduction(reduction, vector, across, along, unroll)
-    return plan, _parts(outer * -(-vectors // across), n // (along * unroll))
+    return plan, _parts(outer * -(-vectors // across), -(-n // (along * unroll)))
 
 
 def _parts(blocks: int, steps: int) -> int:
-    """Into how many parts each result is split, for so many blocks that take so many steps."""
+    """Into how many parts each result is split, for so many blocks that take so many steps.
+
+    Each part but the last has the same number of whole steps, as the kernels deal them.
+    """
     if blocks >= 2 * MULTIPROCESSORS or steps < 2:
         return 1
-    return min(-(-_PER_MULTIPROCESSOR * MULTIPROCESSORS // blocks), steps)
+    parts = min(power_of_two(-(-_PER_MULTIPROCESSOR * MULTIPROCESSORS // blocks)), steps)
+    return -(-steps // -(-steps // parts))
 
 
 def second_plan(plan: RowReduction | ColumnReduction, parts: int) -> RowReduction | ColumnReduction:

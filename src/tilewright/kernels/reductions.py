@@ -78,6 +78,10 @@ class Reduction:
     def _state(self, value: Any, index: Any) -> State:
         return (value, index) if self.indexed else (value,)
 
+    def moved(self, state: State, by: Any) -> State:
+        """The state with an index that is greater by `by`."""
+        return (state[0], state[1] + by) if self.indexed else state
+
     def widen(self, state: State) -> State:
         """A folded step as a state of the accumulator's type."""
         return (self.accumulator(state[0]), *state[1:])
