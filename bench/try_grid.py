@@ -1,3 +1,4 @@
+# ruff: noqa
 """Times the kernels of `copy_transpose` and `reduce` under many plans on a GPU, beside a copy, torch and torch.compile.
 
     python bench/try_grid.py [--op transpose|rows|columns|others|elementwise|all] [--shape 8192x16384] [--dtype float32] [--reps 12] [--no-compile]
@@ -40,7 +41,9 @@ def symbols(rank, step):
 
 def fake(dtype, rank, step=1, extents=None):
     shape, stride = symbols(rank, step)
-    return make_fake_tensor(dtype, extents or shape, stride=stride, assumed_align=max(step * dtype.width // 8, dtype.width // 8))
+    return make_fake_tensor(
+        dtype, extents or shape, stride=stride, assumed_align=max(step * dtype.width // 8, dtype.width // 8)
+    )
 
 
 def transpose(name, plan, target):
@@ -49,7 +52,11 @@ def transpose(name, plan, target):
     plan = transposes.TransposePlan(dtype, int(m), int(n), v, v, int(threads), int(group))
     b, m, n = cute.sym_int(), cute.sym_int(divisibility=v), cute.sym_int(divisibility=v)
     return cute.compile(
-        transposes.launch_copy_transpose, fake(dtype, 3, v, (b, n, m)), fake(dtype, 3, v, (b, m, n)), plan, target=target
+        transposes.launch_copy_transpose,
+        fake(dtype, 3, v, (b, n, m)),
+        fake(dtype, 3, v, (b, m, n)),
+        plan,
+        target=target,
     )
 
 
@@ -57,7 +64,9 @@ def rows(name, plan, target):
     dtype, (threads, rows, unroll) = DTYPES[name], map(int, plan.split("/"))
     v = 128 // dtype.width
     plan = reductions.RowReduction(Reduction("sum", dtype), v, threads, rows, unroll)
-    return cute.compile(reductions.launch_rows, fake(dtype, 2, v), fake(dtype, 1), None, cute.Float64(1), plan, None, target=target)
+    return cute.compile(
+        reductions.launch_rows, fake(dtype, 2, v), fake(dtype, 1), None, cute.Float64(1), plan, None, target=target
+    )
 
 
 def columns(name, plan, target, parts=1):
@@ -66,7 +75,10 @@ def columns(name, plan, target, parts=1):
     plan = reductions.ColumnReduction(Reduction("sum", dtype), v, across, along, unroll)
     states, second = None, None
     if parts > 1:
-        states, second = (fake(cute.Float32, 3),), reductions.ColumnReduction(Reduction("sum", cute.Float32), 1, 32, 8, 4)
+        states, second = (
+            (fake(cute.Float32, 3),),
+            reductions.ColumnReduction(Reduction("sum", cute.Float32), 1, 32, 8, 4),
+        )
     arguments = fake(dtype, 3, v), fake(dtype, 2), states, cute.Float64(1), plan, second
     return cute.compile(reductions.launch_columns, *arguments, target=target)
 
@@ -118,7 +130,11 @@ def try_transposes(shapes, names, args, cache):
         for m, n in shapes or [(16384, 16384), (8192, 30000)]:
             x = torch.randn(m, n, device="cuda").to(getattr(torch, name))
             y, same = torch.empty(n, m, device="cuda", dtype=x.dtype), torch.empty_like(x)
-            functions = {"copy": lambda: same.copy_(x), "clone": lambda: x.view(-1).clone(), "torch": lambda: y.copy_(x.t())}
+            functions = {
+                "copy": lambda: same.copy_(x),
+                "clone": lambda: x.view(-1).clone(),
+                "torch": lambda: y.copy_(x.t()),
+            }
             functions |= compiled_by_torch(lambda x: x.t().contiguous(), x, args.compile)
             for plan in TRANSPOSES[name]:
                 run = kept(cache, ("t", name, plan), lambda plan=plan: transpose(name, plan, args.target))
@@ -130,7 +146,13 @@ def try_transposes(shapes, names, args, cache):
             assert torch.equal(y, x.t())
             functions["auto/"] = lambda: transposes.copy_transpose(y, x)
             copies = medians({key: functions[key] for key in ("copy", "clone")}, args.reps)
-            report(f"transpose {name} {m}x{n}", 2 * x.nbytes, functions, args.reps, 2 * x.nbytes / min(copies.values()) / 1e6)
+            report(
+                f"transpose {name} {m}x{n}",
+                2 * x.nbytes,
+                functions,
+                args.reps,
+                2 * x.nbytes / min(copies.values()) / 1e6,
+            )
 
 
 def check_sum(out, x, dim):
@@ -194,7 +216,11 @@ def try_others(shapes, names, args, cache):
                  ("max", x, (1,), "max"), ("argmax", x, (1,), "argmax"), ("mean", x, (1,), "mean"), ("argmax columns", x, (0,), "argmax")]  # fmt: skip
         for title, t, dims, op in cases:
             theirs = {"max": torch.amax, "mean": torch.mean, "sum": torch.sum}.get(op)
-            run = (lambda t=t, dims=dims: torch.argmax(t, dims[0])) if op == "argmax" else (lambda t=t, dims=dims, f=theirs: f(t, dims))
+            run = (
+                (lambda t=t, dims=dims: torch.argmax(t, dims[0]))
+                if op == "argmax"
+                else (lambda t=t, dims=dims, f=theirs: f(t, dims))
+            )
             expected = run()
             out = torch.empty_like(expected)
             reducing.reduce(out, t, op, dims)
@@ -215,7 +241,9 @@ def split_in_other_ways(out, t, op, dims):
     made = {}
     for blocks, overlap, threads in itertools.product((1, 2, 4, 8), (False, True), (256, 1024)):
         marked = lambda plan, role, overlap=overlap: replace(plan, overlap=role) if overlap else plan
-        chosen = lambda rule, *args, threads=threads: (lambda plan, parts: (marked(plan, "leads") if parts > 1 else plan, parts))(*rule(*args))
+        chosen = lambda rule, *args, threads=threads: (
+            lambda plan, parts: (marked(plan, "leads") if parts > 1 else plan, parts)
+        )(*rule(*args))
         reducing._PER_MULTIPROCESSOR = blocks
         reducing._BLOCK = threads
         reducing.VARIANTS["auto"] = lambda *args, chosen=chosen: chosen(rule[0], *args)
@@ -274,12 +302,22 @@ def main():
                 for plan in plans:
                     made = make(name, plan, "emu")
                     fields = [line.split() for line in str(made.report()).splitlines()]
-                    print(make.__name__, name, plan, *(words[-1] for words in fields if words[0] in ("registers", "spill")))
+                    print(
+                        make.__name__,
+                        name,
+                        plan,
+                        *(words[-1] for words in fields if words[0] in ("registers", "spill")),
+                    )
         return
     print(torch.cuda.get_device_name(), torch.__version__)
     start = time.time()
-    for op, function in (("transpose", try_transposes), ("rows", try_rows), ("columns", try_columns), ("others", try_others),
-                         ("elementwise", try_elementwise)):
+    for op, function in (
+        ("transpose", try_transposes),
+        ("rows", try_rows),
+        ("columns", try_columns),
+        ("others", try_others),
+        ("elementwise", try_elementwise),
+    ):
         if args.op in (op, "all"):
             function(args.shape, names, args, {})
             print(f"-- {op}: {time.time() - start:.0f} s", flush=True)

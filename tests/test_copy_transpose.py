@@ -12,7 +12,18 @@ from tilewright.ops.copy_transpose import FORWARD, copy_transpose
 
 torch = pytest.importorskip("torch", reason="the ops are tested with torch's tensors too")
 
-DTYPES = (np.float32, ml_dtypes.bfloat16, np.float16, np.float64, np.int8, np.uint8, np.int16, np.int32, np.int64, np.bool_)
+DTYPES = (
+    np.float32,
+    ml_dtypes.bfloat16,
+    np.float16,
+    np.float64,
+    np.int8,
+    np.uint8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.bool_,
+)
 VIEWS = {
     "plain": lambda x: x,
     "transposed": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
@@ -38,7 +49,9 @@ CASES = [(dtype, None) for dtype in DTYPES]
 CASES += [(dtype, size) for dtype in (np.float32, ml_dtypes.bfloat16, np.int8) for size in (16, 32, 64, 128)]
 
 
-@pytest.mark.parametrize(("dtype", "tile_size"), CASES, ids=lambda item: str(np.dtype(item)) if isinstance(item, type) else str(item))
+@pytest.mark.parametrize(
+    ("dtype", "tile_size"), CASES, ids=lambda item: str(np.dtype(item)) if isinstance(item, type) else str(item)
+)
 def test_copy_transpose_correctness(dtype, tile_size):
     for shape in ((64, 128), (2, 33, 17)):
         x = numbers(shape, dtype)
@@ -55,7 +68,9 @@ def test_copy_transpose_correctness_of_views(dtype, view):
         np.testing.assert_array_equal(copy_transpose(x), x.swapaxes(-1, -2))
 
 
-@pytest.mark.parametrize(("dtype", "tile_size"), [(np.float32, 32), (np.float32, 64), (np.float64, 64), (np.float16, 16), (np.float16, 128)])
+@pytest.mark.parametrize(
+    ("dtype", "tile_size"), [(np.float32, 32), (np.float32, 64), (np.float64, 64), (np.float16, 16), (np.float16, 128)]
+)
 def test_each_sector_is_moved_once_and_no_bank_is_waited_for(dtype, tile_size):
     with observe(counters=True) as reports:
         copy_transpose(numbers((128, 256), dtype), tile_size=tile_size)

@@ -62,7 +62,9 @@ CASES += [(np.int8, op) for op in OPS if op != "mean"]
 CASES += [(dtype, op) for dtype in (np.float16, np.float64, *OTHERS[1:]) for op in ("sum", "max")]
 
 
-@pytest.mark.parametrize(("dtype", "op"), CASES, ids=lambda item: item if isinstance(item, str) else np.dtype(item).name)
+@pytest.mark.parametrize(
+    ("dtype", "op"), CASES, ids=lambda item: item if isinstance(item, str) else np.dtype(item).name
+)
 def test_reduce_correctness(dtype, op):
     for shape, dim in (((5, 64), 1), ((3, 133), -1), ((40, 24), 0)):
         x = numbers(shape, dtype, op)
@@ -183,7 +185,11 @@ def test_empty_tensors():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda x: reduce(x, "sum", 2), DimensionError, r"out of range \(expected to be in range of \[-2, 1\], but got 2"),
+        (
+            lambda x: reduce(x, "sum", 2),
+            DimensionError,
+            r"out of range \(expected to be in range of \[-2, 1\], but got 2",
+        ),
         (lambda x: reduce(x, "sum", (0, -2)), ArgumentError, "appears more than once"),
         (lambda x: reduce(x, "sum", 0.5), ArgumentError, "dim is an int or a tuple of ints, not float"),
         (lambda x: reduce(x, "median"), ArgumentError, r"no reduction 'median'[\s\S]*argmax"),

@@ -103,8 +103,9 @@ def _turn_bytes(held: cute.Tensor) -> cute.Tensor:
     """
     columns, rows = held.shape
     turned = cute.make_rmem_tensor(cute.make_layout((columns, rows), stride=(rows, 1)), held.element_type)
-    source, target = cute.recast_tensor(held, cute.Int32), cute.recast_tensor(
-        cute.make_tensor(turned.iterator, cute.make_layout((rows, columns))), cute.Int32
+    source, target = (
+        cute.recast_tensor(held, cute.Int32),
+        cute.recast_tensor(cute.make_tensor(turned.iterator, cute.make_layout((rows, columns))), cute.Int32),
     )
     for c in cutlass.range_constexpr(columns // 4):
         for r in cutlass.range_constexpr(rows // 4):
@@ -153,8 +154,8 @@ def copy_transpose_kernel(
     batch, tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.group)
     first_m, first_n = tile_m * plan.m, tile_n * plan.n
 
-    places = cute.make_layout((plan.n, (rows, plan.m // rows)), stride=(plan.m, (1, rows)))
-    places = cute.make_composed_layout(plan.swizzle, 0, places)
+    lines = cute.make_layout((plan.n, (rows, plan.m // rows)), stride=(plan.m, (1, rows)))
+    places = cute.make_composed_layout(plan.swizzle, 0, lines)
     shared = cutlass.utils.SmemAllocator().allocate_tensor(plan.dtype, places, 128)
 
     _, m, vectors = x.shape[1]
@@ -182,7 +183,9 @@ def copy_transpose_kernel(
 
 
 @cute.jit
-def tile_of(block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, group: cutlass.Constexpr) -> tuple:
+def tile_of(
+    block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, group: cutlass.Constexpr
+) -> tuple[Any, Any, Any]:
     """(batch, tile along m, tile along n) of a block. `group` tiles along m are taken together, then along n."""
     in_batch = tiles_m * tiles_n
     batch, rest = block // in_batch, block % in_batch

@@ -178,9 +178,7 @@ def _executor(plan: ElementwisePlan, out_type: Any, dense: bool, rank: int, targ
     """The compiled function of tensors of so many modes."""
     extents = [cute.sym_int(divisibility=plan.vector), *views.symbols(rank - 1)]
     out = _fake(out_type, extents, plan.vector, DENSE if dense else STRIDED)
-    inputs = tuple(
-        _fake(dtype, extents, plan.vector, step) for dtype, step in zip(plan.types, plan.steps, strict=True)
-    )
+    inputs = tuple(_fake(dtype, extents, plan.vector, step) for dtype, step in zip(plan.types, plan.steps, strict=True))
     return cute.compile(launch_elementwise, out, inputs, plan, target=target)
 
 

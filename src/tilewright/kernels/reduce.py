@@ -156,9 +156,11 @@ def reduce_rows_kernel(
         if cutlass.const_expr(plan.vector == 1):
             chunk = cute.ceil_div(n, parts)
             for k in cutlass.range(part * chunk + t, min(n, (part + 1) * chunk), plan.threads, unroll=plan.unroll):
-                state = reduction.combine(state, _read_one(line, k, None if known is None else known[row, None], reduction))
+                state = reduction.combine(
+                    state, _read_one(line, k, None if known is None else known[row, None], reduction)
+                )
         else:
-            head = 0
+            head: Any = 0
             if cutlass.const_expr(not plan.aligned):
                 head = _to_boundary(line.iterator, n)
                 if part == 0 and t < head:
@@ -325,7 +327,8 @@ def launch_rows(
 @cute.jit
 def _launch_rows(x: Any, known: Any, outs: Any, rows: Any, parts: Any, divisor: Any, plan: cutlass.Constexpr) -> None:
     reduce_rows_kernel(x, known, outs, parts, divisor, plan).launch(
-        grid=(cute.ceil_div(rows, plan.rows) * parts, 1, 1), block=(plan.threads * plan.rows, 1, 1),
+        grid=(cute.ceil_div(rows, plan.rows) * parts, 1, 1),
+        block=(plan.threads * plan.rows, 1, 1),
         use_pdl=plan.overlap == FOLLOWS,
     )
 
@@ -352,7 +355,8 @@ def _launch_columns(x: Any, known: Any, outs: Any, parts: Any, divisor: Any, pla
     _, outer, _, vectors = x.shape
     blocks = cute.size(outer) * parts * cute.ceil_div(vectors, plan.across)
     reduce_columns_kernel(x, known, outs, parts, divisor, plan).launch(
-        grid=(blocks, 1, 1), block=(plan.across * plan.along, 1, 1),
+        grid=(blocks, 1, 1),
+        block=(plan.across * plan.along, 1, 1),
         use_pdl=plan.overlap == FOLLOWS,
     )
 

@@ -42,7 +42,9 @@ def reduce_naive_kernel(x: cute.Tensor, out: cute.Tensor, divisor: Any, plan: cu
     half = cutlass.Int32(plan.threads // 2)
     while half > 0:
         if thread < half:
-            state = reduction.combine(tuple(place[thread] for place in shared), tuple(place[thread + half] for place in shared))
+            state = reduction.combine(
+                tuple(place[thread] for place in shared), tuple(place[thread + half] for place in shared)
+            )
             _put(shared, thread, state)
         cute.arch.sync_threads()
         half = half // 2

@@ -55,8 +55,8 @@ FORWARD = define(
 def elementwise(op: str, *inputs: Any) -> Any:
     """The function `op` of the inputs, element by element, broadcast to one shape.
 
-    16-bit floats are computed in float32 and rounded once. The type of the result is that to which the inputs' types are
-    promoted (`torch.promote_types`, `numpy.result_type`), and float32 for functions of integers that give floats.
+    16-bit floats are computed in float32 and rounded once. The types of the inputs are promoted to that of the result
+    (`torch.promote_types`, `numpy.result_type`), which is float32 for functions of integers that give floats.
 
     Args:
         op: "copy", "neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "silu" or "gelu" of one

@@ -26,7 +26,7 @@ def _kernel(out: Any, x: Any, dim: int = -1, variant: str = "auto") -> None:
 
 
 FORWARD = define(
-    "_reduce_sum(Tensor(a!) out, Tensor x, int dim=-1, str variant=\"auto\") -> ()",
+    '_reduce_sum(Tensor(a!) out, Tensor x, int dim=-1, str variant="auto") -> ()',
     kernel=_kernel,
     reference=lambda x, dim=-1, variant="auto": ref.reduce(x, "sum", (dim,)),
     numpy_reference=lambda x, dim=-1, variant="auto": ref.numpy_reduce(x, "sum", (dim,)),
@@ -59,9 +59,7 @@ def reduce_sum(x: Any, dim: int = -1, keepdim: bool = False, variant: str = "aut
     """
     check_tensor("reduce_sum", "x", x, DTYPES)
     if variant not in VARIANTS:
-        raise ArgumentError(
-            f"reduce_sum: there is no variant {variant!r}", values={"variants": ", ".join(VARIANTS)}
-        )
+        raise ArgumentError(f"reduce_sum: there is no variant {variant!r}", values={"variants": ", ".join(VARIANTS)})
     if x.ndim == 0:
         raise ArgumentError("reduce_sum: a tensor without dimensions has no rows", hint="x.reshape(1)")
     (place,) = from_the_end("reduce_sum", int(dim), x.ndim)
