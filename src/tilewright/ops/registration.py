@@ -49,8 +49,7 @@ class Operator:
     def run_on_any(self, *args: Any) -> None:
         """`run` where results may have any strides: those that are not contiguous are written by way of a copy."""
         outs = args[: self.outputs]
-        dense = [out if out is None or out.is_contiguous() else torch.empty(out.shape, dtype=out.dtype, device=out.device)
-                 for out in outs]  # fmt: skip
+        dense = [out if out is None or out.is_contiguous() else out.new_empty(out.shape) for out in outs]
         self.run(*dense, *args[self.outputs :])
         for out, copy in zip(outs, dense, strict=True):
             if copy is not out:
@@ -143,7 +142,9 @@ def direct(*tensors: Any) -> bool:
         return False
     recording = torch.is_grad_enabled()
     for tensor in tensors:
-        if tensor is not None and (type(tensor) not in _PLAIN or (recording and tensor.requires_grad)):
+        if tensor is not None and (
+            type(tensor) not in _PLAIN or (recording and tensor.requires_grad) or tensor.is_neg()
+        ):
             return False
     return True
 
