@@ -249,7 +249,7 @@ def split_in_other_ways(out, t, op, dims):
         reducing.VARIANTS["auto"] = lambda *args, chosen=chosen: chosen(rule[0], *args)
         reducing.column_plan = lambda *args, chosen=chosen: chosen(rule[1], *args)
         reducing.second_plan = lambda *args, marked=marked: marked(rule[2](*args), "follows")
-        passes = reducing._prepare(out, t, op, [dim % t.ndim for dim in dims], "auto")
+        passes = reducing.prepare(out, t, op, [dim % t.ndim for dim in dims], "auto")
         want = out.clone()
         out.zero_()
         run_passes(passes, out, t)

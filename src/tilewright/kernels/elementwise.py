@@ -113,19 +113,19 @@ def elementwise(out: Any, inputs: Sequence[Any], function: Callable[..., Any], c
     The last dimension of `out` with more than one element has stride 1, or accesses are single.
     """
     tensors = (out, *inputs)
-    facts = tuple((item.dtype, tuple(item.shape), views.strides_of(item), address_of(item) % 16) for item in tensors)
-    key = (function, computed, facts, on_gpu(out))
+    key = (function, computed, *map(views.facts, tensors))
     found = _prepared.get(key)
     if found is None:
         if 0 in out.shape:
             return
         found = views.keep(_prepared, key, _prepare(tensors, function, computed))
     executor, shapes = found
-    target, *sources = (shape.of(tensor) for shape, tensor in zip(shapes, tensors, strict=True))
+    pairs = zip(shapes, tensors, strict=True)
+    target, *sources = [tensor if shape is None else shape.of(tensor) for shape, tensor in pairs]
     executor(target, tuple(sources))
 
 
-def _prepare(tensors: Sequence[Any], function: Any, computed: Any) -> tuple[Any, list[views.Strided]]:
+def _prepare(tensors: Sequence[Any], function: Any, computed: Any) -> tuple[Any, list[views.Strided | None]]:
     types = tuple(views.dtype_of(item) for item in tensors)
     extents, strides = together(tensors[0].shape, [_broadcast_strides(item, tensors[0].shape) for item in tensors])
     steps = tuple({1: DENSE, 0: CONSTANT}.get(of_one[0], STRIDED) for of_one in strides)
@@ -138,7 +138,10 @@ def _prepare(tensors: Sequence[Any], function: Any, computed: Any) -> tuple[Any,
         vector //= 2
     plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector)
     executor = _executor(plan, types[0], steps[0] == DENSE, len(extents), "cuda" if on_gpu(tensors[0]) else "emu")
-    return executor, [views.Strided(extents, of_one) for of_one in strides]
+    return executor, [
+        views.Strided(extents, of_one).unless_of(tensor.shape, views.strides_of(tensor))
+        for of_one, tensor in zip(strides, tensors, strict=True)
+    ]
 
 
 def _fits(tensor: Any, extents: Sequence[int], strides: Sequence[int], vector: int, dtype: Any) -> bool:

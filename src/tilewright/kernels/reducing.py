@@ -54,8 +54,8 @@ class Pass:
     """
 
     executor: Any
-    source: views.Strided
-    result: views.Strided
+    source: views.Strided | None
+    result: views.Strided | None
     states: tuple[tuple[int, ...], tuple[Any, ...]] | None
     workspace: tuple[tuple[int, ...], Any] | None
     divisor: float
@@ -63,11 +63,13 @@ class Pass:
     def run(self, out: Any, x: Any) -> Any:
         """Run it; the tensor that holds the result."""
         target = out if self.workspace is None else views.empty(x, *self.workspace)
-        arguments = [self.source.of(x), self.result.of(target)]
-        if self.states is not None:
+        source = x if self.source is None else self.source.of(x)
+        result = target if self.result is None else self.result.of(target)
+        if self.states is None:
+            self.executor(source, result, self.divisor)
+        else:
             shape, types = self.states
-            arguments.append(tuple(views.empty(x, shape, dtype) for dtype in types))
-        self.executor(*arguments, self.divisor)
+            self.executor(source, result, tuple(views.empty(x, shape, dtype) for dtype in types), self.divisor)
         return target
 
 
@@ -79,30 +81,42 @@ def reduce(out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "aut
 
     Several dimensions of an argmax must lie behind each other in memory. `variant` is one of `VARIANTS`.
     """
-    facts = tuple(x.shape), views.strides_of(x), address_of(x) % 16, views.strides_of(out)
-    key = (name, variant, tuple(dims), x.dtype, out.dtype, on_gpu(x), facts)
+    key = (name, variant, tuple(dims), views.facts(x), views.facts(out))
     passes = _prepared.get(key)
     if passes is None:
-        passes = views.keep(_prepared, key, _prepare(out, x, name, dims, variant))
+        passes = views.keep(_prepared, key, prepare(out, x, name, dims, variant))
+    run(passes, out, x)
+
+
+def run(passes: Sequence[Pass], out: Any, x: Any) -> None:
+    """Run prepared passes."""
     for step in passes:
         x = step.run(out, x)
 
 
-def _prepare(out: Any, x: Any, name: str, dims: Sequence[int], variant: str) -> list[Pass]:
+def prepare(out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "auto") -> list[Pass]:
+    """The passes of `reduce` for tensors like these: of their types, shapes, strides and alignment."""
     modes = merged(x, out, {dim % x.ndim for dim in dims} if x.ndim else set())
     dtype, start, target = views.dtype_of(x), address_of(x), "cuda" if on_gpu(x) else "emu"
     count = math.prod(mode.extent for mode in modes if mode.reduced)
     passes = []
     while len(over := [mode for mode in modes if mode.reduced]) > 1:
-        first = min(over, key=lambda mode: abs(mode.step))
+        least = min(over, key=lambda mode: abs(mode.step))
         partial = Reduction("sum" if name == "mean" else name, dtype)
-        before, modes = _around(modes, first)
+        before, modes = _around(modes, least)
         shape = tuple(mode.extent for mode in modes)
         made = _pass(partial, before, start, partial.accumulator, target, 1, variant)
         passes.append(replace(made, workspace=(shape, partial.accumulator)))
         dtype, start = partial.accumulator, 0
     passes.append(_pass(Reduction(name, dtype), modes, start, views.dtype_of(out), target, count, variant))
+    passes[0] = replace(passes[0], source=_view(passes[0].source, x))
+    passes[-1] = replace(passes[-1], result=_view(passes[-1].result, out))
     return passes
+
+
+def _view(wanted: views.Strided | None, tensor: Any) -> views.Strided | None:
+    """None where the tensor is as wanted."""
+    return wanted and wanted.unless_of(tensor.shape, views.strides_of(tensor))
 
 
 def _around(modes: list[Mode], over: Mode) -> tuple[list[Mode], list[Mode]]:

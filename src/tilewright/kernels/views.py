@@ -31,6 +31,13 @@ def dtype_of(tensor: Any) -> type[cute.Numeric]:
     return _DTYPES[str(tensor.dtype).rpartition(".")[2]]
 
 
+def facts(tensor: Any) -> tuple[Any, ...]:
+    """What the choice of a kernel depends on: type, shape, strides, alignment to 16 bytes, whether a GPU has it."""
+    if isinstance(tensor, np.ndarray):
+        return tensor.dtype, tensor.shape, tensor.strides, tensor.ctypes.data % 16, False
+    return tensor.dtype, tensor.shape, tensor.stride(), tensor.data_ptr() % 16, tensor.is_cuda
+
+
 def strides_of(tensor: Any) -> tuple[int, ...]:
     """The strides of a tensor, in elements."""
     if isinstance(tensor, np.ndarray):
@@ -56,9 +63,11 @@ class Strided:
             return np.lib.stride_tricks.as_strided(
                 tensor, self.shape, [step * tensor.itemsize for step in self.strides]
             )
-        if tensor.shape == self.shape and tensor.stride() == self.strides:
-            return tensor
         return tensor.as_strided(self.shape, self.strides)
+
+    def unless_of(self, shape: Sequence[int], strides: Sequence[int]) -> Strided | None:
+        """None where a tensor of this shape and these strides needs no other view."""
+        return None if (tuple(shape), tuple(strides)) == (self.shape, self.strides) else self
 
     def vector(self, dtype: type[cute.Numeric], start: int, cap: int = ACCESS_BITS) -> int:
         """The most elements, in `cap` bits, that every access along the last dimension may take from address `start`.
