@@ -151,7 +151,7 @@ def test_cross_entropy_errors(torch):
         ops.cross_entropy(x, x[:, 0])
     with pytest.raises(ValueError, match="reduction is one of mean, sum, none, not 'max'"):
         ops.cross_entropy(x, target, reduction="max")
-    with pytest.raises(ValueError, match="label_smoothing is from 0 to 1, not 1.5"):
+    with pytest.raises(ValueError, match=r"label_smoothing is from 0 to 1, not 1\.5"):
         ops.cross_entropy(x, target, label_smoothing=1.5)
     with pytest.raises(ValueError, match="expected all tensors to be on the same device") as raised:
         ops.cross_entropy(x, target.numpy())

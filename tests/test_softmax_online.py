@@ -11,6 +11,7 @@ from tilewright.base.errors import ArgumentError
 from tilewright.kernels.plans import RowPlan, row_plan
 from tilewright.kernels.softmax_online import softmax_online as forward_kernel
 from tilewright.kernels.softmax_online import softmax_online_backward as backward_kernel
+from tilewright.ops.softmax_online import FORWARD
 
 
 def softmax(x):
@@ -134,9 +135,7 @@ def test_the_reference_in_numpy_and_in_pytorch(torch):
 def test_softmax_online_backends(torch, backend, monkeypatch):
     """An explicit kernel uses the emulator for memory of the host; gradients follow."""
     called = []
-    monkeypatch.setattr(
-        "tilewright.ops.softmax_online.FORWARD.kernel", lambda *args: called.append(forward_kernel(*args))
-    )
+    monkeypatch.setattr(FORWARD, "kernel", lambda *args: called.append(forward_kernel(*args)))
     x = torch.randn(3, 40)
     ops.softmax_online(x)
     assert not called

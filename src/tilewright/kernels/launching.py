@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,31 +36,36 @@ class RowKernel:
     def __init__(self, launch: Any, kinds: Sequence[str], plans: Plans = row_plan) -> None:
         self._launch = launch
         self._kinds = tuple(kinds)
+        self._places = [(place, kind) for place, kind in enumerate(kinds) if kind is not SCALAR]
         self._plans = plans
         self._compiled: dict[Any, Any] = {}
-        self._chosen: dict[Any, Any] = {}
+        self._chosen: dict[Any, _Call] = {}
 
     def __call__(self, *arguments: Any, plan: RowPlan | None = None) -> None:
         """Run on these arguments; `plan` overrides the choice."""
-        values, facts = [], []
-        for kind, value in zip(self._kinds, arguments, strict=True):
-            if kind in _MATRICES and value is not None:
+        values = list(arguments)
+        facts: list[Any] = [plan]
+        for place, kind in self._places:
+            value = values[place]
+            if value is None or kind is CONSTANT:
+                facts.append(value)
+            elif kind in _MATRICES:
                 if 0 in value.shape:
                     return
-                value = as_matrix(value)
-                facts.append((value.dtype, value.shape[1], stride_of(value), address_of(value) % ACCESS_BYTES))
-            elif kind in _TENSORS and value is not None:
-                value = value.reshape(-1)
-                facts.append((value.dtype, address_of(value) % ACCESS_BYTES))
+                matrix = values[place] = as_matrix(value)
+                if type(matrix) is np.ndarray:
+                    step, address = stride_of(matrix), address_of(matrix)
+                else:
+                    step, address = matrix.stride(0), matrix.data_ptr()
+                facts += matrix.dtype, matrix.shape[1], step, address % ACCESS_BYTES
             else:
-                facts.append(value if kind is CONSTANT else None)
-            values.append(value)
-        key = (*facts, plan)
-        executor = self._chosen.get(key)
-        if executor is None:
-            executor = self._chosen[key] = self._choose(values, plan)
-        pairs = zip(self._kinds, values, strict=True)
-        executor(*(value for kind, value in pairs if value is not None and kind is not CONSTANT))
+                array = values[place] = value if value.ndim == 1 else value.reshape(-1)
+                facts += array.dtype, address_of(array) % ACCESS_BYTES
+        key = tuple(facts)
+        call = self._chosen.get(key)
+        if call is None:
+            call = self._chosen[key] = self._choose(values, plan)
+        call(values)
 
     def plan_for(self, *arguments: Any) -> RowPlan:
         """The plan that a call with these arguments takes."""
@@ -71,7 +77,7 @@ class RowKernel:
         words = max(dtype_of(item).width for item in read) // 32 or 1
         return self._plans(read[0].shape[1], widest(pairs), held=len(read), words=words)
 
-    def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> Any:
+    def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> _Call:
         pairs = list(zip(self._kinds, values, strict=True))
         plan = plan or self.plan_for(*values)
         first = next(value for kind, value in pairs if kind is ROWS and value is not None)
@@ -80,7 +86,26 @@ class RowKernel:
         if key not in self._compiled:
             fakes = [_fake(kind, value, plan) for kind, value in pairs]
             self._compiled[key] = cute.compile(self._launch, *fakes, plan, target=target)
-        return self._compiled[key]
+        places = [place for place, (kind, value) in enumerate(pairs) if value is not None and kind is not CONSTANT]
+        return _Call(self._compiled[key], places)
+
+
+class _Call:
+    """A compiled kernel, and the places of the arguments that it takes."""
+
+    def __init__(self, executor: Any, places: Sequence[int]) -> None:
+        self._executor = executor
+        self._native = executor.native if executor.target == "cuda" else executor
+        self._pick = operator.itemgetter(*places)
+
+    def __call__(self, values: Sequence[Any]) -> None:
+        taken = self._pick(values)
+        try:
+            self._native(*taken)
+        except Exception:
+            if self._native is self._executor:
+                raise
+            self._executor(*taken)  # which says what is wrong
 
 
 def _configuration(kind: str, value: Any) -> Any:
@@ -121,19 +146,19 @@ def _fits(tensor: Any, vector: int) -> bool:
 def as_matrix(tensor: Any) -> Any:
     """(..., N) as (rows, N) with contiguous rows: a view where strides allow it, else a copy."""
     matrix = tensor if tensor.ndim == 2 else tensor.reshape(-1, tensor.shape[-1])
-    if isinstance(matrix, np.ndarray):
+    if type(matrix) is np.ndarray:
         return matrix if matrix.strides[1] == matrix.itemsize else np.ascontiguousarray(matrix)
     return matrix if matrix.stride(1) == 1 else matrix.contiguous()
 
 
 def stride_of(matrix: Any) -> int:
     """Elements from a row to the next."""
-    return matrix.strides[0] // matrix.itemsize if isinstance(matrix, np.ndarray) else matrix.stride(0)
+    return int(matrix.strides[0] // matrix.itemsize if isinstance(matrix, np.ndarray) else matrix.stride(0))
 
 
 def address_of(tensor: Any) -> int:
     """The address of the first element."""
-    return tensor.ctypes.data if isinstance(tensor, np.ndarray) else tensor.data_ptr()
+    return int(tensor.ctypes.data if isinstance(tensor, np.ndarray) else tensor.data_ptr())
 
 
 def dtype_of(tensor: Any) -> Any:

@@ -125,7 +125,7 @@ def backward(tile: RowTile, tensors: Backward) -> None:
 
 
 @cute.jit
-def _through_rows(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutlass.Constexpr) -> Any:
+def _through_rows(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutlass.Constexpr[Backward]) -> Any:
     turn, last = cutlass.Int32(0), groups - 1
     vectors = tensors.loaded(tile)
     for group in cutlass.range(cutlass.Int64(tile.group), groups, cutlass.Int64(blocks)):

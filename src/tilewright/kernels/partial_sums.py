@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.kernels.column_sums import column_sums
 from tilewright.kernels.launching import RowKernel, as_matrix, on_gpu
-from tilewright.kernels.plans import row_plan
+from tilewright.kernels.plans import RowPlan, row_plan
 from tilewright.utils import HardwareInfo
 
 backward_plan = partial(row_plan, registers=128)  # the sums, and the next rows, stay in registers beside the rows
@@ -40,10 +40,11 @@ def with_parts(
             column_sums(total, part)
 
 
-def _resident(x: Any, plan: Any) -> int:
+def _resident(x: Any, plan: RowPlan) -> int:
     if not on_gpu(x):
         return EMULATED_BLOCKS
-    return max(HardwareInfo().get_device_multiprocessor_count() * max(plan.resident, 1) // plan.cluster, 1)
+    blocks = HardwareInfo().get_device_multiprocessor_count() * max(plan.resident, 1)
+    return max(blocks // plan.cluster, 1)
 
 
 def _empty(like: Any, shape: tuple[int, ...]) -> Any:

@@ -13,6 +13,7 @@ A block holds `rows` rows side by side. All loads of a thread are issued before 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -92,7 +93,7 @@ class RowTile:
         return other
 
     def begin(self) -> None:
-        """Wait until all blocks of the row run, and have their barriers: before the first exchange, or a loop of them."""
+        """Wait until all blocks of the row run, and have made their barriers: before a loop of exchanges."""
         if not self._has_begun:
             cute.arch.cluster_wait()
             self._has_begun = True
@@ -126,15 +127,16 @@ class RowTile:
     def store_each(self, tensor: Any, parts: Sequence[Part], function: Callable[..., Any]) -> None:
         """Write `function(number, vectors of the parts)` of each access to the row of a tensor (rows, columns)."""
 
-        def write(number: Any) -> None:
-            vector = function(number, *[part.vector(number) for part in parts])
-            self._store(tensor, self.row, number, vector, self.inside)
+        def write(numbers: Sequence[Any]) -> None:
+            # What is loaded besides is loaded before the first store, behind which no load may move.
+            vectors = [function(number, *[part.vector(number) for part in parts]) for number in numbers]
+            for number, vector in zip(numbers, vectors, strict=True):
+                self._store(tensor, self.row, number, vector, self.inside)
 
         if self.plan.staged:
-            _each(self.plan.count, write)
+            _each(self.plan.count, math.gcd(self.plan.count, UNROLLED), write)
         else:
-            for number in range(self.plan.count):
-                write(number)
+            write(range(self.plan.count))
 
     def filled_rows(self, vectors: Sequence[Any], value: float) -> list[Any]:
         """The vectors with `value` for what is outside the row, and for rows beyond the last."""
@@ -249,7 +251,9 @@ def _at(pointer: Any, elements: int) -> Any:
 
 
 @cute.jit
-def _fold_loop(count: cutlass.Constexpr, of: cutlass.Constexpr, fold: cutlass.Constexpr, start: Any) -> Any:
+def _fold_loop(
+    count: cutlass.Constexpr[int], of: cutlass.Constexpr[Any], fold: cutlass.Constexpr[Any], start: Any
+) -> Any:
     total = start
     for number in cutlass.range(count, unroll=UNROLLED):
         total = cute.TensorSSA.from_elements([fold(a, b) for a, b in zip(total, of(number), strict=True)])
@@ -257,9 +261,9 @@ def _fold_loop(count: cutlass.Constexpr, of: cutlass.Constexpr, fold: cutlass.Co
 
 
 @cute.jit
-def _each(count: cutlass.Constexpr, write: cutlass.Constexpr) -> None:
-    for number in cutlass.range(count, unroll=UNROLLED):
-        write(number)
+def _each(count: cutlass.Constexpr[int], at_once: cutlass.Constexpr[int], write: cutlass.Constexpr[Any]) -> None:
+    for first in cutlass.range(0, count, at_once):
+        write([first + number for number in range(at_once)])
 
 
 @cute.jit
@@ -283,7 +287,7 @@ def _make_barriers(count: int, chosen: Any) -> Any:
 
 
 @cute.jit
-def _init_if(condition: Any, barriers: Any, count: cutlass.Constexpr) -> None:
+def _init_if(condition: Any, barriers: Any, count: cutlass.Constexpr[int]) -> None:
     if condition:
         for number in cutlass.range_constexpr(count):
             cute.arch.mbarrier_init(barriers + number, 1)

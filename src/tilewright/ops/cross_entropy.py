@@ -11,6 +11,7 @@ from tilewright.kernels import cross_entropy as kernels
 from tilewright.ops.frameworks import check_alike, check_tensor, is_torch, torch
 from tilewright.ops.norms import number_of_rows
 from tilewright.ops.ref import cross_entropy as ref
+from tilewright.ops.ref.precision import computed
 from tilewright.ops.registration import define, direct
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -104,7 +105,7 @@ if torch is not None:
             x, target, lse = ctx.saved_tensors
             options = ctx.ignore_index, ctx.smoothing
             if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a gradient of the gradient is wanted
-                lse = ref.computed(x).logsumexp(-1)
+                lse = computed(x).logsumexp(-1)
                 return ref.cross_entropy_backward(grad, x, target, lse, *options), None, None, None
             dx = torch.empty_like(x, memory_format=torch.contiguous_format)
             run = BACKWARD.run if direct(grad, x) else BACKWARD.dispatched

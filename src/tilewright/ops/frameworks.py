@@ -9,13 +9,19 @@ import numpy as np
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError
 
-torch: Any
 try:
     import torch
 except ModuleNotFoundError:
     torch = None
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+_TENSORS: frozenset[type] = frozenset() if torch is None else frozenset((torch.Tensor, torch.nn.Parameter))
+# The element types that most calls have, as PyTorch has them: looked up, not spelled, at each call.
+_KNOWN: dict[Any, frozenset[Any]] = (
+    {} if torch is None else {FLOATS: frozenset(getattr(torch, name) for name in FLOATS)}
+)
 
 
 def is_torch(value: object) -> bool:
@@ -39,6 +45,8 @@ def check_tensor(op: str, name: str, value: Any, dtypes: tuple[str, ...] = FLOAT
     Raises:
         ArgumentError: it says what was expected.
     """
+    if type(value) in _TENSORS and value.dtype in _KNOWN.get(dtypes, ()):
+        return
     if not is_torch(value) and not isinstance(value, np.ndarray):
         raise ArgumentError(
             f"{op}: {name} is a tensor of PyTorch or an array of NumPy, not {type(value).__name__}",
@@ -80,6 +88,8 @@ def last_dim(op: str, dim: int, rank: int) -> None:
     Raises:
         ArgumentError: it is out of range, or another.
     """
+    if dim == -1 and rank:
+        return
     if rank == 0:
         raise ArgumentError(f"{op}: a tensor without dimensions has no rows", hint="x.reshape(1)")
     if not isinstance(dim, int) or not -rank <= dim < rank:
