@@ -145,7 +145,7 @@ def _prepare(tensors: Sequence[Any], function: Any, computed: Any) -> tuple[Any,
         for tensor, of_one, step, dtype in zip(tensors, strides, steps, types, strict=True) if step == DENSE
     ):  # fmt: skip
         vector //= 2
-    flat = len(extents) == 1 and STRIDED not in steps
+    flat = tensors[0].ndim > 0 and len(extents) == 1 and STRIDED not in steps
     plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector, flat)
     ranks = tuple(item.ndim if flat else len(extents) for item in tensors)
     executor = _executor(plan, types[0], steps[0], ranks, "cuda" if on_gpu(tensors[0]) else "emu")
