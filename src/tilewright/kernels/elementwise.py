@@ -68,9 +68,20 @@ def _write(out: cute.Tensor, held: Any, u: cutlass.Constexpr, at: cute.Integer, 
     cute.autovec_copy(written, out[None, at])
 
 
+@cute.jit
+def _finish(line: cute.Tensor, lines: Any, at: cute.Integer, plan: cutlass.Constexpr) -> None:
+    """Element `at` of a line."""
+    values = [cute.full((1,), plan.computed(tensor[at]), plan.computed) for tensor in lines]
+    line[at] = plan.function(*values)[0].to(line.element_type)
+
+
 @cute.kernel
-def elementwise_kernel(out: cute.Tensor, inputs: Any, plan: cutlass.Constexpr) -> None:
-    """Each thread computes `UNROLL` vectors of out (vector, vectors)."""
+def elementwise_kernel(out: cute.Tensor, inputs: Any, line: Any, lines: Any, plan: cutlass.Constexpr) -> None:
+    """Each thread computes `UNROLL` vectors of out (vector, vectors).
+
+    Of tensors that are lines, `line` and `lines` have all elements, and the last, fewer than a vector, are computed one
+    by one.
+    """
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     count = cute.size(out, mode=[1])
@@ -87,23 +98,27 @@ def elementwise_kernel(out: cute.Tensor, inputs: Any, plan: cutlass.Constexpr) -
             if at < count:
                 _read(inputs, held, u, at, plan)
                 _write(out, held, u, at, plan)
+    if cutlass.const_expr(plan.flat and plan.vector > 1):
+        at = count * plan.vector + thread
+        if block == 0 and at < cute.size(line):
+            _finish(line, lines, at, plan)
 
 
 @cute.jit
 def launch_elementwise(out: cute.Tensor, inputs: Any, plan: cutlass.Constexpr) -> None:
     """out (innermost, others...) = the function of inputs of the same shape, or of any where all are lines."""
+    line, lines = None, None
     if cutlass.const_expr(plan.flat):
-        count = cute.assume(cute.size(out), divby=plan.vector)
-        out = cute.make_tensor(out.iterator, cute.make_layout((count,)))
-        inputs = tuple(
+        count = cute.size(out)
+        line = out = cute.make_tensor(out.iterator, cute.make_layout((count,)))
+        lines = inputs = tuple(
             cute.make_tensor(tensor.iterator, cute.make_layout((count,), stride=(0 if step == CONSTANT else 1,)))
             for tensor, step in zip(inputs, plan.steps, strict=True)
         )
     target = _as_vectors(out, plan.vector)
     sources = tuple(_as_vectors(tensor, plan.vector) for tensor in inputs)
-    elementwise_kernel(target, sources, plan).launch(
-        grid=(cute.ceil_div(cute.size(target, mode=[1]), THREADS * UNROLL), 1, 1), block=(THREADS, 1, 1)
-    )
+    blocks = cute.ceil_div(cute.size(target, mode=[1]), THREADS * UNROLL)
+    elementwise_kernel(target, sources, line, lines, plan).launch(grid=(max(blocks, 1), 1, 1), block=(THREADS, 1, 1))
 
 
 def _as_vectors(tensor: cute.Tensor, width: int) -> cute.Tensor:
@@ -140,12 +155,13 @@ def _prepare(tensors: Sequence[Any], function: Any, computed: Any) -> tuple[Any,
     steps = tuple({1: DENSE, 0: CONSTANT}.get(of_one[0], STRIDED) for of_one in strides)
     widest = max(max(dtype.width, 8) for dtype, step in zip(types, steps, strict=True) if step != CONSTANT)
     vector = views.ACCESS_BITS // widest if steps[0] == DENSE else 1
+    flat = tensors[0].ndim > 0 and len(extents) == 1 and STRIDED not in steps
+    shape = (0,) if flat else extents  # a line may end within a vector
     while vector > 1 and not all(
-        _fits(tensor, extents, of_one, vector, dtype)
+        _fits(tensor, shape, of_one, vector, dtype)
         for tensor, of_one, step, dtype in zip(tensors, strides, steps, types, strict=True) if step == DENSE
     ):  # fmt: skip
         vector //= 2
-    flat = tensors[0].ndim > 0 and len(extents) == 1 and STRIDED not in steps
     plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector, flat)
     ranks = tuple(item.ndim if flat else len(extents) for item in tensors)
     executor = _executor(plan, types[0], steps[0], ranks, "cuda" if on_gpu(tensors[0]) else "emu")
