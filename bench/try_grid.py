@@ -343,11 +343,8 @@ def main():
     print(torch.cuda.get_device_name(), torch.__version__)
     start = time.time()
     for op, function in (
-        ("transpose", try_transposes),
-        ("rows", try_rows),
-        ("columns", try_columns),
-        ("others", try_others),
-        ("elementwise", try_elementwise),
+        ("transpose", try_transposes), ("rows", try_rows), ("columns", try_columns), ("others", try_others),
+        ("elementwise", try_elementwise), ("host", try_host),
     ):
         if args.op in (op, "all"):
             function(args.shape, names, args, {})
