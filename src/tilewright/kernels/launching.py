@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 
 import tilewright.cute as cute
-from tilewright.kernels.plans import RowPlan, row_plan
-from tilewright.kernels.rows import ACCESS_BYTES
+from tilewright.base import settings
+from tilewright.compiler.target import choose_arch
+from tilewright.hw.chips import chip
+from tilewright.kernels.plans import ACCESS_BYTES, RowPlan, row_plan
 
 ROWS, RESULT, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "result", "columns", "numbers", "scalar", "constant"
 """What a kernel takes: (..., N) that it reads; (..., N) that it writes; (N) that all rows share; a number for each row
@@ -74,8 +77,9 @@ class RowKernel:
             for kind, value in zip(self._kinds, arguments, strict=True)
         ]
         read = [value for kind, value in pairs if kind is ROWS and value is not None]
-        words = max(dtype_of(item).width for item in read) // 32 or 1
-        return self._plans(read[0].shape[1], widest(pairs), held=len(read), words=words)
+        size = min(dtype_of(item).width for item in read) // 8
+        most = most_blocks("cuda" if on_gpu(read[0]) else "emu")
+        return self._plans(read[0].shape[1], widest(pairs), size, held=len(read), most_blocks=most)
 
     def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> _Call:
         pairs = list(zip(self._kinds, values, strict=True))
@@ -106,6 +110,12 @@ class _Call:
             if self._native is self._executor:
                 raise
             self._executor(*taken)  # which says what is wrong
+
+
+@functools.cache
+def most_blocks(target: str) -> int:
+    """The most blocks of a cluster on the chip that is compiled for."""
+    return chip(choose_arch(settings.get("arch"), target)).cluster_max
 
 
 def _configuration(kind: str, value: Any) -> Any:
