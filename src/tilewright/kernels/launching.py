@@ -150,7 +150,7 @@ def widest(pairs: Sequence[tuple[str, Any]]) -> int:
 def _fits(tensor: Any, vector: int) -> bool:
     bytes_ = min(vector * dtype_of(tensor).width // 8, ACCESS_BYTES)
     steps = tensor.shape[-1] % vector == 0 and (tensor.ndim == 1 or stride_of(tensor) % vector == 0)
-    return steps and address_of(tensor) % bytes_ == 0
+    return bool(steps and address_of(tensor) % bytes_ == 0)
 
 
 def as_matrix(tensor: Any) -> Any:
