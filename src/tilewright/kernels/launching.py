@@ -141,7 +141,7 @@ def _fake(kind: str, value: Any, plan: RowPlan) -> Any:
 def widest(pairs: Sequence[tuple[str, Any]]) -> int:
     """The elements of an access for which all rows and columns are aligned: 16 bytes of the narrowest at most."""
     tensors = [value for kind, value in pairs if kind in (ROWS, RESULT, COLUMNS) and value is not None]
-    vector = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
+    vector: int = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
     while vector > 1 and not all(_fits(item, vector) for item in tensors):
         vector //= 2
     return vector
