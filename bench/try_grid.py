@@ -1,4 +1,4 @@
-# ruff: noqa
+# ruff: noqa: B023, E501, E731, I001
 """Times the kernels of `copy_transpose` and `reduce` under many plans on a GPU, beside a copy, torch and torch.compile.
 
     python bench/try_grid.py [--op transpose|rows|columns|others|elementwise|all] [--shape 8192x16384] [--dtype float32] [--reps 12] [--no-compile]
@@ -279,7 +279,9 @@ def try_elementwise(shapes, names, args, cache):
             expected = theirs(*inputs).clone()
             out = torch.empty_like(expected)
             function = FUNCTIONS[op]
-            ours = lambda inputs=inputs, function=function, out=out: elementwise.elementwise(out, inputs, function, cute.Float32)
+            ours = lambda inputs=inputs, function=function, out=out: elementwise.elementwise(
+                out, inputs, function, cute.Float32
+            )
             out.zero_()
             ours()
             torch.testing.assert_close(out, expected, rtol=1e-2 if name == "bfloat16" else 2e-6, atol=1e-6)
@@ -294,10 +296,22 @@ def try_host(shapes, names, args, cache):
     out, total = torch.empty(128, 64, device="cuda"), torch.empty(64, device="cuda")
     operators = torch.ops.tilewright
     for title, calls in {
-        "copy_transpose": (lambda: ops.copy_transpose(x), lambda: operators._copy_transpose(out, x), lambda: x.t().contiguous()),
-        "reduce": (lambda: ops.reduce(x, "sum", -1), lambda: operators._reduce(total, x, "sum", [-1]), lambda: x.sum(-1)),
+        "copy_transpose": (
+            lambda: ops.copy_transpose(x),
+            lambda: operators._copy_transpose(out, x),
+            lambda: x.t().contiguous(),
+        ),
+        "reduce": (
+            lambda: ops.reduce(x, "sum", -1),
+            lambda: operators._reduce(total, x, "sum", [-1]),
+            lambda: x.sum(-1),
+        ),
         "reduce_sum": (lambda: ops.reduce_sum(x), lambda: operators._reduce_sum(total, x), lambda: x.sum(-1)),
-        "elementwise": (lambda: ops.elementwise("add", x, x), lambda: operators._elementwise(x, "add", x, x), lambda: x + x),
+        "elementwise": (
+            lambda: ops.elementwise("add", x, x),
+            lambda: operators._elementwise(x, "add", x, x),
+            lambda: x + x,
+        ),
         "empty": (lambda: torch.empty((64,), dtype=x.dtype, device=x.device),),
     }.items():
         found = []
@@ -318,7 +332,9 @@ def try_host(shapes, names, args, cache):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--op", default="all", choices=["transpose", "rows", "columns", "others", "elementwise", "host", "all"])
+    parser.add_argument(
+        "--op", default="all", choices=["transpose", "rows", "columns", "others", "elementwise", "host", "all"]
+    )
     parser.add_argument("--shape", action="append", type=lambda text: tuple(map(int, text.split("x"))))
     parser.add_argument("--dtype", action="append", choices=["float32", "bfloat16"])
     parser.add_argument("--reps", type=int, default=12)
@@ -343,8 +359,12 @@ def main():
     print(torch.cuda.get_device_name(), torch.__version__)
     start = time.time()
     for op, function in (
-        ("transpose", try_transposes), ("rows", try_rows), ("columns", try_columns), ("others", try_others),
-        ("elementwise", try_elementwise), ("host", try_host),
+        ("transpose", try_transposes),
+        ("rows", try_rows),
+        ("columns", try_columns),
+        ("others", try_others),
+        ("elementwise", try_elementwise),
+        ("host", try_host),
     ):
         if args.op in (op, "all"):
             function(args.shape, names, args, {})
