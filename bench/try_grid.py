@@ -1,4 +1,4 @@
-# ruff: noqa
+# ruff: noqa: B023, E501, E731, I001
 """Times the kernels of `copy_transpose` and `reduce` under many plans on a GPU, beside a copy, torch and torch.compile.
 
     python bench/try_grid.py [--op transpose|rows|columns|others|elementwise|all] [--shape 8192x16384] [--dtype float32] [--reps 12] [--no-compile]
@@ -17,6 +17,7 @@ from dataclasses import replace
 import torch
 
 import tilewright.cute as cute
+from tilewright import ops
 from tilewright.cute.runtime import make_fake_tensor
 from tilewright.kernels import copy_transpose as transposes
 from tilewright.kernels import elementwise
@@ -127,7 +128,7 @@ def kept(cache, key, make):
 
 def try_transposes(shapes, names, args, cache):
     for name in names:
-        for m, n in shapes or [(16384, 16384), (8192, 30000)]:
+        for m, n in shapes or [(16384, 16384), (8192, 30000), (16383, 16381)]:
             x = torch.randn(m, n, device="cuda").to(getattr(torch, name))
             y, same = torch.empty(n, m, device="cuda", dtype=x.dtype), torch.empty_like(x)
             functions = {
@@ -136,7 +137,7 @@ def try_transposes(shapes, names, args, cache):
                 "torch": lambda: y.copy_(x.t()),
             }
             functions |= compiled_by_torch(lambda x: x.t().contiguous(), x, args.compile)
-            for plan in TRANSPOSES[name]:
+            for plan in TRANSPOSES[name] if m % 8 == n % 8 == 0 else ():
                 run = kept(cache, ("t", name, plan), lambda plan=plan: transpose(name, plan, args.target))
                 y.zero_()
                 run(y[None], x[None])
@@ -269,14 +270,18 @@ def try_elementwise(shapes, names, args, cache):
     """`elementwise` beside torch: a copy, a sum, a row and a column that broadcast, a function."""
     for name in names:
         a, b = (torch.randn(16384, 8192, device="cuda").to(getattr(torch, name)) for _ in range(2))
+        odd = a.view(-1)[:-3]
         row, column, out = a[:1].clone(), a[:, :1].clone(), torch.empty_like(a)
-        cases = [("copy", (a,), lambda a: out.copy_(a)), ("add", (a, b), lambda a, b: torch.add(a, b, out=out)),
+        cases = [("copy", (a,), lambda a: out.copy_(a)), ("neg", (odd,), torch.neg), ("add", (a, b), lambda a, b: torch.add(a, b, out=out)),
                  ("add", (a, row), lambda a, b: torch.add(a, b, out=out)), ("mul", (a, column), lambda a, b: torch.mul(a, b, out=out)),
                  ("silu", (a,), lambda a: torch.nn.functional.silu(a)), ("gelu", (a,), lambda a: torch.nn.functional.gelu(a))]  # fmt: skip
         for op, inputs, theirs in cases:
             expected = theirs(*inputs).clone()
+            out = torch.empty_like(expected)
             function = FUNCTIONS[op]
-            ours = lambda inputs=inputs, function=function: elementwise.elementwise(out, inputs, function, cute.Float32)
+            ours = lambda inputs=inputs, function=function, out=out: elementwise.elementwise(
+                out, inputs, function, cute.Float32
+            )
             out.zero_()
             ours()
             torch.testing.assert_close(out, expected, rtol=1e-2 if name == "bfloat16" else 2e-6, atol=1e-6)
@@ -285,9 +290,51 @@ def try_elementwise(shapes, names, args, cache):
             report(title, bytes_, {"torch": lambda: theirs(*inputs), "auto/": ours}, args.reps)
 
 
+def try_host(shapes, names, args, cache):
+    """Microseconds of the host for a call on a small tensor, queued back to back."""
+    x = torch.randn(64, 128, device="cuda")
+    out, total = torch.empty(128, 64, device="cuda"), torch.empty(64, device="cuda")
+    operators = torch.ops.tilewright
+    for title, calls in {
+        "copy_transpose": (
+            lambda: ops.copy_transpose(x),
+            lambda: operators._copy_transpose(out, x),
+            lambda: x.t().contiguous(),
+        ),
+        "reduce": (
+            lambda: ops.reduce(x, "sum", -1),
+            lambda: operators._reduce(total, x, "sum", [-1]),
+            lambda: x.sum(-1),
+        ),
+        "reduce_sum": (lambda: ops.reduce_sum(x), lambda: operators._reduce_sum(total, x), lambda: x.sum(-1)),
+        "elementwise": (
+            lambda: ops.elementwise("add", x, x),
+            lambda: operators._elementwise(x, "add", x, x),
+            lambda: x + x,
+        ),
+        "empty": (lambda: torch.empty((64,), dtype=x.dtype, device=x.device),),
+    }.items():
+        found = []
+        for call in calls:
+            for _ in range(100):
+                call()
+            torch.cuda.synchronize()
+            runs = []
+            for _ in range(5):
+                start = time.perf_counter()
+                for _ in range(500):
+                    call()
+                runs.append((time.perf_counter() - start) / 500 * 1e6)
+                torch.cuda.synchronize()
+            found.append(min(runs))
+        print(f"host us {title}: ours, through torch.ops, torch:", *(f"{value:.1f}" for value in found), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--op", default="all", choices=["transpose", "rows", "columns", "others", "elementwise", "all"])
+    parser.add_argument(
+        "--op", default="all", choices=["transpose", "rows", "columns", "others", "elementwise", "host", "all"]
+    )
     parser.add_argument("--shape", action="append", type=lambda text: tuple(map(int, text.split("x"))))
     parser.add_argument("--dtype", action="append", choices=["float32", "bfloat16"])
     parser.add_argument("--reps", type=int, default=12)
@@ -317,6 +364,7 @@ def main():
         ("columns", try_columns),
         ("others", try_others),
         ("elementwise", try_elementwise),
+        ("host", try_host),
     ):
         if args.op in (op, "all"):
             function(args.shape, names, args, {})

@@ -63,8 +63,8 @@ def test_cross_entropy_backward_correctness(columns, dtype, smoothing):
 
 
 PLANS = {
-    "a block a row": row_plan(1000, 4, threads=64), "a cluster a row": row_plan(2048, 4, threads=64, cluster=4),
-    "staged over a cluster": row_plan(4000, 4, threads=64, cluster=4, staged=True),
+    "a block a row": row_plan(1000, 4, 4, threads=64), "a cluster a row": row_plan(2048, 4, 4, threads=64, cluster=4),
+    "staged over a cluster": row_plan(4000, 4, 4, threads=64, cluster=4, staged=True),
 }  # fmt: skip
 
 

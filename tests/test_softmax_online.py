@@ -52,13 +52,13 @@ def test_softmax_online_backward_correctness(columns, dtype):
 
 PLANS = {
     "a thread a row": RowPlan(0, 1, 128, 4, 8),
-    "a block a row": row_plan(250, 2, threads=64),
-    "a cluster a row": row_plan(4096, 4, threads=128, cluster=4),
-    "a cluster, guarded": row_plan(3000, 4, threads=64, cluster=8),
-    "a warp of each block": row_plan(1000, 4, threads=32, cluster=2),
-    "staged": row_plan(2048, 4, threads=64, staged=True),
-    "staged, guarded, several rows": row_plan(1000, 4, threads=32, staged=True),
-    "staged over a cluster": row_plan(4000, 4, threads=64, cluster=4, staged=True),
+    "a block a row": row_plan(250, 2, 4, threads=64),
+    "a cluster a row": row_plan(4096, 4, 4, threads=128, cluster=4),
+    "a cluster, guarded": row_plan(3000, 4, 4, threads=64, cluster=8),
+    "a warp of each block": row_plan(1000, 4, 4, threads=32, cluster=2),
+    "staged": row_plan(2048, 4, 4, threads=64, staged=True),
+    "staged, guarded, several rows": row_plan(1000, 4, 4, threads=32, staged=True),
+    "staged over a cluster": row_plan(4000, 4, 4, threads=64, cluster=4, staged=True),
 }
 
 

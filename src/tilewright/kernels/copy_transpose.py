@@ -255,7 +255,7 @@ def _choose(y: Any, x: Any, tile_size: int | None) -> Any:
                 ((batch, n, m), (batch, m, n)), (plan.store, plan.load), reversed(plan.dense), strict=True
             )
         ]
-        _compiled[key] = cute.compile(launch_copy_transpose, *fakes, plan, target=target)
+        _compiled[key] = views.quick(cute.compile(launch_copy_transpose, *fakes, plan, target=target))
     return _compiled[key]
 
 

@@ -31,6 +31,7 @@ class ElementwisePlan:
         computed: the type to which they are converted for `function`.
         steps: how each input steps along the innermost dimension: with stride 1, 0 or another.
         vector: elements of an access to dense tensors.
+        flat: whether all tensors are lines, which come in whatever shape they have.
     """
 
     function: Callable[..., Any]
@@ -38,6 +39,7 @@ class ElementwisePlan:
     computed: type[cute.Numeric]
     steps: tuple[str, ...]
     vector: int
+    flat: bool
 
 
 @cute.jit
@@ -66,9 +68,20 @@ def _write(out: cute.Tensor, held: Any, u: cutlass.Constexpr, at: cute.Integer, 
     cute.autovec_copy(written, out[None, at])
 
 
+@cute.jit
+def _finish(line: cute.Tensor, lines: Any, at: cute.Integer, plan: cutlass.Constexpr) -> None:
+    """Element `at` of a line."""
+    values = [cute.full((1,), plan.computed(tensor[at]), plan.computed) for tensor in lines]
+    line[at] = plan.function(*values)[0].to(line.element_type)
+
+
 @cute.kernel
-def elementwise_kernel(out: cute.Tensor, inputs: Any, plan: cutlass.Constexpr) -> None:
-    """Each thread computes `UNROLL` vectors of out (vector, vectors)."""
+def elementwise_kernel(out: cute.Tensor, inputs: Any, line: Any, lines: Any, plan: cutlass.Constexpr) -> None:
+    """Each thread computes `UNROLL` vectors of out (vector, vectors).
+
+    Of tensors that are lines, `line` and `lines` have all elements, and the last, fewer than a vector, are computed one
+    by one.
+    """
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     count = cute.size(out, mode=[1])
@@ -85,16 +98,27 @@ def elementwise_kernel(out: cute.Tensor, inputs: Any, plan: cutlass.Constexpr) -
             if at < count:
                 _read(inputs, held, u, at, plan)
                 _write(out, held, u, at, plan)
+    if cutlass.const_expr(plan.flat and plan.vector > 1):
+        at = count * plan.vector + thread
+        if block == 0 and at < cute.size(line):
+            _finish(line, lines, at, plan)
 
 
 @cute.jit
 def launch_elementwise(out: cute.Tensor, inputs: Any, plan: cutlass.Constexpr) -> None:
-    """out (innermost, others...) = the function of inputs of the same shape."""
+    """out (innermost, others...) = the function of inputs of the same shape, or of any where all are lines."""
+    line, lines = None, None
+    if cutlass.const_expr(plan.flat):
+        count = cute.size(out)
+        line = out = cute.make_tensor(out.iterator, cute.make_layout((count,)))
+        lines = inputs = tuple(
+            cute.make_tensor(tensor.iterator, cute.make_layout((count,), stride=(0 if step == CONSTANT else 1,)))
+            for tensor, step in zip(inputs, plan.steps, strict=True)
+        )
     target = _as_vectors(out, plan.vector)
     sources = tuple(_as_vectors(tensor, plan.vector) for tensor in inputs)
-    elementwise_kernel(target, sources, plan).launch(
-        grid=(cute.ceil_div(cute.size(target, mode=[1]), THREADS * UNROLL), 1, 1), block=(THREADS, 1, 1)
-    )
+    blocks = cute.ceil_div(cute.size(target, mode=[1]), THREADS * UNROLL)
+    elementwise_kernel(target, sources, line, lines, plan).launch(grid=(max(blocks, 1), 1, 1), block=(THREADS, 1, 1))
 
 
 def _as_vectors(tensor: cute.Tensor, width: int) -> cute.Tensor:
@@ -131,13 +155,18 @@ def _prepare(tensors: Sequence[Any], function: Any, computed: Any) -> tuple[Any,
     steps = tuple({1: DENSE, 0: CONSTANT}.get(of_one[0], STRIDED) for of_one in strides)
     widest = max(max(dtype.width, 8) for dtype, step in zip(types, steps, strict=True) if step != CONSTANT)
     vector = views.ACCESS_BITS // widest if steps[0] == DENSE else 1
+    flat = tensors[0].ndim > 0 and len(extents) == 1 and STRIDED not in steps
+    shape = (0,) if flat else extents  # a line may end within a vector
     while vector > 1 and not all(
-        _fits(tensor, extents, of_one, vector, dtype)
+        _fits(tensor, shape, of_one, vector, dtype)
         for tensor, of_one, step, dtype in zip(tensors, strides, steps, types, strict=True) if step == DENSE
     ):  # fmt: skip
         vector //= 2
-    plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector)
-    executor = _executor(plan, types[0], steps[0] == DENSE, len(extents), "cuda" if on_gpu(tensors[0]) else "emu")
+    plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector, flat)
+    ranks = tuple(item.ndim if flat else len(extents) for item in tensors)
+    executor = _executor(plan, types[0], steps[0], ranks, "cuda" if on_gpu(tensors[0]) else "emu")
+    if flat:
+        return executor, [None for _ in tensors]
     return executor, [
         views.Strided(extents, of_one).unless_of(tensor.shape, views.strides_of(tensor))
         for of_one, tensor in zip(strides, tensors, strict=True)
@@ -177,20 +206,36 @@ def together(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tu
 
 
 @functools.cache
-def _executor(plan: ElementwisePlan, out_type: Any, dense: bool, rank: int, target: str) -> Any:
+def _executor(plan: ElementwisePlan, out_type: Any, out_step: str, ranks: tuple[int, ...], target: str) -> Any:
     """The compiled function of tensors of so many modes."""
-    extents = [cute.sym_int(divisibility=plan.vector), *views.symbols(rank - 1)]
-    out = _fake(out_type, extents, plan.vector, DENSE if dense else STRIDED)
-    inputs = tuple(_fake(dtype, extents, plan.vector, step) for dtype, step in zip(plan.types, plan.steps, strict=True))
-    return cute.compile(launch_elementwise, out, inputs, plan, target=target)
+    extents = [cute.sym_int(divisibility=plan.vector), *views.symbols(ranks[0] - 1)]
+    made = [
+        _fake_line(dtype, rank, plan.vector, step) if plan.flat else _fake(dtype, extents, plan.vector, step)
+        for dtype, rank, step in zip((out_type, *plan.types), ranks, (out_step, *plan.steps), strict=True)
+    ]
+    return views.quick(cute.compile(launch_elementwise, made[0], tuple(made[1:]), plan, target=target))
+
+
+def _alignment(dtype: Any, vector: int, step: str) -> int:
+    """To how many elements accesses of `vector` are aligned."""
+    return max(min(vector, views.ACCESS_BITS // max(dtype.width, 8)), 1) if step == DENSE else 1
+
+
+def _fake_line(dtype: Any, rank: int, vector: int, step: str) -> Any:
+    """A tensor of any shape and strides of which only the address is used, and of `out` the size."""
+    return cute.runtime.make_fake_tensor(
+        dtype, views.symbols(rank), stride=[cute.sym_int64() for _ in range(rank)],
+        assumed_align=_alignment(dtype, vector, step) * max(dtype.width, 8) // 8,
+    )  # fmt: skip
 
 
 def _fake(dtype: Any, extents: Sequence[Any], vector: int, step: str) -> Any:
-    size = max(dtype.width, 8)
-    aligned = max(min(vector, views.ACCESS_BITS // size), 1) if step == DENSE else 1
+    aligned = _alignment(dtype, vector, step)
     first = {DENSE: 1, CONSTANT: 0}.get(step, cute.sym_int64())
     strides = [first, *(cute.sym_int64(divisibility=aligned) for _ in extents[1:])]
-    return cute.runtime.make_fake_tensor(dtype, extents, stride=strides, assumed_align=aligned * size // 8)
+    return cute.runtime.make_fake_tensor(
+        dtype, extents, stride=strides, assumed_align=aligned * max(dtype.width, 8) // 8
+    )
 
 
 def broadcast_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:

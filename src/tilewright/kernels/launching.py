@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 
 import tilewright.cute as cute
-from tilewright.kernels.plans import RowPlan, row_plan
-from tilewright.kernels.rows import ACCESS_BYTES
+from tilewright.base import settings
+from tilewright.compiler.target import choose_arch
+from tilewright.hw.chips import chip
+from tilewright.kernels.plans import ACCESS_BYTES, RowPlan, row_plan
 
 ROWS, RESULT, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "result", "columns", "numbers", "scalar", "constant"
 """What a kernel takes: (..., N) that it reads; (..., N) that it writes; (N) that all rows share; a number for each row
@@ -74,8 +77,9 @@ class RowKernel:
             for kind, value in zip(self._kinds, arguments, strict=True)
         ]
         read = [value for kind, value in pairs if kind is ROWS and value is not None]
-        words = max(dtype_of(item).width for item in read) // 32 or 1
-        return self._plans(read[0].shape[1], widest(pairs), held=len(read), words=words)
+        size = min(dtype_of(item).width for item in read) // 8
+        most = most_blocks("cuda" if on_gpu(read[0]) else "emu")
+        return self._plans(read[0].shape[1], widest(pairs), size, held=len(read), most_blocks=most)
 
     def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> _Call:
         pairs = list(zip(self._kinds, values, strict=True))
@@ -108,6 +112,12 @@ class _Call:
             self._executor(*taken)  # which says what is wrong
 
 
+@functools.cache
+def most_blocks(target: str) -> int:
+    """The most blocks of a cluster on the chip that is compiled for."""
+    return chip(choose_arch(settings.get("arch"), target)).cluster_max
+
+
 def _configuration(kind: str, value: Any) -> Any:
     """What of an argument is compiled in."""
     return dtype_of(value) if kind in _TENSORS and value is not None else None if kind is SCALAR else value
@@ -131,7 +141,7 @@ def _fake(kind: str, value: Any, plan: RowPlan) -> Any:
 def widest(pairs: Sequence[tuple[str, Any]]) -> int:
     """The elements of an access for which all rows and columns are aligned: 16 bytes of the narrowest at most."""
     tensors = [value for kind, value in pairs if kind in (ROWS, RESULT, COLUMNS) and value is not None]
-    vector = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
+    vector: int = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
     while vector > 1 and not all(_fits(item, vector) for item in tensors):
         vector //= 2
     return vector
@@ -140,7 +150,7 @@ def widest(pairs: Sequence[tuple[str, Any]]) -> int:
 def _fits(tensor: Any, vector: int) -> bool:
     bytes_ = min(vector * dtype_of(tensor).width // 8, ACCESS_BYTES)
     steps = tensor.shape[-1] % vector == 0 and (tensor.ndim == 1 or stride_of(tensor) % vector == 0)
-    return steps and address_of(tensor) % bytes_ == 0
+    return bool(steps and address_of(tensor) % bytes_ == 0)
 
 
 def as_matrix(tensor: Any) -> Any:

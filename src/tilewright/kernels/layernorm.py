@@ -8,8 +8,8 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import norms, rows
 from tilewright.kernels.launching import COLUMNS, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
-from tilewright.kernels.partial_sums import backward_plan, with_parts
-from tilewright.kernels.plans import RowPlan
+from tilewright.kernels.partial_sums import SummingKernel
+from tilewright.kernels.plans import RowPlan, gathering_plan
 from tilewright.kernels.rows import RowTile
 
 
@@ -66,7 +66,7 @@ def launch_layernorm_backward(
 
 
 _KINDS = (RESULT, RESULT, RESULT, ROWS, ROWS, ROWS, COLUMNS, NUMBERS, NUMBERS, SCALAR)
-_passes = RowKernel(launch_layernorm_backward, _KINDS, backward_plan)
+_passes = SummingKernel(RowKernel(launch_layernorm_backward, _KINDS, gathering_plan))
 
 
 def layernorm_backward(
@@ -74,4 +74,4 @@ def layernorm_backward(
     plan: Any = None,
 ) -> None:  # fmt: skip
     """Write the gradients of x, weight and bias; see `norms.backward`. Optional: dweight, dbias, grad_total, weight."""
-    with_parts(_passes, (dx,), (dweight, dbias), (grad, grad_total, x, weight, mean, rstd), plan)
+    _passes((dx,), (dweight, dbias), (grad, grad_total, x, weight, mean, rstd), plan)

@@ -148,7 +148,7 @@ def reduce_rows_kernel(
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     rows, n = cute.size(x, mode=[0]), x.shape[1]
-    part, row = block % parts, block // parts * plan.rows + thread // plan.threads
+    part, row = block % parts, type(n)(block // parts) * plan.rows + thread // plan.threads
     t = type(n)(thread % plan.threads)
     state = reduction.start(type(n))
     if row < rows:
@@ -219,7 +219,7 @@ def reduce_columns_kernel(
     block, _, _ = cute.arch.block_idx()
     _, _, n, vectors = x.shape
     strips = cute.ceil_div(vectors, plan.across)
-    strip, rest = block % strips, block // strips
+    strip, rest = type(n)(block % strips), block // strips
     part, outer = rest % parts, rest // parts
     c, r = thread % plan.across, type(n)(thread // plan.across)
     column = strip * plan.across + c

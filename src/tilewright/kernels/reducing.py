@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,7 +53,7 @@ class Pass:
         divisor: of a mean.
     """
 
-    executor: Any
+    executor: Callable[..., None]
     source: views.Strided | None
     result: views.Strided | None
     states: tuple[tuple[int, ...], tuple[Any, ...]] | None
@@ -191,7 +191,7 @@ def _executor(plan: Any, second: Any, out_type: Any, rank: int, dense: bool, tar
     if second is not None:
         types = (second.reduction.dtype, cute.Int64) if plan.reduction.indexed else (second.reduction.dtype,)
         states = tuple(views.fake(dtype, views.symbols(2 if plan.by_rows else 3)) for dtype in types)
-    return cute.compile(_LAUNCH[type(plan)], x, out, states, cute.Float64(1), plan, second, target=target)
+    return views.quick(cute.compile(_LAUNCH[type(plan)], x, out, states, cute.Float64(1), plan, second, target=target))
 
 
 def row_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple[RowReduction, int]:

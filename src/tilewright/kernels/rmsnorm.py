@@ -8,8 +8,8 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import norms, rows
 from tilewright.kernels.launching import COLUMNS, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
-from tilewright.kernels.partial_sums import backward_plan, with_parts
-from tilewright.kernels.plans import RowPlan
+from tilewright.kernels.partial_sums import SummingKernel
+from tilewright.kernels.plans import RowPlan, gathering_plan
 from tilewright.kernels.rows import RowTile
 
 
@@ -64,11 +64,11 @@ def launch_rmsnorm_backward(
 
 
 _KINDS = (RESULT, RESULT, RESULT, ROWS, ROWS, ROWS, COLUMNS, NUMBERS, SCALAR)
-_passes = RowKernel(launch_rmsnorm_backward, _KINDS, backward_plan)
+_passes = SummingKernel(RowKernel(launch_rmsnorm_backward, _KINDS, gathering_plan))
 
 
 def rmsnorm_backward(
     dx: Any, dweight: Any, dbias: Any, grad: Any, grad_total: Any, x: Any, weight: Any, rstd: Any, plan: Any = None
 ) -> None:
     """Write the gradients of x, weight and bias; see `norms.backward`. Tensors may be None but dx, grad, x and rstd."""
-    with_parts(_passes, (dx,), (dweight, dbias), (grad, grad_total, x, weight, rstd), plan)
+    _passes((dx,), (dweight, dbias), (grad, grad_total, x, weight, rstd), plan)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -113,3 +113,21 @@ def empty(like: Any, shape: Sequence[int], dtype: type[cute.Numeric]) -> Any:
     if isinstance(like, np.ndarray):
         return np.empty(shape, _NUMPY[dtype])
     return like.new_empty(shape, dtype=torch_dtype(dtype))
+
+
+def quick(executor: Any) -> Callable[..., None]:
+    """The executor without its own checks: what native code refuses goes to the executor, which handles it or says why.
+
+    For tensors of a GPU that are no subclasses, and are not lazily negated.
+    """
+    if executor.target != "cuda":
+        return cast(Callable[..., None], executor)
+    native = executor.native
+
+    def call(*args: Any) -> None:
+        try:
+            native(*args)
+        except Exception:  # noqa: BLE001
+            executor(*args)
+
+    return call

@@ -72,7 +72,7 @@ def _check(x: Any, target: Any, label_smoothing: float, reduction: str) -> None:
     check_tensor("cross_entropy", "x", x)
     check_tensor("cross_entropy", "target", target, ("int32", "int64"))
     check_alike("cross_entropy", x=x, target=target)
-    if x.ndim == 0 or tuple(x.shape[:-1]) != tuple(target.shape) or not x.shape[-1]:
+    if x.ndim == 0 or x.shape[:-1] != target.shape or not x.shape[-1]:
         raise ArgumentError(
             "cross_entropy: target has one column for each row of x",
             values={"x": tuple(x.shape), "target": tuple(target.shape)}, hint="x is (..., N), target (...)",

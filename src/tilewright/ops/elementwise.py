@@ -12,7 +12,7 @@ import tilewright.cute as cute
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels import elementwise as kernels
 from tilewright.kernels.functions import FUNCTIONS, OF_FLOATS
-from tilewright.kernels.views import DTYPES, dtype_of
+from tilewright.kernels.views import DTYPES, dtype_of, keep
 from tilewright.ops.frameworks import FLOATS, check_alike, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import elementwise as ref
 from tilewright.ops.registration import define, direct
@@ -70,16 +70,21 @@ def elementwise(op: str, *inputs: Any) -> Any:
         ArgumentError: (a ValueError) there is no such function, it takes another number of tensors, their shapes do not
             broadcast, or they lie on several devices.
     """
-    shape = _check(op, inputs)
-    if not is_torch(inputs[0]):
-        out = np.empty(shape, _numpy_dtype(op, inputs))
+    if not all(map(is_torch, inputs)):
+        out = np.empty(_check(op, inputs), _numpy_dtype(op, inputs))
         FORWARD.run(out, op, *inputs)
         return out
     if direct(*inputs):
-        out = torch.empty(shape, dtype=_torch_dtype(op, inputs), device=inputs[0].device)
+        key = (op, *((item.dtype, item.shape, item.device) for item in inputs))
+        found = _checked.get(key) or keep(_checked, key, (_check(op, inputs), _torch_dtype(op, inputs)))
+        out = torch.empty(found[0], dtype=found[1], device=inputs[0].device)
         FORWARD.run(out, op, *inputs)
         return out
+    _check(op, inputs)
     return _Elementwise.apply(op, *inputs)
+
+
+_checked: dict[Any, tuple[tuple[int, ...], Any]] = {}
 
 
 def _check(op: str, inputs: Sequence[Any]) -> tuple[int, ...]:

@@ -67,19 +67,22 @@ def check_dtype(op: str, name: str, dtype: str, dtypes: tuple[str, ...]) -> None
         )
 
 
-def check_alike(op: str, **tensors: Any) -> None:
-    """Refuse tensors of several frameworks or devices; None is skipped.
+def check_alike(op: str, x: Any, **others: Any) -> None:
+    """Refuse tensors of another framework or device than x; None is skipped.
 
     Raises:
         ArgumentError: it names each tensor's device.
     """
-    places = {name: _place(tensor) for name, tensor in tensors.items() if tensor is not None}
-    if len(set(places.values())) > 1:
-        raise ArgumentError(f"{op}: expected all tensors to be on the same device", values=places)
+    there = _place(x)
+    for other in others.values():
+        if other is not None and _place(other) != there:
+            named = {"x": x, **others}
+            places = {name: _place(tensor) for name, tensor in named.items() if tensor is not None}
+            raise ArgumentError(f"{op}: expected all tensors to be on the same device", values=places)
 
 
-def _place(tensor: Any) -> str:
-    return str(tensor.device) if is_torch(tensor) else "NumPy"
+def _place(tensor: Any) -> Any:
+    return "NumPy" if isinstance(tensor, np.ndarray) else tensor.device
 
 
 def last_dim(op: str, dim: int, rank: int) -> None:

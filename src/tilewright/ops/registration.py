@@ -41,7 +41,7 @@ class Operator:
 
     def run(self, *args: Any) -> None:
         """Run, past PyTorch's dispatcher."""
-        if self._uses_kernel(args):
+        if self.uses_kernel(*args):
             self.kernel(*args)
         else:
             self._refer(args[: self.outputs], args[self.outputs :])
@@ -55,7 +55,8 @@ class Operator:
             if copy is not out:
                 out.copy_(copy)
 
-    def _uses_kernel(self, args: Sequence[Any]) -> bool:
+    def uses_kernel(self, *args: Any) -> bool:
+        """Whether a call with these tensors runs the kernel."""
         if self.backend is not None:
             return self.backend == "kernel"
         return any(getattr(item, "is_cuda", False) for item in args) or on_emulator()
