@@ -25,7 +25,11 @@ PORTABLE, MOST_BLOCKS = 8, 16  # blocks of a cluster
 STAGED_BYTES = 72 << 10  # of a block, three of which fit on a multiprocessor
 SHARED_BYTES = 227 << 10  # of a multiprocessor, for its blocks
 MOST_SHARED = SHARED_BYTES - 4096  # of a block, beside what its warps exchange
-LEAST_REGISTERS, REGISTERS = 40, 65536  # of a thread, of a multiprocessor
+STAGED_REGISTERS, HELD_REGISTERS, REGISTERS = (
+    48,
+    64,
+    65536,
+)  # of a thread, of one that holds `ELEMENTS`, of a multiprocessor
 MOST_STAGES = 4
 
 
@@ -129,8 +133,10 @@ def row_plan(
         crowded = count * vector * max(size // 4, 1) * held > ELEMENTS
         shared = ACCESS_BYTES * count * threads * held
         staged = crowded and threads >= WIDE_BLOCK and vector * size == ACCESS_BYTES and shared <= MOST_SHARED
-    stages = int(staged)
-    return _plan(columns, vector, threads, cluster, count, stages, _resident(threads, count * held) if stages else 0)
+    full = count * vector * max(size // 4, 1) * held == ELEMENTS
+    held_blocks = REGISTERS // (HELD_REGISTERS * max(threads, BLOCK)) if full else 0
+    resident = _resident(threads, count * held) if staged else held_blocks
+    return _plan(columns, vector, threads, cluster, count, int(staged), resident)
 
 
 def _dealt(columns: int, vector: int, threads: int, cluster: int) -> tuple[int, int]:
@@ -151,7 +157,7 @@ def _plan(columns: int, vector: int, threads: int, cluster: int, count: int, sta
 def _resident(threads: int, accesses: int) -> int:
     """Blocks whose rows fit in the shared memory of a multiprocessor, and threads in its registers."""
     bytes_ = ACCESS_BYTES * accesses * max(threads, BLOCK)
-    return min(SHARED_BYTES // (bytes_ + 1024), REGISTERS // (LEAST_REGISTERS * max(threads, BLOCK)))
+    return min(SHARED_BYTES // (bytes_ + 1024), REGISTERS // (STAGED_REGISTERS * max(threads, BLOCK)))
 
 
 def gathering_plan(
