@@ -26,13 +26,12 @@ from tilewright.kernels import layernorm as layernorm_kernels
 from tilewright.kernels import rmsnorm as rmsnorm_kernels
 from tilewright.kernels import softmax_online as softmax_kernels
 from tilewright.kernels.launching import widest
-from tilewright.kernels.partial_sums import backward_plan
-from tilewright.kernels.plans import RowPlan, row_plan
-from tilewright.kernels.rows import ACCESS_BYTES
+from tilewright.kernels.plans import ACCESS_BYTES, SHARED_BYTES, RowPlan, gathering_plan, row_plan
 
 SHAPES = ("32768x1024", "32768x4096", "8192x16384", "4096x65536", "1024x262144")
 DTYPES = ("float32", "bfloat16")
 FLUSH_BYTES = 256 << 20
+FLUSHES = 3  # so that the device is busy until the host has launched what is timed
 CHECKED_ROWS = 32  # of each end
 KERNELS = {
     "softmax_online": softmax_kernels.softmax_online,
@@ -59,7 +58,6 @@ class Case:
     reads: int
     matrices: list[Any]
     plans: Callable[..., RowPlan] = row_plan
-    stages: bool = True
 
 
 def softmax_online(x: Any) -> Case:
@@ -186,7 +184,7 @@ def _norm_backward(op: str, x: Any) -> Case:
     def ours(plan: RowPlan | None) -> None:
         KERNELS[op](dx, dweight, dbias, grad, None, x, weight, *statistics_, plan=plan)
 
-    return Case(ours, reference, dx, peers, 3 * x.nbytes, 2, [x, grad, dx], backward_plan, stages=False)
+    return Case(ours, reference, dx, peers, 3 * x.nbytes, 2, [x, grad, dx], gathering_plan)
 
 
 def rmsnorm_backward(x: Any) -> Case:
@@ -216,20 +214,26 @@ def plans_of(case: Case) -> Iterator[tuple[str, RowPlan | None]]:
     yield "rule", None
     columns, size = case.matrices[0].shape[1], case.matrices[0].element_size()
     vector = widest([("rows", item) for item in case.matrices])
-    build = functools.partial(case.plans, columns, vector, held=case.reads)
-    rule, seen = build(), {build()}
-    staged = case.stages and vector * size == ACCESS_BYTES and columns > 2048
+    build = functools.partial(case.plans, columns, vector, size, held=case.reads)
+    rule = build()
+    seen = {rule}
+    yield "bound", dataclasses.replace(rule, resident=max(1024 // rule.block, 1))
+    yield "free", dataclasses.replace(rule, resident=0)
     for cluster, threads in itertools.product((1, 2, 4, 8, 16), (32, 64, 128, 256, 512, 1024)):
-        for waits in (False, True) if staged else (False,):
-            plan = build(threads=threads, cluster=cluster, staged=waits)
-            bytes_ = plan.count * vector * size * case.reads
-            few = plan.count >= 2 and (32 if waits else 64) <= bytes_ <= (512 if waits else 192)
+        for staged in (False, True) if vector * size == ACCESS_BYTES else (False,):
+            plan = build(threads=threads, cluster=cluster, staged=staged)
+            shared = ACCESS_BYTES * plan.count * plan.block * case.reads * plan.stages
+            few = 2 <= plan.count <= (16 if staged else 8) and shared < SHARED_BYTES
             near = rule.cluster // 2 <= cluster <= rule.cluster * 2
-            fits = plan.resident >= 1 and plan.threads == threads
-            if few and near and fits and plan not in seen:
+            if few and near and plan.threads == threads and plan not in seen:
                 seen.add(plan)
-                yield f"{'S' if waits else ''}T{plan.threads}R{plan.rows}C{plan.count}K{plan.cluster}", plan
-    yield "free registers", dataclasses.replace(rule, resident=0)
+                yield name_of(plan), plan
+
+
+def name_of(plan: RowPlan) -> str:
+    """T threads, R rows, C accesses, K blocks, S stages in shared memory."""
+    stages = f"S{plan.stages}" if plan.stages else ""
+    return f"T{plan.threads}R{plan.rows}C{plan.count}K{plan.cluster}{stages}"
 
 
 def candidates(case: Case, tune: bool, compiled: bool) -> dict[str, Callable[[], Any]]:
@@ -258,11 +262,12 @@ def check(name: str, case: Case, dtype: Any) -> str:
 def times(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """Median milliseconds of each, taking turns, the L2 cache flushed before each run."""
     cache = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
+    start, end = torch.cuda.Event(True), torch.cuda.Event(True)
     found: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
-            cache.zero_()
-            start, end = torch.cuda.Event(True), torch.cuda.Event(True)
+            for _ in range(FLUSHES):
+                cache.zero_()
             start.record()
             function()
             end.record()

@@ -1,6 +1,7 @@
+# ruff: noqa: B023, E501, E731, I001
 """Times the kernels of `copy_transpose` and `reduce` under many plans on a GPU, beside a copy, torch and torch.compile.
 
-    python bench/try_grid.py [--op transpose|rows|columns|others|all] [--shape 8192x16384] [--dtype float32] [--reps 12] [--no-compile]
+    python bench/try_grid.py [--op transpose|rows|columns|others|elementwise|all] [--shape 8192x16384] [--dtype float32] [--reps 12] [--no-compile]
 
 Each result is checked against float64 first. Each line has GB/s of a plan; times are medians, interleaved, L2 flushed.
 """
@@ -8,46 +9,30 @@ Each result is checked against float64 first. Each line has GB/s of a plan; time
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import time
+from dataclasses import replace
 
 import torch
 
 import tilewright.cute as cute
+from tilewright import ops
 from tilewright.cute.runtime import make_fake_tensor
 from tilewright.kernels import copy_transpose as transposes
+from tilewright.kernels import elementwise
 from tilewright.kernels import reduce as reductions
 from tilewright.kernels import reducing
+from tilewright.kernels.functions import FUNCTIONS
 from tilewright.kernels.reductions import Reduction
 
 DTYPES = {"float32": cute.Float32, "bfloat16": cute.BFloat16, "float16": cute.Float16, "int8": cute.Int8}
 TRANSPOSES = {
-    "float32": ["128/128/256/1//0", "64/64/256/1//0", "64/64/256/0//0", "64/64/256/1/w/0", "64/64/256/1/r/0", "64/64/256/1/rw/0",
-                "64/64/256/1//8", "64/128/256/1//0", "128/64/256/1//0", "64/128/512/1//0", "128/128/1024/1//0", "64/64/256/2//0",
-                "64/256/256/1//0", "128/128/512/1//0", "32/128/256/1//0"],
-    "bfloat16": ["128/128/256/1//0", "128/128/256/0//0", "128/128/256/1/w/0", "128/128/256/1/r/0", "128/128/256/1/rw/0",
-                 "128/128/256/1//5", "128/256/512/1//0", "128/256/256/1//0", "256/128/512/1//0", "64/128/128/1//0", "128/64/128/1//0",
-                 "64/256/256/1//0", "128/128/256/2//0", "256/256/512/1//0", "128/512/512/1//0"],
+    "float32": ["64/64/256/0", "128/128/256/0", "64/256/256/0", "64/256/1024/0", "128/256/1024/0", "64/128/512/0", "64/256/256/1", "128/64/256/0"],
+    "bfloat16": ["128/128/256/0", "128/256/256/0", "128/256/256/1", "128/256/512/0", "128/256/1024/0", "256/128/512/0", "128/128/256/1"],
 }  # fmt: skip
-ROWS = [
-    "32/4/8",
-    "32/8/8",
-    "32/8/4",
-    "64/2/4",
-    "64/4/4",
-    "128/1/8",
-    "128/1/4",
-    "128/2/4",
-    "256/1/2",
-    "256/1/4",
-    "256/1/8",
-    "512/1/2",
-    "512/1/4",
-    "512/1/8",
-    "1024/1/2",
-    "1024/1/4",
-]
-COLUMNS = ["32/8/8", "32/8/4", "16/16/8", "32/16/4", "64/4/8", "16/8/8", "32/32/4"]
+ROWS = ["64/2/4", "128/1/4", "256/1/4", "512/1/8", "1024/1/4"]
+COLUMNS = ["32/8/8", "16/16/8", "32/16/4", "64/4/8", "32/32/4", "32/32/2", "16/32/4", "64/16/4"]
 
 
 def symbols(rank, step):
@@ -63,9 +48,9 @@ def fake(dtype, rank, step=1, extents=None):
 
 
 def transpose(name, plan, target):
-    dtype, (m, n, threads, group, hint, blocks) = DTYPES[name], plan.split("/")
+    dtype, (m, n, threads, group) = DTYPES[name], plan.split("/")
     v = 128 // dtype.width
-    plan = transposes.TransposePlan(dtype, int(m), int(n), v, v, int(threads), int(group), hint, int(blocks))
+    plan = transposes.TransposePlan(dtype, int(m), int(n), v, v, int(threads), int(group))
     b, m, n = cute.sym_int(), cute.sym_int(divisibility=v), cute.sym_int(divisibility=v)
     return cute.compile(
         transposes.launch_copy_transpose,
@@ -143,7 +128,7 @@ def kept(cache, key, make):
 
 def try_transposes(shapes, names, args, cache):
     for name in names:
-        for m, n in shapes or [(16384, 16384), (8192, 30000)]:
+        for m, n in shapes or [(16384, 16384), (8192, 30000), (16383, 16381)]:
             x = torch.randn(m, n, device="cuda").to(getattr(torch, name))
             y, same = torch.empty(n, m, device="cuda", dtype=x.dtype), torch.empty_like(x)
             functions = {
@@ -152,7 +137,7 @@ def try_transposes(shapes, names, args, cache):
                 "torch": lambda: y.copy_(x.t()),
             }
             functions |= compiled_by_torch(lambda x: x.t().contiguous(), x, args.compile)
-            for plan in TRANSPOSES[name]:
+            for plan in TRANSPOSES[name] if m % 8 == n % 8 == 0 else ():
                 run = kept(cache, ("t", name, plan), lambda plan=plan: transpose(name, plan, args.target))
                 y.zero_()
                 run(y[None], x[None])
@@ -228,7 +213,7 @@ def try_others(shapes, names, args, cache):
     for name in names:
         x = torch.randn(32768, 4096, device="cuda").to(getattr(torch, name))
         odd, cube = x.view(-1)[1:].view(-1)[: 32768 * 4095].view(32768, 4095), x.view(64, 2048, 1024)
-        cases = [("all", x, (0, 1), "sum"), ("middle", cube, (1,), "sum"), ("odd", odd, (1,), "sum"), ("first, last", cube, (0, 2), "sum"),
+        cases = [("few columns", x.view(-1, 1024), (0,), "sum"), ("all", x, (0, 1), "sum"), ("middle", cube, (1,), "sum"), ("odd", odd, (1,), "sum"), ("first, last", cube, (0, 2), "sum"),
                  ("max", x, (1,), "max"), ("argmax", x, (1,), "argmax"), ("mean", x, (1,), "mean"), ("argmax columns", x, (0,), "argmax")]  # fmt: skip
         for title, t, dims, op in cases:
             theirs = {"max": torch.amax, "mean": torch.mean, "sum": torch.sum}.get(op)
@@ -245,12 +230,111 @@ def try_others(shapes, names, args, cache):
             elif op == "sum":
                 check_sum(out, t, dims)
             ours = lambda out=out, t=t, op=op, dims=dims: reducing.reduce(out, t, op, dims)
-            report(f"{title} {name}", t.nbytes, {"torch": run, "auto/": ours}, args.reps)
+            functions = {"torch": run, "auto/": ours}
+            if title == "all" or title == "few columns":
+                functions |= split_in_other_ways(out, t, op, dims)
+            report(f"{title} {name}", t.nbytes, functions, args.reps)
+
+
+def split_in_other_ways(out, t, op, dims):
+    """The same reduction with more or fewer parts, and with passes that overlap."""
+    rule = reducing.row_plan, reducing.column_plan, reducing.second_plan, reducing._PER_MULTIPROCESSOR
+    made = {}
+    for blocks, overlap, threads in itertools.product((1, 2, 4, 8), (False, True), (256, 1024)):
+        marked = lambda plan, role, overlap=overlap: replace(plan, overlap=role) if overlap else plan
+        chosen = lambda rule, *args, threads=threads: (
+            lambda plan, parts: (marked(plan, "leads") if parts > 1 else plan, parts)
+        )(*rule(*args))
+        reducing._PER_MULTIPROCESSOR = blocks
+        reducing._BLOCK = threads
+        reducing.VARIANTS["auto"] = lambda *args, chosen=chosen: chosen(rule[0], *args)
+        reducing.column_plan = lambda *args, chosen=chosen: chosen(rule[1], *args)
+        reducing.second_plan = lambda *args, marked=marked: marked(rule[2](*args), "follows")
+        passes = reducing.prepare(out, t, op, [dim % t.ndim for dim in dims], "auto")
+        want = out.clone()
+        out.zero_()
+        run_passes(passes, out, t)
+        assert torch.equal(out, want) or (out - want).abs().max() <= 1e-2 * want.abs().max(), (blocks, overlap)
+        made[f"{blocks}/{'o' if overlap else ''}/{threads}"] = lambda passes=passes: run_passes(passes, out, t)
+    reducing.VARIANTS["auto"], reducing.column_plan, reducing.second_plan, reducing._PER_MULTIPROCESSOR = rule
+    reducing._BLOCK = 256
+    return made
+
+
+def run_passes(passes, out, x):
+    for step in passes:
+        x = step.run(out, x)
+
+
+def try_elementwise(shapes, names, args, cache):
+    """`elementwise` beside torch: a copy, a sum, a row and a column that broadcast, a function."""
+    for name in names:
+        a, b = (torch.randn(16384, 8192, device="cuda").to(getattr(torch, name)) for _ in range(2))
+        odd = a.view(-1)[:-3]
+        row, column, out = a[:1].clone(), a[:, :1].clone(), torch.empty_like(a)
+        cases = [("copy", (a,), lambda a: out.copy_(a)), ("neg", (odd,), torch.neg), ("add", (a, b), lambda a, b: torch.add(a, b, out=out)),
+                 ("add", (a, row), lambda a, b: torch.add(a, b, out=out)), ("mul", (a, column), lambda a, b: torch.mul(a, b, out=out)),
+                 ("silu", (a,), lambda a: torch.nn.functional.silu(a)), ("gelu", (a,), lambda a: torch.nn.functional.gelu(a))]  # fmt: skip
+        for op, inputs, theirs in cases:
+            expected = theirs(*inputs).clone()
+            out = torch.empty_like(expected)
+            function = FUNCTIONS[op]
+            ours = lambda inputs=inputs, function=function, out=out: elementwise.elementwise(
+                out, inputs, function, cute.Float32
+            )
+            out.zero_()
+            ours()
+            torch.testing.assert_close(out, expected, rtol=1e-2 if name == "bfloat16" else 2e-6, atol=1e-6)
+            bytes_ = out.nbytes + sum(item.nbytes for item in inputs)
+            title = f"elementwise {op} {name} {[tuple(item.shape) for item in inputs]}"
+            report(title, bytes_, {"torch": lambda: theirs(*inputs), "auto/": ours}, args.reps)
+
+
+def try_host(shapes, names, args, cache):
+    """Microseconds of the host for a call on a small tensor, queued back to back."""
+    x = torch.randn(64, 128, device="cuda")
+    out, total = torch.empty(128, 64, device="cuda"), torch.empty(64, device="cuda")
+    operators = torch.ops.tilewright
+    for title, calls in {
+        "copy_transpose": (
+            lambda: ops.copy_transpose(x),
+            lambda: operators._copy_transpose(out, x),
+            lambda: x.t().contiguous(),
+        ),
+        "reduce": (
+            lambda: ops.reduce(x, "sum", -1),
+            lambda: operators._reduce(total, x, "sum", [-1]),
+            lambda: x.sum(-1),
+        ),
+        "reduce_sum": (lambda: ops.reduce_sum(x), lambda: operators._reduce_sum(total, x), lambda: x.sum(-1)),
+        "elementwise": (
+            lambda: ops.elementwise("add", x, x),
+            lambda: operators._elementwise(x, "add", x, x),
+            lambda: x + x,
+        ),
+        "empty": (lambda: torch.empty((64,), dtype=x.dtype, device=x.device),),
+    }.items():
+        found = []
+        for call in calls:
+            for _ in range(100):
+                call()
+            torch.cuda.synchronize()
+            runs = []
+            for _ in range(5):
+                start = time.perf_counter()
+                for _ in range(500):
+                    call()
+                runs.append((time.perf_counter() - start) / 500 * 1e6)
+                torch.cuda.synchronize()
+            found.append(min(runs))
+        print(f"host us {title}: ours, through torch.ops, torch:", *(f"{value:.1f}" for value in found), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--op", default="all", choices=["transpose", "rows", "columns", "others", "all"])
+    parser.add_argument(
+        "--op", default="all", choices=["transpose", "rows", "columns", "others", "elementwise", "host", "all"]
+    )
     parser.add_argument("--shape", action="append", type=lambda text: tuple(map(int, text.split("x"))))
     parser.add_argument("--dtype", action="append", choices=["float32", "bfloat16"])
     parser.add_argument("--reps", type=int, default=12)
@@ -279,6 +363,8 @@ def main():
         ("rows", try_rows),
         ("columns", try_columns),
         ("others", try_others),
+        ("elementwise", try_elementwise),
+        ("host", try_host),
     ):
         if args.op in (op, "all"):
             function(args.shape, names, args, {})

@@ -6,6 +6,9 @@ rounded once to the result's type.
 
 import itertools
 import math
+import os
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -256,3 +259,22 @@ def test_tensors_of_the_host_go_to_the_reference_unless_the_emulator_is_asked_fo
                 axes = (0, 1, 2) if dim is None else dim if isinstance(dim, tuple) else (dim,)
                 np.testing.assert_allclose(reduce(torch.tensor(x), op, dim).numpy(), exact(x, op, axes), rtol=1e-15)
                 np.testing.assert_allclose(reduce(x, op, dim), exact(x, op, axes), rtol=1e-15)
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None
+import numpy as np
+from tilewright.ops import copy_transpose, elementwise, reduce, reduce_sum
+x = np.arange(12, dtype=np.float32).reshape(3, 4)
+print(reduce(x), reduce(x, "argmax", 1), reduce_sum(x, 0), copy_transpose(x)[1], elementwise("add", x, x[:, :1])[2])
+"""
+
+
+@pytest.mark.parametrize("target", ["emu", None])
+def test_numpy_needs_no_pytorch(target):
+    environment = {**os.environ, **({"TILEWRIGHT_TARGET": target} if target else {})}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "66.0 [3 3 3] [12. 15. 18. 21.] [1. 5. 9.] [16. 17. 18. 19.]\n"

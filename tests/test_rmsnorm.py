@@ -6,8 +6,7 @@ import pytest
 from tests.norm_cases import BACKWARD, NormCases
 from tests.op_cases import CASES, DTYPES, close, normal, wide
 from tilewright import ops
-from tilewright.kernels.partial_sums import backward_plan
-from tilewright.kernels.plans import row_plan
+from tilewright.kernels.plans import gathering_plan, row_plan
 from tilewright.kernels.rmsnorm import rmsnorm as forward_kernel
 from tilewright.kernels.rmsnorm import rmsnorm_backward
 
@@ -38,9 +37,9 @@ def test_rmsnorm_backward_correctness(dtype, columns):
 
 
 PLANS = {
-    "a block a row": row_plan(1000, 4, threads=64), "a cluster a row": row_plan(2000, 4, threads=64, cluster=4),
-    "staged": row_plan(1000, 4, threads=64, staged=True),
-    "staged over a cluster": row_plan(4000, 4, threads=64, cluster=4, staged=True),
+    "a block a row": row_plan(1000, 4, 4, threads=64), "a cluster a row": row_plan(2000, 4, 4, threads=64, cluster=4),
+    "staged": row_plan(1000, 4, 4, threads=64, staged=True),
+    "staged over a cluster": row_plan(4000, 4, 4, threads=64, cluster=4, staged=True),
 }  # fmt: skip
 
 
@@ -56,8 +55,8 @@ def test_rmsnorm_correctness_of_plans(plan):
 
 
 def test_rmsnorm_backward_correctness_over_a_cluster():
-    cases.check_backward("float32", 1000, backward_plan(1000, 4, held=2, threads=32, cluster=4), more=True)
-    cases.check_backward("bfloat16", 512, backward_plan(512, 8, held=2, threads=32, cluster=2))
+    cases.check_backward("float32", 1000, gathering_plan(1000, 4, 4, held=2, threads=32, cluster=4), more=True)
+    cases.check_backward("bfloat16", 512, gathering_plan(512, 8, 2, held=2, threads=32, cluster=2))
 
 
 def test_rmsnorm_compile():

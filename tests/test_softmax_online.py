@@ -11,6 +11,7 @@ from tilewright.base.errors import ArgumentError
 from tilewright.kernels.plans import RowPlan, row_plan
 from tilewright.kernels.softmax_online import softmax_online as forward_kernel
 from tilewright.kernels.softmax_online import softmax_online_backward as backward_kernel
+from tilewright.ops.softmax_online import FORWARD
 
 
 def softmax(x):
@@ -51,13 +52,13 @@ def test_softmax_online_backward_correctness(columns, dtype):
 
 PLANS = {
     "a thread a row": RowPlan(0, 1, 128, 4, 8),
-    "a block a row": row_plan(250, 2, threads=64),
-    "a cluster a row": row_plan(4096, 4, threads=128, cluster=4),
-    "a cluster, guarded": row_plan(3000, 4, threads=64, cluster=8),
-    "a warp of each block": row_plan(1000, 4, threads=32, cluster=2),
-    "staged": row_plan(2048, 4, threads=64, staged=True),
-    "staged, guarded, several rows": row_plan(1000, 4, threads=32, staged=True),
-    "staged over a cluster": row_plan(4000, 4, threads=64, cluster=4, staged=True),
+    "a block a row": row_plan(250, 2, 4, threads=64),
+    "a cluster a row": row_plan(4096, 4, 4, threads=128, cluster=4),
+    "a cluster, guarded": row_plan(3000, 4, 4, threads=64, cluster=8),
+    "a warp of each block": row_plan(1000, 4, 4, threads=32, cluster=2),
+    "staged": row_plan(2048, 4, 4, threads=64, staged=True),
+    "staged, guarded, several rows": row_plan(1000, 4, 4, threads=32, staged=True),
+    "staged over a cluster": row_plan(4000, 4, 4, threads=64, cluster=4, staged=True),
 }
 
 
@@ -134,9 +135,7 @@ def test_the_reference_in_numpy_and_in_pytorch(torch):
 def test_softmax_online_backends(torch, backend, monkeypatch):
     """An explicit kernel uses the emulator for memory of the host; gradients follow."""
     called = []
-    monkeypatch.setattr(
-        "tilewright.ops.softmax_online.FORWARD.kernel", lambda *args: called.append(forward_kernel(*args))
-    )
+    monkeypatch.setattr(FORWARD, "kernel", lambda *args: called.append(forward_kernel(*args)))
     x = torch.randn(3, 40)
     ops.softmax_online(x)
     assert not called

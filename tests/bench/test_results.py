@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.base.errors import ArgumentError
 from tilewright.tools.benching import chart, compare, results, tables
-from tilewright.tools.benching.session import Results
+from tilewright.tools.benching.suite_run import Results
 
 
 def row(op="softmax_online", backend="kernel", n=1024, p50=100.0, dtype="float32", **more):

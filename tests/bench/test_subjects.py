@@ -12,19 +12,22 @@ from tilewright.tools.benching.subjects.subject import Inputs, as_tuple, optiona
 
 ON_A_GPU_ONLY = {("rmsnorm_backward", "torch"), ("layernorm_backward", "torch")}
 """PyTorch has these on a GPU, or there with mixed dtypes."""
+NEEDED = {"elementwise": (("op", "fma"),)}
+"""Options without which there is no op."""
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 @pytest.mark.parametrize("op", SUBJECTS)
 def test_references_and_peers_compute_the_op(op, dtype):
-    case, found = Case(op, (37, 300), dtype), SUBJECTS[op]
+    case, found = Case(op, (37, 300), dtype, NEEDED.get(op, ())), SUBJECTS[op]
     inputs = found.inputs(Inputs(case, "cpu"))
     exact = found.wanted(case, inputs)
     assert all(item.dtype == torch.float64 or not item.is_floating_point() for item in exact)
     functions = {"ref": found.backend("ref", case), "torch": found.backend("torch", case), "compiled": found.compiled}
     for name, function in functions.items():
         if function is not None and (op, name) not in ON_A_GPU_ONLY:
-            checking.check(as_tuple(function(*inputs)), exact, dtype)
+            options = dict(case.options) if name == "compiled" else {}
+            checking.check(as_tuple(function(*inputs, **options)), exact, dtype)
 
 
 @pytest.mark.parametrize("op", [name for name in SUBJECTS if name.endswith("_backward")])

@@ -20,7 +20,11 @@ FAKE = """#!/bin/sh
 echo "$@" >> {folder}/calls
 case "$1" in --import) cat {raw};; esac
 while [ $# -gt 0 ]; do
-    case "$1" in --export|--output|--log-file) echo "========= ERROR SUMMARY: 0 errors" > "$2";; esac
+    case "$1" in
+        --export) touch "$2.ncu-rep";;
+        --output) touch "$2.nsys-rep";;
+        --log-file) echo "========= ERROR SUMMARY: 0 errors" > "$2";;
+    esac
     shift
 done
 exit ${{STATUS:-0}}
@@ -54,7 +58,7 @@ def calls(folder):
     return [line.split() for line in (folder / "calls").read_text().splitlines()]
 
 
-REPORT = Path("profiles/x")
+REPORT = Path("profiles/x.rep")
 
 
 def line(name, *words, monkeypatch):
@@ -84,8 +88,8 @@ def line(name, *words, monkeypatch):
 def test_what_reaches_the_tool(name, words, options, monkeypatch):
     found = line(name, *words, "python", "-m", "x", "--", "--extract", monkeypatch=monkeypatch)
     start = {
-        "ncu": ["/bin/ncu", "--target-processes", "all", "--export", str(REPORT)],
-        "nsys": ["/bin/nsys", "profile", "--output", str(REPORT)],
+        "ncu": ["/bin/ncu", "--target-processes", "all", "--export", "profiles/x"],
+        "nsys": ["/bin/nsys", "profile", "--output", "profiles/x"],
         "sanitizer": ["/bin/compute-sanitizer", "--log-file", str(REPORT), "--error-exitcode", "1"],
     }[name]
     assert found == [*start, *options, "python", "-m", "x", "--", "--extract"]
@@ -114,7 +118,7 @@ def test_ncu_and_extraction(fakes, capsys):
     first, second = calls(fakes)
     report = re.search(r"wrote (profiles/ncu_\d{8}_\d{6}\.ncu-rep)", printed)[1]
     assert (fakes / report).exists()
-    assert first[:4] == ["--target-processes", "all", "--export", report]
+    assert first[:4] == ["--target-processes", "all", "--export", report.removesuffix(".ncu-rep")]
     assert first[-5:] == ["--clock-control=none", "python", "x.py", "--warmup", "2"]
     assert second[:2] == ["--import", report]
     assert "Memory 92.81 %" in printed and "Long scoreboard 35.80 warps" in printed

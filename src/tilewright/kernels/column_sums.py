@@ -34,7 +34,8 @@ def column_sums_kernel(out: cute.Tensor, parts: cute.Tensor) -> None:
 
 
 @cute.jit
-def launch_column_sums(out: cute.Tensor, parts: cute.Tensor, plan: cutlass.Constexpr) -> None:
+def launch_column_sums(out: cute.Tensor, parts: cute.Tensor, plan: cutlass.Constexpr[RowPlan]) -> None:
+    """Launch on parts (rows, N) and out (N)."""
     blocks = cute.ceil_div(parts.shape[1], WARP)
     column_sums_kernel(out, parts).launch(grid=(blocks, 1, 1), block=(_WARPS * WARP, 1, 1))
 

@@ -14,10 +14,15 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import views
-from tilewright.kernels.launching import address_of, on_gpu
+from tilewright.kernels.elementwise import copy
+from tilewright.kernels.launching import on_gpu
 
 VECTOR_BITS = 128
 TILE_SIZES = (16, 32, 64, 128)
+_NARROW = 8
+_SIDE_BYTES = 256
+_LINE_BYTES = 128
+_WIDE = 256
 
 
 @dataclass(frozen=True)
@@ -32,8 +37,6 @@ class TransposePlan:
         store: elements of one store, along m.
         threads: threads of a block.
         group: in the order of blocks tiles follow each other along n, and this many along m together; 0: along m.
-        hint: TRY
-        blocks: TRY
         dense: whether the last mode of x and that of y have stride 1; where not, `load` or `store` is 1.
     """
 
@@ -44,8 +47,6 @@ class TransposePlan:
     store: int
     threads: int
     group: int = 1
-    hint: str = ""
-    blocks: int = 0
     dense: tuple[bool, bool] = (True, True)
 
     @property
@@ -81,20 +82,13 @@ def _load_sub_block(
     row: cute.Integer,
     vector: cute.Integer,
     whole: cutlass.Constexpr,
-    hint: cutlass.Constexpr,
 ) -> None:
     """held (columns, rows) = x[batch, row + r, vector]; zeros outside x, unless the `whole` tile is known to be in."""
     _, rows, vectors = x.shape[1]
     if cutlass.const_expr(not whole):
         held.fill(0)
     for r in cutlass.range_constexpr(cute.size(held, mode=[1])):
-        if cutlass.const_expr(whole and "r" in hint):
-            source = x[None, (batch, row + r, vector)]
-            word = cute.arch.load(
-                source.iterator, cute.T.vector(4, cute.T.i32()), level1_eviction_priority="no_allocate"
-            )
-            held[None, r].store(word.bitcast(held.element_type))
-        elif cutlass.const_expr(whole):
+        if cutlass.const_expr(whole):
             cute.autovec_copy(x[None, (batch, row + r, vector)], held[None, r])
         else:
             if row + r < rows and vector < vectors:
@@ -142,10 +136,7 @@ def _store_lines(
         index = step * plan.threads + thread
         i, j = index // along, index % along
         source = cute.local_tile(shared[i, None], (plan.store,), (j,))
-        if cutlass.const_expr(whole and plan.tiled and "w" in plan.hint):
-            target = y[None, (batch, line + i, vector + j)]
-            cute.arch.store(target.iterator, source.load(), cop="cs")
-        elif cutlass.const_expr(whole and plan.tiled):
+        if cutlass.const_expr(whole and plan.tiled):
             cute.autovec_copy(source, y[None, (batch, line + i, vector + j)])
         else:
             if i < plan.n and line + i < y.shape[1][1] and vector + j < y.shape[1][2]:
@@ -163,8 +154,8 @@ def copy_transpose_kernel(
     batch, tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.group)
     first_m, first_n = tile_m * plan.m, tile_n * plan.n
 
-    places = cute.make_layout((plan.n, (rows, plan.m // rows)), stride=(plan.m, (1, rows)))
-    places = cute.make_composed_layout(plan.swizzle, 0, places)
+    lines = cute.make_layout((plan.n, (rows, plan.m // rows)), stride=(plan.m, (1, rows)))
+    places = cute.make_composed_layout(plan.swizzle, 0, lines)
     shared = cutlass.utils.SmemAllocator().allocate_tensor(plan.dtype, places, 128)
 
     _, m, vectors = x.shape[1]
@@ -176,9 +167,9 @@ def copy_transpose_kernel(
         if row < plan.m:
             held = cute.make_rmem_tensor((columns, rows), plan.dtype)
             if whole:
-                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, True, plan.hint)
+                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, True)
             else:
-                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, False, plan.hint)
+                _load_sub_block(x, held, batch, first_m + row, tile_n * across + column, False)
             if cutlass.const_expr(plan.dtype.width == 8 and columns % 4 == 0 and rows % 4 == 0):
                 held = _turn_bytes(held)
             for c in cutlass.range_constexpr(columns):
@@ -192,7 +183,9 @@ def copy_transpose_kernel(
 
 
 @cute.jit
-def tile_of(block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, group: cutlass.Constexpr) -> tuple:
+def tile_of(
+    block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, group: cutlass.Constexpr
+) -> tuple[Any, Any, Any]:
     """(batch, tile along m, tile along n) of a block. `group` tiles along m are taken together, then along n."""
     in_batch = tiles_m * tiles_n
     batch, rest = block // in_batch, block % in_batch
@@ -214,7 +207,7 @@ def launch_copy_transpose(y: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexp
     _, n, _ = targets.shape[1]
     tiles_m, tiles_n = cute.ceil_div(m, plan.m), cute.ceil_div(n, plan.n)
     copy_transpose_kernel(sources, targets, tiles_m, tiles_n, plan).launch(
-        grid=(batch * tiles_m * tiles_n, 1, 1), block=(plan.threads, 1, 1), min_blocks_per_mp=plan.blocks
+        grid=(batch * tiles_m * tiles_n, 1, 1), block=(plan.threads, 1, 1)
     )
 
 
@@ -233,19 +226,24 @@ _chosen: dict[Any, Any] = {}
 
 def copy_transpose(y: Any, x: Any, tile_size: int | None = None) -> None:
     """y = x with its last two dimensions exchanged, for tensors of at least two; those of a GPU run there."""
-    strides = views.strides_of(x), views.strides_of(y)
-    key = (x.dtype, tuple(x.shape), strides, address_of(x) % 16, address_of(y) % 16, tile_size, on_gpu(x))
+    key = (tile_size, views.facts(x), views.facts(y))
     executor = _chosen.get(key)
     if executor is None:
         if 0 in x.shape:
             return
         executor = views.keep(_chosen, key, _choose(y, x, tile_size))
+    if executor is copy:
+        copy(y, x.swapaxes(-1, -2))
+        return
     if x.ndim > 3:
         x, y = (item.reshape(-1, *item.shape[-2:]) for item in (x, y))
     executor(y, x)
 
 
 def _choose(y: Any, x: Any, tile_size: int | None) -> Any:
+    """The kernel for these tensors; `copy` where the transpose of x is contiguous, or so narrow that tiles are idle."""
+    if tile_size is None and (min(x.shape[-2:]) <= _NARROW or views.strides_of(x)[-2:] == (1, x.shape[-2])):
+        return copy
     plan = transpose_plan(y, x, tile_size)
     rank, target = min(x.ndim, 3), "cuda" if on_gpu(x) else "emu"
     key = (plan, rank, target)
@@ -257,24 +255,28 @@ def _choose(y: Any, x: Any, tile_size: int | None) -> Any:
                 ((batch, n, m), (batch, m, n)), (plan.store, plan.load), reversed(plan.dense), strict=True
             )
         ]
-        _compiled[key] = cute.compile(launch_copy_transpose, *fakes, plan, target=target)
+        _compiled[key] = views.quick(cute.compile(launch_copy_transpose, *fakes, plan, target=target))
     return _compiled[key]
 
 
 def transpose_plan(y: Any, x: Any, tile_size: int | None = None) -> TransposePlan:
-    """How y = x transposed is done: vectors as wide as alignment allows, tiles of 128 bytes a row or more.
+    """How y = x transposed is done: vectors as wide as alignment allows, in tiles of at least 256 bytes a side.
 
-    Tiles of 16-bit elements are 128 wide, wider elements 64; smaller ones where the matrix is smaller.
+    Where rows of x do not begin at lines of 128 bytes, tiles have 256 columns, so that fewer lines are read by two
+    blocks. Smaller matrices have smaller tiles. Blocks follow each other along m.
     """
     dtype = views.dtype_of(x)
     load, store = views.vector(x, cap=64 if dtype.width == 8 else 128), views.vector(y)
-    tile = tile_size or min(128 if dtype.width <= 16 else 64, _power(max(x.shape[-2:])))
-    rows = min(VECTOR_BITS // dtype.width, tile)
-    load = max(min(load, tile * tile // (rows * 32)), 1)  # a sub-block for each lane of a warp
-    blocks = tile * tile // (rows * load)  # sub-blocks of a tile
+    most = tile_size or max(_SIDE_BYTES * 8 // max(dtype.width, 16), 32)
+    m = n = tile_size or min(most, _power(max(x.shape[-2:])))
+    if tile_size is None and x.shape[-1] >= _WIDE and views.strides_of(x)[-2] * dtype.width // 8 % _LINE_BYTES:
+        n = _WIDE
+    rows = min(VECTOR_BITS // dtype.width, m)
+    load = max(min(load, m * n // (rows * 32)), 1)  # a sub-block for each lane of a warp
+    blocks = m * n // (rows * load)  # sub-blocks of a tile
     threads = max(min(blocks, 256), min(blocks // 4, 1024), 32)
     dense = views.strides_of(x)[-1] == 1, views.strides_of(y)[-1] == 1
-    return TransposePlan(dtype, tile, tile, load, min(store, tile), threads, dense=dense)
+    return TransposePlan(dtype, m, n, load, min(store, m), threads, 0, dense)
 
 
 def _power(extent: int) -> int:

@@ -8,6 +8,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.launching import CONSTANT, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
+from tilewright.kernels.plans import RowPlan
 from tilewright.kernels.rows import RowTile
 from tilewright.kernels.softmax_online import softmax_sums
 
@@ -17,8 +18,9 @@ _NAN = float("nan")
 @cute.kernel
 def cross_entropy_kernel(
     loss: cute.Tensor, lse: Any, x: cute.Tensor, target: cute.Tensor, ignore_index: cute.Int64,
-    smoothing: cute.Float64, smooths: cutlass.Constexpr, plan: cutlass.Constexpr,
-):  # fmt: skip
+    smoothing: cute.Float64, smooths: cutlass.Constexpr[bool], plan: cutlass.Constexpr[RowPlan],
+) -> None:  # fmt: skip
+    """Loss and log(sum(exp(x))) of a row; the latter where `lse` is there."""
     tile = RowTile(plan, x.shape)
     part = tile.load(x)
     wanted = cute.Int64(target[tile.row])
@@ -53,8 +55,9 @@ def _unless(condition: Any, value: Any) -> Any:
 @cute.kernel
 def cross_entropy_backward_kernel(
     dx: cute.Tensor, grad: cute.Tensor, x: cute.Tensor, target: cute.Tensor, lse: cute.Tensor,
-    ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr,
-):  # fmt: skip
+    ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr[RowPlan],
+) -> None:  # fmt: skip
+    """The gradient of a row, of which each block may take a part alone."""
     tile = RowTile(plan, x.shape, exchanges=0)
     part = tile.load(x)
     wanted, kind = cute.Int64(target[tile.row]), rows.computing_type(x.element_type)
@@ -85,8 +88,9 @@ def _chosen(condition: Any, a: Any, b: Any) -> Any:
 @cute.jit
 def launch_cross_entropy(
     loss: cute.Tensor, lse: Any, x: cute.Tensor, target: cute.Tensor, ignore_index: cute.Int64,
-    smoothing: cute.Float64, smooths: cutlass.Constexpr, plan: cutlass.Constexpr,
-):  # fmt: skip
+    smoothing: cute.Float64, smooths: cutlass.Constexpr[bool], plan: cutlass.Constexpr[RowPlan],
+) -> None:  # fmt: skip
+    """Launch on x (rows, N) and numbers of rows."""
     kernel = cross_entropy_kernel(loss, lse, x, target, ignore_index, smoothing, smooths, plan)
     kernel.launch(**rows.grid_of(plan, x))
 
@@ -94,8 +98,9 @@ def launch_cross_entropy(
 @cute.jit
 def launch_cross_entropy_backward(
     dx: cute.Tensor, grad: cute.Tensor, x: cute.Tensor, target: cute.Tensor, lse: cute.Tensor,
-    ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr,
-):  # fmt: skip
+    ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr[RowPlan],
+) -> None:  # fmt: skip
+    """Launch on x (rows, N) and numbers of rows."""
     kernel = cross_entropy_backward_kernel(dx, grad, x, target, lse, ignore_index, smoothing, plan)
     kernel.launch(**rows.grid_of(plan, x, exchanges=0))
 

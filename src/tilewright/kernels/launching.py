@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import tilewright.cute as cute
-from tilewright.kernels.plans import RowPlan, row_plan
-from tilewright.kernels.rows import ACCESS_BYTES
+from tilewright.base import settings
+from tilewright.compiler.target import choose_arch
+from tilewright.hw.chips import chip
+from tilewright.kernels.plans import ACCESS_BYTES, RowPlan, row_plan
 
 ROWS, RESULT, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "result", "columns", "numbers", "scalar", "constant"
 """What a kernel takes: (..., N) that it reads; (..., N) that it writes; (N) that all rows share; a number for each row
@@ -35,31 +39,36 @@ class RowKernel:
     def __init__(self, launch: Any, kinds: Sequence[str], plans: Plans = row_plan) -> None:
         self._launch = launch
         self._kinds = tuple(kinds)
+        self._places = [(place, kind) for place, kind in enumerate(kinds) if kind is not SCALAR]
         self._plans = plans
         self._compiled: dict[Any, Any] = {}
-        self._chosen: dict[Any, Any] = {}
+        self._chosen: dict[Any, _Call] = {}
 
     def __call__(self, *arguments: Any, plan: RowPlan | None = None) -> None:
         """Run on these arguments; `plan` overrides the choice."""
-        values, facts = [], []
-        for kind, value in zip(self._kinds, arguments, strict=True):
-            if kind in _MATRICES and value is not None:
+        values = list(arguments)
+        facts: list[Any] = [plan]
+        for place, kind in self._places:
+            value = values[place]
+            if value is None or kind is CONSTANT:
+                facts.append(value)
+            elif kind in _MATRICES:
                 if 0 in value.shape:
                     return
-                value = as_matrix(value)
-                facts.append((value.dtype, value.shape[1], stride_of(value), address_of(value) % ACCESS_BYTES))
-            elif kind in _TENSORS and value is not None:
-                value = value.reshape(-1)
-                facts.append((value.dtype, address_of(value) % ACCESS_BYTES))
+                matrix = values[place] = as_matrix(value)
+                if type(matrix) is np.ndarray:
+                    step, address = stride_of(matrix), address_of(matrix)
+                else:
+                    step, address = matrix.stride(0), matrix.data_ptr()
+                facts += matrix.dtype, matrix.shape[1], step, address % ACCESS_BYTES
             else:
-                facts.append(value if kind is CONSTANT else None)
-            values.append(value)
-        key = (*facts, plan)
-        executor = self._chosen.get(key)
-        if executor is None:
-            executor = self._chosen[key] = self._choose(values, plan)
-        pairs = zip(self._kinds, values, strict=True)
-        executor(*(value for kind, value in pairs if value is not None and kind is not CONSTANT))
+                array = values[place] = value if value.ndim == 1 else value.reshape(-1)
+                facts += array.dtype, address_of(array) % ACCESS_BYTES
+        key = tuple(facts)
+        call = self._chosen.get(key)
+        if call is None:
+            call = self._chosen[key] = self._choose(values, plan)
+        call(values)
 
     def plan_for(self, *arguments: Any) -> RowPlan:
         """The plan that a call with these arguments takes."""
@@ -68,10 +77,11 @@ class RowKernel:
             for kind, value in zip(self._kinds, arguments, strict=True)
         ]
         read = [value for kind, value in pairs if kind is ROWS and value is not None]
-        words = max(dtype_of(item).width for item in read) // 32 or 1
-        return self._plans(read[0].shape[1], widest(pairs), held=len(read), words=words)
+        size = min(dtype_of(item).width for item in read) // 8
+        most = most_blocks("cuda" if on_gpu(read[0]) else "emu")
+        return self._plans(read[0].shape[1], widest(pairs), size, held=len(read), most_blocks=most)
 
-    def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> Any:
+    def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> _Call:
         pairs = list(zip(self._kinds, values, strict=True))
         plan = plan or self.plan_for(*values)
         first = next(value for kind, value in pairs if kind is ROWS and value is not None)
@@ -80,7 +90,32 @@ class RowKernel:
         if key not in self._compiled:
             fakes = [_fake(kind, value, plan) for kind, value in pairs]
             self._compiled[key] = cute.compile(self._launch, *fakes, plan, target=target)
-        return self._compiled[key]
+        places = [place for place, (kind, value) in enumerate(pairs) if value is not None and kind is not CONSTANT]
+        return _Call(self._compiled[key], places)
+
+
+class _Call:
+    """A compiled kernel, and the places of the arguments that it takes."""
+
+    def __init__(self, executor: Any, places: Sequence[int]) -> None:
+        self._executor = executor
+        self._native = executor.native if executor.target == "cuda" else executor
+        self._pick = operator.itemgetter(*places)
+
+    def __call__(self, values: Sequence[Any]) -> None:
+        taken = self._pick(values)
+        try:
+            self._native(*taken)
+        except Exception:
+            if self._native is self._executor:
+                raise
+            self._executor(*taken)  # which says what is wrong
+
+
+@functools.cache
+def most_blocks(target: str) -> int:
+    """The most blocks of a cluster on the chip that is compiled for."""
+    return chip(choose_arch(settings.get("arch"), target)).cluster_max
 
 
 def _configuration(kind: str, value: Any) -> Any:
@@ -106,7 +141,7 @@ def _fake(kind: str, value: Any, plan: RowPlan) -> Any:
 def widest(pairs: Sequence[tuple[str, Any]]) -> int:
     """The elements of an access for which all rows and columns are aligned: 16 bytes of the narrowest at most."""
     tensors = [value for kind, value in pairs if kind in (ROWS, RESULT, COLUMNS) and value is not None]
-    vector = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
+    vector: int = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
     while vector > 1 and not all(_fits(item, vector) for item in tensors):
         vector //= 2
     return vector
@@ -115,25 +150,25 @@ def widest(pairs: Sequence[tuple[str, Any]]) -> int:
 def _fits(tensor: Any, vector: int) -> bool:
     bytes_ = min(vector * dtype_of(tensor).width // 8, ACCESS_BYTES)
     steps = tensor.shape[-1] % vector == 0 and (tensor.ndim == 1 or stride_of(tensor) % vector == 0)
-    return steps and address_of(tensor) % bytes_ == 0
+    return bool(steps and address_of(tensor) % bytes_ == 0)
 
 
 def as_matrix(tensor: Any) -> Any:
     """(..., N) as (rows, N) with contiguous rows: a view where strides allow it, else a copy."""
     matrix = tensor if tensor.ndim == 2 else tensor.reshape(-1, tensor.shape[-1])
-    if isinstance(matrix, np.ndarray):
+    if type(matrix) is np.ndarray:
         return matrix if matrix.strides[1] == matrix.itemsize else np.ascontiguousarray(matrix)
     return matrix if matrix.stride(1) == 1 else matrix.contiguous()
 
 
 def stride_of(matrix: Any) -> int:
     """Elements from a row to the next."""
-    return matrix.strides[0] // matrix.itemsize if isinstance(matrix, np.ndarray) else matrix.stride(0)
+    return int(matrix.strides[0] // matrix.itemsize if isinstance(matrix, np.ndarray) else matrix.stride(0))
 
 
 def address_of(tensor: Any) -> int:
     """The address of the first element."""
-    return tensor.ctypes.data if isinstance(tensor, np.ndarray) else tensor.data_ptr()
+    return int(tensor.ctypes.data if isinstance(tensor, np.ndarray) else tensor.data_ptr())
 
 
 def dtype_of(tensor: Any) -> Any:

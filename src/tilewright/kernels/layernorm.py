@@ -8,15 +8,17 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import norms, rows
 from tilewright.kernels.launching import COLUMNS, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
-from tilewright.kernels.partial_sums import backward_plan, with_parts
+from tilewright.kernels.partial_sums import SummingKernel
+from tilewright.kernels.plans import RowPlan, gathering_plan
 from tilewright.kernels.rows import RowTile
 
 
 @cute.kernel
 def layernorm_kernel(
     out: cute.Tensor, total: Any, mean: Any, rstd: Any, x: cute.Tensor, weight: Any, bias: Any, residual: Any,
-    eps: cute.Float64, plan: cutlass.Constexpr,
-):  # fmt: skip
+    eps: cute.Float64, plan: cutlass.Constexpr[RowPlan],
+) -> None:  # fmt: skip
+    """LayerNorm of x + residual; that sum to `total`, the moments to `mean` and `rstd`, where they are there."""
     tile = RowTile(plan, x.shape)
     parts = norms.entered(tile, x, residual, total)
     centre, factor = norms.moments(tile, parts, tile.columns, eps)
@@ -33,8 +35,9 @@ def layernorm_kernel(
 @cute.jit
 def launch_layernorm(
     out: cute.Tensor, total: Any, mean: Any, rstd: Any, x: cute.Tensor, weight: Any, bias: Any, residual: Any,
-    eps: cute.Float64, plan: cutlass.Constexpr,
-):  # fmt: skip
+    eps: cute.Float64, plan: cutlass.Constexpr[RowPlan],
+) -> None:  # fmt: skip
+    """Launch on (rows, N) tensors; weight and bias (N)."""
     kernel = layernorm_kernel(out, total, mean, rstd, x, weight, bias, residual, eps, plan)
     kernel.launch(**rows.grid_of(plan, x))
 
@@ -45,8 +48,9 @@ layernorm = RowKernel(launch_layernorm, (RESULT, RESULT, NUMBERS, NUMBERS, ROWS,
 @cute.kernel
 def layernorm_backward_kernel(
     dx: cute.Tensor, weights: Any, biases: Any, grad: cute.Tensor, grad_total: Any, x: cute.Tensor, weight: Any,
-    mean: cute.Tensor, rstd: cute.Tensor, plan: cutlass.Constexpr,
+    mean: cute.Tensor, rstd: cute.Tensor, plan: cutlass.Constexpr[RowPlan],
 ) -> None:  # fmt: skip
+    """dx, and what the block saw of the gradients of weight and bias."""
     tile = RowTile(plan, x.shape, exchanges=2)
     norms.backward(tile, norms.Backward(dx, weights, biases, grad, grad_total, x, weight, mean, rstd))
 
@@ -54,14 +58,15 @@ def layernorm_backward_kernel(
 @cute.jit
 def launch_layernorm_backward(
     dx: cute.Tensor, weights: Any, biases: Any, grad: cute.Tensor, grad_total: Any, x: cute.Tensor, weight: Any,
-    mean: cute.Tensor, rstd: cute.Tensor, blocks: cute.Int32, plan: cutlass.Constexpr,
+    mean: cute.Tensor, rstd: cute.Tensor, blocks: cute.Int32, plan: cutlass.Constexpr[RowPlan],
 ) -> None:  # fmt: skip
+    """Launch `blocks` blocks on (rows, N) tensors."""
     kernel = layernorm_backward_kernel(dx, weights, biases, grad, grad_total, x, weight, mean, rstd, plan)
     kernel.launch(**rows.persistent_grid(plan, blocks))
 
 
 _KINDS = (RESULT, RESULT, RESULT, ROWS, ROWS, ROWS, COLUMNS, NUMBERS, NUMBERS, SCALAR)
-_passes = RowKernel(launch_layernorm_backward, _KINDS, backward_plan)
+_passes = SummingKernel(RowKernel(launch_layernorm_backward, _KINDS, gathering_plan))
 
 
 def layernorm_backward(
@@ -69,4 +74,4 @@ def layernorm_backward(
     plan: Any = None,
 ) -> None:  # fmt: skip
     """Write the gradients of x, weight and bias; see `norms.backward`. Optional: dweight, dbias, grad_total, weight."""
-    with_parts(_passes, (dx,), (dweight, dbias), (grad, grad_total, x, weight, mean, rstd), plan)
+    _passes((dx,), (dweight, dbias), (grad, grad_total, x, weight, mean, rstd), plan)

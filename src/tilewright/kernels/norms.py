@@ -101,13 +101,13 @@ class Backward:
     mean: Any
     rstd: Any
 
-    def loaded(self, seat: RowTile) -> list[list[Any]]:
-        """The thread's elements of x, grad and grad_total, as they are stored."""
-        return [seat.load(tensor).vectors for tensor in (self.x, self.grad, self.grad_total) if tensor is not None]
+    def read(self) -> list[Any]:
+        """The tensors of rows that are there: x, grad, grad_total."""
+        return [tensor for tensor in (self.x, self.grad, self.grad_total) if tensor is not None]
 
 
 def backward(tile: RowTile, tensors: Backward) -> None:
-    """The gradients of a norm: a block goes through every `blocks`th group of rows, and loads the next one early.
+    """The gradients of a norm: a block goes through every `blocks`th group of rows, and loads the next ones early.
 
     With n = (x - mean) * rstd and g = grad * weight, dx = rstd * (g - mean(g) - n * mean(g * n)); RMSNorm, whose `mean`
     is None, has no mean(g). `grad_total`, where given, is added to dx.
@@ -116,8 +116,9 @@ def backward(tile: RowTile, tensors: Backward) -> None:
     groups, blocks = cute.ceil_div(tile.rows, plan.rows), cute.arch.grid_dim()[0] // plan.cluster
     zero = cute.full(plan.vector, 0.0, rows.computing_type(tensors.x.element_type))
     sums = [[zero] * plan.count if part is not None else [] for part in (tensors.weights, tensors.biases)]
+    through = _through_ring if plan.stages else _through_registers
     tile.begin()
-    sums = _through_rows(tile, groups, blocks, sums, tensors)
+    sums = through(tile, groups, blocks, sums, tensors)
     own = tile.group * plan.rows + tile.place
     for part, total in zip((tensors.weights, tensors.biases), sums, strict=True):
         if part is not None:
@@ -125,40 +126,74 @@ def backward(tile: RowTile, tensors: Backward) -> None:
 
 
 @cute.jit
-def _through_rows(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutlass.Constexpr) -> Any:
-    turn, last = cutlass.Int32(0), groups - 1
-    vectors = tensors.loaded(tile)
+def _through_ring(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutlass.Constexpr[Backward]) -> Any:
+    """The next `stages` groups wait in shared memory, each thread's part in places of its own."""
+    turn, stages = cutlass.Int32(0), tile.plan.stages
+    rings = [rows.Ring(tile.plan, tensor.element_type) for tensor in tensors.read()]
+    for stage in cutlass.range_constexpr(stages):
+        _fill(tile, rings, tensors, stage, cutlass.Int64(tile.group) + stage * blocks, groups)
     for group in cutlass.range(cutlass.Int64(tile.group), groups, cutlass.Int64(blocks)):
-        following = tensors.loaded(tile.at(cute.math.min(group + blocks, last)))
-        sums = _one_row(tile.at(group), turn, vectors, sums, tensors)
+        cute.arch.cp_async_wait_group(stages - 1)
+        stage = turn % stages
+        sums = _one_row(tile.at(group), turn, [ring.part(stage) for ring in rings], sums, tensors)
+        _fill(tile, rings, tensors, stage, group + stages * blocks, groups)
+        turn += 1
+    cute.arch.cp_async_wait_group(0)
+    return sums
+
+
+def _fill(tile: RowTile, rings: Sequence[Any], tensors: Backward, stage: Any, group: Any, groups: Any) -> None:
+    """Begin to copy a group of rows; beyond the last group it is the last again, which no one reads."""
+    seat = tile.at(cute.math.min(group, groups - 1))
+    for ring, tensor in zip(rings, tensors.read(), strict=True):
+        ring.fill(stage, seat.sources(tensor))
+    cute.arch.cp_async_commit_group()
+
+
+@cute.jit
+def _through_registers(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutlass.Constexpr[Backward]) -> Any:
+    """The next group is loaded into registers: for rows that are not aligned."""
+    turn, last = cutlass.Int32(0), groups - 1
+    vectors = [tile.load(tensor).vectors for tensor in tensors.read()]
+    for group in cutlass.range(cutlass.Int64(tile.group), groups, cutlass.Int64(blocks)):
+        seat = tile.at(cute.math.min(group + blocks, last))
+        following = [seat.load(tensor).vectors for tensor in tensors.read()]
+        parts = [rows.Part(tensor.element_type, held) for tensor, held in zip(tensors.read(), vectors, strict=True)]
+        sums = _one_row(tile.at(group), turn, parts, sums, tensors)
         vectors = following
         turn += 1
     return sums
 
 
-def _one_row(seat: RowTile, turn: Any, vectors: Any, sums: Any, tensors: Backward) -> Any:
-    dtype = tensors.x.element_type
-    kind = rows.computing_type(dtype)
-    values, slopes, *more = [[item.to(kind) for item in part] for part in vectors]
-    slopes = seat.filled_rows(slopes, 0.0)
-    factor, centre = tensors.rstd[seat.row].to(kind), None
-    if tensors.mean is not None:
-        centre = tensors.mean[seat.row].to(kind)
-        values = [item - centre for item in values]
-    normal = [item * factor for item in values]
-    weights, biases = sums
-    weights = [total + slope * item for total, slope, item in zip(weights, slopes, normal, strict=False)]
-    biases = [total + slope for total, slope in zip(biases, slopes, strict=False)]
-    weighted = [scaled(seat, number, item, tensors.weight, None) for number, item in enumerate(slopes)]
-    wanted = [rows.tree(rows.elements([a * b for a, b in zip(weighted, normal, strict=True)]), rows.add)]
-    if centre is not None:
-        wanted.append(rows.tree(rows.elements(weighted), rows.add))
-    along, *offset = [total / kind(seat.columns) for total in seat.sums(wanted, turn)]
-    found = [slope - item * along for slope, item in zip(weighted, normal, strict=True)]
-    for mean in offset:
-        found = [item - mean for item in found]
-    found = [item * factor for item in found]
-    for item in more:
-        found = [a + b for a, b in zip(found, item, strict=True)]
-    seat.store_at(tensors.dx, seat.row, found, seat.inside)
+def _one_row(seat: RowTile, turn: Any, parts: Sequence[Part], sums: Any, tensors: Backward) -> Any:
+    kind = rows.computing_type(tensors.x.element_type)
+    factor = tensors.rstd[seat.row].to(kind)
+    centre = tensors.mean[seat.row].to(kind) if tensors.mean is not None else None
+
+    def taken(number: Any, value: Any, slope: Any) -> tuple[Any, Any, Any]:
+        """n, grad, grad * weight of an access."""
+        normal = (value if centre is None else value - centre) * factor
+        slope = seat.filled_row(number, slope, 0.0)
+        return normal, slope, scaled(seat, number, slope, tensors.weight, None)
+
+    weights, biases = ([*each] for each in sums)
+    along, offset = [], []
+    for number in range(seat.plan.count):
+        normal, slope, weighted = taken(number, *[part.vector(number) for part in parts[:2]])
+        weights[number : number + 1] = [total + slope * normal for total in weights[number : number + 1]]
+        biases[number : number + 1] = [total + slope for total in biases[number : number + 1]]
+        along.append(weighted * normal)
+        offset.append(weighted)
+    wanted = [along] if centre is None else [along, offset]
+    own = [rows.tree(rows.elements([rows.tree(each, rows.add)]), rows.add) for each in wanted]
+    means = [total / kind(seat.columns) for total in seat.sums(own, turn)]
+
+    def gradient(number: Any, value: Any, slope: Any, *more: Any) -> Any:
+        normal, _, weighted = taken(number, value, slope)
+        found = weighted - normal * means[0]
+        for mean in means[1:]:
+            found = found - mean
+        return rows.tree([found * factor, *more], rows.add)
+
+    seat.store_unrolled(tensors.dx, parts, gradient)
     return [weights, biases]

@@ -2,48 +2,75 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tilewright.kernels.column_sums import column_sums
-from tilewright.kernels.launching import RowKernel, as_matrix, on_gpu
-from tilewright.kernels.plans import row_plan
+from tilewright.kernels.launching import RowKernel, address_of, as_matrix, on_gpu, stride_of
+from tilewright.kernels.plans import ACCESS_BYTES, SHARED_BYTES, RowPlan
 from tilewright.utils import HardwareInfo
 
-backward_plan = partial(row_plan, registers=128)  # the sums, and the next rows, stay in registers beside the rows
+THREADS = 1024  # of a multiprocessor: the sums leave no registers for more
 EMULATED_BLOCKS = 3
 
 
-def with_parts(
-    kernel: RowKernel, results: Sequence[Any], sums: Sequence[Any], inputs: Sequence[Any], plan: Any = None
-) -> None:
-    """Run `kernel(*results, *parts, *inputs, blocks)`, then add up each of `parts` into its place of `sums`.
+class SummingKernel:
+    """Calls a kernel of many rows a block, and the second pass: `kernel(*results, *parts, *inputs, blocks)`."""
 
-    A part has a row for each thread row of the grid, in the precision of the last input; one for None is None.
-    """
-    x = as_matrix(inputs[0])
-    if 0 in x.shape:
-        for total in sums:
+    def __init__(self, kernel: RowKernel) -> None:
+        self.kernel = kernel
+        self._plans: dict[Any, RowPlan] = {}
+
+    def __call__(
+        self, results: Sequence[Any], sums: Sequence[Any], inputs: Sequence[Any], plan: RowPlan | None = None
+    ) -> None:
+        """Write the results, and into each of `sums` what the blocks leave in its part; those may be None.
+
+        A part has a row for each thread row of the grid, in the precision of the last input.
+        """
+        x = as_matrix(inputs[0]) if 0 not in inputs[0].shape else inputs[0]
+        if 0 in x.shape:
+            for total in sums:
+                if total is not None:
+                    total[...] = 0
+            return
+        plan = plan or self._plan(results, sums, inputs)
+        blocks = min(-(-x.shape[0] // plan.rows), _resident(x, plan))
+        shape = (blocks * plan.rows, x.shape[1])
+        parts = [None if total is None else _empty(inputs[-1], shape) for total in sums]
+        self.kernel(*results, *parts, *inputs, blocks * plan.cluster, plan=plan)
+        for total, part in zip(sums, parts, strict=True):
             if total is not None:
-                total[...] = 0
-        return
-    plan = plan or kernel.plan_for(*results, *sums, *inputs, 0)
-    blocks = min(-(-x.shape[0] // plan.rows), _resident(x, plan))
-    shape = (blocks * plan.rows, x.shape[1])
-    parts = [None if total is None else _empty(inputs[-1], shape) for total in sums]
-    kernel(*results, *parts, *inputs, blocks * plan.cluster, plan=plan)
-    for total, part in zip(sums, parts, strict=True):
-        if total is not None:
-            column_sums(total, part)
+                column_sums(total, part)
+
+    def _plan(self, results: Sequence[Any], sums: Sequence[Any], inputs: Sequence[Any]) -> RowPlan:
+        tensors = (*results, *inputs)
+        key = tuple(None if item is None else _facts(item) for item in tensors)
+        if key not in self._plans:
+            self._plans[key] = self.kernel.plan_for(*results, *(None for _ in sums), *inputs, 0)
+        return self._plans[key]
 
 
-def _resident(x: Any, plan: Any) -> int:
+def _facts(tensor: Any) -> tuple[Any, ...]:
+    step = stride_of(tensor) if tensor.ndim > 1 else 0
+    return tensor.dtype, tensor.ndim, tensor.shape[-1], step, address_of(tensor) % ACCESS_BYTES
+
+
+def _resident(x: Any, plan: RowPlan) -> int:
+    """Clusters that the device holds at once."""
     if not on_gpu(x):
         return EMULATED_BLOCKS
-    return max(HardwareInfo().get_device_multiprocessor_count() * max(plan.resident, 1) // plan.cluster, 1)
+    bytes_ = max(ACCESS_BYTES * plan.count * plan.block * plan.stages * 2, 1)
+    blocks = max(min(THREADS // plan.block, SHARED_BYTES // bytes_), 1)
+    return max(_multiprocessors(x.device.index or 0) * blocks // plan.cluster, 1)
+
+
+@functools.cache
+def _multiprocessors(device: int) -> int:
+    return HardwareInfo(device).get_device_multiprocessor_count()
 
 
 def _empty(like: Any, shape: tuple[int, ...]) -> Any:

@@ -2,11 +2,13 @@
 
 The rule, which measurements on an H100 chose (docs/kernels/softmax_online.md):
 
-* a thread holds about `ELEMENTS` elements of its rows: enough 16-byte loads in flight, few enough registers (twice as
-  many, to which the assembler is held) for several blocks on a multiprocessor;
-* a row of up to 32 threads is one warp's or less, and needs no shared memory; blocks have at least `BLOCK` threads, so
+* a thread holds about `BYTES` of its row: four 16-byte loads in flight, and registers for several blocks on a
+  multiprocessor;
+* a row of up to twice a warp is held by one warp, and needs no shared memory; blocks have at least `BLOCK` threads, so
   that short rows lie side by side in one;
-* a row beyond `MOST_THREADS` threads is dealt to up to `MOST_BLOCKS` blocks of a cluster.
+* a row beyond `MOST_BLOCK` threads is dealt to the `PORTABLE` blocks of a cluster, so that several fit on a
+  multiprocessor, or to `MOST_BLOCKS` where they would not;
+* where a thread would hold more than `ELEMENTS` 32-bit registers in spite of that, its part waits in shared memory.
 """
 
 from __future__ import annotations
@@ -14,14 +16,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WARP = 32
-ELEMENTS = 32
+ACCESS_BYTES = 16  # the widest access of a thread
+BYTES, ELEMENTS = 64, 32
 BLOCK = 128
-MOST_THREADS = 512
-MOST_BLOCKS = 8
 MOST_BLOCK = 1024
-REGISTERS = 65536  # of a multiprocessor
-FEW_REGISTERS, LEAST_REGISTERS = 64, 40  # of a thread
-SHARED_BYTES = 228 << 10  # of a multiprocessor
+WIDE_BLOCK = 512
+PORTABLE, MOST_BLOCKS = 8, 16  # blocks of a cluster
+STAGED_BYTES = 72 << 10  # of a block, three of which fit on a multiprocessor
+SHARED_BYTES = 227 << 10  # of a multiprocessor, for its blocks
+MOST_SHARED = SHARED_BYTES - 4096  # of a block, beside what its warps exchange
+STAGED_REGISTERS, HELD_REGISTERS, REGISTERS = (
+    48,
+    64,
+    65536,
+)  # of a thread, of one that holds `ELEMENTS`, of a multiprocessor
+MOST_STAGES = 4
 
 
 @dataclass(frozen=True)
@@ -35,8 +44,8 @@ class RowPlan:
         vector: elements of an access.
         count: accesses of a thread.
         cluster: blocks that share a row, each with an equal part of the columns; a power of two.
-        staged: rows wait in shared memory rather than in registers; `vector` elements are 16 bytes then.
-        resident: blocks that a multiprocessor shall hold at once, which bounds a thread's registers.
+        stages: rows that wait in shared memory at once, where a vector is 16 bytes; 0: they wait in registers.
+        resident: blocks that a multiprocessor shall hold at once, which bounds a thread's registers; 0: any number.
     """
 
     columns: int
@@ -45,7 +54,7 @@ class RowPlan:
     vector: int
     count: int
     cluster: int = 1
-    staged: bool = False
+    stages: int = 0
     resident: int = 0
 
     @property
@@ -87,44 +96,90 @@ def power_of_two(number: int) -> int:
 def row_plan(
     columns: int,
     vector: int,
+    size: int,
     *,
     held: int = 1,
-    words: int = 1,
-    registers: int = FEW_REGISTERS,
     threads: int = 0,
     cluster: int = 0,
+    staged: bool | None = None,
     most_blocks: int = MOST_BLOCKS,
-    staged: bool = False,
 ) -> RowPlan:
-    """The plan for rows of `columns`, accessed `vector` elements at a time.
+    """The plan for rows of `columns` elements of `size` bytes, accessed `vector` elements at a time.
 
     Args:
         columns: N.
         vector: elements of an access.
+        size: bytes of an element.
         held: rows that a thread holds at the same time.
-        words: registers that an element takes when computed with, 2 in Float64.
-        registers: what a thread that holds `ELEMENTS` elements may use.
         threads: taken as it is, where given.
         cluster: taken as it is, where given.
-        staged: rows wait in shared memory.
+        staged: whether rows wait in shared memory, where given.
         most_blocks: the most blocks of a cluster that the chip has, 1 before sm_90.
     """
-    wanted = power_of_two(-(-columns * held // ELEMENTS))
+    least = -(-columns * held // ELEMENTS) if held > 1 else 0
+    wanted, bytes_ = power_of_two(max(-(-columns * size // BYTES), least)), columns * size * held
     if not cluster:
-        cluster = min(power_of_two(-(-wanted // MOST_THREADS)), most_blocks)
+        cluster = 1 if wanted <= MOST_BLOCK else PORTABLE
+        if wanted > PORTABLE * WIDE_BLOCK and bytes_ > PORTABLE * STAGED_BYTES:
+            cluster = MOST_BLOCKS
+        cluster = min(cluster, most_blocks)
     if not threads:
-        threads = min(max(wanted // cluster, 1), MOST_BLOCK)
+        widest = WIDE_BLOCK if cluster > 1 and held == 1 else MOST_BLOCK
+        threads = (
+            WARP if columns * held <= WARP * ELEMENTS and wanted > WARP else min(max(wanted // cluster, 1), widest)
+        )
+    threads, count = _dealt(columns, vector, threads, cluster)
+    if staged is None:
+        crowded = count * vector * max(size // 4, 1) * held > ELEMENTS
+        shared = ACCESS_BYTES * count * threads * held
+        staged = crowded and threads >= WIDE_BLOCK and vector * size == ACCESS_BYTES and shared <= MOST_SHARED
+    full = count * vector * max(size // 4, 1) * held == ELEMENTS
+    held_blocks = REGISTERS // (HELD_REGISTERS * max(threads, BLOCK)) if full else 0
+    resident = _resident(threads, count * held) if staged else held_blocks
+    return _plan(columns, vector, threads, cluster, count, int(staged), resident)
+
+
+def _dealt(columns: int, vector: int, threads: int, cluster: int) -> tuple[int, int]:
+    """How many threads take part, at most `threads`, and the accesses of each."""
     accesses = -(-columns // vector)
     threads = min(threads, power_of_two(accesses))
     if cluster > 1:
         threads = max(threads, WARP)  # whole warps of one row take part in an exchange between blocks
-    count = -(-accesses // (threads * cluster))
+    return threads, -(-accesses // (threads * cluster))
+
+
+def _plan(columns: int, vector: int, threads: int, cluster: int, count: int, stages: int, resident: int) -> RowPlan:
     rows = 1 if cluster > 1 else max(BLOCK // threads, 1)
     exact = threads * cluster * count * vector == columns
-    if staged:
-        bytes_ = 16 * count * threads * rows * held
-        resident = min(SHARED_BYTES // (bytes_ + 1024), REGISTERS // (LEAST_REGISTERS * threads * rows))
-    else:
-        crowded = power_of_two(-(-count * vector * words * held // ELEMENTS))
-        resident = REGISTERS // (registers * crowded * threads * rows)
-    return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster, staged, resident)
+    return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster, stages, resident)
+
+
+def _resident(threads: int, accesses: int) -> int:
+    """Blocks whose rows fit in the shared memory of a multiprocessor, and threads in its registers."""
+    bytes_ = ACCESS_BYTES * accesses * max(threads, BLOCK)
+    return min(SHARED_BYTES // (bytes_ + 1024), REGISTERS // (STAGED_REGISTERS * max(threads, BLOCK)))
+
+
+def gathering_plan(
+    columns: int, vector: int, size: int, *, held: int, threads: int = 0, cluster: int = 0,
+    staged: bool | None = None, most_blocks: int = MOST_BLOCKS,
+) -> RowPlan:  # fmt: skip
+    """The plan for blocks that go through many rows and keep sums of them: arguments as `row_plan` has them.
+
+    A thread keeps sums of 16 elements, in registers, for as many as it holds of a row. Where rows are aligned, the next
+    ones are on their way to shared memory: as many as fit, while half a multiprocessor's is left to another block.
+    """
+    wanted = power_of_two(-(-columns // 16))
+    if not cluster:
+        cluster = min(power_of_two(-(-wanted // WIDE_BLOCK)), most_blocks)
+        cluster = PORTABLE if cluster == MOST_BLOCKS and wanted <= PORTABLE * MOST_BLOCK else cluster
+    if not threads:
+        threads = min(max(wanted // cluster, 1), MOST_BLOCK)
+    threads, count = _dealt(columns, vector, threads, cluster)
+    stage = ACCESS_BYTES * count * max(threads, BLOCK) * held
+    if staged is None:
+        staged = vector * size == ACCESS_BYTES and stage <= MOST_SHARED
+    half = SHARED_BYTES // 2 - 2048
+    most = half if 2 * stage <= half else MOST_SHARED
+    stages = min(max(most // stage, 1), MOST_STAGES) if staged else 0
+    return _plan(columns, vector, threads, cluster, count, stages, 0)

@@ -16,6 +16,7 @@ import tilewright.cute as cute
 from tilewright.kernels.reductions import Reduction
 
 VECTOR_BYTES = 16
+LEADS, FOLLOWS = "leads", "follows"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class RowReduction:
         unroll: loads that a thread issues before it uses the first.
         aligned: whether each row begins at a multiple of the vector and is a multiple of it long. Else a row's first
             and last elements are read one by one, and `threads` is at least `vector`.
+        overlap: `LEADS` of a pass during whose end one that `FOLLOWS` starts, which takes sm_90.
     """
 
     reduction: Reduction
@@ -38,6 +40,7 @@ class RowReduction:
     rows: int
     unroll: int
     aligned: bool = True
+    overlap: str = ""
     by_rows: ClassVar[bool] = True
 
 
@@ -51,6 +54,7 @@ class ColumnReduction:
         across: threads of a block along the columns.
         along: threads of a block along n.
         unroll: loads that a thread issues before it uses the first.
+        overlap: `LEADS` of a pass during whose end one that `FOLLOWS` starts, which takes sm_90.
     """
 
     reduction: Reduction
@@ -58,6 +62,7 @@ class ColumnReduction:
     across: int
     along: int
     unroll: int
+    overlap: str = ""
     aligned: ClassVar[bool] = True
     by_rows: ClassVar[bool] = False
 
@@ -83,11 +88,12 @@ def _read(
         else:
             if v < stop:
                 cute.autovec_copy(vectors[None, v], held[None, u])
+    first = index + at * width
     folded = []
     for u in cutlass.range_constexpr(plan.unroll):
-        first = index + (at + u * plan.threads) * width
-        folded.append(reduction.fold([reduction.lift(held[k, u], first + k) for k in range(width)]))
-    return reduction.widen(reduction.fold(folded))
+        behind = [type(first)(u * plan.threads * width + k) for k in range(width)]
+        folded.append(reduction.fold([reduction.lift(held[k, u], behind[k]) for k in range(width)]))
+    return reduction.widen(reduction.moved(reduction.fold(folded), first))
 
 
 @cute.jit
@@ -138,10 +144,11 @@ def reduce_rows_kernel(
 ) -> None:
     """A group of threads reduces one part of one row of x (rows, n)."""
     reduction = plan.reduction
+    _meet_other_pass(plan)
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     rows, n = cute.size(x, mode=[0]), x.shape[1]
-    part, row = block % parts, block // parts * plan.rows + thread // plan.threads
+    part, row = block % parts, type(n)(block // parts) * plan.rows + thread // plan.threads
     t = type(n)(thread % plan.threads)
     state = reduction.start(type(n))
     if row < rows:
@@ -153,7 +160,7 @@ def reduce_rows_kernel(
                     state, _read_one(line, k, None if known is None else known[row, None], reduction)
                 )
         else:
-            head = 0
+            head: Any = 0
             if cutlass.const_expr(not plan.aligned):
                 head = _to_boundary(line.iterator, n)
                 if part == 0 and t < head:
@@ -161,9 +168,9 @@ def reduce_rows_kernel(
             vectors = (n - head) // plan.vector
             base = (line.iterator + head).with_alignment(VECTOR_BYTES * plan.vector // _full(reduction.dtype))
             whole = cute.make_tensor(base, cute.make_layout((plan.vector, vectors), stride=(1, plan.vector)))
-            chunk = cute.ceil_div(vectors, parts)
-            at, stop = part * chunk, min(vectors, (part + 1) * chunk)
             stride = plan.threads * plan.unroll
+            chunk = cute.ceil_div(cute.ceil_div(vectors, stride), parts) * stride
+            at, stop = part * chunk, min(vectors, (part + 1) * chunk)
             steps = max(stop - at, 0) // stride
             for step in range(steps):
                 state = reduction.combine(state, _read(whole, at + step * stride + t, stop, head, plan, True))
@@ -177,6 +184,15 @@ def reduce_rows_kernel(
     state = _block_state(state, plan)
     if row < rows and t == 0:
         _write(outs, row, part, state, divisor, plan)
+
+
+@cute.jit
+def _meet_other_pass(plan: cutlass.Constexpr) -> None:
+    """Let the pass behind start, which waits for the results of this one, or wait for the pass before."""
+    if cutlass.const_expr(plan.overlap == LEADS):
+        cute.arch.griddepcontrol_launch_dependents()
+    elif cutlass.const_expr(plan.overlap == FOLLOWS):
+        cute.arch.griddepcontrol_wait()
 
 
 def _full(dtype: type[cute.Numeric]) -> int:
@@ -198,20 +214,21 @@ def reduce_columns_kernel(
 ) -> None:
     """A block reduces one part of `across` vectors of columns of x (vector, outer, n, inner / vector)."""
     reduction, width, along = plan.reduction, plan.vector, plan.along
+    _meet_other_pass(plan)
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     _, _, n, vectors = x.shape
     strips = cute.ceil_div(vectors, plan.across)
-    strip, rest = block % strips, block // strips
+    strip, rest = type(n)(block % strips), block // strips
     part, outer = rest % parts, rest // parts
     c, r = thread % plan.across, type(n)(thread // plan.across)
     column = strip * plan.across + c
 
     states = tuple(reduction.start(type(n)) for _ in range(width))
     if column < vectors:
-        chunk = cute.ceil_div(n, parts)
-        at, stop = part * chunk, min(n, (part + 1) * chunk)
         stride = along * plan.unroll
+        chunk = cute.ceil_div(cute.ceil_div(n, stride), parts) * stride
+        at, stop = part * chunk, min(n, (part + 1) * chunk)
         steps = max(stop - at, 0) // stride
         for step in range(steps):
             states = _read_columns(x, known, states, outer, at + step * stride + r, stop, column, plan, True)
@@ -261,14 +278,16 @@ def _read_columns(
             if row < stop:
                 cute.autovec_copy(x[None, outer, row, column], held[None, u])
     n = x.shape[2]
-    indices = [at + u * plan.along for u in range(plan.unroll)]
+    first = at
+    indices = [type(n)(u * plan.along) for u in range(plan.unroll)]
     if cutlass.const_expr(known is not None):
         for u in cutlass.range_constexpr(plan.unroll):
-            indices[u] = type(n)(known[outer, min(indices[u], n - 1), column])
+            indices[u] = type(n)(known[outer, min(at + u * plan.along, n - 1), column])
+        first = type(n)(0)
     results = []
     for k in cutlass.range_constexpr(width):
         folded = reduction.fold([reduction.lift(held[k, u], indices[u]) for u in range(plan.unroll)])
-        results.append(reduction.combine(states[k], reduction.widen(folded)))
+        results.append(reduction.combine(states[k], reduction.widen(reduction.moved(folded, first))))
     return tuple(results)
 
 
@@ -308,7 +327,9 @@ def launch_rows(
 @cute.jit
 def _launch_rows(x: Any, known: Any, outs: Any, rows: Any, parts: Any, divisor: Any, plan: cutlass.Constexpr) -> None:
     reduce_rows_kernel(x, known, outs, parts, divisor, plan).launch(
-        grid=(cute.ceil_div(rows, plan.rows) * parts, 1, 1), block=(plan.threads * plan.rows, 1, 1)
+        grid=(cute.ceil_div(rows, plan.rows) * parts, 1, 1),
+        block=(plan.threads * plan.rows, 1, 1),
+        use_pdl=plan.overlap == FOLLOWS,
     )
 
 
@@ -334,7 +355,9 @@ def _launch_columns(x: Any, known: Any, outs: Any, parts: Any, divisor: Any, pla
     _, outer, _, vectors = x.shape
     blocks = cute.size(outer) * parts * cute.ceil_div(vectors, plan.across)
     reduce_columns_kernel(x, known, outs, parts, divisor, plan).launch(
-        grid=(blocks, 1, 1), block=(plan.across * plan.along, 1, 1)
+        grid=(blocks, 1, 1),
+        block=(plan.across * plan.along, 1, 1),
+        use_pdl=plan.overlap == FOLLOWS,
     )
 
 

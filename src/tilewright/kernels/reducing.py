@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ _MOST_BLOCK = 1024
 _WARP_VECTORS = 256  # a row of so many vectors is a warp's
 _UNROLL = 8
 _LONG_UNROLL = 4
-_PER_MULTIPROCESSOR = 8  # blocks of a pass that is split
+_PER_MULTIPROCESSOR = 2  # blocks of a pass that is split, at least
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Pass:
         divisor: of a mean.
     """
 
-    executor: Any
-    source: views.Strided
-    result: views.Strided
+    executor: Callable[..., None]
+    source: views.Strided | None
+    result: views.Strided | None
     states: tuple[tuple[int, ...], tuple[Any, ...]] | None
     workspace: tuple[tuple[int, ...], Any] | None
     divisor: float
@@ -63,11 +63,13 @@ class Pass:
     def run(self, out: Any, x: Any) -> Any:
         """Run it; the tensor that holds the result."""
         target = out if self.workspace is None else views.empty(x, *self.workspace)
-        arguments = [self.source.of(x), self.result.of(target)]
-        if self.states is not None:
+        source = x if self.source is None else self.source.of(x)
+        result = target if self.result is None else self.result.of(target)
+        if self.states is None:
+            self.executor(source, result, self.divisor)
+        else:
             shape, types = self.states
-            arguments.append(tuple(views.empty(x, shape, dtype) for dtype in types))
-        self.executor(*arguments, self.divisor)
+            self.executor(source, result, tuple(views.empty(x, shape, dtype) for dtype in types), self.divisor)
         return target
 
 
@@ -79,30 +81,42 @@ def reduce(out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "aut
 
     Several dimensions of an argmax must lie behind each other in memory. `variant` is one of `VARIANTS`.
     """
-    facts = tuple(x.shape), views.strides_of(x), address_of(x) % 16, views.strides_of(out)
-    key = (name, variant, tuple(dims), x.dtype, out.dtype, on_gpu(x), facts)
+    key = (name, variant, tuple(dims), views.facts(x), views.facts(out))
     passes = _prepared.get(key)
     if passes is None:
-        passes = views.keep(_prepared, key, _prepare(out, x, name, dims, variant))
+        passes = views.keep(_prepared, key, prepare(out, x, name, dims, variant))
+    run(passes, out, x)
+
+
+def run(passes: Sequence[Pass], out: Any, x: Any) -> None:
+    """Run prepared passes."""
     for step in passes:
         x = step.run(out, x)
 
 
-def _prepare(out: Any, x: Any, name: str, dims: Sequence[int], variant: str) -> list[Pass]:
+def prepare(out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "auto") -> list[Pass]:
+    """The passes of `reduce` for tensors like these: of their types, shapes, strides and alignment."""
     modes = merged(x, out, {dim % x.ndim for dim in dims} if x.ndim else set())
     dtype, start, target = views.dtype_of(x), address_of(x), "cuda" if on_gpu(x) else "emu"
     count = math.prod(mode.extent for mode in modes if mode.reduced)
     passes = []
     while len(over := [mode for mode in modes if mode.reduced]) > 1:
-        first = min(over, key=lambda mode: abs(mode.step))
+        least = min(over, key=lambda mode: abs(mode.step))
         partial = Reduction("sum" if name == "mean" else name, dtype)
-        before, modes = _around(modes, first)
+        before, modes = _around(modes, least)
         shape = tuple(mode.extent for mode in modes)
         made = _pass(partial, before, start, partial.accumulator, target, 1, variant)
         passes.append(replace(made, workspace=(shape, partial.accumulator)))
         dtype, start = partial.accumulator, 0
     passes.append(_pass(Reduction(name, dtype), modes, start, views.dtype_of(out), target, count, variant))
+    passes[0] = replace(passes[0], source=_view(passes[0].source, x))
+    passes[-1] = replace(passes[-1], result=_view(passes[-1].result, out))
     return passes
+
+
+def _view(wanted: views.Strided | None, tensor: Any) -> views.Strided | None:
+    """None where the tensor is as wanted."""
+    return wanted and wanted.unless_of(tensor.shape, views.strides_of(tensor))
 
 
 def _around(modes: list[Mode], over: Mode) -> tuple[list[Mode], list[Mode]]:
@@ -177,7 +191,7 @@ def _executor(plan: Any, second: Any, out_type: Any, rank: int, dense: bool, tar
     if second is not None:
         types = (second.reduction.dtype, cute.Int64) if plan.reduction.indexed else (second.reduction.dtype,)
         states = tuple(views.fake(dtype, views.symbols(2 if plan.by_rows else 3)) for dtype in types)
-    return cute.compile(_LAUNCH[type(plan)], x, out, states, cute.Float64(1), plan, second, target=target)
+    return views.quick(cute.compile(_LAUNCH[type(plan)], x, out, states, cute.Float64(1), plan, second, target=target))
 
 
 def row_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple[RowReduction, int]:
@@ -195,7 +209,7 @@ def row_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple[Ro
     unroll = min(power_of_two(-(-vectors // threads)), _UNROLL if short else _LONG_UNROLL)
     lines = max(_ROW_BLOCK // threads, 1)
     plan = RowReduction(reduction, vector, threads, lines, unroll, aligned)
-    return plan, _parts(-(-rows // lines), vectors // (threads * unroll))
+    return plan, _parts(-(-rows // lines), -(-vectors // (threads * unroll)))
 
 
 def _row_vector(reduction: Reduction, x: views.Strided, start: int) -> tuple[int, bool]:
@@ -226,8 +240,8 @@ def _multi_row(reduction: Reduction, x: views.Strided, start: int) -> tuple[Any,
 
 def _split(reduction: Reduction, x: views.Strided, start: int) -> tuple[Any, int]:
     plan, _ = _vectorized(reduction, x, start)
-    rows, steps = math.prod(x.shape[:-1]), x.shape[-1] // (plan.vector * plan.threads)
-    return plan, max(2, min(-(-_PER_MULTIPROCESSOR * MULTIPROCESSORS // rows), steps))
+    steps = -(-x.shape[-1] // (plan.vector * plan.threads * plan.unroll))
+    return plan, max(2, _parts(math.prod(x.shape[:-1]), steps))
 
 
 VARIANTS = {
@@ -248,14 +262,18 @@ def column_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple
     along = min(power_of_two(n), _BLOCK // across)
     unroll = min(power_of_two(-(-n // along)), _UNROLL)
     plan = ColumnReduction(reduction, vector, across, along, unroll)
-    return plan, _parts(outer * -(-vectors // across), n // (along * unroll))
+    return plan, _parts(outer * -(-vectors // across), -(-n // (along * unroll)))
 
 
 def _parts(blocks: int, steps: int) -> int:
-    """Into how many parts each result is split, for so many blocks that take so many steps."""
+    """Into how many parts each result is split, for so many blocks that take so many steps.
+
+    Each part but the last has the same number of whole steps, as the kernels deal them.
+    """
     if blocks >= 2 * MULTIPROCESSORS or steps < 2:
         return 1
-    return min(-(-_PER_MULTIPROCESSOR * MULTIPROCESSORS // blocks), steps)
+    parts = min(power_of_two(-(-_PER_MULTIPROCESSOR * MULTIPROCESSORS // blocks)), steps)
+    return -(-steps // -(-steps // parts))
 
 
 def second_plan(plan: RowReduction | ColumnReduction, parts: int) -> RowReduction | ColumnReduction:

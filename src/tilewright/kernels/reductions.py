@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tilewright.cute as cute
-from tilewright.cute import Boolean, Float32, Float64, Int32, Int64, Numeric
+from tilewright.cute import BFloat16, Boolean, Float32, Float64, Int32, Int64, Numeric, Uint16, Uint32
 
 NAMES = ("sum", "mean", "prod", "max", "min", "argmax")
 
@@ -73,10 +73,16 @@ class Reduction:
 
     def lift(self, element: Any, index: Any) -> State:
         """The state of one element."""
+        if self.indexed and self.dtype is BFloat16:  # else LLVM compares 16-bit numbers, which takes more instructions
+            return self._state((Uint32(element.bitcast(Uint16)) << 16).bitcast(Float32), index)
         return self._state(self.partial(element), index)
 
     def _state(self, value: Any, index: Any) -> State:
         return (value, index) if self.indexed else (value,)
+
+    def moved(self, state: State, by: Any) -> State:
+        """The state with an index that is greater by `by`."""
+        return (state[0], state[1] + by) if self.indexed else state
 
     def widen(self, state: State) -> State:
         """A folded step as a state of the accumulator's type."""

@@ -13,16 +13,16 @@ A block holds `rows` rows side by side. All loads of a thread are issued before 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import Float32, Float64, Int32, Int64, utils
-from tilewright.kernels.plans import WARP, RowPlan
+from tilewright.kernels.plans import ACCESS_BYTES, WARP, RowPlan
 
 LOG2_E = 1.4426950408889634
-ACCESS_BYTES = 16  # the widest access of a thread
 UNROLLED = 4  # accesses of shared memory in a turn of a loop
 
 
@@ -32,10 +32,10 @@ class Part:
     They are in registers or, where the plan says so, in the thread's own places of shared memory.
     """
 
-    def __init__(self, plan: RowPlan, sources: Sequence[Any]) -> None:
-        self.dtype = sources[0].element_type
-        self.vectors = [] if plan.staged else [source.load() for source in sources]
-        self._shared = _copies(plan, sources) if plan.staged else None
+    def __init__(self, dtype: Any, vectors: Sequence[Any] = (), shared: Any = None) -> None:
+        self.dtype = dtype
+        self.vectors = list(vectors)
+        self._shared = shared  # (vector, count)
 
     def vector(self, number: Any) -> Any:
         """The vector of an access, in the type in which kernels compute."""
@@ -43,17 +43,26 @@ class Part:
         return found.to(computing_type(self.dtype))
 
 
-def _copies(plan: RowPlan, sources: Sequence[Any]) -> Any:
-    """Places of the thread in shared memory (vector, count), to which copies of the sources have begun."""
-    dtype, thread = sources[0].element_type, cute.arch.thread_idx()[0]
-    layout = cute.make_layout((plan.vector, plan.block, plan.count))
-    shared = utils.SmemAllocator().allocate_tensor(dtype, layout, ACCESS_BYTES)[None, thread, None]
-    copy_op = cute.nvgpu.cpasync.CopyG2SOp(cute.nvgpu.cpasync.LoadCacheMode.GLOBAL)
-    atom = cute.make_copy_atom(copy_op, dtype, num_bits_per_copy=8 * ACCESS_BYTES)
-    for number, source in enumerate(sources):
-        cute.copy(atom, source, shared[None, number])
-    cute.arch.cp_async_commit_group()
-    return shared
+class Ring:
+    """Places of each thread in shared memory for the rows of a tensor: `plan.stages` rows wait at once."""
+
+    def __init__(self, plan: RowPlan, dtype: Any) -> None:
+        self._plan, self._dtype = plan, dtype
+        layout = cute.make_layout((plan.vector, plan.block, plan.count, plan.stages))
+        thread = cute.arch.thread_idx()[0]
+        places = utils.SmemAllocator().allocate_tensor(dtype, layout, ACCESS_BYTES)
+        self._places = places[None, thread, None, None]
+        copy_op = cute.nvgpu.cpasync.CopyG2SOp(cute.nvgpu.cpasync.LoadCacheMode.GLOBAL)
+        self._atom = cute.make_copy_atom(copy_op, dtype, num_bits_per_copy=8 * ACCESS_BYTES)
+
+    def fill(self, stage: Any, sources: Sequence[Any]) -> None:
+        """Begin to copy the vectors of a row to a stage."""
+        for number, source in enumerate(sources):
+            cute.copy(self._atom, source, self._places[None, number, stage])
+
+    def part(self, stage: Any) -> Part:
+        """What a stage holds, when its copies have landed."""
+        return Part(self._dtype, shared=self._places[None, None, stage])
 
 
 class RowTile:
@@ -92,19 +101,28 @@ class RowTile:
         return other
 
     def begin(self) -> None:
-        """Wait until all blocks of the row run, and have their barriers: before the first exchange, or a loop of them."""
+        """Wait until all blocks of the row run, and have made their barriers: before a loop of exchanges."""
         if not self._has_begun:
             cute.arch.cluster_wait()
             self._has_begun = True
 
     def load(self, tensor: Any) -> Part:
         """Begin to load the thread's elements of its row of (rows, columns)."""
+        if not self.plan.stages:
+            return Part(tensor.element_type, [source.load() for source in self.sources(tensor)])
+        ring = Ring(self.plan, tensor.element_type)
+        ring.fill(0, self.sources(tensor))
+        cute.arch.cp_async_commit_group()
+        return ring.part(0)
+
+    def sources(self, tensor: Any) -> list[Any]:
+        """The thread's vectors of its row of (rows, columns)."""
         start = tensor.iterator + self.row * tensor.stride[0]
-        return Part(self.plan, [self._vector(start, number) for number in range(self.plan.count)])
+        return [self._vector(start, number) for number in range(self.plan.count)]
 
     def landed(self) -> None:
         """Wait for what `load` began."""
-        if self.plan.staged:
+        if self.plan.stages:
             cute.arch.cp_async_wait_group(0)
 
     def of_columns(self, tensor: Any, number: Any, like: Any) -> Any:
@@ -118,7 +136,7 @@ class RowTile:
             vector = function(*[part.vector(number) for part in parts])
             return self._inside(number, vector, neutral)
 
-        if self.plan.staged:
+        if self.plan.stages:
             start = cute.full(self.plan.vector, neutral, computing_type(parts[0].dtype))
             return tree(_fold_loop(self.plan.count, of, fold, start), fold)
         return tree(elements([of(number) for number in range(self.plan.count)]), fold)
@@ -126,20 +144,28 @@ class RowTile:
     def store_each(self, tensor: Any, parts: Sequence[Part], function: Callable[..., Any]) -> None:
         """Write `function(number, vectors of the parts)` of each access to the row of a tensor (rows, columns)."""
 
-        def write(number: Any) -> None:
-            vector = function(number, *[part.vector(number) for part in parts])
+        def write(numbers: Sequence[Any]) -> None:
+            self._write(tensor, parts, function, numbers)
+
+        if self.plan.stages:
+            _each(self.plan.count, math.gcd(self.plan.count, UNROLLED), write)
+        else:
+            write(range(self.plan.count))
+
+    def store_unrolled(self, tensor: Any, parts: Sequence[Part], function: Callable[..., Any]) -> None:
+        """The same without a loop, wherever the parts wait."""
+        self._write(tensor, parts, function, range(self.plan.count))
+
+    def _write(self, tensor: Any, parts: Sequence[Part], function: Callable[..., Any], numbers: Sequence[Any]) -> None:
+        # What is loaded besides is loaded before the first store, behind which no load may move.
+        vectors = [function(number, *[part.vector(number) for part in parts]) for number in numbers]
+        for number, vector in zip(numbers, vectors, strict=True):
             self._store(tensor, self.row, number, vector, self.inside)
 
-        if self.plan.staged:
-            _each(self.plan.count, write)
-        else:
-            for number in range(self.plan.count):
-                write(number)
-
-    def filled_rows(self, vectors: Sequence[Any], value: float) -> list[Any]:
-        """The vectors with `value` for what is outside the row, and for rows beyond the last."""
-        found = [self._inside(number, item, value) for number, item in enumerate(vectors)]
-        return [_where(self.inside, item, value) for item in found] if self.plan.rows > 1 else found
+    def filled_row(self, number: Any, vector: Any, value: float) -> Any:
+        """The vector of an access with `value` for what is outside the row, and for a row beyond the last."""
+        found = self._inside(number, vector, value)
+        return _where(self.inside, found, value) if self.plan.rows > 1 else found
 
     def _inside(self, number: Any, vector: Any, value: float) -> Any:
         return vector if self.plan.columns else _where(self.column(number) < self.columns, vector, value)
@@ -231,15 +257,19 @@ class RowTile:
 
 def grid_of(plan: RowPlan, tensor: Any, exchanges: int = 1) -> dict[str, Any]:
     """What launches a kernel with this plan over the rows of a tensor; without exchanges its blocks form no cluster."""
-    blocks = cute.ceil_div(tensor.shape[0], plan.rows) * plan.cluster
-    cluster = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 and exchanges else {}
-    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), "min_blocks_per_mp": plan.resident, **cluster}
+    return _grid(plan, cute.ceil_div(tensor.shape[0], plan.rows) * plan.cluster, exchanges)
 
 
 def persistent_grid(plan: RowPlan, blocks: Any) -> dict[str, Any]:
     """What launches a kernel whose `blocks` blocks go through all rows."""
-    cluster = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 else {}
-    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), "min_blocks_per_mp": plan.resident, **cluster}
+    return _grid(plan, blocks, 1)
+
+
+def _grid(plan: RowPlan, blocks: Any, exchanges: int) -> dict[str, Any]:
+    options: dict[str, Any] = {"cluster": (plan.cluster, 1, 1)} if plan.cluster > 1 and exchanges else {}
+    if plan.resident:
+        options["min_blocks_per_mp"] = plan.resident
+    return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), **options}
 
 
 def _at(pointer: Any, elements: int) -> Any:
@@ -249,7 +279,9 @@ def _at(pointer: Any, elements: int) -> Any:
 
 
 @cute.jit
-def _fold_loop(count: cutlass.Constexpr, of: cutlass.Constexpr, fold: cutlass.Constexpr, start: Any) -> Any:
+def _fold_loop(
+    count: cutlass.Constexpr[int], of: cutlass.Constexpr[Any], fold: cutlass.Constexpr[Any], start: Any
+) -> Any:
     total = start
     for number in cutlass.range(count, unroll=UNROLLED):
         total = cute.TensorSSA.from_elements([fold(a, b) for a, b in zip(total, of(number), strict=True)])
@@ -257,9 +289,9 @@ def _fold_loop(count: cutlass.Constexpr, of: cutlass.Constexpr, fold: cutlass.Co
 
 
 @cute.jit
-def _each(count: cutlass.Constexpr, write: cutlass.Constexpr) -> None:
-    for number in cutlass.range(count, unroll=UNROLLED):
-        write(number)
+def _each(count: cutlass.Constexpr[int], at_once: cutlass.Constexpr[int], write: cutlass.Constexpr[Any]) -> None:
+    for first in cutlass.range(0, count, at_once):
+        write([first + number for number in range(at_once)])
 
 
 @cute.jit
@@ -283,7 +315,7 @@ def _make_barriers(count: int, chosen: Any) -> Any:
 
 
 @cute.jit
-def _init_if(condition: Any, barriers: Any, count: cutlass.Constexpr) -> None:
+def _init_if(condition: Any, barriers: Any, count: cutlass.Constexpr[int]) -> None:
     if condition:
         for number in cutlass.range_constexpr(count):
             cute.arch.mbarrier_init(barriers + number, 1)

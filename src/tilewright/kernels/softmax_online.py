@@ -14,13 +14,15 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.launching import RESULT, ROWS, RowKernel
+from tilewright.kernels.plans import RowPlan
 from tilewright.kernels.rows import Part, RowTile
 
 _LEAST = {cute.Float32: -3.4028234663852886e38, cute.Float64: -1.7976931348623157e308}
 
 
 @cute.kernel
-def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr) -> None:
+def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr[RowPlan]) -> None:
+    """Softmax of a row by `plan.threads` threads of each of `plan.cluster` blocks."""
     tile = RowTile(plan, x.shape)
     part = tile.load(x)
     tile.landed()
@@ -56,7 +58,10 @@ def _finite(number: Any) -> Any:
 
 
 @cute.kernel
-def softmax_online_backward_kernel(dx: cute.Tensor, grad: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr):
+def softmax_online_backward_kernel(
+    dx: cute.Tensor, grad: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr[RowPlan]
+) -> None:
+    """dx = y * (grad - sum(grad * y)) of a row."""
     tile = RowTile(plan, y.shape)
     parts = [tile.load(grad), tile.load(y)]
     tile.landed()
@@ -66,12 +71,16 @@ def softmax_online_backward_kernel(dx: cute.Tensor, grad: cute.Tensor, y: cute.T
 
 
 @cute.jit
-def launch_softmax_online(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr):
+def launch_softmax_online(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr[RowPlan]) -> None:
+    """Launch on (rows, N) tensors."""
     softmax_online_kernel(out, x, plan).launch(**rows.grid_of(plan, x))
 
 
 @cute.jit
-def launch_softmax_online_backward(dx: cute.Tensor, grad: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr):
+def launch_softmax_online_backward(
+    dx: cute.Tensor, grad: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr[RowPlan]
+) -> None:
+    """Launch on (rows, N) tensors."""
     softmax_online_backward_kernel(dx, grad, y, plan).launch(**rows.grid_of(plan, y))
 
 

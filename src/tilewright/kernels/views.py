@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,6 +29,13 @@ _NUMPY: dict[Any, Any] = {
 def dtype_of(tensor: Any) -> type[cute.Numeric]:
     """The language's type of a tensor's elements."""
     return _DTYPES[str(tensor.dtype).rpartition(".")[2]]
+
+
+def facts(tensor: Any) -> tuple[Any, ...]:
+    """What the choice of a kernel depends on: type, shape, strides, alignment to 16 bytes, whether a GPU has it."""
+    if isinstance(tensor, np.ndarray):
+        return tensor.dtype, tensor.shape, tensor.strides, tensor.ctypes.data % 16, False
+    return tensor.dtype, tensor.shape, tensor.stride(), tensor.data_ptr() % 16, tensor.is_cuda
 
 
 def strides_of(tensor: Any) -> tuple[int, ...]:
@@ -56,9 +63,11 @@ class Strided:
             return np.lib.stride_tricks.as_strided(
                 tensor, self.shape, [step * tensor.itemsize for step in self.strides]
             )
-        if tensor.shape == self.shape and tensor.stride() == self.strides:
-            return tensor
         return tensor.as_strided(self.shape, self.strides)
+
+    def unless_of(self, shape: Sequence[int], strides: Sequence[int]) -> Strided | None:
+        """None where a tensor of this shape and these strides needs no other view."""
+        return None if (tuple(shape), tuple(strides)) == (self.shape, self.strides) else self
 
     def vector(self, dtype: type[cute.Numeric], start: int, cap: int = ACCESS_BITS) -> int:
         """The most elements, in `cap` bits, that every access along the last dimension may take from address `start`.
@@ -104,3 +113,21 @@ def empty(like: Any, shape: Sequence[int], dtype: type[cute.Numeric]) -> Any:
     if isinstance(like, np.ndarray):
         return np.empty(shape, _NUMPY[dtype])
     return like.new_empty(shape, dtype=torch_dtype(dtype))
+
+
+def quick(executor: Any) -> Callable[..., None]:
+    """The executor without its own checks: what native code refuses goes to the executor, which handles it or says why.
+
+    For tensors of a GPU that are no subclasses, and are not lazily negated.
+    """
+    if executor.target != "cuda":
+        return cast(Callable[..., None], executor)
+    native = executor.native
+
+    def call(*args: Any) -> None:
+        try:
+            native(*args)
+        except Exception:  # noqa: BLE001
+            executor(*args)
+
+    return call

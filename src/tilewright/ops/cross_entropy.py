@@ -11,6 +11,7 @@ from tilewright.kernels import cross_entropy as kernels
 from tilewright.ops.frameworks import check_alike, check_tensor, is_torch, torch
 from tilewright.ops.norms import number_of_rows
 from tilewright.ops.ref import cross_entropy as ref
+from tilewright.ops.ref.precision import computed
 from tilewright.ops.registration import define, direct
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -71,7 +72,7 @@ def _check(x: Any, target: Any, label_smoothing: float, reduction: str) -> None:
     check_tensor("cross_entropy", "x", x)
     check_tensor("cross_entropy", "target", target, ("int32", "int64"))
     check_alike("cross_entropy", x=x, target=target)
-    if x.ndim == 0 or tuple(x.shape[:-1]) != tuple(target.shape) or not x.shape[-1]:
+    if x.ndim == 0 or x.shape[:-1] != target.shape or not x.shape[-1]:
         raise ArgumentError(
             "cross_entropy: target has one column for each row of x",
             values={"x": tuple(x.shape), "target": tuple(target.shape)}, hint="x is (..., N), target (...)",
@@ -104,7 +105,7 @@ if torch is not None:
             x, target, lse = ctx.saved_tensors
             options = ctx.ignore_index, ctx.smoothing
             if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a gradient of the gradient is wanted
-                lse = ref.computed(x).logsumexp(-1)
+                lse = computed(x).logsumexp(-1)
                 return ref.cross_entropy_backward(grad, x, target, lse, *options), None, None, None
             dx = torch.empty_like(x, memory_format=torch.contiguous_format)
             run = BACKWARD.run if direct(grad, x) else BACKWARD.dispatched

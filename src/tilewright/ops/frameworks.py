@@ -9,13 +9,19 @@ import numpy as np
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError
 
-torch: Any
 try:
     import torch
 except ModuleNotFoundError:
     torch = None
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+_TENSORS: frozenset[type] = frozenset() if torch is None else frozenset((torch.Tensor, torch.nn.Parameter))
+# The element types that most calls have, as PyTorch has them: looked up, not spelled, at each call.
+_KNOWN: dict[Any, frozenset[Any]] = (
+    {} if torch is None else {FLOATS: frozenset(getattr(torch, name) for name in FLOATS)}
+)
 
 
 def is_torch(value: object) -> bool:
@@ -39,6 +45,8 @@ def check_tensor(op: str, name: str, value: Any, dtypes: tuple[str, ...] = FLOAT
     Raises:
         ArgumentError: it says what was expected.
     """
+    if type(value) in _TENSORS and value.dtype in _KNOWN.get(dtypes, ()):
+        return
     if not is_torch(value) and not isinstance(value, np.ndarray):
         raise ArgumentError(
             f"{op}: {name} is a tensor of PyTorch or an array of NumPy, not {type(value).__name__}",
@@ -59,19 +67,22 @@ def check_dtype(op: str, name: str, dtype: str, dtypes: tuple[str, ...]) -> None
         )
 
 
-def check_alike(op: str, **tensors: Any) -> None:
-    """Refuse tensors of several frameworks or devices; None is skipped.
+def check_alike(op: str, x: Any, **others: Any) -> None:
+    """Refuse tensors of another framework or device than x; None is skipped.
 
     Raises:
         ArgumentError: it names each tensor's device.
     """
-    places = {name: _place(tensor) for name, tensor in tensors.items() if tensor is not None}
-    if len(set(places.values())) > 1:
-        raise ArgumentError(f"{op}: expected all tensors to be on the same device", values=places)
+    there = _place(x)
+    for other in others.values():
+        if other is not None and _place(other) != there:
+            named = {"x": x, **others}
+            places = {name: _place(tensor) for name, tensor in named.items() if tensor is not None}
+            raise ArgumentError(f"{op}: expected all tensors to be on the same device", values=places)
 
 
-def _place(tensor: Any) -> str:
-    return str(tensor.device) if is_torch(tensor) else "NumPy"
+def _place(tensor: Any) -> Any:
+    return "NumPy" if isinstance(tensor, np.ndarray) else tensor.device
 
 
 def last_dim(op: str, dim: int, rank: int) -> None:
@@ -80,6 +91,8 @@ def last_dim(op: str, dim: int, rank: int) -> None:
     Raises:
         ArgumentError: it is out of range, or another.
     """
+    if dim == -1 and rank:
+        return
     if rank == 0:
         raise ArgumentError(f"{op}: a tensor without dimensions has no rows", hint="x.reshape(1)")
     if not isinstance(dim, int) or not -rank <= dim < rank:

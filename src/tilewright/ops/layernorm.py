@@ -11,8 +11,8 @@ from tilewright.ops.ref import layernorm as ref
 from tilewright.ops.registration import define, direct
 
 FORWARD = define(
-    "_layernorm(Tensor(a!) out, Tensor(b!)? total, Tensor(c!)? mean, Tensor(d!)? rstd, Tensor x, Tensor? weight, Tensor? bias, "
-    "Tensor? residual, float eps) -> ()",
+    "_layernorm(Tensor(a!) out, Tensor(b!)? total, Tensor(c!)? mean, Tensor(d!)? rstd, Tensor x, Tensor? weight, "
+    "Tensor? bias, Tensor? residual, float eps) -> ()",
     kernel=kernels.layernorm,
     reference=ref.layernorm,
     numpy_reference=ref.numpy_layernorm,

@@ -20,15 +20,17 @@ def check_norm(op: str, x: Any, weight: Any, bias: Any, residual: Any) -> None:
     check_tensor(op, "x", x)
     if x.ndim == 0:
         raise ArgumentError(f"{op}: a tensor without dimensions has no rows", hint="x.reshape(1)")
-    for name, value in (("weight", weight), ("bias", bias), ("residual", residual)):
-        if value is not None:
-            check_tensor(op, name, value)
     for name, value in (("weight", weight), ("bias", bias)):
-        if value is not None and tuple(value.shape) != tuple(x.shape[-1:]):
+        if value is None:
+            continue
+        check_tensor(op, name, value)
+        if value.ndim != 1 or value.shape[0] != x.shape[-1]:
             raise ArgumentError(
                 f"{op}: {name} has shape {tuple(value.shape)}",
                 values={"expected": f"({x.shape[-1]},), as x has columns"},
             )
+    if residual is not None:
+        check_tensor(op, "residual", residual)
     if residual is not None and (residual.shape != x.shape or residual.dtype != x.dtype):
         raise ArgumentError(
             f"{op}: residual is not like x", values={"x": _kind(x), "residual": _kind(residual)},

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewright.base.errors import ArgumentError, DimensionError
 from tilewright.kernels import reducing as kernels
+from tilewright.kernels import views
 from tilewright.kernels.reductions import NAMES
 from tilewright.kernels.views import DTYPES
 from tilewright.ops.dims import from_the_end, without
@@ -74,10 +74,7 @@ def reduce(x: Any, op: str = "sum", dim: int | Sequence[int] | None = None, keep
         FORWARD.run(out, x, op, dims)
         return out.reshape(without(x.shape, dims, True)) if keepdim else out
     if direct(x):
-        dims, shape = _plain_facts(x.dtype, x.shape, op, _hashable(dim))
-        out = torch.empty(shape, dtype=_result_dtype(x, op), device=x.device)
-        FORWARD.run(out, x, op, dims)
-        return out.reshape(without(x.shape, dims, True)) if keepdim else out
+        return _ready_to_run(x, op, _hashable(dim), keepdim)(x)
     dims = _checked_dims(dtype_name(x), x.shape, op, dim)
     return _Reduce.apply(x, op, dims, keepdim)
 
@@ -86,11 +83,29 @@ def _hashable(dim: Any) -> Any:
     return tuple(dim) if isinstance(dim, list) else dim
 
 
-@functools.lru_cache(maxsize=4096)
-def _plain_facts(dtype: Any, shape: Any, op: str, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The dimensions, checked, and the shape of the result."""
-    dims = _checked_dims(str(dtype).rpartition(".")[2], shape, op, dim)
-    return dims, without(shape, dims, False)
+_ready: dict[Any, Callable[[Any], Any]] = {}
+
+
+def _ready_to_run(x: Any, op: str, dim: Any, keepdim: bool) -> Callable[[Any], Any]:
+    """What reduces tensors like this one, checked and prepared once."""
+    kernel = FORWARD.uses_kernel(x)
+    key = (kernel, op, dim, keepdim, views.facts(x), torch.is_autocast_enabled(x.device.type))
+    return _ready.get(key) or views.keep(_ready, key, _prepared(x, op, dim, keepdim, kernel))
+
+
+def _prepared(x: Any, op: str, dim: Any, keepdim: bool, kernel: bool) -> Callable[[Any], Any]:
+    dims = _checked_dims(dtype_name(x), x.shape, op, dim)
+    if not kernel or 0 in x.shape or (op == "argmax" and len(dims) > 1):
+        return lambda x: _forward(FORWARD.run, x, op, dims, keepdim)
+    shape, kept, dtype = without(x.shape, dims, False), without(x.shape, dims, True), _result_dtype(x, op)
+    passes = kernels.prepare(x.new_empty(shape, dtype=dtype), x, op, dims)
+
+    def run(x: Any) -> Any:
+        out = torch.empty(shape, dtype=dtype, device=x.device)
+        kernels.run(passes, out, x)
+        return out.view(kept) if keepdim else out
+
+    return run
 
 
 def _checked_dims(dtype: str, shape: Sequence[int], op: str, dim: Any) -> tuple[int, ...]:

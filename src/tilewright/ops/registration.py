@@ -41,7 +41,7 @@ class Operator:
 
     def run(self, *args: Any) -> None:
         """Run, past PyTorch's dispatcher."""
-        if self._uses_kernel(args):
+        if self.uses_kernel(*args):
             self.kernel(*args)
         else:
             self._refer(args[: self.outputs], args[self.outputs :])
@@ -49,14 +49,14 @@ class Operator:
     def run_on_any(self, *args: Any) -> None:
         """`run` where results may have any strides: those that are not contiguous are written by way of a copy."""
         outs = args[: self.outputs]
-        dense = [out if out is None or out.is_contiguous() else torch.empty(out.shape, dtype=out.dtype, device=out.device)
-                 for out in outs]  # fmt: skip
+        dense = [out if out is None or out.is_contiguous() else out.new_empty(out.shape) for out in outs]
         self.run(*dense, *args[self.outputs :])
         for out, copy in zip(outs, dense, strict=True):
             if copy is not out:
                 out.copy_(copy)
 
-    def _uses_kernel(self, args: Sequence[Any]) -> bool:
+    def uses_kernel(self, *args: Any) -> bool:
+        """Whether a call with these tensors runs the kernel."""
         if self.backend is not None:
             return self.backend == "kernel"
         return any(getattr(item, "is_cuda", False) for item in args) or on_emulator()
@@ -143,7 +143,9 @@ def direct(*tensors: Any) -> bool:
         return False
     recording = torch.is_grad_enabled()
     for tensor in tensors:
-        if tensor is not None and (type(tensor) not in _PLAIN or (recording and tensor.requires_grad)):
+        if tensor is not None and (
+            type(tensor) not in _PLAIN or (recording and tensor.requires_grad) or tensor.is_neg()
+        ):
             return False
     return True
 

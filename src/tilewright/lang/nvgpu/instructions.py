@@ -66,10 +66,7 @@ def _assembly(text: str, constraints: str, values: list[ir.Value], result: type[
 
 
 def instruction_words(text: str, operands: Sequence[Any], count: int) -> list[Uint32]:
-    """Emit PTX that gives `count` words of 32 bits, two at least: `$0` and on; the operands follow.
-
-    It may read memory.
-    """
+    """Emit PTX that gives two or more words of 32 bits, `$0` and on; the operands follow. It may touch memory."""
     trace.device(text.split()[0])
     values = [as_numeric(operand).ir_value() for operand in operands]
     constraints = [*["=r"] * count, *map(constraint_of, values), "~{memory}"]

@@ -25,7 +25,7 @@ def cross_entropy(x: Any, target: Any, ignore_index: int, smoothing: float, smoo
 
 
 def cross_entropy_backward(grad: Any, x: Any, target: Any, lse: Any, ignore_index: int, smoothing: float) -> Any:
-    """The gradient of x, given those of the rows' losses: (softmax(x) - (1 - s) * (column is target) - s / N) * grad."""
+    """The gradient of x, given those of the losses: (softmax(x) - (1 - s) * (column is target) - s / N) * grad."""
     wide, slope = computed(x), torch.where(target == ignore_index, 0.0, computed(grad))
     columns = torch.arange(x.shape[-1], device=x.device)
     hit = (columns == target[..., None]).to(wide.dtype)

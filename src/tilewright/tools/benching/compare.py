@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.tools.benching.session import identity
+from tilewright.tools.benching.suite_run import identity
 
 NOISE = 0.01
 """Two runs of the same code differ by so much."""

@@ -19,7 +19,7 @@ from tilewright.tools.benching.subjects import subject
 from tilewright.tools.benching.subjects.subject import Function, Inputs, as_tuple
 
 Send = Callable[[dict[str, Any]], None]
-"""Takes a message for whoever keeps the results; `tilewright.tools.benching.session` says which there are."""
+"""Takes a message for whoever keeps the results; `tilewright.tools.benching.suite_run` says which there are."""
 
 
 AGAIN = "again"

@@ -1,4 +1,4 @@
-"""What the user asks for, as a session: a suite, or one op by itself."""
+"""What the user asks for, as a run: a suite, or one op by itself."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from tilewright.tools.benching import chart, results, tables
-from tilewright.tools.benching.session import Results
+from tilewright.tools.benching.suite_run import Results
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Reporter:
     _written: set[Path] = field(default_factory=set)
 
     def watch(self, kind: str, message: dict[str, Any]) -> None:
-        """Show a message of the session, and write the file when there is something new for it."""
+        """Show a message of the run, and write the file when there is something new for it."""
         if kind == "row":
             say(self.console, [tables.line(message["row"])])
         elif kind == "failure":

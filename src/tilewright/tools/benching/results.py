@@ -19,7 +19,7 @@ from typing import Any
 
 import tilewright
 from tilewright.base.errors import ArgumentError
-from tilewright.tools.benching.session import Results
+from tilewright.tools.benching.suite_run import Results
 
 WANTED = ("op", "backend", "shape", "dtype", "bytes")
 

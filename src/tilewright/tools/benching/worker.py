@@ -1,6 +1,6 @@
 """The process that measures: `python -m tilewright.tools.benching.worker FD`, its job on standard input.
 
-It writes messages, one line of JSON each, to the file descriptor. `tilewright.tools.benching.session` starts it.
+It writes messages, one line of JSON each, to the file descriptor. `tilewright.tools.benching.suite_run` starts it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tilewright.tools.benching import chart, compare, results, tables
 from tilewright.tools.benching.cases import BACKENDS, BACKWARD
 from tilewright.tools.benching.plan import Request, plan
 from tilewright.tools.benching.reporting import Reporter, say
-from tilewright.tools.benching.session import Results, Session
+from tilewright.tools.benching.suite_run import Results, SuiteRun
 from tilewright.tools.console import console as make_console
 
 
@@ -65,7 +65,7 @@ def run_ops(request: Request, suites: Path, out: Path | None, budget: float | No
     say(console, [f"cases: {len(chosen.cases)}, backends: {', '.join(chosen.backends)}"])
     reporter = Reporter(found, chosen.name, out, suites.parent / "results", console)
     counts = chosen.warmup, chosen.iterations
-    Session(chosen.cases, chosen.backends, target, *counts, reporter.watch, budget, results=found).run()
+    SuiteRun(chosen.cases, chosen.backends, target, *counts, reporter.watch, budget, results=found).run()
     return reporter.finish()
 
 

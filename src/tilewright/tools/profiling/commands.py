@@ -41,7 +41,7 @@ class Tool:
 
 def _ncu(wanted: Wanted, report: Path) -> list[str]:
     options = [MISTAKEN.get(option, option) for option in wanted.options]
-    line = ["--target-processes", "all", "--export", str(report)]
+    line = ["--target-processes", "all", "--export", str(report.with_suffix(""))]  # ncu adds the ending
     if wanted.kernel is not None:
         line += ["--kernel-name", f"regex:{wanted.kernel}"]
     chosen = any(option.split("=")[0] in CHOICES for option in options)
@@ -55,7 +55,7 @@ def _ncu(wanted: Wanted, report: Path) -> list[str]:
 def _nsys(wanted: Wanted, report: Path) -> list[str]:
     if wanted.kernel is not None:
         raise ArgumentError("nsys has no filter by kernel", hint="leave --kernel-name out, or use ncu")
-    return ["profile", "--output", str(report), *wanted.options]
+    return ["profile", "--output", str(report.with_suffix("")), *wanted.options]
 
 
 def _sanitizer(wanted: Wanted, report: Path) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.base.errors import LaunchError
 from tilewright.tools.benching.cases import Case
-from tilewright.tools.benching.session import Session, identity
+from tilewright.tools.benching.suite_run import SuiteRun, identity
 
 CASES = (Case("a", (2, 3), "float32"), Case("b", (4,), "bfloat16", (("op", "max"),)))
 
@@ -42,11 +42,11 @@ def run(tmp_path, body="pass", tail="pass", **options):
     text = WORKER.replace("BODY", textwrap.indent(body, " " * 8).strip())
     script.write_text(text.replace("TAIL", textwrap.indent(tail, " " * 4).strip()))
     seen = []
-    session = Session(
+    suite = SuiteRun(
         CASES, ("kernel", "torch"), "cuda", 1, 2, lambda kind, message: seen.append(kind),
         command=(sys.executable, str(script)), **options,
     )  # fmt: skip
-    return session.run(), seen
+    return suite.run(), seen
 
 
 def measured(found):
@@ -122,16 +122,16 @@ def test_a_case_that_fails_and_takes_the_device_with_it(tmp_path):
 
 
 def test_a_worker_that_cannot_start_ends_the_run(tmp_path):
-    session = Session(CASES, ("kernel",), "cuda", 1, 2, print, command=(sys.executable, "-c", "raise SystemExit(7)"))
+    suite = SuiteRun(CASES, ("kernel",), "cuda", 1, 2, print, command=(sys.executable, "-c", "raise SystemExit(7)"))
     with pytest.raises(LaunchError, match="the process that measures cannot go on: it ended with status 7"):
-        session.run()
+        suite.run()
 
 
 def test_a_machine_without_a_gpu_ends_the_run(tmp_path):
     script = 'import os, sys; os.write(int(sys.argv[1]), b\'{"fatal": "PyTorch finds no GPU here"}\\n\')'
-    session = Session(CASES, ("kernel",), "cuda", 1, 2, print, command=(sys.executable, "-c", script))
+    suite = SuiteRun(CASES, ("kernel",), "cuda", 1, 2, print, command=(sys.executable, "-c", script))
     with pytest.raises(LaunchError, match="PyTorch finds no GPU here"):
-        session.run()
+        suite.run()
 
 
 def test_rows_are_told_apart_by_options_too():

@@ -48,7 +48,7 @@ class Results:
 
 
 @dataclass
-class Session:
+class SuiteRun:
     """The cases of a run and how they are measured; `budget` is in seconds, None for no end.
 
     `watch` is told of every message, and when it returns the results are as they are to be kept.
