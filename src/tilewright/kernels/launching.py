@@ -11,7 +11,7 @@ import numpy as np
 
 import tilewright.cute as cute
 from tilewright.base import settings
-from tilewright.compiler.target import choose_arch
+from tilewright.compiler.target_choice import choose_arch
 from tilewright.hw.chips import chip
 from tilewright.kernels.plans import ACCESS_BYTES, RowPlan, row_plan
 
