@@ -63,13 +63,8 @@ class RowKernel:
             if type(value) is np.ndarray:
                 facts += value.dtype, value.shape[1], value.strides[0], address_of(value) % ACCESS_BYTES
             else:
-                facts += (
-                    value.device.type,
-                    value.dtype,
-                    value.shape[1],
-                    value.stride(0),
-                    value.data_ptr() % ACCESS_BYTES,
-                )
+                step, address = value.stride(0), value.data_ptr() % ACCESS_BYTES
+                facts += value.is_cuda, value.dtype, value.shape[1], step, address
         key = tuple(facts)
         call = self._chosen.get(key)
         if call is None:
