@@ -4,8 +4,8 @@ The rule, which measurements on an H100 chose (docs/kernels/softmax_online.md):
 
 * a thread holds about `BYTES` of its row: four 16-byte loads in flight, and registers for several blocks on a
   multiprocessor;
-* a row of up to twice a warp is held by one warp, and needs no shared memory; blocks have at least `BLOCK` threads, so
-  that short rows lie side by side in one;
+* a row of up to 32 * `ELEMENTS` elements is held by one warp at most, and needs no shared memory; blocks have at least
+  `BLOCK` threads, so that short rows lie side by side in one;
 * a row beyond `MOST_BLOCK` threads is dealt to the `PORTABLE` blocks of a cluster, so that several fit on a
   multiprocessor, or to `MOST_BLOCKS` where they would not;
 * where a thread would hold more than `ELEMENTS` 32-bit registers in spite of that, its part waits in shared memory.
