@@ -217,6 +217,8 @@ def plans_of(case: Case) -> Iterator[tuple[str, RowPlan | None]]:
     build = functools.partial(case.plans, columns, vector, size, held=case.reads)
     rule = build()
     seen = {rule}
+    yield "bound", dataclasses.replace(rule, resident=max(1024 // rule.block, 1))
+    yield "free", dataclasses.replace(rule, resident=0)
     for cluster, threads in itertools.product((1, 2, 4, 8, 16), (32, 64, 128, 256, 512, 1024)):
         for staged in (False, True) if vector * size == ACCESS_BYTES else (False,):
             plan = build(threads=threads, cluster=cluster, staged=staged)
