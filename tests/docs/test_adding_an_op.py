@@ -74,6 +74,13 @@ def test_every_block_of_a_file_says_where_it_goes():
     assert len(named) == 6 and all(name in text for name in named)
 
 
+def test_its_files_pass_the_checks_of_the_project(checkout):
+    files = [block.file for block in BLOCKS if block.file]
+    run(checkout, "-m", "ruff", "check", *files)
+    run(checkout, "-m", "ruff", "format", "--check", *files)
+    run(checkout, "-m", "mypy", *(file for file in files if file.startswith("src")))
+
+
 def test_its_tests_pass(checkout):
     out = run(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/test_{OP}.py")
     assert " passed" in out and "failed" not in out
