@@ -47,9 +47,15 @@ def fake(dtype, rank, step=1, extents=None):
     )
 
 
-def transpose(name, plan, target):
+ODD = {
+    "float32": ["64/64/512/0", "64/64/256/0", "64/64/1024/0", "32/64/256/0", "64/128/1024/0"],
+    "bfloat16": ["128/128/1024/0", "64/64/256/0", "64/64/512/0", "128/128/512/0", "64/128/512/0"],
+}
+
+
+def transpose(name, plan, target, single=False):
     dtype, (m, n, threads, group) = DTYPES[name], plan.split("/")
-    v = 128 // dtype.width
+    v = 1 if single else 128 // dtype.width
     plan = transposes.TransposePlan(dtype, int(m), int(n), v, v, int(threads), int(group))
     b, m, n = cute.sym_int(), cute.sym_int(divisibility=v), cute.sym_int(divisibility=v)
     return cute.compile(
@@ -137,8 +143,9 @@ def try_transposes(shapes, names, args, cache):
                 "torch": lambda: y.copy_(x.t()),
             }
             functions |= compiled_by_torch(lambda x: x.t().contiguous(), x, args.compile)
-            for plan in TRANSPOSES[name] if m % 8 == n % 8 == 0 else ():
-                run = kept(cache, ("t", name, plan), lambda plan=plan: transpose(name, plan, args.target))
+            odd = m % 8 + n % 8 > 0
+            for plan in (ODD if odd else TRANSPOSES)[name]:
+                run = kept(cache, ("t", name, plan, odd), lambda plan=plan: transpose(name, plan, args.target, odd))
                 y.zero_()
                 run(y[None], x[None])
                 assert torch.equal(y, x.t()), plan

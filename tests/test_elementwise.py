@@ -10,7 +10,7 @@ from tilewright.base import settings
 from tilewright.base.errors import ArgumentError
 from tilewright.emulate import observe
 from tilewright.kernels.functions import FUNCTIONS
-from tilewright.ops.elementwise import elementwise
+from tilewright.ops import copy_transpose, elementwise, reduce, reduce_sum
 
 torch = pytest.importorskip("torch", reason="the ops are tested with torch's tensors too")
 
@@ -140,6 +140,18 @@ def test_elementwise_compile():
     out.sum().backward()
     assert torch.equal(a.grad, b.expand(2, 3))
     torch.library.opcheck(torch.ops.tilewright._elementwise.default, (torch.empty(2, 3), "add", a.detach(), b))
+
+
+def test_the_ops_compile_together_for_extents_of_run_time():
+    def together(a, b):
+        return reduce_sum(reduce(elementwise("mul", copy_transpose(a), b), "max", -1, True), 0)
+
+    compiled = torch.compile(together, fullgraph=True, dynamic=True, backend="aot_eager")
+    for m, n in ((4, 6), (5, 7)):
+        a, b = torch.rand(m, n, requires_grad=True), torch.rand(n, m)
+        expected = (a.t() * b).amax(-1, keepdim=True).sum(0)
+        torch.testing.assert_close(compiled(a, b), expected)
+        torch.testing.assert_close(torch.autograd.grad(compiled(a, b), a), torch.autograd.grad(expected, a))
 
 
 def test_empty_tensors():

@@ -274,7 +274,8 @@ def transpose_plan(y: Any, x: Any, tile_size: int | None = None) -> TransposePla
     rows = min(VECTOR_BITS // dtype.width, m)
     load = max(min(load, m * n // (rows * 32)), 1)  # a sub-block for each lane of a warp
     blocks = m * n // (rows * load)  # sub-blocks of a tile
-    threads = max(min(blocks, 256), min(blocks // 4, 1024), 32)
+    single = min(load, store) == 1  # more threads make up for small accesses
+    threads = max(min(blocks // 2, 1024) if single else min(blocks, 256), min(blocks // 4, 1024), 32)
     dense = views.strides_of(x)[-1] == 1, views.strides_of(y)[-1] == 1
     return TransposePlan(dtype, m, n, load, min(store, m), threads, 0, dense)
 

@@ -52,18 +52,19 @@ class RowKernel:
             value = values[place]
             if value is None or kind is CONSTANT:
                 facts.append(value)
-            elif kind in _MATRICES:
-                if 0 in value.shape:
-                    return
-                matrix = values[place] = as_matrix(value)
-                if type(matrix) is np.ndarray:
-                    step, address = stride_of(matrix), address_of(matrix)
-                else:
-                    step, address = matrix.stride(0), matrix.data_ptr()
-                facts += matrix.dtype, matrix.shape[1], step, address % ACCESS_BYTES
+                continue
+            if kind not in _MATRICES:
+                value = values[place] = value if value.ndim == 1 else value.reshape(-1)
+                facts += value.dtype, address_of(value) % ACCESS_BYTES
+                continue
+            if 0 in value.shape:
+                return
+            value = values[place] = as_matrix(value)
+            if type(value) is np.ndarray:
+                facts += value.dtype, value.shape[1], value.strides[0], address_of(value) % ACCESS_BYTES
             else:
-                array = values[place] = value if value.ndim == 1 else value.reshape(-1)
-                facts += array.dtype, address_of(array) % ACCESS_BYTES
+                step, address = value.stride(0), value.data_ptr() % ACCESS_BYTES
+                facts += value.is_cuda, value.dtype, value.shape[1], step, address
         key = tuple(facts)
         call = self._chosen.get(key)
         if call is None:

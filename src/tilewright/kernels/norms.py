@@ -152,7 +152,7 @@ def _fill(tile: RowTile, rings: Sequence[Any], tensors: Backward, stage: Any, gr
 
 @cute.jit
 def _through_registers(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutlass.Constexpr[Backward]) -> Any:
-    """The next group is loaded into registers: for rows that are not aligned."""
+    """The next group is loaded into registers."""
     turn, last = cutlass.Int32(0), groups - 1
     vectors = [tile.load(tensor).vectors for tensor in tensors.read()]
     for group in cutlass.range(cutlass.Int64(tile.group), groups, cutlass.Int64(blocks)):

@@ -60,17 +60,18 @@ def _facts(tensor: Any) -> tuple[Any, ...]:
 
 
 def _resident(x: Any, plan: RowPlan) -> int:
-    """Clusters that the device holds at once."""
+    """Blocks, or clusters, that the device holds at once: others would begin when these end, and take as long again."""
     if not on_gpu(x):
         return EMULATED_BLOCKS
     bytes_ = max(ACCESS_BYTES * plan.count * plan.block * plan.stages * 2, 1)
-    blocks = max(min(THREADS // plan.block, SHARED_BYTES // bytes_), 1)
-    return max(_multiprocessors(x.device.index or 0) * blocks // plan.cluster, 1)
+    return _places(x.device.index or 0, plan.cluster) * max(min(THREADS // plan.block, SHARED_BYTES // bytes_), 1)
 
 
 @functools.cache
-def _multiprocessors(device: int) -> int:
-    return HardwareInfo(device).get_device_multiprocessor_count()
+def _places(device: int, cluster: int) -> int:
+    """Multiprocessors, or groups of as many as a cluster has blocks."""
+    found = HardwareInfo(device)
+    return found.get_max_active_clusters(cluster) if cluster > 1 else found.get_device_multiprocessor_count()
 
 
 def _empty(like: Any, shape: tuple[int, ...]) -> Any:

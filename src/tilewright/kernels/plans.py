@@ -4,10 +4,10 @@ The rule, which measurements on an H100 chose (docs/kernels/softmax_online.md):
 
 * a thread holds about `BYTES` of its row: four 16-byte loads in flight, and registers for several blocks on a
   multiprocessor;
-* a row of up to twice a warp is held by one warp, and needs no shared memory; blocks have at least `BLOCK` threads, so
-  that short rows lie side by side in one;
-* a row beyond `MOST_BLOCK` threads is dealt to the `PORTABLE` blocks of a cluster, so that several fit on a
-  multiprocessor, or to `MOST_BLOCKS` where they would not;
+* a row of up to 32 * `ELEMENTS` elements is held by one warp at most, and needs no shared memory; blocks have at least
+  `BLOCK` threads, so that short rows lie side by side in one;
+* a row beyond `MOST_BLOCK` threads is dealt to 4 or 8 blocks of a cluster, of up to `WIDE_BLOCK` threads, so that
+  several fit on a multiprocessor; of `MOST_BLOCK` where they would not;
 * where a thread would hold more than `ELEMENTS` 32-bit registers in spite of that, its part waits in shared memory.
 """
 
@@ -117,26 +117,31 @@ def row_plan(
         most_blocks: the most blocks of a cluster that the chip has, 1 before sm_90.
     """
     least = -(-columns * held // ELEMENTS) if held > 1 else 0
-    wanted, bytes_ = power_of_two(max(-(-columns * size // BYTES), least)), columns * size * held
+    wanted = power_of_two(max(-(-columns * size // BYTES), least))
     if not cluster:
-        cluster = 1 if wanted <= MOST_BLOCK else PORTABLE
-        if wanted > PORTABLE * WIDE_BLOCK and bytes_ > PORTABLE * STAGED_BYTES:
-            cluster = MOST_BLOCKS
-        cluster = min(cluster, most_blocks)
+        cluster = min(_cluster(wanted, size, held), most_blocks)
     if not threads:
-        widest = WIDE_BLOCK if cluster > 1 and held == 1 else MOST_BLOCK
-        threads = (
-            WARP if columns * held <= WARP * ELEMENTS and wanted > WARP else min(max(wanted // cluster, 1), widest)
-        )
+        roomy = 1 < cluster < MOST_BLOCKS and columns * size <= cluster * STAGED_BYTES
+        threads = min(max(wanted // cluster, 1), WIDE_BLOCK if roomy else MOST_BLOCK)
+        threads = WARP if columns * held <= WARP * ELEMENTS and wanted > WARP else threads
     threads, count = _dealt(columns, vector, threads, cluster)
     if staged is None:
-        crowded = count * vector * max(size // 4, 1) * held > ELEMENTS
-        shared = ACCESS_BYTES * count * threads * held
+        crowded = held == 1 and count * vector * max(size // 4, 1) > ELEMENTS
+        shared = ACCESS_BYTES * count * threads
         staged = crowded and threads >= WIDE_BLOCK and vector * size == ACCESS_BYTES and shared <= MOST_SHARED
-    full = count * vector * max(size // 4, 1) * held == ELEMENTS
-    held_blocks = REGISTERS // (HELD_REGISTERS * max(threads, BLOCK)) if full else 0
-    resident = _resident(threads, count * held) if staged else held_blocks
+    full = count * vector * max(size // 4, 1) * held == ELEMENTS and not staged
+    resident = REGISTERS // (HELD_REGISTERS * threads) if full and threads >= WIDE_BLOCK else 0
     return _plan(columns, vector, threads, cluster, count, int(staged), resident)
+
+
+def _cluster(threads: int, size: int, held: int) -> int:
+    """The blocks that share a row which so many threads should hold."""
+    if threads <= MOST_BLOCK:
+        return 1
+    if threads <= 4 * MOST_BLOCK:
+        return 4 if held == 1 else PORTABLE
+    few = threads <= 16 * MOST_BLOCK and (held == 1 or size < 4)
+    return PORTABLE if few else MOST_BLOCKS
 
 
 def _dealt(columns: int, vector: int, threads: int, cluster: int) -> tuple[int, int]:
@@ -154,31 +159,27 @@ def _plan(columns: int, vector: int, threads: int, cluster: int, count: int, sta
     return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster, stages, resident)
 
 
-def _resident(threads: int, accesses: int) -> int:
-    """Blocks whose rows fit in the shared memory of a multiprocessor, and threads in its registers."""
-    bytes_ = ACCESS_BYTES * accesses * max(threads, BLOCK)
-    return min(SHARED_BYTES // (bytes_ + 1024), REGISTERS // (STAGED_REGISTERS * max(threads, BLOCK)))
-
-
 def gathering_plan(
     columns: int, vector: int, size: int, *, held: int, threads: int = 0, cluster: int = 0,
     staged: bool | None = None, most_blocks: int = MOST_BLOCKS,
 ) -> RowPlan:  # fmt: skip
     """The plan for blocks that go through many rows and keep sums of them: arguments as `row_plan` has them.
 
-    A thread keeps sums of 16 elements, in registers, for as many as it holds of a row. Where rows are aligned, the next
-    ones are on their way to shared memory: as many as fit, while half a multiprocessor's is left to another block.
+    A thread keeps sums of `ELEMENTS` elements, of half as many in Float64, in registers. Rows of 16-bit floats wait in
+    shared memory, several at once; of others the next one waits in registers, where those suffice.
     """
-    wanted = power_of_two(-(-columns // 16))
+    each = ELEMENTS if size <= 4 else ELEMENTS // 2
+    widest = WIDE_BLOCK if size < 4 else WIDE_BLOCK // 2
+    wanted = power_of_two(-(-columns // each))
     if not cluster:
-        cluster = min(power_of_two(-(-wanted // WIDE_BLOCK)), most_blocks)
-        cluster = PORTABLE if cluster == MOST_BLOCKS and wanted <= PORTABLE * MOST_BLOCK else cluster
+        cluster = min(power_of_two(-(-wanted // widest)), most_blocks)
     if not threads:
-        threads = min(max(wanted // cluster, 1), MOST_BLOCK)
+        threads = min(max(wanted // cluster, min(BLOCK, power_of_two(-(-columns // vector)))), MOST_BLOCK)
+        threads = MOST_BLOCK if threads > widest else threads
     threads, count = _dealt(columns, vector, threads, cluster)
     stage = ACCESS_BYTES * count * max(threads, BLOCK) * held
     if staged is None:
-        staged = vector * size == ACCESS_BYTES and stage <= MOST_SHARED
+        staged = (size < 4 or threads > widest) and vector * size == ACCESS_BYTES and stage <= MOST_SHARED
     half = SHARED_BYTES // 2 - 2048
     most = half if 2 * stage <= half else MOST_SHARED
     stages = min(max(most // stage, 1), MOST_STAGES) if staged else 0

@@ -93,12 +93,13 @@ def _check(op: str, inputs: Sequence[Any]) -> tuple[int, ...]:
         raise ArgumentError(f"elementwise: there is no function {op!r}", values={"functions": ", ".join(FUNCTIONS)})
     if len(inputs) != _INPUTS[op]:
         raise ArgumentError(f"elementwise: {op} takes {_INPUTS[op]} tensors, and there are {len(inputs)}")
-    for place, item in enumerate(inputs):
-        check_tensor("elementwise", f"input {place}", item, DTYPES)
-    check_alike("elementwise", **{f"input {place}": item for place, item in enumerate(inputs)})
+    named = dict(zip(("x", "y", "z"), inputs, strict=False))
+    for name, item in named.items():
+        check_tensor("elementwise", name, item, DTYPES)
+    check_alike("elementwise", **named)
     shape = kernels.broadcast_shape([tuple(item.shape) for item in inputs])
     if shape is None:
-        shapes = {f"input {place}": tuple(item.shape) for place, item in enumerate(inputs)}
+        shapes = {name: tuple(item.shape) for name, item in named.items()}
         raise ArgumentError("elementwise: the shapes do not broadcast", values=shapes)
     return shape
 

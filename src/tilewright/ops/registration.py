@@ -2,7 +2,7 @@
 
 An operator `tilewright::_<op>` writes its results into its first arguments, `(Tensor(a!) out, Tensor x, ...) -> ()`.
 `torch.library.Library.define` and `impl` are used rather than `torch.library.custom_op`, whose calls take longer: see
-docs/adding-an-op.md. The public function of an op allocates the results and calls
+docs/kernels/softmax_online.md. The public function of an op allocates the results and calls
 
 * the kernel itself, where nothing records, transforms or traces the call (`direct`);
 * else the operator, through an `autograd.Function` where there is a gradient.
@@ -59,7 +59,7 @@ class Operator:
         """Whether a call with these tensors runs the kernel."""
         if self.backend is not None:
             return self.backend == "kernel"
-        return any(getattr(item, "is_cuda", False) for item in args) or on_emulator()
+        return getattr(args[0], "is_cuda", False) or on_emulator()
 
     def _refer(self, outs: Sequence[Any], inputs: Sequence[Any]) -> None:
         if all(out is None or 0 in out.shape for out in outs):
