@@ -32,16 +32,16 @@ def checkout(tmp_path_factory):
     insert(package / "ops" / "__init__.py", "from tilewright.ops.layernorm", f"from tilewright.ops.{OP} import {OP}\n")
     insert(package / "ops" / "__init__.py", '    "copy_transpose"', f'    "{OP}",\n')
     table = package / "tools" / "benching" / "subjects" / "table.py"
-    insert(table, "from tilewright.tools.benching.subjects.subject", f"from {subjects()} import {OP}\n")
+    insert(
+        table,
+        "from tilewright.tools.benching.subjects.subject",
+        f"from tilewright.tools.benching.subjects import {OP}\n",
+    )
     insert(table, "    **copy_transpose.SUBJECTS", f"    **{OP}.SUBJECTS,\n")
     for suite in ("smoke", "standard", "full"):  # `peers` has the cases of `standard`
         insert(root / "bench" / "suites.yaml", "      - ", listed("cases"), after=f"  {suite}:", until="cases:")
     insert(root / "bench" / "suites.yaml", "  copy_transpose:", listed("emulated"), after="emulated:")
     return root
-
-
-def subjects():
-    return "tilewright.tools.benching.subjects"
 
 
 def listed(word):
@@ -93,6 +93,7 @@ def test_its_tests_are_chosen_by_name(checkout, word):
     assert names and all(word in name for name in names)
 
 
+@pytest.mark.slow
 def test_its_benchmark_is_right_on_the_emulator(checkout):
     pytest.importorskip("torch", reason="benchmarks of ops need PyTorch")
     command = "from tilewright.tools.cli import main; main()", "bench", "--suite", "smoke", "--op", OP
