@@ -5,7 +5,7 @@ VENV        := .venv
 BIN         := $(VENV)/bin
 WORKERS     ?= 2
 TORCH_INDEX ?=
-RUFF_PATHS  := src tests bench scripts examples
+RUFF_PATHS  := src tests bench scripts examples docs
 # The tests that `make check` runs: whole compilations and the emulator are left to `make test`.
 FAST_TESTS  := $(addprefix tests/,layout hw ir tools repo) --ignore tests/tools/programs
 PYTEST      := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile

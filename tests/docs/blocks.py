@@ -3,7 +3,8 @@
 A fenced block that opens with ```` ```python ```` is run; all blocks of a file share one namespace, in order. A block
 that opens with ```` ```text output ```` states what the Python block before it prints: compared line by line,
 trailing spaces aside, `...` standing for any text. ```` ```python skip ```` is not run, ```` ```python error=Name ````
-must raise an exception of that class (its message is what the block prints). Other fences are left alone.
+must raise an exception of that class (its message is what the block prints). ```` ```python file=PATH ```` is a file of
+the checkout, and what follows can import it. Other fences are left alone.
 """
 
 import linecache
@@ -35,7 +36,19 @@ class Block:
     @property
     def error(self):
         """The class of exception that the block must raise, empty for none."""
-        return next((word.removeprefix("error=") for word in self.words if word.startswith("error=")), "")
+        return self._word("error=")
+
+    @property
+    def file(self):
+        """The path in the checkout of the file that the block is, empty for none."""
+        return self._word("file=")
+
+    def _word(self, key):
+        return next((word.removeprefix(key) for word in self.words if word.startswith(key)), "")
+
+    @property
+    def text(self):
+        return "\n".join(self.lines) + "\n"
 
 
 def find_blocks(text):
@@ -90,7 +103,8 @@ class Document:
                 if block.runs:
                     yield from self._run_block(block, following, printed)
         finally:
-            del sys.modules[self.module.__name__]
+            for name in {self.module.__name__, *(_module_name(block.file) for block in self.blocks if block.file)}:
+                sys.modules.pop(name, None)
 
     def _run_block(self, block, following, printed):
         message = self._execute(block)
@@ -101,6 +115,10 @@ class Document:
     def _execute(self, block):
         """Run one block; the message of the exception that it must raise."""
         code = self._compiled(block)
+        if block.file:
+            module = sys.modules[_module_name(block.file)] = types.ModuleType(_module_name(block.file))
+            exec(code, module.__dict__)
+            return ""
         if not block.error:
             exec(code, self.module.__dict__)
             return ""
@@ -115,6 +133,11 @@ class Document:
     def _compiled(self, block):
         """The code of a block, which is a file of its own to Python, with its source where `inspect` looks for it."""
         name = f"{self.path}#{block.line}"
-        text = "\n" * (block.line - 1) + "\n".join(block.lines) + "\n"
+        text = "\n" * (block.line - 1) + block.text
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         return compile(text, name, "exec", dont_inherit=True)
+
+
+def _module_name(path):
+    """What a file of the checkout is imported as."""
+    return path.removeprefix("src/").removesuffix(".py").replace("/", ".")

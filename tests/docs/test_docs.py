@@ -1,6 +1,7 @@
 """Every Python block of the README and of docs/ runs, and prints what the text says."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,14 @@ def test_functions_have_their_source_and_line(tmp_path, capfd):
     text += "print(inspect.getsource(f), f.__code__.co_firstlineno)\n```\n"
     text += "```text output\ndef f():\n    return 1\n 4\n```\n"
     assert run(tmp_path, capfd, text) == []
+
+
+def test_a_block_that_is_a_file_can_be_imported_by_those_after_it(tmp_path, capfd):
+    text = "```python file=src/made_up/part.py\nx = 6\n```\n"
+    text += "```python\nfrom made_up.part import x as y\nprint(y * 7)\n```\n```text output\n42\n```\n"
+    text += "```python error=NameError\nx\n```\n"
+    assert run(tmp_path, capfd, text) == []
+    assert "made_up.part" not in sys.modules
 
 
 def test_a_fence_left_open_is_an_error(tmp_path):
