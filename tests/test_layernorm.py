@@ -54,6 +54,19 @@ def test_layernorm_correctness_of_plans(plan):
         close(found, wanted[:, 0], "float32")
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_warps_outside_a_short_row_count_nothing(dtype):
+    """Half of the cluster's blocks, and warps of others, hold nothing of the row, whose mean is large."""
+    x = normal(22, (3, 1000), dtype, shift=50)
+    size = x.itemsize
+    out = np.empty_like(x)
+    plan = row_plan(1000, 16 // size, size, threads=64 * size // 4, cluster=8)
+    assert plan.tile * 4 > 1000
+    forward_kernel(out, None, None, None, x, None, None, None, cases.eps, plan=plan)
+    # The rounding of the mean, against a deviation of 1.
+    close(out, cases.expected(wide(x)), dtype, absolute=2e-5 if dtype == "float32" else 1e-12)
+
+
 def test_layernorm_backward_correctness_over_a_cluster():
     cases.check_backward("float32", 1000, gathering_plan(1000, 4, 4, held=2, threads=32, cluster=4), more=True)
     cases.check_backward("bfloat16", 512, gathering_plan(512, 8, 2, held=2, threads=32, cluster=2))

@@ -52,9 +52,25 @@ def absolute_of(table, op, dtype):
     return table[op.__name__] * (1e-7 if dtype == "float64" else 1)
 
 
-def close(op, found, wanted, dtype):
+def conditions_of(op, x):
+    """By how much LayerNorm of these rows enlarges the rounding of their means, in results and in gradients.
+
+    The distance from a mean is known to half a unit in the last place of the mean, whatever the distance is; dividing
+    by a small deviation enlarges that. Rows of two near numbers show it.
+    """
+    if op is not layernorm:
+        return 1.0, 1.0
+    wide = x.detach().double()
+    rstd = (wide.var(-1, unbiased=False) + 1e-5).rsqrt()
+    condition = 1 + (wide.abs().amax(-1) * rstd).max().item() / 16
+    return condition, condition * max(rstd.max().item(), 1)
+
+
+def close(op, found, wanted, dtype, condition=1.0):
     kind = "float32" if op is cross_entropy and dtype != "float64" else dtype  # of the result
-    torch.testing.assert_close(found.double(), wanted, rtol=RELATIVE[kind], atol=absolute_of(RESULTS, op, dtype))
+    torch.testing.assert_close(
+        found.double(), wanted, rtol=RELATIVE[kind], atol=condition * absolute_of(RESULTS, op, dtype)
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -64,7 +80,8 @@ def test_row_ops_correctness(op, columns, dtype):
     """Results and gradients against float64."""
     arguments = inputs(37, columns, dtype)
     found, wanted = op(*arguments)
-    close(op, found, wanted, dtype)
+    conditions = conditions_of(op, arguments[0])
+    close(op, found, wanted, dtype, conditions[0])
     grad = torch.randn_like(wanted)
     used = arguments if op in (rmsnorm, layernorm) else arguments[:1]
     slopes = torch.autograd.grad(found, used, grad.to(found.dtype))
@@ -72,7 +89,9 @@ def test_row_ops_correctness(op, columns, dtype):
     for slope, other in zip(slopes, exact, strict=True):
         greatest = other.abs().max().item()
         absolute = (
-            ROUNDED[dtype] * greatest if op is softmax_online else absolute_of(SLOPES, op, dtype) * max(greatest, 1)
+            ROUNDED[dtype] * greatest
+            if op is softmax_online
+            else conditions[1] * absolute_of(SLOPES, op, dtype) * max(greatest, 1)
         )
         torch.testing.assert_close(slope.double(), other.double(), rtol=4 * RELATIVE[dtype], atol=absolute)
 

@@ -50,7 +50,7 @@ def moments(tile: RowTile, parts: Sequence[Part], columns: Any, eps: Any) -> tup
     kind = type(total)
     total = cute.arch.warp_reduction_sum(total, threads_in_group=plan.lanes)
     count = kind(tile.warp_count())
-    mean = total / count
+    mean = total / cute.arch.fmax(count, kind(1.0))
 
     def square(*items: Any) -> Any:
         distance = rows.tree(items, rows.add) - mean
@@ -62,10 +62,10 @@ def moments(tile: RowTile, parts: Sequence[Part], columns: Any, eps: Any) -> tup
         return mean, inverse_root(squares, columns, eps)
     totals, counts, parts = tile.gathered([total, count, squares])
     row_mean = _sum(tile, totals) / kind(columns)
-    about = [
-        part + number * (sum_ / number - row_mean) * (sum_ / number - row_mean)
-        for part, number, sum_ in zip(parts, counts, totals, strict=True)
-    ]
+    about = []
+    for part, number, sum_ in zip(parts, counts, totals, strict=True):
+        distance = sum_ / cute.arch.fmax(number, kind(1.0)) - row_mean
+        about.append(part + number * distance * distance)
     return row_mean, inverse_root(_sum(tile, about), columns, eps)
 
 

@@ -197,7 +197,7 @@ class RowTile:
         return _at(start + column, vector)
 
     def warp_count(self) -> Any:
-        """How many elements of the row the thread's warp holds, 1 for none."""
+        """How many elements of the row the thread's warp holds."""
         plan = self.plan
         if plan.columns:
             return plan.lanes * plan.vector * plan.count
@@ -206,7 +206,7 @@ class RowTile:
         counts = [
             cute.math.max(cute.math.min(self.columns - first - number * step, most), 0) for number in range(plan.count)
         ]
-        return cute.math.max(tree(counts, add), 1)
+        return tree(counts, add)
 
     # Folding over the row
 
