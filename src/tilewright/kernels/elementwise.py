@@ -115,17 +115,18 @@ def launch_elementwise(out: cute.Tensor, inputs: Any, plan: cutlass.Constexpr) -
             cute.make_tensor(tensor.iterator, cute.make_layout((count,), stride=(0 if step == CONSTANT else 1,)))
             for tensor, step in zip(inputs, plan.steps, strict=True)
         )
-    target = _as_vectors(out, plan.vector)
-    sources = tuple(_as_vectors(tensor, plan.vector) for tensor in inputs)
+    shape = out.layout.shape  # of all, so that a vector's place is worked out once
+    target = _as_vectors(out, shape, plan.vector)
+    sources = tuple(_as_vectors(tensor, shape, plan.vector) for tensor in inputs)
     blocks = cute.ceil_div(cute.size(target, mode=[1]), THREADS * UNROLL)
     elementwise_kernel(target, sources, line, lines, plan).launch(grid=(max(blocks, 1), 1, 1), block=(THREADS, 1, 1))
 
 
-def _as_vectors(tensor: cute.Tensor, width: int) -> cute.Tensor:
-    """(n, others...) as (width, (n / width, others...))."""
-    (n, *others), (step, *steps) = tensor.layout.shape, tensor.layout.stride
-    shape, strides = (n // width, *others), (width * step, *steps)
-    return cute.make_tensor(tensor.iterator, cute.make_layout((width, shape), stride=(step, strides)))
+def _as_vectors(tensor: cute.Tensor, shape: Any, width: int) -> cute.Tensor:
+    """A tensor of `shape`, (n, others...), as (width, (n / width, others...))."""
+    (n, *others), (step, *steps) = shape, tensor.layout.stride
+    layout = cute.make_layout((width, (n // width, *others)), stride=(step, (width * step, *steps)))
+    return cute.make_tensor(tensor.iterator, layout)
 
 
 _prepared: dict[Any, Any] = {}

@@ -16,7 +16,6 @@ import tilewright.cute as cute
 from tilewright.kernels.reductions import Reduction
 
 VECTOR_BYTES = 16
-LEADS, FOLLOWS = "leads", "follows"
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,6 @@ class RowReduction:
         unroll: loads that a thread issues before it uses the first.
         aligned: whether each row begins at a multiple of the vector and is a multiple of it long. Else a row's first
             and last elements are read one by one, and `threads` is at least `vector`.
-        overlap: `LEADS` of a pass during whose end one that `FOLLOWS` starts, which takes sm_90.
     """
 
     reduction: Reduction
@@ -40,7 +38,6 @@ class RowReduction:
     rows: int
     unroll: int
     aligned: bool = True
-    overlap: str = ""
     by_rows: ClassVar[bool] = True
 
 
@@ -54,7 +51,6 @@ class ColumnReduction:
         across: threads of a block along the columns.
         along: threads of a block along n.
         unroll: loads that a thread issues before it uses the first.
-        overlap: `LEADS` of a pass during whose end one that `FOLLOWS` starts, which takes sm_90.
     """
 
     reduction: Reduction
@@ -62,7 +58,6 @@ class ColumnReduction:
     across: int
     along: int
     unroll: int
-    overlap: str = ""
     aligned: ClassVar[bool] = True
     by_rows: ClassVar[bool] = False
 
@@ -144,7 +139,6 @@ def reduce_rows_kernel(
 ) -> None:
     """A group of threads reduces one part of one row of x (rows, n)."""
     reduction = plan.reduction
-    _meet_other_pass(plan)
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     rows, n = cute.size(x, mode=[0]), x.shape[1]
@@ -186,15 +180,6 @@ def reduce_rows_kernel(
         _write(outs, row, part, state, divisor, plan)
 
 
-@cute.jit
-def _meet_other_pass(plan: cutlass.Constexpr) -> None:
-    """Let the pass behind start, which waits for the results of this one, or wait for the pass before."""
-    if cutlass.const_expr(plan.overlap == LEADS):
-        cute.arch.griddepcontrol_launch_dependents()
-    elif cutlass.const_expr(plan.overlap == FOLLOWS):
-        cute.arch.griddepcontrol_wait()
-
-
 def _full(dtype: type[cute.Numeric]) -> int:
     """Elements of the widest load."""
     return VECTOR_BYTES * 8 // max(dtype.width, 8)
@@ -214,7 +199,6 @@ def reduce_columns_kernel(
 ) -> None:
     """A block reduces one part of `across` vectors of columns of x (vector, outer, n, inner / vector)."""
     reduction, width, along = plan.reduction, plan.vector, plan.along
-    _meet_other_pass(plan)
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     _, _, n, vectors = x.shape
@@ -329,7 +313,6 @@ def _launch_rows(x: Any, known: Any, outs: Any, rows: Any, parts: Any, divisor: 
     reduce_rows_kernel(x, known, outs, parts, divisor, plan).launch(
         grid=(cute.ceil_div(rows, plan.rows) * parts, 1, 1),
         block=(plan.threads * plan.rows, 1, 1),
-        use_pdl=plan.overlap == FOLLOWS,
     )
 
 
@@ -357,7 +340,6 @@ def _launch_columns(x: Any, known: Any, outs: Any, parts: Any, divisor: Any, pla
     reduce_columns_kernel(x, known, outs, parts, divisor, plan).launch(
         grid=(blocks, 1, 1),
         block=(plan.across * plan.along, 1, 1),
-        use_pdl=plan.overlap == FOLLOWS,
     )
 
 

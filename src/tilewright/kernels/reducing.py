@@ -20,14 +20,14 @@ from tilewright.kernels.reduce import VECTOR_BYTES, ColumnReduction, RowReductio
 from tilewright.kernels.reduce_naive import NaiveReduction, launch_naive
 from tilewright.kernels.reductions import Reduction
 
-MULTIPROCESSORS = 132
 _BLOCK = 256
 _ROW_BLOCK = 128
 _MOST_BLOCK = 1024
 _WARP_VECTORS = 256  # a row of so many vectors is a warp's
 _UNROLL = 8
+_ACROSS = 16
 _LONG_UNROLL = 4
-_PER_MULTIPROCESSOR = 2  # blocks of a pass that is split, at least
+_ENOUGH_BLOCKS = 256  # about two for each multiprocessor of an H100
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def column_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple
     n, inner, outer = x.shape[-2], x.shape[-1], math.prod(x.shape[:-2])
     vector = x.vector(reduction.dtype, start, 64 if reduction.dtype.width == 8 else 128)
     vectors = inner // vector
-    across = min(power_of_two(vectors), 32)
+    across = min(power_of_two(vectors), _ACROSS)
     along = min(power_of_two(n), _BLOCK // across)
     unroll = min(power_of_two(-(-n // along)), _UNROLL)
     plan = ColumnReduction(reduction, vector, across, along, unroll)
@@ -270,9 +270,9 @@ def _parts(blocks: int, steps: int) -> int:
 
     Each part but the last has the same number of whole steps, as the kernels deal them.
     """
-    if blocks >= 2 * MULTIPROCESSORS or steps < 2:
+    if blocks >= _ENOUGH_BLOCKS or steps < 2:
         return 1
-    parts = min(power_of_two(-(-_PER_MULTIPROCESSOR * MULTIPROCESSORS // blocks)), steps)
+    parts = min(power_of_two(-(-_ENOUGH_BLOCKS // blocks)), steps)
     return -(-steps // -(-steps // parts))
 
 
