@@ -56,7 +56,7 @@ ODD = {
 def transpose(name, plan, target, single=False):
     dtype, (m, n, threads, group) = DTYPES[name], plan.split("/")
     v = 1 if single else 128 // dtype.width
-    plan = transposes.TransposePlan(dtype, int(m), int(n), v, v, int(threads), int(group))
+    plan = transposes.TransposePlan(dtype, int(m), int(n), v, v, int(threads), group == "1")
     b, m, n = cute.sym_int(), cute.sym_int(divisibility=v), cute.sym_int(divisibility=v)
     return cute.compile(
         transposes.launch_copy_transpose,

@@ -36,7 +36,7 @@ class TransposePlan:
         load: elements of one load, along n. 1 where x has no mode of stride 1.
         store: elements of one store, along m.
         threads: threads of a block.
-        group: in the order of blocks tiles follow each other along n, and this many along m together; 0: along m.
+        along_n: whether blocks follow each other along n, not along m.
         dense: whether the last mode of x and that of y have stride 1; where not, `load` or `store` is 1.
     """
 
@@ -46,7 +46,7 @@ class TransposePlan:
     load: int
     store: int
     threads: int
-    group: int = 1
+    along_n: bool = False
     dense: tuple[bool, bool] = (True, True)
 
     @property
@@ -151,7 +151,7 @@ def copy_transpose_kernel(
     rows, columns = plan.rows, plan.load
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
-    batch, tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.group)
+    batch, tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.along_n)
     first_m, first_n = tile_m * plan.m, tile_n * plan.n
 
     lines = cute.make_layout((plan.n, (rows, plan.m // rows)), stride=(plan.m, (1, rows)))
@@ -184,19 +184,14 @@ def copy_transpose_kernel(
 
 @cute.jit
 def tile_of(
-    block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, group: cutlass.Constexpr
+    block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, along_n: cutlass.Constexpr
 ) -> tuple[Any, Any, Any]:
-    """(batch, tile along m, tile along n) of a block. `group` tiles along m are taken together, then along n."""
+    """(batch, tile along m, tile along n) of a block."""
     in_batch = tiles_m * tiles_n
     batch, rest = block // in_batch, block % in_batch
-    if cutlass.const_expr(group == 0):
-        return batch, rest % tiles_m, rest // tiles_m
-    if cutlass.const_expr(group == 1):
+    if cutlass.const_expr(along_n):
         return batch, rest // tiles_n, rest % tiles_n
-    strip = rest // (group * tiles_n)
-    inside = rest % (group * tiles_n)
-    height = min(tiles_m - strip * group, group)
-    return batch, strip * group + inside % height, inside // height
+    return batch, rest % tiles_m, rest // tiles_m
 
 
 @cute.jit
@@ -269,7 +264,8 @@ def transpose_plan(y: Any, x: Any, tile_size: int | None = None) -> TransposePla
     load, store = views.vector(x, cap=64 if dtype.width == 8 else 128), views.vector(y)
     most = tile_size or max(_SIDE_BYTES * 8 // max(dtype.width, 16), 32)
     m = n = tile_size or min(most, _power(max(x.shape[-2:])))
-    if tile_size is None and x.shape[-1] >= _WIDE and views.strides_of(x)[-2] * dtype.width // 8 % _LINE_BYTES:
+    row_bytes = views.strides_of(x)[-2] * dtype.width // 8
+    if tile_size is None and load > 1 and x.shape[-1] >= _WIDE and row_bytes % _LINE_BYTES:
         n = _WIDE
     rows = min(VECTOR_BITS // dtype.width, m)
     load = max(min(load, m * n // (rows * 32)), 1)  # a sub-block for each lane of a warp
@@ -277,7 +273,7 @@ def transpose_plan(y: Any, x: Any, tile_size: int | None = None) -> TransposePla
     single = min(load, store) == 1  # more threads make up for small accesses
     threads = max(min(blocks // 2, 1024) if single else min(blocks, 256), min(blocks // 4, 1024), 32)
     dense = views.strides_of(x)[-1] == 1, views.strides_of(y)[-1] == 1
-    return TransposePlan(dtype, m, n, load, min(store, m), threads, 0, dense)
+    return TransposePlan(dtype, m, n, load, min(store, m), threads, dense=dense)
 
 
 def _power(extent: int) -> int:

@@ -71,7 +71,7 @@ def _resident(x: Any, plan: RowPlan) -> int:
 def _places(device: int, cluster: int) -> int:
     """Multiprocessors, or groups of as many as a cluster has blocks."""
     found = HardwareInfo(device)
-    return found.get_max_active_clusters(cluster) if cluster > 1 else found.get_device_multiprocessor_count()
+    return max(found.get_max_active_clusters(cluster), 1) if cluster > 1 else found.get_device_multiprocessor_count()
 
 
 def _empty(like: Any, shape: tuple[int, ...]) -> Any:

@@ -67,18 +67,21 @@ def check_dtype(op: str, name: str, dtype: str, dtypes: tuple[str, ...]) -> None
         )
 
 
-def check_alike(op: str, x: Any, **others: Any) -> None:
-    """Refuse tensors of another framework or device than x; None is skipped.
+def check_alike(op: str, **tensors: Any) -> None:
+    """Refuse tensors of several frameworks or devices; None is skipped.
 
     Raises:
         ArgumentError: it names each tensor's device.
     """
-    there = _place(x)
-    for other in others.values():
-        if other is not None and _place(other) != there:
-            named = {"x": x, **others}
-            places = {name: _place(tensor) for name, tensor in named.items() if tensor is not None}
+    there = None
+    for tensor in tensors.values():
+        if tensor is None:
+            continue
+        place = _place(tensor)
+        if there is not None and place != there:
+            places = {name: _place(item) for name, item in tensors.items() if item is not None}
             raise ArgumentError(f"{op}: expected all tensors to be on the same device", values=places)
+        there = place
 
 
 def _place(tensor: Any) -> Any:

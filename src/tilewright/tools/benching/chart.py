@@ -80,13 +80,14 @@ def _part(axes: Any, title: str, rows: Sequence[Mapping[str, Any]], roofs: Seque
         axes.plot(
             *zip(*points, strict=True), marker="o", ms=4, lw=wide, color=COLOURS[name], label=NAMES.get(name, name)
         )
-    if limits := _roof(rows[0], roofs, places):
+    limits = _roof(rows[0], roofs, places)
+    if limits:
         axes.plot(*zip(*limits, strict=True), ls="--", lw=1, color="black", label=ROOF)
     axes.set_title(title, fontsize=10)
     axes.set_xticks(range(len(shapes)), ["×".join(map(str, shape)) for shape in shapes], fontsize=7, rotation=20)
     axes.set_xlabel("rows × N", fontsize=8)
     axes.set_ylabel("GB/s", fontsize=8)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.06 * max([row["gbs"] for row in rows] + [rate for _, rate in limits]))
     axes.grid(alpha=0.3)
 
 
