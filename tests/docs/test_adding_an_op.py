@@ -12,7 +12,10 @@ from tests.docs.blocks import find_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = find_blocks((ROOT / "docs" / "adding-an-op.md").read_text(encoding="utf-8"))
-COPIED = ("src/tilewright", "tests/bench", "tests/conftest.py", "tests/op_cases.py", "bench", "pyproject.toml")
+COPIED = (
+    "src/tilewright", "tests/bench", "tests/tools/test_kernel_names.py", "tests/conftest.py", "tests/op_cases.py",
+    "bench", "pyproject.toml",
+)  # fmt: skip
 OP = "l2_normalize"
 
 
@@ -41,6 +44,9 @@ def checkout(tmp_path_factory):
     for suite in ("smoke", "standard", "full"):  # `peers` has the cases of `standard`
         insert(root / "bench" / "suites.yaml", "      - ", listed("cases"), after=f"  {suite}:", until="cases:")
     insert(root / "bench" / "suites.yaml", "  copy_transpose:", listed("emulated"), after="emulated:")
+    insert(root / "tests/tools/test_kernel_names.py", '    "copy_transpose"', f'    "{OP}": lambda: ops.{OP}(X),\n')
+    counts = root / "tests" / "bench" / "test_subjects.py"
+    counts.write_text(counts.read_text().replace("count = {", f'count = {{"{OP}_backward": 1, '))
     return root
 
 
@@ -106,6 +112,6 @@ def test_its_benchmark_is_right_on_the_emulator(checkout):
 def test_the_suites_are_complete_with_it(checkout):
     """What the repository asks of every op holds for the page's."""
     pytest.importorskip("torch", reason="benchmarks of ops need PyTorch")
-    chosen = "every_op or every_operator or references_and_peers_compute_the_op and l2_normalize"
-    out = run(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/bench", "-k", chosen)
+    chosen = f"every_op or every_operator or {OP}"
+    out = run(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/bench", "tests/tools", "-k", chosen)
     assert " passed" in out and "failed" not in out

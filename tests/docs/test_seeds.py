@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import json
 import re
 import shutil
 import subprocess
@@ -56,15 +57,40 @@ def test_the_tests_of_ops_have_the_names_that_are_typed(op):
     assert any("compile" in name for name in names)
 
 
+def bench(script, *options):
+    """Run a benchmark on the emulator."""
+    done = subprocess.run(
+        [sys.executable, script, *options, "--target", "emu"], cwd=ROOT, capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "right on the emulator" in done.stdout, done.stderr
+
+
 @pytest.mark.slow
 def test_the_command_for_quick_profiling(tmp_path):
     pytest.importorskip("torch", reason="benchmarks of ops need PyTorch")
-    options = ["--warmup", "2", "--iterations", "1", "--target", "emu", "--out", str(tmp_path / "results.json")]
-    done = subprocess.run(
-        [sys.executable, "bench/benchmark_copy_transpose.py", *options], cwd=ROOT, capture_output=True, text=True,
-        timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0 and "right on the emulator" in done.stdout, done.stderr
+    script, out = "bench/benchmark_copy_transpose.py", str(tmp_path / "results.json")
+    bench(script, "--warmup", "2", "--iterations", "1", "--out", out)
+
+
+@pytest.mark.slow
+def test_two_runs_have_the_same_rows(tmp_path):
+    pytest.importorskip("torch", reason="benchmarks of ops need PyTorch")
+    files = [tmp_path / name for name in ("first.json", "second.json")]
+    for file in files:
+        bench("bench/run.py", "--suite", "smoke", "--op", "softmax_online", "--out", str(file))
+    first, second = (json.loads(file.read_text())["results"] for file in files)
+    assert first and first == second
+
+
+def test_pre_commit_runs_checks_of_make():
+    yaml = pytest.importorskip("yaml")
+    found = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    makefile = (ROOT / "Makefile").read_text()
+    entries = [hook["entry"].split() for repository in found["repos"] for hook in repository["hooks"]]
+    assert len(entries) == 4
+    for program, command, *_ in entries:
+        assert f"$(BIN)/{program.removeprefix('.venv/bin/')} {command}" in makefile
 
 
 def test_the_documented_counts_are_the_defaults():
