@@ -38,6 +38,7 @@ def pytest_configure(config):
     for name in [name for name in os.environ if name.startswith(SETTING_PREFIXES)]:
         del os.environ[name]
     os.environ["TILEWRIGHT_VERIFY"] = "1"
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else torch.compile leaves a pool of processes behind
 
 
 def pytest_collection_modifyitems(items):

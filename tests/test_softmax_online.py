@@ -196,6 +196,18 @@ def test_softmax_online_vmap(torch):
     torch.testing.assert_close(*grads)
 
 
+def test_vmap_does_not_write_many_results_into_one_tensor(torch):
+    def written(out, x):
+        torch.ops.tilewright._softmax_online(out, x)
+        return out
+
+    x, out = torch.randn(3, 2, 8), torch.zeros(2, 8)
+    with pytest.raises(ValueError, match="maps over inputs, but not over tensors that it writes"):
+        torch.vmap(written, in_dims=(None, 0))(out, x)
+    assert not out.any()
+    torch.testing.assert_close(torch.vmap(written)(torch.zeros(3, 2, 8), x), x.softmax(-1))
+
+
 def test_softmax_online_errors(torch):
     x = torch.randn(2, 3, 4)
     for dim, text in (

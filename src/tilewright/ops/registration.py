@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.base.errors import ArgumentError
 from tilewright.ops.frameworks import on_emulator, torch
 
 NAMESPACE = "tilewright"
@@ -110,6 +111,11 @@ def define(
 def _vmap_rule(operator: Operator, rows: frozenset[int]) -> Callable[..., Any]:
     def rule(info: Any, in_dims: Sequence[int | None], *args: Any) -> Any:
         batched = {place for place, dim in enumerate(in_dims) if isinstance(dim, int)}  # lists have lists of None
+        if any(place not in batched and args[place] is not None for place in range(operator.outputs)):
+            raise ArgumentError(
+                f"torch.ops.{NAMESPACE}.{operator.name}: vmap maps over inputs, but not over tensors that it writes",
+                hint="allocate them inside the function that vmap maps, or call the public function",
+            )
         if batched <= rows:
             operator.dispatched(*(
                 _leading(arg, dim, info.batch_size) if place in rows and arg is not None else arg
