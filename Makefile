@@ -6,8 +6,10 @@ BIN         := $(VENV)/bin
 WORKERS     ?= 2
 TORCH_INDEX ?=
 RUFF_PATHS  := src tests bench scripts examples docs
-# The tests that `make check` runs: whole compilations and the emulator are left to `make test`.
-FAST_TESTS  := $(addprefix tests/,layout hw ir tools repo) --ignore tests/tools/programs
+# The tests that `make check` runs: whole compilations, processes and the emulator are left to `make test`.
+SLOW_FILES  := tools/programs tools/test_terminals.py tools/test_faults_of_users.py tools/test_profile.py \
+               tools/test_demo.py repo/test_compare_code.py repo/test_circles.py
+FAST_TESTS  := $(addprefix tests/,layout hw ir tools repo) $(addprefix --ignore tests/,$(SLOW_FILES))
 PYTEST      := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # The stamp's name is a hash of what it depends on, so a checkout that changes only file times installs nothing.
