@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.kernels import rmsnorm as kernels
 from tilewright.ops.frameworks import is_torch, torch
-from tilewright.ops.norms import check_norm, number_of_rows, results_of
+from tilewright.ops.norms import check_norm, gradients, number_of_rows, results_of, save_for_backward
 from tilewright.ops.ref import rmsnorm as ref
 from tilewright.ops.registration import define, direct
 
@@ -50,27 +50,19 @@ def rmsnorm(x: Any, weight: Any = None, bias: Any = None, residual: Any = None, 
         out, total = results_of(x, residual)
         FORWARD.run(out, total, None, x, weight, bias, residual, eps)
     else:
-        out, total, _ = _RMSNorm.apply(x, weight, bias, residual, eps)
+        out, total, *_ = _RMSNorm.apply(x, weight, bias, residual, eps)
     return out if residual is None else (out, total)
 
 
-def _backward(ctx: Any, grad: Any, grad_total: Any) -> tuple[Any, Any, Any]:
-    x, weight, rstd = ctx.saved_tensors
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a gradient of the gradient is wanted
-        dx, dweight, dbias = ref.rmsnorm_backward(grad, grad_total, x, weight, ref.inverse_rms(x, ctx.eps))
-        return dx, dweight if weight is None else dweight.to(weight.dtype), dbias.to(ctx.bias_dtype or dbias.dtype)
-    dx = torch.empty_like(x, memory_format=torch.contiguous_format)
-    dweight = None if weight is None else x.new_empty(x.shape[-1:], dtype=weight.dtype)
-    dbias = None if ctx.bias_dtype is None else x.new_empty(x.shape[-1:], dtype=ctx.bias_dtype)
-    run = BACKWARD.run if direct(grad, x) else BACKWARD.dispatched
-    run(dx, dweight, dbias, grad, grad_total, x, weight, rstd)
-    return dx, dweight, dbias
+def _moments(x: Any, eps: float) -> tuple[Any]:
+    return (ref.inverse_rms(x, eps),)
 
 
 if torch is not None:
 
     class _RMSNorm(torch.autograd.Function):
         generate_vmap_rule = True
+        setup_context = staticmethod(save_for_backward)
 
         @staticmethod
         def forward(x: Any, weight: Any, bias: Any, residual: Any, eps: float) -> Any:
@@ -80,22 +72,5 @@ if torch is not None:
             return out, total, rstd
 
         @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            x, weight, bias, residual, ctx.eps = inputs
-            _, total, rstd = output
-            ctx.bias_dtype = None if bias is None else bias.dtype
-            ctx.has_residual = residual is not None
-            ctx.mark_non_differentiable(rstd)
-            ctx.set_materialize_grads(False)
-            ctx.save_for_backward(x if residual is None else total, weight, rstd)
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any, grad_total: Any, _: Any) -> Any:
-            if grad is None:
-                return grad_total, None, None, grad_total if ctx.has_residual else None, None
-            dx, dweight, dbias = _backward(ctx, grad, grad_total)
-            weight = ctx.saved_tensors[1]
-            return (
-                dx, None if weight is None else dweight, None if ctx.bias_dtype is None else dbias,
-                dx if ctx.has_residual else None, None,
-            )  # fmt: skip
+        def backward(ctx: Any, grad: Any, grad_total: Any, *_: Any) -> Any:
+            return gradients(ctx, grad, grad_total, BACKWARD.run, BACKWARD.dispatched, ref.rmsnorm_backward, _moments)
