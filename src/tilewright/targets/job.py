@@ -48,7 +48,6 @@ class Job:
     returns_runtime: bool = False  # and whether values known only at run time are in it
     entry: str = ""  # the symbol of the host function
     module: Any = None
-    host_module: Any = None  # the host functions, apart from the kernels until they are lowered
     texts: dict[str, str] = field(default_factory=dict)
     kernels: dict[str, KernelJob] = field(default_factory=dict)
     locations: list[SourceLocation] = field(default_factory=list)  # of the operations in kernels, as traced

@@ -74,7 +74,7 @@ _KERNELS_IN = {
 
 def _nvvm(job: Job) -> None:
     before, after = split(job.pipeline)
-    job.host_module = _taken_out(job.module)
+    _lower_host(job)
     after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
     verify_module(job.module, "nvvm")  # LLVM ends the process over what is not valid
@@ -93,18 +93,14 @@ def _nvvm(job: Job) -> None:
         kernel.features = tuple(sorted({*_features(op), *findings.features}))
 
 
-def _taken_out(module: ir.Operation) -> ir.Operation:
-    """The host functions, which leave the device's module for their own."""
-    host = mlir.ir.Module.create(loc=current().unknown)
-    for op in host_functions(module):
-        op.detach_from_parent()
-        host.body.append(op)
-    return host.operation
-
-
 def _lower_host(job: Job) -> None:
-    """The host function becomes LLVM IR, and machine code while the kernels are assembled."""
-    host = job.host_module
+    """The host function leaves the device's module for its own, and becomes LLVM IR; machine code while the kernels
+    are lowered and assembled."""
+    module = mlir.ir.Module.create(loc=current().unknown)
+    for op in host_functions(job.module):
+        op.detach_from_parent()
+        module.body.append(op)
+    host = module.operation
     launched = {kernel.name: kernel.smem_bytes for kernel in job.kernels.values()}
     ExpandViews().run(host)  # no pass manager: without its kernels the module is not valid
     PassManager([CuteToHost(launched)]).run(host, done=[PlaceSharedMemory.name])
@@ -112,7 +108,6 @@ def _lower_host(job: Job) -> None:
     leave_at_failures(host)
     check_host(host)
     job.parts[HOST_LLVM] = text = _translate(host, job)
-    job.host_module = None
     signature, entry, kernels = job.signature, job.entry, len(job.kernels)
     job.parts[HOST_OBJECT] = Background(lambda: compile_program(text, signature, entry=entry, kernels=kernels))
 
@@ -133,11 +128,11 @@ def _llvm(job: Job) -> None:
 
 
 def _ptx(job: Job) -> None:
-    # LLVM runs without the GIL: the host function is lowered meanwhile, and kernels compile side by side.
-    emitted = {kernel.name: _in_background(_emit_ptx, job, kernel) for kernel in job.kernels.values()}
-    _lower_host(job)
-    for kernel in job.kernels.values():
-        kernel.texts["ptx"] = mend(emitted[kernel.name].result())
+    # LLVM runs without the GIL: kernels compile side by side, the first of them here.
+    kernels = list(job.kernels.values())
+    others = {kernel.name: _in_background(_emit_ptx, job, kernel) for kernel in kernels[1:]}
+    for kernel in kernels:
+        kernel.texts["ptx"] = mend(others[kernel.name].result() if kernel.name in others else _emit_ptx(job, kernel))
         _passes_over_text(job, kernel, "ptx")
         replace_text(job, kernel, "ptx", _KERNELS_IN["ptx"])
 
