@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError
-from tilewright.targets.emu import Buffer, Debugger, Options, Report, Step, Stop, launch, load
+from tilewright.targets.emu import Buffer, Debugger, Device, Devices, Options, Report, Step, Stop, launch, load
 from tilewright.targets.emu.checks import (
     STANDARD,
     Access,
@@ -34,9 +34,9 @@ from tilewright.targets.emu.ptx.edit import edit as edit_ptx
 from tilewright.targets.emu.recording import reports_of
 
 __all__ = [
-    "Access", "AsyncCopies", "Barriers", "Batch", "Bounds", "Debugger", "EmulationError", "Fault", "HappensBefore",
-    "Module", "Observer", "Proxies", "Races", "Report", "STANDARD", "Step", "Stop", "Unwritten", "WgmmaRegisters",
-    "edit_ptx", "observe", "parse_ptx", "run_ptx", "trace",
+    "Access", "AsyncCopies", "Barriers", "Batch", "Bounds", "Debugger", "Device", "Devices", "EmulationError", "Fault",
+    "HappensBefore", "Module", "Observer", "Proxies", "Races", "Report", "STANDARD", "Step", "Stop", "Unwritten",
+    "WgmmaRegisters", "devices", "edit_ptx", "observe", "parse_ptx", "run_ptx", "trace",
 ]  # fmt: skip
 
 
@@ -124,6 +124,25 @@ def run_ptx(
         debugger.learn(program)
         debugger.check()
     return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
+
+
+def devices(count: int, *, seed: int | None = None, late: bool | None = None) -> Devices:
+    """`count` emulated devices: what this thread calls inside `with devices(count) as them:` is queued on them.
+
+    A call runs on the device whose memory its arrays are in (`them[0].empty`), on the one chosen by `with them[1]:`
+    otherwise, on device 0 by default. Launches queue by stream, and all devices' queues run together, under one
+    scheduler, at `them.synchronize()` and at the end of the block: kernels of different devices can wait for each
+    other. All memory made by `empty` is visible to all devices.
+
+    Args:
+        seed: the order in which devices, blocks and warps take turns; default: the setting `TILEWRIGHT_SEED`.
+        late: whether a device sees what another one writes as late as it may, in any order, until that is released in
+            scope sys; default: with an odd seed.
+
+    Raises:
+        ArgumentError: a number of devices that cannot be.
+    """
+    return Devices(count, seed, late)
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from tilewright.targets.emu.checks.events import compose
 from tilewright.targets.emu.checks.observer import Batch
 from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeBlock
 from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
-from tilewright.targets.emu.deadlock import deadlock
 from tilewright.targets.emu.faults import Fault, located, threads_of
 from tilewright.targets.emu.in_flight import InFlight
 from tilewright.targets.emu.lanes import Array, Lanes
@@ -71,7 +70,7 @@ class Machine(Memories):
         launch, options = self.launch, self.launch.options
         return Batch(
             self.shape, self.blocks, self.report, launch.program.sites, launch.instructions, self.sh, self.lo, self.g,
-            launch.kernel, options.lockstep, options.all_arrive, self._frame_end, launch.observed,
+            launch.kernel, options.lockstep, options.all_arrive, self._frame_end, launch.observed, launch.member, launch.members,
         )  # fmt: skip
 
     def _frame_end(self) -> int:
@@ -202,7 +201,7 @@ class Machine(Memories):
         self.barriers.release_all()
         # Parts that were joined are fewer cohorts, or others, than before: that was progress.
         if not self.ready and before == {key: cohort.L.n for key, cohort in self.parked.items()}:
-            raise self.deadlock()
+            raise self.launch.deadlock(self)
 
     def _gate(self, block: CodeBlock, cohort: Cohort) -> bool:
         assert block.gate is not None
@@ -412,12 +411,11 @@ class Machine(Memories):
         lanes, among = fault.lanes, fault.among or cohort.L
         if lanes is not None and len(lanes) and int(lanes[-1]) >= among.n:
             lanes = None
-        values = {**threads_of(among, lanes), **fault.values}
+        values = {**self.launch.place(), **threads_of(among, lanes), **fault.values}
         return located(fault.message, instruction, self.launch.kernel, values, fault.hint, fault.kind)
 
-    def deadlock(self) -> EmulationError:
-        """An error that says where each warp waits."""
+    def waiting(self) -> list[Cohort]:
+        """All threads that have not ended."""
         waiting = [*self.parked.values(), *(c for group in self.barriers.parked.values() for c in group)]
         waiting += self.clusters.parked
-        waiting += [c for group in self.ready.values() for c in group]
-        return deadlock(waiting, self.launch.kernel, self.launch.monitor.ran())
+        return waiting + [c for group in self.ready.values() for c in group]

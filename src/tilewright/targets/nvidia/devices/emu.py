@@ -6,6 +6,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tilewright.arguments.binding import is_tensor
@@ -35,6 +36,7 @@ class _Call(threading.local):
 
     def __init__(self) -> None:
         self.buffers: tuple[tuple[int, int, bool], ...] = ()
+        self.values: Sequence[Any] = ()
         self.reports: list[Any] = []
 
 
@@ -82,11 +84,12 @@ class EmuDevice(Device):
     def run(self, values: Sequence[Any]) -> None:
         """Call the host function; kernels may touch the memory of its tensors and nothing else."""
         outer, self._call.buffers = self._call.buffers, tuple(_buffers(self._params, values))
+        self._call.values = values
         self.reports = self._call.reports = []  # another thread's call has its own list
         try:
             reraise_lost(lambda: self.host(*values))
         finally:
-            self._call.buffers = outer
+            self._call.buffers, self._call.values = outer, ()
 
     def _program(self, kernel: KernelImage) -> emu.Program:
         """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
@@ -103,28 +106,31 @@ class EmuDevice(Device):
         try:
             self._emulate(kernel, config, params)
         except TilewrightError as error:
-            if error.location is None:
-                error.location = kernel.launched_at
-            name_calls(error, self._artifact.inlined)
+            self._placed(kernel, error)
             raise
+
+    def _placed(self, kernel: KernelImage, error: TilewrightError) -> None:
+        """Say in an error what lines of the source it is about."""
+        if error.location is None:
+            error.location = kernel.launched_at
+        name_calls(error, self._artifact.inlined)
 
     def _emulate(self, kernel: KernelImage, config: LaunchConfig, params: Any) -> None:
         name = kernel.name
         program = self._program(kernel)
         sizes = [parameter.size for parameter in program.module.functions[name].params]
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
-        options = replace(self._options, seed=settings.get("seed"))
-        report = emu.launch(
-            program,
-            name,
-            config.grid,
-            config.block,
-            raw,
-            cluster=config.cluster,
-            smem=config.smem,
-            buffers=self._call.buffers,
-            options=overridden(options, program),
-        )
+        fleet, buffers = emu.current_fleet(), self._call.buffers
+        options = replace(self._options, seed=settings.get("seed") if fleet is None else fleet.next_seed())
+        arguments = program, name, config.grid, config.block, raw
+        more = {
+            "cluster": config.cluster, "smem": config.smem, "buffers": buffers, "options": overridden(options, program),
+        }  # fmt: skip
+        if fleet is not None:
+            device = fleet.device_of([address for address, size, _ in buffers if size])
+            fleet.enqueue(device, config.stream, self._call.values, partial(self._placed, kernel), *arguments, **more)
+            return
+        report = emu.launch(*arguments, **more)
         self._call.reports.append(report)
         add_report(report)
 
