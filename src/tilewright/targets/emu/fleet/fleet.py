@@ -33,6 +33,8 @@ MOST = 64
 SLICES = (4, 32, 256, SLICE)
 """Blocks of code that a launch runs before it is another's turn, one of these with a seed."""
 ALIGNMENT = 256
+DELIVERED = 1 / 16
+"""How likely it is, after each turn, that all devices see what was written until then."""
 
 
 class Device:
@@ -210,6 +212,8 @@ class Fleet:
             raise
         if not more:
             self._end(queue, launch)
+        elif self.random.random() < DELIVERED and self.deliver():
+            self.idle = 0
 
     def _end(self, queue: Queue, launch: FleetLaunch) -> None:
         queue.launches.popleft()
