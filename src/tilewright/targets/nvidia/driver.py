@@ -25,6 +25,7 @@ Dim3 = tuple[int, int, int]
 _PORTABLE_CLUSTER: Final = 8
 _DEFAULT_SHARED: Final = 48 * 1024
 _NON_BLOCKING: Final = 1
+_PEER_ACCESS_ALREADY_ENABLED: Final = 704
 _NAME_BYTES: Final = 256
 _NO_DRIVER_HINT: Final = "run on the emulator (TILEWRIGHT_TARGET=emu), or on a machine with an NVIDIA driver and GPU"
 
@@ -226,6 +227,16 @@ class Driver:
             self.call("cuDevicePrimaryCtxRetain", byref(context), self._device_handle(ordinal))
             self._contexts[ordinal] = context.value or 0
         self.call("cuCtxSetCurrent", self._contexts[ordinal])
+
+    def enable_peer_access(self, ordinal: int, peer: int) -> None:
+        """Let kernels of a device reach the memory of another; nothing where they may already."""
+        before = self.current_device()
+        self.make_current(peer)
+        self.make_current(ordinal)
+        status = self.api.cuCtxEnablePeerAccess(c_void_p(self._contexts[peer]), 0)
+        self.make_current(before)
+        if status not in (0, _PEER_ACCESS_ALREADY_ENABLED):
+            raise launch_error(status, "cuCtxEnablePeerAccess", {"device": ordinal, "peer": peer})
 
     def current_device(self) -> int:
         """The device of this thread's context; without a context, device 0, which becomes current."""

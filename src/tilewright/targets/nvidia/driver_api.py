@@ -89,6 +89,7 @@ SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "cuCtxSetCurrent": (c_void_p,),
     "cuCtxGetDevice": (POINTER(c_int),),
     "cuCtxSynchronize": (),
+    "cuCtxEnablePeerAccess": (c_void_p, c_uint),
     "cuLibraryLoadData": (_HANDLE, c_char_p, c_void_p, c_void_p, c_uint, c_void_p, c_void_p, c_uint),
     "cuLibraryUnload": (c_void_p,),
     "cuLibraryGetKernel": (_HANDLE, c_void_p, c_char_p),
