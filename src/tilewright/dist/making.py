@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.dist.algorithms import thresholds
-from tilewright.dist.communicator import Communicator
+from tilewright.dist.collectives import Communicator
 from tilewright.dist.heap import EmulatedHeap
 from tilewright.dist.places import Places, places
 from tilewright.emulate import Devices

@@ -57,6 +57,7 @@ class ExchangePlan:
         sends: "all": each rank's whole input goes to all; "slices": slice r of it to rank r; "root": that of `root`.
         world: the number of ranks.
         vector: elements of an access.
+        unit: elements to which tensors are aligned, fewer than the vector only in lines.
         regions: where things lie.
     """
 
@@ -65,6 +66,7 @@ class ExchangePlan:
     sends: str
     world: int
     vector: int
+    unit: int
     regions: Regions
 
     @property
@@ -113,7 +115,7 @@ def results(node: Any, rank: Any, source: Any, plan: cutlass.Constexpr) -> cute.
 @cute.jit
 def vectors_at(address: Any, length: Any, plan: cutlass.Constexpr) -> cute.Tensor:
     """Memory at an address as (vector, vectors)."""
-    bytes_ = plan.vector * plan.dtype.width // 8
+    bytes_ = plan.unit * plan.dtype.width // 8
     ptr = cute.make_ptr(plan.dtype, address, cute.AddressSpace.gmem, assumed_align=bytes_)
     shape = (plan.vector, cute.ceil_div(length, plan.vector))
     return cute.make_tensor(ptr, cute.make_layout(shape, stride=(1, plan.vector)))

@@ -13,7 +13,7 @@ import tilewright.cute as cute
 from tilewright.base.errors import ArgumentError, LaunchError
 from tilewright.dist import algorithms
 from tilewright.dist.heap import Heap, timed_out
-from tilewright.dist.places import ALIGNMENT, LINE_RATE, Places, aligned
+from tilewright.dist.places import LINE_RATE, Places, aligned
 from tilewright.kernels import views
 from tilewright.kernels.all_reduce_lamport import PAYLOAD, launch_lamport
 from tilewright.kernels.all_reduce_two_shot import launch_two_shot
@@ -187,7 +187,7 @@ class Communicator:
     def barrier(self) -> None:
         """What is queued behind this waits, on the device, until all ranks have come to it."""
         empty = self._heap.nothing()
-        plan = ExchangePlan(cute.Int32, "", "all", self.world, 4, self._places.regions)
+        plan = ExchangePlan(cute.Int32, "", "all", self.world, 4, 4, self._places.regions)
         self._run(launch_exchange, empty, empty, plan, 1, 0, 0, 0, 0)
 
     def synchronize(self) -> None:
@@ -228,20 +228,20 @@ class Communicator:
     def _plan(
         self, x: Any, out: Any, op: str, sends: str, access: int = ACCESS_BYTES, steps: Sequence[int] = ()
     ) -> ExchangePlan:  # fmt: skip
-        """What the kernel is compiled for; accesses are as wide as addresses and slices allow, or of `PAYLOAD`."""
+        """What the kernel is compiled for; accesses are as wide as addresses and slices allow."""
         dtype = views.dtype_of(x)
         size = max(dtype.width, 8) // 8
-        vector = access // size
-        if access != PAYLOAD:
-            numbers = (address_of(x) // size, address_of(out) // size, *steps)
-            while vector > 1 and any(number % vector for number in numbers):
-                vector //= 2
-        return ExchangePlan(dtype, op, sends, self.world, vector, self._places.regions)
+        unit = access // size
+        numbers = (address_of(x) // size, address_of(out) // size, *steps)
+        while unit > 1 and any(number % unit for number in numbers):
+            unit //= 2
+        vector = access // size if access == PAYLOAD else unit
+        return ExchangePlan(dtype, op, sends, self.world, vector, unit, self._places.regions)
 
     def _run(self, launch: Any, x: Any, out: Any, plan: ExchangePlan, *numbers: int) -> None:
         self._raise_recorded(None)
         aligned_to = min(_alignment(address_of(x)), _alignment(address_of(out)))
-        executor = _executor(launch, plan, self._heap.target, aligned_to, len(numbers), self._own)
+        executor = _executor(launch, plan, self._heap.target, aligned_to, len(numbers), self.world)
         with self._heap.on():
             executor(x, out, self._own, *numbers)
 
@@ -297,17 +297,19 @@ class Communicator:
         return LaunchError(f"Rank {rank} has waited in vain for a signal", values=values, hint=hint)
 
 
-@functools.lru_cache(maxsize=256)
-def _executor_of(launch: Any, plan: ExchangePlan, target: str, align: int, numbers: int, world: int) -> Any:
+def compiled(
+    launch: Any, plan: ExchangePlan, target: str, align: int, numbers: int, world: int, **options: Any
+) -> Any:  # fmt: skip
+    """The kernel for tensors aligned to so many bytes, so many numbers behind the node, and so many ranks."""
+
     def fake() -> Any:
         return cute.runtime.make_fake_tensor(plan.dtype, (cute.sym_int64(),), stride=(1,), assumed_align=align)
 
     node = Node(0, tuple(cute.Int64(0) for _ in range(world)), 0, 0, 0)  # type: ignore[arg-type]
-    return cute.compile(launch, fake(), fake(), node, *[1] * numbers, plan, target=target)
+    return cute.compile(launch, fake(), fake(), node, *[1] * numbers, plan, target=target, **options)
 
 
-def _executor(launch: Any, plan: ExchangePlan, target: str, align: int, numbers: int, node: Node) -> Any:
-    return _executor_of(launch, plan, target, align, numbers, len(node.bases))
+_executor = functools.lru_cache(maxsize=256)(compiled)
 
 
 def _alignment(address: int) -> int:
@@ -330,5 +332,3 @@ def _flat(tensor: Any) -> Any:
 def _contiguous(tensor: Any) -> bool:
     return bool(tensor.flags.c_contiguous if isinstance(tensor, np.ndarray) else tensor.is_contiguous())
 
-
-assert ALIGNMENT % ACCESS_BYTES == 0
