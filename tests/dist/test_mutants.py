@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilewright as cutlass
+import tilewright.cute as cute
 from tests.dist.ranks import run_ranks, whole_numbers
 from tilewright.base.errors import EmulationError
 from tilewright.dist import collectives
+from tilewright.kernels import exchanging
 
 SEEDS = (0, 1, 2, 3)
 WORLD = 2
@@ -70,6 +74,33 @@ def reported(call: Callable[..., Any], arrays: list[Any]) -> str:
     return ""
 
 
+two_halves = exchanging.arrivals
+
+
+@cute.jit
+def one_half(node: Any, rank: Any, source: Any, epoch: Any, plan: cutlass.Constexpr) -> cute.Int64:
+    return two_halves(node, rank, source, 0, plan)
+
+
+@pytest.mark.parametrize("name", ["one_shot", "all_gather"])
+def test_a_region_of_one_half_is_reported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank would write over what another has not read yet."""
+    monkeypatch.setattr(collectives, "_executor", functools.cache(collectives.compiled))
+    monkeypatch.setattr(exchanging, "arrivals", one_half)
+    assert reported(several_calls(name), whole_numbers(WORLD, 300, np.int32)) == "race"
+
+
+def several_calls(name: str) -> Callable[..., Any]:
+    """Three calls of a collective."""
+
+    def call(comm: collectives.Communicator, x: Any, rank: int) -> Any:
+        for _ in range(3):
+            comm.all_gather(x) if name == "all_gather" else comm.all_reduce(x, algo=name)
+        return x
+
+    return call
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "least"), [("lamport", 6), ("one_shot", 8), ("two_shot", 16), ("all_gather", 8)]
@@ -79,11 +110,7 @@ def test_all_mutants_are_reported(name: str, least: int, tmp_path: Path, monkeyp
     monkeypatch.setattr(collectives, "_executor", mutating)
     arrays = whole_numbers(WORLD, 3000, np.int32)
 
-    def call(comm: collectives.Communicator, x: Any, rank: int) -> Any:
-        for _ in range(3):
-            comm.all_gather(x) if name == "all_gather" else comm.all_reduce(x, algo=name)
-        return x
-
+    call = several_calls(name)
     assert not reported(call, arrays)
     found = list(places(mutating.text))
     missed = []

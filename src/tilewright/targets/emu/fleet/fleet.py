@@ -30,8 +30,10 @@ from tilewright.targets.emu.recording import add_report
 from tilewright.targets.emu.report import Report
 
 MOST = 64
-SLICES = (4, 32, 256, SLICE)
-"""Blocks of code that a launch runs before it is another's turn, one of these with a seed."""
+SLICES = (1, 2, 3, 4, 6, 8, 16, 64, SLICE)
+"""Blocks of code that a launch runs at most before it is another's turn, one of these with a seed."""
+DOUBLED = 256
+"""Turns after which they become twice as many: kernels that take long are not cut up for ever."""
 ALIGNMENT = 256
 DELIVERED = 1 / 16
 """How likely it is, after each turn, that all devices see what was written until then."""
@@ -203,7 +205,9 @@ class Fleet:
         launch, failed = queue.running, queue.launches[0][1]
         assert launch is not None
         if self.seed:
-            launch.slice = SLICES[int(self.random.integers(len(SLICES)))]
+            some = SLICES[int(self.random.integers(len(SLICES)))]
+            launch.slice = min(some << launch.turns // DOUBLED, SLICE)
+            launch.turns += 1
         try:
             with findings_of(launch), launch.told():
                 more = launch.turn()

@@ -28,6 +28,7 @@ class FleetLaunch(Launch):
     ) -> None:  # fmt: skip
         self.fleet, self.device = fleet, device
         self.told_at_end: Knowledge = {}
+        self.turns = 0
         self._image = image
         for function in image.functions():  # so that the program's instructions are all known
             image.function(function.name, None)
