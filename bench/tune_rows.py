@@ -12,6 +12,7 @@ few percent here, less than the device's clock drifts between them.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import json
 import pathlib
@@ -38,6 +39,8 @@ def tuned(op: str, columns: int, dtype: Any) -> tuple[dict[str, Any] | None, str
     case = OPS[op](x)
     notes: list[str] = []
     plans = dict(plans_of(case))
+    bound = {name: plan for name, plan in plans.items() if plan is not None and plan.resident and name != "bound"}
+    plans |= {f"{name} free": dataclasses.replace(plan, resident=0) for name, plan in bound.items()}
     right = dict(_right(plans, case, dtype, notes))
     found = times(right, FIRST_ROUNDS)
     best = [name for name in sorted(found, key=found.__getitem__) if name != "rule"][:FINALISTS]

@@ -1,8 +1,8 @@
 """Plans that a measurement found faster than the rule's, shipped for a chip: `tuned/<arch>.json`.
 
-Each file says on which card and with which versions it was measured. For each kernel it has the lengths of rows and
-sizes of elements at which another plan than the rule's was faster by more than the noise; lengths that it does not have go
-by the rule of `plans.py`. `python -m bench.tune_rows` writes it.
+Each file says on which card and with which versions it was measured. For each kernel it has the lengths of rows and the
+sizes of elements at which another plan than the rule's was faster by more than the noise; the rule of `plans.py` chooses
+for all other lengths. `python -m bench.tune_rows` writes it.
 """
 
 from __future__ import annotations
