@@ -1,7 +1,7 @@
 """Plans that a measurement found faster than the rule's, shipped for a chip: `tuned/<arch>.json`.
 
 Each file says on which card and with which versions it was measured. For each kernel it has the lengths of rows and the
-sizes of elements at which another plan than the rule's was faster by more than the noise; the rule of `plans.py` chooses
+sizes of elements at which a plan other than the rule's was faster by more than the noise; the rule goes
 for all other lengths. `python -m bench.tune_rows` writes it.
 """
 
