@@ -12,10 +12,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 import sys
 from collections.abc import Callable
 from typing import Any
+
+import torch
+import torch.distributed as td
+import torch.distributed._symmetric_memory as symm
+
+from tilewright import dist
 
 REPLAYS = 7
 LARGE = 1 << 22
@@ -23,9 +30,6 @@ LARGE = 1 << 22
 
 def timed(fn: Callable[[], Any], calls: int) -> float:
     """Microseconds of a call in a graph of so many."""
-    import torch
-    import torch.distributed as td
-
     fn()
     torch.cuda.synchronize()
     td.barrier()
@@ -48,8 +52,6 @@ def timed(fn: Callable[[], Any], calls: int) -> float:
 
 def backends(comm: Any, x: Any, shared: Any, group: Any) -> dict[str, Callable[[], Any]]:
     """What is compared, by name; each gives the sum."""
-    import torch
-    import torch.distributed as td
 
     def nccl() -> Any:
         out = x.clone()
@@ -70,10 +72,6 @@ def backends(comm: Any, x: Any, shared: Any, group: Any) -> dict[str, Callable[[
 
 def compare(rank: int, world: int, options: argparse.Namespace, comm: Any) -> None:
     """One row a backend and size."""
-    import torch
-    import torch.distributed as td
-    import torch.distributed._symmetric_memory as symm
-
     group, dtype = td.group.WORLD, getattr(torch, options.dtype)
     for nbytes in options.sizes:
         count = nbytes // dtype.itemsize
@@ -103,11 +101,6 @@ def compare(rank: int, world: int, options: argparse.Namespace, comm: Any) -> No
 
 def rounds(rank: int, world: int, options: argparse.Namespace, comm: Any) -> None:
     """Random sizes, types, algorithms and delays; every sum is checked, and that all ranks have the same bits."""
-    import random
-
-    import torch
-    import torch.distributed as td
-
     plan, own = random.Random(7), random.Random(rank)
     wrong = 0
     for number in range(options.rounds):
@@ -125,11 +118,6 @@ def rounds(rank: int, world: int, options: argparse.Namespace, comm: Any) -> Non
 
 def work(rank: int, world: int, options: argparse.Namespace) -> None:
     """What each process does."""
-    import torch
-    import torch.distributed as td
-
-    from tilewright import dist
-
     torch.cuda.set_device(rank)
     where = f"tcp://127.0.0.1:{options.port}"
     td.init_process_group("nccl", where, rank=rank, world_size=world, device_id=torch.device("cuda", rank))
@@ -149,8 +137,6 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=29513)
     options = parser.parse_args()
     options.sizes = [int(size) for size in options.sizes.split(",")]
-    import torch
-
     world = options.ranks or torch.cuda.device_count()
     if world < 2 or torch.cuda.device_count() < world:
         sys.exit(f"this benchmark takes two GPUs or more, and there are {torch.cuda.device_count()}")

@@ -127,7 +127,7 @@ def run_ptx(
 
 
 def devices(count: int, *, seed: int | None = None, late: bool | None = None) -> Devices:
-    """`count` emulated devices: what this thread calls inside `with devices(count) as them:` is queued on them.
+    """Emulate several devices: what this thread calls in a block `with emulate.devices(2) as them` is queued on them.
 
     A call runs on the device whose memory its arrays are in (`them[0].empty`), on the one chosen by `with them[1]:`
     otherwise, on device 0 by default. Launches queue by stream, and all devices' queues run together, under one

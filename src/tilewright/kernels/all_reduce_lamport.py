@@ -1,9 +1,9 @@
 """The all-reduce of least latency: every word carries its own flag, so data needs no flag behind it and no fence.
 
-A rank writes its tensor into the heaps of all others, four bytes of data and the number of the call in each word of eight,
-which memory reads and writes as one (PTX ISA 8.2). Who reads a word with the right number has its data. The idea is
-Lamport's; the form is that of NCCL's protocol LL. It sends twice the bytes of the one-shot kernel, in half the time as long
-as they are few.
+A rank writes its tensor into the heaps of all others, four bytes of data and the number of the call in each word of
+eight, which memory reads and writes as one (PTX ISA 8.2). Who reads a word with the right number has its data. The idea
+is Lamport's; the form is that of NCCL's protocol LL. It sends twice the bytes of the one-shot kernel, which is the
+faster way as long as they are few.
 """
 
 from __future__ import annotations

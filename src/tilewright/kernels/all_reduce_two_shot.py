@@ -32,16 +32,16 @@ def two_shot_kernel(
     mine = exchanging.vectors_at(exchanging.slice_of(x, node.rank, slice_length, plan), slice_length, plan)
     targets = [exchanging.vectors_at(exchanging.slice_of(out, node.rank, slice_length, plan), slice_length, plan)]
     for k in cutlass.range_constexpr(1, plan.world):
-        there = exchanging.results(node, (node.rank + k) % plan.world, node.rank, plan)
-        targets.append(exchanging.vectors_at(there, slice_length, plan))
+        published = exchanging.results(node, (node.rank + k) % plan.world, node.rank, plan)
+        targets.append(exchanging.vectors_at(published, slice_length, plan))
     have, own_part = _within(node.rank, part, slice_length, count, plan)
     exchanging.combine_part(mine, tuple(targets), node, epoch, own_part, have, plan)
     exchanging.raise_flags(node, PUBLISHED, epoch, block, thread, plan)
     exchanging.await_flags(node, PUBLISHED, epoch, block, thread, plan)
     for k in cutlass.range_constexpr(1, plan.world):
         other = (node.rank + k) % plan.world
-        there = exchanging.vectors_at(exchanging.results(node, node.rank, other, plan), slice_length, plan)
-        _copy_slice(out, other, None, there, part, slice_length, count, plan)
+        came = exchanging.vectors_at(exchanging.results(node, node.rank, other, plan), slice_length, plan)
+        _copy_slice(out, other, None, came, part, slice_length, count, plan)
     exchanging.next_epoch(node, epoch, block, thread, plan)
 
 

@@ -1,7 +1,7 @@
 """The kernel of one-shot collectives: each rank sends slices to the others, waits for theirs, and combines what came.
 
-It is `all_reduce` (one-shot), `reduce_scatter`, `all_gather`, `all_to_all` and `broadcast`, which differ in what goes to
-whom and whether it combines or stands side by side. Each byte crosses a link once, as a write.
+It is `all_reduce` (one-shot), `reduce_scatter`, `all_gather`, `all_to_all` and `broadcast`, which differ in what goes
+to whom and whether it combines or stands side by side. Each byte crosses a link once, as a write.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A rank writes into the others' heaps, raises flags there, waits for theirs on me
 come. Block b of every rank exchanges the same part of each slice with block b of the others. Numbers that all calls
 count, `epochs`, stand in the heap, a copy for each block, so that a captured graph of calls counts on when replayed.
 
-What is written for epoch e lies in half e % 2 of a region. A rank that has finished epoch e - 1 has heard from all others
-in that epoch, so all of them have finished epoch e - 2, and no one reads what it overwrites.
+What is written for epoch e lies in half e % 2 of a region. A rank that has finished epoch e - 1 has heard from all
+others in that epoch, so all of them have finished epoch e - 2, and no one reads what it overwrites.
 """
 
 from __future__ import annotations
@@ -229,7 +229,9 @@ def part_of(block: Any, length: Any, plan: cutlass.Constexpr) -> Any:
 
 
 @cute.jit
-def raise_flags(node: Any, kind: cutlass.Constexpr, epoch: Any, block: Any, thread: Any, plan: cutlass.Constexpr) -> None:
+def raise_flags(
+    node: Any, kind: cutlass.Constexpr, epoch: Any, block: Any, thread: Any, plan: cutlass.Constexpr
+) -> None:
     """Tell all other ranks, a thread each, that what this block has written for them is there."""
     cute.arch.sync_threads()
     if thread < plan.world and thread != node.rank:
@@ -237,7 +239,9 @@ def raise_flags(node: Any, kind: cutlass.Constexpr, epoch: Any, block: Any, thre
 
 
 @cute.jit
-def await_flags(node: Any, kind: cutlass.Constexpr, epoch: Any, block: Any, thread: Any, plan: cutlass.Constexpr) -> None:
+def await_flags(
+    node: Any, kind: cutlass.Constexpr, epoch: Any, block: Any, thread: Any, plan: cutlass.Constexpr
+) -> None:
     """Wait for the flags of all other ranks, a thread each."""
     if thread < plan.world and thread != node.rank:
         nodes.wait(node, slot_of(kind, block, thread, plan), epoch)

@@ -43,7 +43,7 @@ class Node:
 
 
 @cute.jit
-def base_of(node: Any, rank: Any) -> cute.Int64:
+def base_of(node: Any, rank: Any) -> Any:
     """The address of a rank's heap."""
     found = node.bases[0]
     for number in cutlass.range_constexpr(1, len(node.bases)):

@@ -9,6 +9,6 @@ from tilewright.targets.emu.options import Options
 from tilewright.targets.emu.report import Report
 
 __all__ = [
-    "Buffer", "Debugger", "Device", "Devices", "Options", "Program", "Report", "Step", "Stop", "current_fleet", "launch",
-    "load",
+    "Buffer", "Debugger", "Device", "Devices", "Options", "Program", "Report", "Step", "Stop", "current_fleet",
+    "launch", "load",
 ]  # fmt: skip

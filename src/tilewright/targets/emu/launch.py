@@ -16,8 +16,8 @@ from tilewright.hw import launches
 from tilewright.targets.emu.checks import Observer
 from tilewright.targets.emu.checks.members import Member, Members
 from tilewright.targets.emu.code import Code, lay_out
-from tilewright.targets.emu.deadlock import Waiting, deadlock
 from tilewright.targets.emu.counters import Traffic, TrafficCounter, TrafficTable
+from tilewright.targets.emu.deadlock import Waiting, deadlock
 from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.image import Image, Program, aligned_bytes
 from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants

@@ -70,7 +70,8 @@ class Machine(Memories):
         launch, options = self.launch, self.launch.options
         return Batch(
             self.shape, self.blocks, self.report, launch.program.sites, launch.instructions, self.sh, self.lo, self.g,
-            launch.kernel, options.lockstep, options.all_arrive, self._frame_end, launch.observed, launch.member, launch.members,
+            launch.kernel, options.lockstep, options.all_arrive, self._frame_end, launch.observed,
+            launch.member, launch.members,
         )  # fmt: skip
 
     def _frame_end(self) -> int:

@@ -9,7 +9,7 @@ from tilewright.targets.emu.checks.history import History
 from tilewright.targets.emu.checks.history.conflict import earlier_access, name_of
 from tilewright.targets.emu.checks.observer import Batch, GroupRead, Observer
 from tilewright.targets.emu.checks.order import HappensBefore
-from tilewright.targets.emu.checks.order.epochs import block_of, clock_of, is_async, site_of, thread_of
+from tilewright.targets.emu.checks.order.epochs import block_of, clock_of, is_async, thread_of
 from tilewright.targets.emu.checks.order.fences import FenceClocks, FenceLog
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes

@@ -7,12 +7,13 @@ from typing import Any
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.checks import HappensBefore
 from tilewright.targets.emu.checks.history.shadow import GlobalShadows
-from tilewright.targets.emu.checks.order.knowledge import Knowledge, together, whole_queue
+from tilewright.targets.emu.checks.members import whole_queue
+from tilewright.targets.emu.checks.order.knowledge import Knowledge, together
 from tilewright.targets.emu.checks.order.memory import Published
 from tilewright.targets.emu.fleet.memory import FleetMemory
 from tilewright.targets.emu.image import Image
-from tilewright.targets.emu.launch import IDLE_TURNS, Launch
 from tilewright.targets.emu.lanes import Shape
+from tilewright.targets.emu.launch import IDLE_TURNS, Launch
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.memory import Buffer, GlobalMemory
 from tilewright.targets.emu.monitor import Monitor
@@ -35,7 +36,7 @@ class FleetLaunch(Launch):
         super().__init__(image, shape, params, smem, buffers, options)
 
     @property
-    def idle(self) -> int:  # type: ignore[override]
+    def idle(self) -> int:
         """How often threads have done nothing but wait, one after another, whatever their device."""
         idle: int = self.fleet.idle
         return idle

@@ -109,7 +109,9 @@ class FleetShadows(GlobalShadows):
             self._shadows.pop(chunk, None)
 
     def bytes_at(self, address: int) -> Array:
-        return np.frombuffer((ctypes.c_ubyte * (1 << CHUNK)).from_address(address), np.uint8)  # few are looked at
+        return np.frombuffer(
+            memoryview((ctypes.c_ubyte * (1 << CHUNK)).from_address(address)), np.uint8
+        )  # few are looked at
 
     def _chunk(self, number: int) -> Shadow:
         if number not in self._shadows:

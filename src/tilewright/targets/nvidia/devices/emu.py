@@ -122,15 +122,17 @@ class EmuDevice(Device):
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
         fleet, buffers = emu.current_fleet(), self._call.buffers
         options = replace(self._options, seed=settings.get("seed") if fleet is None else fleet.next_seed())
-        arguments = program, name, config.grid, config.block, raw
-        more = {
+        shape = name, config.grid, config.block, raw
+        more: dict[str, Any] = {
             "cluster": config.cluster, "smem": config.smem, "buffers": buffers, "options": overridden(options, program),
         }  # fmt: skip
         if fleet is not None:
             device = fleet.device_of([address for address, size, _ in buffers if size])
-            fleet.enqueue(device, config.stream, self._call.values, partial(self._placed, kernel), *arguments, **more)
+            fleet.enqueue(
+                device, config.stream, self._call.values, partial(self._placed, kernel), program, *shape, **more
+            )
             return
-        report = emu.launch(*arguments, **more)
+        report = emu.launch(program, *shape, **more)
         self._call.reports.append(report)
         add_report(report)
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.targets.emu.checks.members import Members
 from tilewright.targets.emu.checks.order.epochs import CLOCK_SHIFT, MAX_CLOCK, ONE_TICK, check_limit, identity
 from tilewright.targets.emu.checks.order.knowledge import Knowledge, together
-from tilewright.targets.emu.checks.members import Members
 from tilewright.targets.emu.checks.order.others import OtherBlocks
 from tilewright.targets.emu.lanes import Array
 

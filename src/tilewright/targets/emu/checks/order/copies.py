@@ -38,7 +38,9 @@ class CopyOrder(Observer):
 
     def copy_epochs(self, site: int, L: Lanes) -> Array:
         """The epochs of the `cp.async` that threads issue now."""
-        return agent_epoch(self._groups[L.ids] + 1, self.batch.identities[L.slot], L.thread, self.batch.first_site + site)
+        return agent_epoch(
+            self._groups[L.ids] + 1, self.batch.identities[L.slot], L.thread, self.batch.first_site + site
+        )
 
     def bulk_epoch(self, what: str, site: int, one: Lanes) -> Array:
         """The epoch of what a thread's store in its current bulk group does: "bulk" or "stored"."""

@@ -38,7 +38,9 @@ class MbarrierOrder(Observer):
         row = np.zeros(self.clocks.detail(slot).shape[1], np.int64)
         row[column] = clock
         self._bring(word, row)
-        return agent_epoch(clock, self.batch.identities[slot], column - self.batch.shape.stride, self.batch.first_site + site)
+        return agent_epoch(
+            clock, self.batch.identities[slot], column - self.batch.shape.stride, self.batch.first_site + site
+        )
 
     def next_copy_epoch(self, site: int, word: int) -> Array:
         """The epoch that `copy_epoch` will hand out next."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.targets.emu.checks.order.knowledge import Knowledge, shared_only, together
 from tilewright.targets.emu.checks.members import Members
+from tilewright.targets.emu.checks.order.knowledge import Knowledge, shared_only, together
 from tilewright.targets.emu.lanes import Array
 
 
