@@ -3,5 +3,8 @@
 from tilewright.dist.algorithms import TABLE, Thresholds
 from tilewright.dist.collectives import Communicator
 from tilewright.dist.making import communicator, communicators
+from tilewright.lib.comm.node import Node, get, put, signal, wait
 
-__all__ = ["TABLE", "Communicator", "Thresholds", "communicator", "communicators"]
+__all__ = [
+    "TABLE", "Communicator", "Node", "Thresholds", "communicator", "communicators", "get", "put", "signal", "wait",
+]  # fmt: skip

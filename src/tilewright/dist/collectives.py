@@ -288,13 +288,13 @@ class Communicator:
     def _timed_out(self, word: int) -> LaunchError:
         rank, block, slot, seen = read_record(word)
         kind, place = divmod(slot, self._places.regions.blocks * self.world)
-        values: dict[str, Any] = {"rank": rank, "block": block, "slot": slot, "seen": seen}
-        hint = "does every rank run, and make the same calls in the same order? timeout= allows for more"
-        if kind in _FLAGS:
-            other = place % self.world
-            message = f"Rank {rank} has waited in vain for {_FLAGS[kind]} of rank {other}"
-            return LaunchError(message, values={**values, "waits for": f"rank {other}"}, hint=hint)
-        return LaunchError(f"Rank {rank} has waited in vain for a signal", values=values, hint=hint)
+        own = self._places.own_slots
+        what = f"{_FLAGS[kind]} of rank {place % self.world}" if slot < own else f"a signal in slot {slot - own}"
+        return LaunchError(
+            f"Rank {rank} has waited in vain for {what}",
+            values={"rank": rank, "block": block, "slot": slot if slot < own else slot - own, "seen": seen},
+            hint="does every rank run, and make the same calls in the same order? timeout= allows for more",
+        )
 
 
 def compiled(
@@ -318,7 +318,8 @@ def _alignment(address: int) -> int:
 
 
 def _itemsize(dtype: Any) -> int:
-    return int(getattr(dtype, "itemsize", 0) or np.dtype(dtype).itemsize)
+    size = getattr(dtype, "itemsize", None)
+    return size if isinstance(size, int) else np.dtype(dtype).itemsize
 
 
 def _count(tensor: Any) -> int:

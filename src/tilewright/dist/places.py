@@ -33,7 +33,7 @@ def places(world: int, part: int, line_part: int, signals: int, blocks: int = BL
     """The division for `world` ranks that send each other up to `part` bytes at a time, `line_part` in lines."""
     own_slots = KINDS * blocks * world
     epochs = aligned(SLOT_BYTES * (own_slots + signals))
-    lines = aligned(epochs + 4 * blocks)
+    lines = aligned(epochs + 2 * 4 * blocks)
     each_line = aligned(LINE_RATE * line_part)
     first = lines + 2 * world * each_line
     each = aligned(part)

@@ -28,7 +28,7 @@ def lamport_kernel(
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     grid, _, _ = cute.arch.grid_dim()
-    epoch = exchanging.epoch_here(node, block, plan)
+    epoch = exchanging.epoch_here(node, block, plan, True)
     source = exchanging.vectors_at(x.iterator.toint(), length, plan)
     target = exchanging.vectors_at(out.iterator.toint(), length, plan)
     lines = cute.ceil_div(length, plan.vector)
@@ -52,7 +52,7 @@ def lamport_kernel(
         own.store(total.to(plan.dtype))
         exchanging.store_vector(own, target, at, length, plan)
     cute.arch.sync_threads()
-    exchanging.next_epoch(node, epoch, block, thread, plan)
+    exchanging.next_epoch(node, epoch, block, thread, plan, True)
 
 
 @cute.jit

@@ -1,11 +1,12 @@
 """What kernels share in which the ranks of a node exchange slices of tensors.
 
 A rank writes into the others' heaps, raises flags there, waits for theirs on memory of its own, and combines what has
-come. Block b of every rank exchanges the same part of each slice with block b of the others. Numbers that all calls
-count, `epochs`, stand in the heap, a copy for each block, so that a captured graph of calls counts on when replayed.
+come. Block b of every rank exchanges the same part of each slice with block b of the others. The number of a call, its
+epoch, stands in the heap, a copy for each block, so that a captured graph of calls counts on when it is replayed.
 
 What is written for epoch e lies in half e % 2 of a region. A rank that has finished epoch e - 1 has heard from all
-others in that epoch, so all of them have finished epoch e - 2, and no one reads what it overwrites.
+others in that epoch, so all of them have finished epoch e - 2, and no one reads what it overwrites. Calls with flags
+and calls with lines have regions of their own and count by themselves: lines order no other memory.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from tilewright.lib.comm import node as nodes
 THREADS = 512
 UNROLL = 4
 ARRIVED, PUBLISHED, LINES = range(3)
-"""Kinds of flags: a rank's slices are there; its result is; its words that carry flags are (which take no slots)."""
-KINDS = 2
-"""How many kinds have slots."""
+"""Kinds of flags: a rank's slices are there; its result is; its lines are, whose slots have a number only."""
+KINDS = 3
 OPS = ("sum", "prod", "min", "max")
 
 
@@ -32,7 +32,7 @@ class Regions:
 
     Attributes:
         blocks: the most blocks of a grid.
-        epochs: `blocks` words that count the calls.
+        epochs: `blocks` words that count the calls with flags, and as many for those with lines.
         arrivals: two halves with a part of `part` bytes for each rank.
         results: a part of `part` bytes for each rank.
         lines: two halves with a part of `line_part` bytes for each rank, of words that carry their own flags.
@@ -81,21 +81,24 @@ def slot_of(kind: int, block: Any, source: Any, plan: Any) -> Any:
 
 
 @cute.jit
-def epoch_here(node: Any, block: Any, plan: cutlass.Constexpr) -> cute.Int32:
-    """The number of this call."""
-    return cute.arch.load(_epoch(node, block, plan), cute.Int32) + 1
+def epoch_here(node: Any, block: Any, plan: cutlass.Constexpr, lines: cutlass.Constexpr = False) -> cute.Int32:
+    """The number of this call, among those with flags or those with lines."""
+    return cute.arch.load(_epoch(node, block, plan, lines), cute.Int32) + 1
 
 
 @cute.jit
-def next_epoch(node: Any, epoch: Any, block: Any, thread: Any, plan: cutlass.Constexpr) -> None:
+def next_epoch(
+    node: Any, epoch: Any, block: Any, thread: Any, plan: cutlass.Constexpr, lines: cutlass.Constexpr = False
+) -> None:
     """Count the call, for this block and those that the grid does not have; all threads of the block have begun."""
     grid, _, _ = cute.arch.grid_dim()
     for number in range(block + thread * grid, plan.regions.blocks, grid * THREADS):
-        cute.arch.store(_epoch(node, number, plan), epoch)
+        cute.arch.store(_epoch(node, number, plan, lines), epoch)
 
 
-def _epoch(node: Any, block: Any, plan: Any) -> Any:
-    here = nodes.base_of(node, node.rank) + plan.regions.epochs + cute.Int64(block) * 4
+def _epoch(node: Any, block: Any, plan: Any, lines: bool) -> Any:
+    first = plan.regions.epochs + (4 * plan.regions.blocks if lines else 0)
+    here = nodes.base_of(node, node.rank) + first + cute.Int64(block) * 4
     return cute.make_ptr(cute.Int32, here, cute.AddressSpace.gmem, assumed_align=4)
 
 

@@ -116,7 +116,8 @@ def expire(node: Any, begin: Any, slot: Any, seen: Any) -> None:
     if cute.arch.clock64() - begin > node.timeout:
         block, _, _ = cute.arch.block_idx()
         word = (cute.Int64(node.rank + 1) << _RANK) | (cute.Int64(block & 0xFFFF) << _BLOCK)
-        word = word | (cute.Int64(slot & 0xFFFFFF) << _SLOT) | cute.Int64(seen & 0xFFFF)
+        whole = node.signals // SLOT_BYTES + slot  # from the first slot of the heap
+        word = word | (cute.Int64(whole & 0xFFFFFF) << _SLOT) | cute.Int64(seen & 0xFFFF)
         record = cute.make_ptr(cute.Int64, node.record, cute.AddressSpace.gmem, assumed_align=8)
         cute.arch.store(record, word, sem="relaxed", scope="sys")
         cute.arch.fence_acq_rel_sys()
@@ -124,6 +125,6 @@ def expire(node: Any, begin: Any, slot: Any, seen: Any) -> None:
 
 
 def read_record(word: int) -> tuple[int, int, int, int]:
-    """(rank, block, slot, the low 16 bits of what was seen) of a record that is not 0."""
+    """(rank, block, slot from the heap's first, the low 16 bits of what was seen) of a record that is not 0."""
     word &= (1 << 64) - 1
     return (word >> _RANK) - 1, word >> _BLOCK & 0xFFFF, word >> _SLOT & 0xFFFFFF, word & 0xFFFF
