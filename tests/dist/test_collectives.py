@@ -74,7 +74,9 @@ def test_more_than_fits_at_a_time(algo: str) -> None:
     assert all(np.array_equal(one, sum(arrays)) for one in found)
 
 
-@pytest.mark.parametrize("world", [2, 3, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "world", [2, 3, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_the_other_collectives(world: int, rows: int) -> None:
     arrays = whole_numbers(world, (world * rows, 5), np.float16)

@@ -102,9 +102,7 @@ def several_calls(name: str) -> Callable[..., Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "least"), [("lamport", 6), ("one_shot", 8), ("two_shot", 16), ("all_gather", 8)]
-)
+@pytest.mark.parametrize(("name", "least"), [("lamport", 6), ("one_shot", 8), ("two_shot", 16), ("all_gather", 8)])
 def test_all_mutants_are_reported(name: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mutating = Mutating(tmp_path)
     monkeypatch.setattr(collectives, "_executor", mutating)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tilewright import dist  # noqa: E402  (only where PyTorch is)
+from tilewright.base.settings import environment  # noqa: E402
 
 TWO = pytest.mark.skipif(
     not torch.cuda.is_available() or torch.cuda.device_count() < 2, reason="two GPUs are needed, and there are fewer"
@@ -106,6 +109,92 @@ def test_graphs_of_fifty_calls(ranks: Ranks, algo: str) -> None:
         torch.cuda.synchronize()
         ranks.each(lambda rank, comm: graphs[rank].replay())
         assert all(torch.equal(out.cpu(), want.to(torch.int32)) for out in outs)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_rounds_under_random_delays(ranks: Ranks, seed: int) -> None:
+    """The ranks' streams drift apart by up to 60 microseconds between calls."""
+    plan, delays = random.Random(seed), random.Random(seed + 100)
+    given = numbers(ranks, 1 << 14, torch.int32)
+    want = sum(x.cpu().to(torch.int64) for x in given)
+    outs = [torch.empty_like(x) for x in given]
+    bad = [torch.zeros((), dtype=torch.int64, device=device) for device in ranks.devices]
+    wants = [want.to(torch.int32).to(device) for device in ranks.devices]
+    torch.cuda.synchronize()
+    for _ in range(200):
+        algo, count = plan.choice(ALGORITHMS), plan.randint(1, 1 << plan.randint(1, 14))
+
+        def call(rank: int, comm: Any, algo: str = algo, count: int = count) -> None:
+            torch.cuda._sleep(delays.choice((0, 0, 2000, 100000)))
+            comm.all_reduce(given[rank][:count], algo=algo, out=outs[rank][:count])
+
+        for rank, (comm, stream) in enumerate(zip(ranks.comms, ranks.streams, strict=True)):
+            with torch.cuda.device(ranks.devices[rank]), torch.cuda.stream(stream):
+                call(rank, comm)
+                bad[rank] += (outs[rank][:count] != wants[rank][:count]).sum()
+    for comm in ranks.comms:
+        comm.synchronize()
+    assert [int(one) for one in bad] == [0] * len(bad)
+
+
+ENVIRONMENT = {"TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NCCL_NVLS_ENABLE": "0"}
+
+OF_A_GROUP = """
+import sys
+import torch
+import torch.distributed as td
+from tilewright import dist
+from tilewright.base.errors import LaunchError
+
+def work(rank, world, port, dies):
+    torch.cuda.set_device(rank)
+    td.init_process_group("nccl", f"tcp://127.0.0.1:{port}", rank=rank, world_size=world,
+                          device_id=torch.device("cuda", rank))
+    comm = dist.communicator(timeout=0.5, heap=1 << 20, part=1 << 20, lines=1 << 16)
+    for algo in ("lamport", "one_shot", "two_shot", "nccl", "auto"):
+        x = torch.full((10001,), rank + 1.0, device="cuda")
+        assert (comm.all_reduce(x, algo=algo) == world * (world + 1) / 2).all()
+    comm.synchronize()
+    assert comm.empty((4, 4), torch.float16).shape == (4, 4)
+    if dies and rank == 1:
+        sys.stdout.flush()
+        import os
+        os._exit(0)
+    if dies:
+        try:
+            comm.all_reduce(x)
+            comm.synchronize()
+        except LaunchError as error:
+            print(error, flush=True)
+        import os
+        os._exit(0)
+    print("rank", rank, "of", comm.world, "is done", flush=True)
+    td.destroy_process_group()
+
+if __name__ == "__main__":
+    world, port, dies = map(int, sys.argv[1:])
+    torch.multiprocessing.spawn(work, args=(world, port, dies), nprocs=world)
+"""
+
+
+def run_group(folder: Path, world: int, port: int, dies: bool) -> subprocess.CompletedProcess[str]:
+    """Processes of torch.distributed, one a GPU."""
+    file = folder / "group.py"
+    file.write_text(OF_A_GROUP)
+    command = [sys.executable, str(file), str(world), str(port), str(int(dies))]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment(ENVIRONMENT))
+
+
+@pytest.mark.parametrize("world", [1, pytest.param(2, marks=TWO)])
+def test_processes_of_torch_distributed(world: int, tmp_path: Path) -> None:
+    done = run_group(tmp_path, world, 29520 + world, False)
+    assert done.stdout.count("is done") == world, done.stderr
+
+
+@TWO
+def test_a_process_that_dies_is_named(tmp_path: Path) -> None:
+    done = run_group(tmp_path, 2, 29530, True)
+    assert "Rank 0 has waited in vain for" in done.stdout, done.stderr
 
 
 ABSENT = """
