@@ -25,7 +25,7 @@ def in_rank_order(arrays: list[Any], accumulator: Any) -> Any:
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
-@pytest.mark.parametrize("world", [1, 2, 3, 4, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("world", [1, 2, 3, *(pytest.param(many, marks=pytest.mark.slow) for many in (4, 8))])
 def test_sums_are_those_of_numpy_bit_for_bit(world: int, algo: str) -> None:
     random = np.random.default_rng(world)
     for number, count in enumerate(COUNTS):
@@ -103,10 +103,12 @@ def test_tensors_at_odd_addresses() -> None:
         assert all(np.array_equal(one, sum(arrays)[1:]) for one in found)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_fifty_calls_in_a_row(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "calls"), [(0, 8), (1, 8), (2, 8), (3, 8), *(pytest.param(n, 50, marks=pytest.mark.slow) for n in range(6))]
+)
+def test_many_calls_in_a_row(seed: int, calls: int) -> None:
     """No rank waits for another between calls beyond what the calls themselves do, and one may be far ahead."""
-    calls, world = 50 if seed == 0 else 8, 3
+    world = 3
     plan = np.random.default_rng(seed)
     steps = [(ALGORITHMS[plan.integers(3)], int(plan.integers(1, 200))) for _ in range(calls)]
     arrays = whole_numbers(world, 200, np.int32, seed)

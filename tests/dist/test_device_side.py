@@ -11,7 +11,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import dist, emulate
-from tilewright.base.errors import CompileError, LaunchError
+from tilewright.base.errors import CompileError, EmulationError, LaunchError
 
 COUNT = 48
 
@@ -90,6 +90,52 @@ def test_get(seed: int) -> None:
         for comm, box, out in zip(comms, boxes, outs, strict=True):
             cute.compile(fetch, box, out, comm.node, target="emu")(box, out, comm.node)
     assert all(np.array_equal(out, [10, 20, 30]) for out in outs)
+
+
+@cute.kernel
+def put_kernel(box: cute.Tensor, node: Any):
+    thread, _, _ = cute.arch.thread_idx()
+    dist.put(node, (node.rank + 1) % cutlass.const_expr(len(node.bases)), box.iterator + thread, node.rank + 1)
+
+
+@cute.jit
+def put_there(box: cute.Tensor, node: Any):
+    put_kernel(box, node).launch(grid=1, block=COUNT)
+
+
+@cute.kernel
+def copy_kernel(box: cute.Tensor, out: cute.Tensor):
+    thread, _, _ = cute.arch.thread_idx()
+    out[thread] = box[thread]
+
+
+@cute.jit
+def copy_here(box: cute.Tensor, out: cute.Tensor):
+    copy_kernel(box, out).launch(grid=1, block=COUNT)
+
+
+def put_and_copy(seed: int, barrier: bool) -> list[Any]:
+    """Every rank puts into its neighbour's box in one launch, and copies its own in another."""
+    with emulate.devices(3, seed=seed) as devices:
+        comms = dist.communicators(devices)
+        boxes = [comm.empty(COUNT, np.int32) for comm in comms]
+        outs = [device.empty(COUNT, np.int32) for device in devices]
+        puts = cute.compile(put_there, boxes[0], comms[0].node, target="emu")
+        copies = cute.compile(copy_here, boxes[0], outs[0], target="emu")
+        for comm, box, out in zip(comms, boxes, outs, strict=True):
+            puts(box, comm.node)
+            if barrier:
+                comm.barrier()
+            copies(box, out)
+    return outs
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_barrier_orders_the_launches_of_all_ranks(seed: int) -> None:
+    for rank, out in enumerate(put_and_copy(seed, True)):
+        assert (out == (rank - 1) % 3 + 1).all()
+    with pytest.raises(EmulationError, match="Race condition"):
+        put_and_copy(seed, False)
 
 
 def test_a_signal_that_does_not_come_is_named_by_its_slot() -> None:

@@ -44,6 +44,14 @@ def test_a_rank_that_has_timed_out_refuses_further_calls() -> None:
             comms[0].all_reduce(x)
 
 
+def test_emulated_devices_must_be_open() -> None:
+    with emulate.devices(2) as devices:
+        comm = dist.communicators(devices, **SMALL)[0]
+        x = ones(devices[0], 4)
+    with pytest.raises(ArgumentError, match="this communicator's emulated devices are not open"):
+        comm.all_reduce(x)
+
+
 def check(call: Any, message: str) -> None:
     """`call(communicator, device, other device)` is refused with this text."""
     with emulate.devices(2) as devices:

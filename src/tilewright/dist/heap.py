@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.emulate import Device, Devices
+from tilewright.targets.emu import current_fleet
 
 EMULATED_TICKS = 1 << 22
 """For how many ticks a wait lasts on emulated devices, where each look at the clock is 32."""
@@ -110,6 +111,11 @@ class EmulatedHeap(Heap):
         self._device.fleet.synchronize()
 
     def on(self) -> AbstractContextManager[Any]:
+        if current_fleet() is not self._device.fleet:
+            raise ArgumentError(
+                "this communicator's emulated devices are not open",
+                hint="call it inside `with emulate.devices(...)`, of the devices that it was made for",
+            )
         return self._device
 
     def ticks(self, seconds: float | None) -> int | None:
