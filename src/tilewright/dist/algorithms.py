@@ -1,8 +1,8 @@
 """Which algorithm of `all_reduce` is the fastest, by ranks and bytes.
 
 With bandwidth B of a link in one direction, n ranks and S bytes: lines cost a + 2 (n - 1) S / B, one shot
-b + (n - 1) S / B, two shots c + 2 (n - 1) S / (n B), where a < b < c are 4, 7 and 10 microseconds or so: one trip without
-a fence, one with, and two. The numbers of the table follow from that with B = 400 GB/s, not from measurements.
+b + (n - 1) S / B, two shots c + 2 (n - 1) S / (n B), where a < b < c are 4, 7 and 10 microseconds or so: one trip
+without a fence, one with, and two. The numbers of the table follow from that with B = 400 GB/s, not from measurements.
 """
 
 from __future__ import annotations

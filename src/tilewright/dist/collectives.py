@@ -247,7 +247,9 @@ class Communicator:
 
     def _by_nccl(self, t: Any, out: Any, op: str) -> Any:
         if self._nccl is None:
-            raise ArgumentError("this communicator has no NCCL", hint="it takes one made of a group of torch.distributed")
+            raise ArgumentError(
+                "this communicator has no NCCL", hint="it takes one made of a group of torch.distributed"
+            )
         self._nccl(t, out, op)
         return out
 
@@ -332,4 +334,3 @@ def _flat(tensor: Any) -> Any:
 
 def _contiguous(tensor: Any) -> bool:
     return bool(tensor.flags.c_contiguous if isinstance(tensor, np.ndarray) else tensor.is_contiguous())
-

@@ -15,7 +15,7 @@ LINE_RATE = 2
 
 @dataclass(frozen=True)
 class Places:
-    """Offsets in bytes: `slots` of `signals` flags for users behind `own_slots`, `regions`, and `free` memory behind."""
+    """Offsets in bytes: of `slots`, `own_slots` and behind them `signals` for users; of `regions`; of `free` memory."""
 
     slots: int
     own_slots: int

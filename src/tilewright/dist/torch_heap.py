@@ -61,7 +61,9 @@ class SymmetricHeap(TorchHeap):
                 "torch's symmetric memory would ask for multicast objects, which this library does not use",
                 hint="set TORCH_SYMM_MEM_DISABLE_MULTICAST=1 before the process starts",
             )
-        memory = symmetric_memory.empty(nbytes, dtype=torch.uint8, device=torch.device("cuda", torch.cuda.current_device()))
+        memory = symmetric_memory.empty(
+            nbytes, dtype=torch.uint8, device=torch.device("cuda", torch.cuda.current_device())
+        )
         handle = symmetric_memory.rendezvous(memory, group.group_name)
         memory.zero_()
         torch.cuda.synchronize()

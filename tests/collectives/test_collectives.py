@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.dist.ranks import run_ranks, whole_numbers
+from tests.collectives.ranks import run_ranks, whole_numbers
 from tilewright import dist, emulate
 
 ALGORITHMS = ("lamport", "one_shot", "two_shot")
@@ -104,7 +104,8 @@ def test_tensors_at_odd_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "calls"), [(0, 8), (1, 8), (2, 8), (3, 8), *(pytest.param(n, 50, marks=pytest.mark.slow) for n in range(6))]
+    ("seed", "calls"),
+    [(0, 8), (1, 8), (2, 8), (3, 8), *(pytest.param(n, 50, marks=pytest.mark.slow) for n in range(6))],
 )
 def test_many_calls_in_a_row(seed: int, calls: int) -> None:
     """No rank waits for another between calls beyond what the calls themselves do, and one may be far ahead."""

@@ -13,7 +13,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tests.dist.ranks import run_ranks, whole_numbers
+from tests.collectives.ranks import run_ranks, whole_numbers
 from tilewright.base.errors import EmulationError
 from tilewright.dist import collectives
 from tilewright.kernels import exchanging
