@@ -1,12 +1,13 @@
 """Functions of Float32 with `fastmath=True` as the approximate instructions, which take denormals as 0.
 
-MLIR's conversion and LLVM would choose the forms that keep denormals, which cost a comparison and two products more
-(`ex2.approx`, `lg2.approx`, `rsqrt.approx`), or drop the flag on its way to libdevice (`sqrt`, `tanh`). The forms here are
-those of `nvcc -use_fast_math` (CUDA C++ Programming Guide, "Intrinsic Functions").
+MLIR's conversion and LLVM would choose the forms that keep denormals (`ex2.approx`, `lg2.approx`, `rsqrt.approx`), for
+which the assembler adds a comparison and two products, or drop the flag on its way to libdevice (`sqrt`, `tanh`). The forms
+here are those of `nvcc -use_fast_math` (CUDA C++ Programming Guide, "Intrinsic Functions").
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -29,7 +30,11 @@ def use_fast_math(kernel: ir.Operation, context: LoweringContext) -> None:
     """Replace the functions of `FAST` on Float32, alone or in vectors, where they may be approximate."""
     for op in operations(kernel):
         if op.name in FAST and _FAST.search(str(op.attributes["fastmath"])):
-            _replace(op, lambda value, name=op.name: FAST[name](value, context))
+            _replace(op, functools.partial(_called, op.name, context))
+
+
+def _called(name: str, context: LoweringContext, value: ir.Value) -> ir.Value:
+    return FAST[name](value, context)
 
 
 def _replace(op: ir.Operation, function: Callable[[ir.Value], ir.Value]) -> None:
