@@ -1,8 +1,8 @@
 """Functions of Float32 with `fastmath=True` as the approximate instructions, which take denormals as 0.
 
 MLIR's conversion and LLVM would choose the forms that keep denormals (`ex2.approx`, `lg2.approx`, `rsqrt.approx`), for
-which the assembler adds a comparison and two products, or drop the flag on its way to libdevice (`sqrt`, `tanh`). The forms
-here are those of `nvcc -use_fast_math` (CUDA C++ Programming Guide, "Intrinsic Functions").
+which the assembler adds a comparison and two products, or drop the flag on its way to libdevice (`sqrt`, `tanh`). These
+are the forms of `nvcc -use_fast_math` (CUDA C++ Programming Guide, "Intrinsic Functions").
 """
 
 from __future__ import annotations
