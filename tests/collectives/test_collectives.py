@@ -140,6 +140,23 @@ def test_an_out_of_its_own_leaves_the_input() -> None:
     assert all(np.array_equal(out, sum(arrays)) for out in outs)
 
 
+def test_the_collectives_are_functions_too() -> None:
+    arrays = whole_numbers(2, (4, 3), np.float32)
+
+    def call(comm: dist.Communicator, x: Any, rank: int) -> tuple[Any, ...]:
+        found = dist.all_gather(x, comm=comm), dist.all_to_all(x, comm=comm), dist.reduce_scatter(x, comm=comm)
+        other = comm.empty((4, 3), np.float32)
+        return *found, dist.all_reduce(x, "max", out=other, comm=comm), dist.broadcast(x, 1, comm=comm)
+
+    for rank, (gathered, turned, scattered, reduced, sent) in enumerate(run_ranks(2, arrays, call)):
+        part = slice(2 * rank, 2 * rank + 2)
+        assert np.array_equal(gathered, np.concatenate(arrays))
+        assert np.array_equal(turned, np.concatenate([array[part] for array in arrays]))
+        assert np.array_equal(scattered, sum(array[part] for array in arrays))
+        assert np.array_equal(reduced, np.maximum(*arrays))
+        assert np.array_equal(sent, arrays[1])
+
+
 def test_the_table_of_thresholds_chooses() -> None:
     from tilewright.dist.algorithms import choose
 

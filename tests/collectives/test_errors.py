@@ -95,3 +95,5 @@ def test_torch_distributed_must_have_begun() -> None:
     pytest.importorskip("torch")
     with pytest.raises(ArgumentError, match=r"torch\.distributed has not been initialised"):
         dist.communicator()
+    with pytest.raises(ArgumentError, match=r"torch\.distributed has not been initialised"):
+        dist.all_reduce(np.ones(4))
