@@ -127,7 +127,7 @@ class LoadNode(NodeBase):
         return (type(self).__name__, self.argument, self.tensor and self.tensor.modes)
 
     def label(self) -> str:
-        return str(self.example.value) if self.is_immediate else self.name
+        return f"{self.name}: {self.example.value}" if self.is_immediate else self.name
 
 
 class ComputeNode(NodeBase):

@@ -66,9 +66,8 @@ def parse(
     plain = from_text(fn) if isinstance(fn, str) else _plain(fn)
     recorder = _Recorder(examples)
     function = authored(plain, recorder)
-    recorder.builder = GraphBuilder(
-        capability, element_compute, {*function.variables, *inspect.signature(plain).parameters}
-    )
+    reserved = {*function.variables, *inspect.signature(plain).parameters}
+    recorder.builder = GraphBuilder(capability, element_compute, reserved)
     returned = _trace_root(function, _parameters(plain, recorder))
     recorder.finish(returned, function)
     return recorder.builder.dag
