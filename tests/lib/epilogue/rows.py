@@ -224,7 +224,7 @@ def same_variable(accum):
 def no_lca(accum, alpha, C):
     E = relu(accum)
     F = alpha * accum
-    tmp_2 = maximum(F, C) + E
+    tmp_2 = maximum(F, C) + E  # noqa: F841
     D = E + C
     return D
 
@@ -299,12 +299,15 @@ ROWS = (
                    "F_col_max": (2 * a["accum"]).max((0, 1))}),
     Row("scalar_reduce", scalar_reduce, ALPHA_C,
         lambda b, m, n: {**_with_f(b, m, n), "acc_max": ((b, 1, 1), F32), "F_max": ((1, 1, 1), F32)},
-        lambda a: {"D": 2 * a["accum"] + a["C"], "F": 2 * a["accum"], "acc_max": a["accum"].max((1, 2)).reshape(-1, 1, 1),
+        lambda a: {"D": 2 * a["accum"] + a["C"], "F": 2 * a["accum"],
+                   "acc_max": a["accum"].max((1, 2)).reshape(-1, 1, 1),
                    "F_max": (2 * a["accum"]).max().reshape(1, 1, 1)}),
     Row("sums", sums, c_of,
-        lambda b, m, n: {**d_of(b, m, n), "columns": ((b, m, 1), F32), "rows": ((1, n), F32), "total": ((1, 1), F32)},
+        lambda b, m, n: {**d_of(b, m, n), "columns": ((b, m, 1), F32), "rows": ((1, n), F32),
+                         "total": ((1, 1), F32)},
         lambda a: {"D": a["accum"] + a["C"], "columns": (a["accum"] + a["C"]).sum(2)[:, :, None],
-                   "rows": (a["accum"] + a["C"]).sum((0, 1))[None], "total": (a["accum"] + a["C"]).sum().reshape(1, 1)}),
+                   "rows": (a["accum"] + a["C"]).sum((0, 1))[None],
+                   "total": (a["accum"] + a["C"]).sum().reshape(1, 1)}),
     Row("permute_1", permute_1, ALPHA_C, _with_f, lambda a: {"D": 2 * a["accum"] + a["C"], "F": 2 * a["accum"]}),
     Row("permute_2", permute_2, lambda b, m, n: {"alpha": 2.0, "C": ((b, n, m), F16)},
         lambda b, m, n: {"D": ((b, n, m), F16), "F": ((b, m, n), F16)},

@@ -7,6 +7,7 @@ a lambda, whose value is D.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -92,10 +93,11 @@ def _trace_root(function: Authored, parameters: dict[str, Any]) -> Any:
         try:
             return function.fn(**parameters)
         except NameError as error:
-            if error.name is None:
+            quoted = re.search("'(.+?)'", str(error))  # an UnboundLocalError has no name of its own
+            if quoted is None:
                 raise
             raise EpilogueSyntaxError(
-                f"Variable '{error.name}' is undefined.",
+                f"Variable '{quoted[1]}' is undefined.",
                 location=place_of(error),
                 hint="it is neither an argument, nor assigned before, nor known to the function's module",
             ) from error
