@@ -105,17 +105,13 @@ def test_a_dict_needs_no_d():
 
 def test_functions_need_no_import():
     """Names that the function's module does not have are those of the epilogues."""
-    namespace = {}
     text = "def f(accum):\n    D = maximum(max(3, 2) * accum, tanh(accum) * 0)\n    return D"
-    exec(text, namespace)
-    np.testing.assert_array_equal(d_of(namespace["f"]), np.maximum(3 * ARRAYS["accum"], 0))
+    np.testing.assert_array_equal(d_of(text), np.maximum(3 * ARRAYS["accum"], 0))
 
 
 def test_names_of_the_module_come_first():
-    namespace = {"relu": lambda x: x + 100}
-    text = "def f(accum):\n    D = relu(accum)\n    return D"
-    exec(text, namespace)
-    np.testing.assert_array_equal(d_of(namespace["f"]), ARRAYS["accum"] + 100)
+    text = "def relu(x):\n    return x + 100\n\ndef f(accum):\n    D = relu(accum)\n    return D"
+    np.testing.assert_array_equal(d_of(text), ARRAYS["accum"] + 100)
 
 
 # Ordinary Python
@@ -214,6 +210,9 @@ def test_a_function_without_source_returns_a_dict():
     namespace = {}
     exec(compile("def f(accum):\n    return {'D': accum + 1}", "<nowhere>", "exec"), namespace)
     np.testing.assert_array_equal(d_of(namespace["f"]), ARRAYS["accum"] + 1)
+    exec(compile("def f(accum):\n    D = accum + 1\n    return D", "<nowhere>", "exec"), namespace)
+    with pytest.raises(SyntaxError, match=r"outputs have no names, since its source is not available\."):
+        d_of(namespace["f"])
 
 
 def test_operators():

@@ -192,10 +192,16 @@ class _Recorder:
             return EpilogueSyntaxError(
                 "The epilogue returns nothing.", location=self.place, hint="return its outputs: `return D, F`"
             )
-        hint = "assign it to a variable, here D, and return that; or return a dict of outputs by name"
         if not function.named:
-            hint = "the function's source is not available, which has the names: return a dict of outputs by name"
-        return EpilogueSyntaxError("Return value cannot be an expression", location=self.place, hint=hint)
+            return EpilogueSyntaxError(
+                "The epilogue's outputs have no names, since its source is not available.",
+                hint="return a dict of outputs by name",
+            )
+        return EpilogueSyntaxError(
+            "Return value cannot be an expression",
+            location=self.place,
+            hint="assign it to a variable, here D, and return that; or return a dict of outputs by name",
+        )
 
     def _output(self, name: Any, value: Any) -> None:
         if not isinstance(name, str) or not isinstance(value, Value):
