@@ -248,11 +248,13 @@ class DAGIR:
     def _expand(self, meta: TopoVisitorNode) -> None:
         inner: DAGIR = meta.subgraph
         users = [(user, self.get_edge_weight(meta.name, user)) for user in self.get_users(meta.name)]
+        operands = self.get_all_inputs(meta.name)
         self.remove_node(meta.name)
         for name in inner.nodes:
             self.add_node(inner.get_node_meta(name))
         edges = [(source, target, data["weight"]) for source, target, data in inner.graph.edges(data=True)]
-        for source, target, weight in (*edges, *meta.entries):
+        entries = [(operands[position], target, weight) for position, target, weight in meta.entries]
+        for source, target, weight in (*edges, *entries):
             self.link(source, target, weight)
         for user, weight in users:
             self.link(meta.output_node.name, user, weight)

@@ -56,14 +56,16 @@ class PassDAG2Tree(EVTPassBase):
             inner.add_node(dag.get_node_meta(member))
         made = TopoVisitorNode(dag.unique_name(f"dag_{end}"), inner, dag.get_node_meta(end))
         made.underlying_impl = "topo_visitor"
-        for source, target, data in dag.graph.edges(data=True):
+        edges = [(source, target, data["weight"]) for source, target, data in dag.graph.edges(data=True)]
+        outside = sorted({source for source, target, _ in edges if target in region and source not in region})
+        for source, target, weight in edges:
             if source in region and target in region:
-                inner.link(source, target, data["weight"])
+                inner.link(source, target, weight)
             elif target in region:
-                made.entries.append((source, target, data["weight"]))
+                made.entries.append((outside.index(source), target, weight))
         users = [(user, dag.get_edge_weight(end, user)) for user in dag.get_users(end) if user not in region]
         dag.add_node(made)
-        for position, source in enumerate(sorted({source for source, _, _ in made.entries})):
+        for position, source in enumerate(outside):
             dag.link(source, made.name, position)
         for member in region:
             dag.remove_node(member)
