@@ -1,4 +1,7 @@
-"""The functions of compute nodes, by EVT's names, on `TensorSSA`s of the type in which the node computes."""
+"""What the functions of compute nodes are in a kernel: on `TensorSSA`s of the type in which the node computes.
+
+The names are those of `epilogue.functions`, which has the references.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import tilewright.cute as cute
-
-LOG2_E = math.log2(math.e)
-
 
 def _maximum(a: Any, b: Any) -> Any:
     return cute.where((a > b) | (a != a), a, b) if a.dtype.is_float else cute.where(a > b, a, b)
@@ -52,9 +52,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "multiply_add": lambda a, b, c: a * b + c,
     "abs": _abs,
     "exp": lambda x: cute.exp(x),
-    "log": lambda x: cute.log(x),
-    "sqrt": lambda x: cute.sqrt(x),
-    "rsqrt": lambda x: cute.rsqrt(x),
+    "round": lambda x: cute.math.roundeven(x) if x.dtype.is_float else x,
+    "greater": lambda a, b: (a > b).to(a.dtype),
+    "select": lambda c, a, b: cute.where(c != 0, a, b),
     "relu": _relu,
     "tanh": lambda x: cute.tanh(x),
     "sigmoid": _sigmoid,
@@ -62,7 +62,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "hardswish": _hardswish,
     "gelu": lambda x: 0.5 * x * (1.0 + cute.erf(x * (1 / math.sqrt(2)))),
 }
-"""A function's number of parameters is that of its node's inputs."""
+"""By name; a function's number of parameters is that of its node's inputs."""
+
+
+def register_device_function(name: str, function: Callable[..., Any]) -> None:
+    """Let kernels compute the epilogue function `name` by a function of `TensorSSA`s."""
+    FUNCTIONS[name] = function
 
 
 def converted(value: Any, dtype: Any) -> Any:

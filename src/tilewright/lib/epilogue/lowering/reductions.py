@@ -33,21 +33,21 @@ class ReductionStore(EpilogueOp):
         fold: what is computed.
         over_m: whether rows are reduced.
         over_n: whether columns are.
-        over_l: whether the batch is: all its modes.
+        over_l: which batch modes are.
         way: `DIRECT`, `PARTIALS` or `ATOMIC`. For `PARTIALS` the second tensor is the workspace (kept, batch, parts),
-            where `kept` counts the rows or columns that are not reduced.
+            where `kept` counts the rows or columns that are not reduced; the batch is whole.
     """
 
     view: View
     fold: Fold
     over_m: bool
     over_n: bool
-    over_l: bool
+    over_l: tuple[bool, ...]
     way: str = PARTIALS
 
     @property
     def views(self) -> tuple[View, ...]:
-        workspace = View(self.fold.dtype, 1, None, (None,))
+        workspace = View(self.fold.dtype, 1, None, (None,))  # (kept, batch, parts)
         return (self.view, workspace) if self.way == PARTIALS else (self.view,)
 
     def workspace(self, extents: Sequence[int], parts_m: int, parts_n: int) -> tuple[int, int, int]:
@@ -57,8 +57,7 @@ class ReductionStore(EpilogueOp):
         """
         m, n, batch = extents
         kept = (1 if self.over_m else m) * (1 if self.over_n else n)
-        parts = (parts_m if self.over_m else 1) * (parts_n if self.over_n else 1) * (batch if self.over_l else 1)
-        return kept, 1 if self.over_l else batch, parts
+        return kept, batch, (parts_m if self.over_m else 1) * (parts_n if self.over_n else 1)
 
     def smem_bytes(self, grid: ThreadGrid) -> int:
         warps = (grid.warps_m if self.over_m else 1) * (grid.warps_n if self.over_n else 1)
@@ -164,10 +163,8 @@ class ReductionStore(EpilogueOp):
                 part = place.part_m
             if self.over_n:
                 part = part * place.parts_n + place.part_n
-            if self.over_l:
-                part = part * tile.extents[2] + place.batch
             kept = column if self.over_m else row if self.over_n else cute.Int64(row) * tile.extents[1] + column
-            store_number_if(condition, tensors[1], (kept, 0 if self.over_l else place.batch, part), number)
+            store_number_if(condition, tensors[1], (kept, place.batch, part), number)
             return
         result = of_batch(tensors[0], place.batch)
         pointer = result.iterator + row * result.stride[0] + column * result.stride[1]

@@ -29,7 +29,6 @@ class Operand:
         start: the address of the first element.
         reduced: whether it is the result of a reduction, over the modes along which its strides are 0.
         bits: whether it is a mask of bits, whose strides count bits.
-        fused: whether the last mode must stay one, and alone.
     """
 
     name: str
@@ -51,7 +50,6 @@ class Axis:
 
     extent: int
     strides: dict[str, int]
-    is_row: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,10 +80,6 @@ class Space:
     def strides(self, name: str) -> tuple[int, ...]:
         """The strides of an operand along `axes`."""
         return tuple(axis.strides[name] for axis in self.axes)
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """The extents of an operand along `axes`: 1 where it does not move."""
-        return tuple(axis.extent for axis in self.axes)
 
     def moves(self, name: str) -> bool:
         """Whether an operand has an element for each place of the space."""
@@ -125,9 +119,8 @@ def space_of(operands: Sequence[Operand], shape: Sequence[int], rows_whole: bool
             values={op.name: op.modes[-1] for op in operands if len(op.modes[-1]) > 1},
             hint="store a reshaped tensor by a kernel of its own",
         )
-    reduced = [op.name for op in operands if op.reduced]
     axes = [axis for axis in axes if axis.extent > 1 or axis is row]
-    merged = _merged(_ordered(axes, operands, row), reduced, row)
+    merged = _merged(_ordered(axes, operands, row), row)
     return _assigned(merged, operands)
 
 
@@ -183,7 +176,7 @@ def _ordered(axes: Sequence[Axis], operands: Sequence[Operand], row: Axis | None
     return [*others, last]
 
 
-def _merged(axes: Sequence[Axis], reduced: Sequence[str], row: Axis | None) -> list[Axis]:
+def _merged(axes: Sequence[Axis], row: Axis | None) -> list[Axis]:
     """Neighbours through which all operands step alike as one."""
     made: list[Axis] = []
     for axis in axes:

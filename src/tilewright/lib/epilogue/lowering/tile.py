@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tilewright.cute as cute
@@ -157,6 +157,13 @@ class Tile:
     def shape(self) -> tuple[int, int, int]:
         """The shape of the thread's values in a step: (vector, columns, rows)."""
         return self.grid.vector, len(self.column_range), len(self.row_range)
+
+    def at(self, m: Any) -> Tile:
+        """The same columns of the tile whose first row is `m`."""
+        other = copy.copy(self)
+        other.place = replace(self.place, m=m)
+        other._stand(other.place)
+        return other
 
     def step(self, rows: range, columns: range, accumulator: Any = None) -> Tile:
         """The part of this tile that one step computes: some of the thread's rows and columns."""
