@@ -38,8 +38,9 @@ class CompiledEpilogue:
         }
         self.dag: DAGIR = trace(fn, examples, **options)
         self._outputs = tuple(self.dag.return_names)
-        self._operands = tuple(meta.name for meta in self.dag.loads() if not meta.is_immediate)
         self._written = parse(fn, examples, options["cc"], element_compute=options["element_compute"])
+        self._operands = tuple(meta.name for meta in self._written.loads() if not meta.is_immediate)
+        self._unused = frozenset(self._operands) - {meta.name for meta in self.dag.loads()}
         self._prepared: dict[Any, Prepared] = {}
         self._shapes: dict[Any, Any] = {}
 
@@ -66,13 +67,15 @@ class CompiledEpilogue:
 
     def _prepare(self, given: Mapping[str, Any], like: Any) -> Prepared:
         self._check_places(given, like)
-        dag = trace(self._fn, {**self._absent(), **given}, **self._options)
+        dag = trace(self._fn, {**self._not_given(), **given}, **self._options)
         starts = {name: address_of(item) for name, item in given.items() if _is_array(item)}
         return prepare(dag, starts, "cuda" if on_gpu(like) else "emu", self._way)
 
-    def _absent(self) -> dict[str, None]:
-        """The operands that the examples say are absent."""
-        return {name: None for name, example in self._examples.items() if example is None}
+    def _not_given(self) -> dict[str, Any]:
+        """The examples of operands that are absent, and of those that do not matter."""
+        return {
+            name: example for name, example in self._examples.items() if example is None or name in self._unused
+        }  # fmt: skip
 
     # What a call gives
 
@@ -82,6 +85,8 @@ class CompiledEpilogue:
         for name in self._operands:
             if name in arrays:
                 given[name] = arrays[name]
+            elif name in self._unused:
+                continue
             elif (example := self._examples.get(name)) is not None and example.is_scalar:
                 given[name] = example.value
             else:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import tilewright.cute as cute
-from tilewright.base.errors import EpilogueError
+from tilewright.base.errors import EpilogueError, NoImplementationError
 from tilewright.cute import Float32, Float64, Int32, Int64, Numeric
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_elementwise import ElementwisePlan, launch_epilogue_elementwise
@@ -94,9 +96,9 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
         EpilogueError: no kernel computes the graph.
     """
     tensors = _tensors(dag)
-    shape = next(meta.shape for meta in dag.nodes_meta if meta.tensor is not None)
-    folds = {meta.name: meta for meta in tensors if isinstance(meta, StoreNode) and meta.is_reduction}
-    operands = [_operand(meta, starts[meta.name]) for meta in tensors]
+    shape = np.broadcast_shapes(*(meta.shape for meta in tensors))
+    operands = [_operand(meta, starts[meta.name], shape) for meta in tensors]
+    folds = {meta.name: meta for meta, op in zip(tensors, operands, strict=True) if op.reduced}
     whole = any(isinstance(meta, TopKSoftmaxNode) for meta in dag.nodes_meta)
     space = space_of(operands, shape, whole)
     numbers = tuple(
@@ -138,12 +140,20 @@ def _tensors(dag: DAGIR) -> list[Any]:
     ]
 
 
-def _operand(meta: NodeBase, start: int) -> Operand:
+def _operand(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
     tensor = meta.tensor
     if tensor is None:
         raise EpilogueError(f"The shape of node {meta.name} is unknown.", location=meta.location)
-    reduced = isinstance(meta, StoreNode) and meta.is_reduction
-    return Operand(meta.name, tensor.element, tensor.modes, start, reduced)
+    modes = tensor.broadcast(tuple(shape)).modes
+    still = any(all(step == 0 for _, step in mode) and math.prod(e for e, _ in mode) > 1 for mode in modes)
+    if isinstance(meta, StoreNode) and meta.reg_reduce_fn == "plus" and tensor.shape != tuple(shape):
+        raise NoImplementationError(
+            f"The sum {meta.name} is of a value that is no full tensor.",
+            location=meta.location,
+            values={"its shape": tensor.shape, "of the epilogue": tuple(shape)},
+            hint="add up the operands before the call, or sum a value that depends on accum",
+        )
+    return Operand(meta.name, tensor.element, modes, start, isinstance(meta, StoreNode) and still)
 
 
 def _view(space: Space, operand: Operand, vector: int) -> View:
@@ -257,7 +267,7 @@ def _names(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided] |
 @functools.cache
 def _executor(plan: ElementwisePlan, kind: type[Numeric], target: str) -> Any:
     """The compiled kernel of a plan."""
-    modes = max((len(view.steps_l) for view in plan.epilogue.views), default=0)
+    modes = max(len(op.views[0].steps_l) for op in plan.epilogue.ops if op.views)
     extents = [cute.sym_int64() for _ in range(2 + modes)]
     tensors = []
     for op in plan.epilogue.ops:

@@ -41,7 +41,7 @@ def epilogue_of(
     Args:
         dag: the graph, after the passes.
         views: of each tensor that is loaded or stored, by the name of its node.
-        reductions: of each reduction, likewise.
+        reductions: of each output that does not change along a mode of the kernel, likewise.
         accumulator: the load whose value the kernel hands over as `tile.accumulator`.
 
     Raises:
@@ -93,10 +93,11 @@ def _store(
 ) -> EpilogueOp:
     if not meta.is_output or meta.disabled:
         return NoStore(meta.name, inputs)
-    if not meta.is_reduction:
+    how = reductions.get(meta.name)
+    if how is None:
         return TensorStore(meta.name, inputs, views[meta.name])
-    how = reductions[meta.name]
-    fold = Fold(_FOLDS[str(meta.reg_reduce_fn)], folding_type(dag, meta))
+    # What does not change along a mode is stored once: the greatest of equal values is one of them.
+    fold = Fold(_FOLDS[meta.reg_reduce_fn or "maximum"], folding_type(dag, meta))
     return ReductionStore(
         meta.name, inputs, views[meta.name], fold, how.over_m, how.over_n, how.over_l, how.way
     )  # fmt: skip

@@ -147,8 +147,10 @@ def _cut(operands: Sequence[Operand], mode: int, extent: int) -> list[Axis]:
 
 
 def _stride_at(factors: Factors, step: int) -> int:
-    """The stride of every `step`-th element of a mode."""
+    """The stride of every `step`-th element of a mode; 0 where the mode has one element."""
     reach = 1
+    if all(extent == 1 for extent, _ in factors):
+        return 0
     for extent, stride in reversed(factors):
         if step < reach * extent:
             return stride * (step // reach)
