@@ -19,6 +19,7 @@ import numpy as np
 
 LIMIT = 500  # of whole numbers, which are exact in float16; beyond 256 none are stored in bfloat16
 CLAMP = 8
+LARGE = 50_000  # elements of epilogues for devices
 ROUNDING = 6  # units in the last place that a function of the kernel may be off
 BF16, F16, F32, F64 = (np.dtype(item) for item in (ml_dtypes.bfloat16, np.float16, np.float32, np.float64))
 I8, I32 = np.dtype(np.int8), np.dtype(np.int32)
@@ -163,6 +164,7 @@ class Generator:
 
     def _shape(self, most: int) -> tuple[int, int, int]:
         extents = [1, 2, 3, 5, 8, 12, 16, 24, 31, 32, 61, 64, 96, 130, 200]
+        extents += [333, 512, 1024, 2049] if most > LARGE else []
         while True:
             batch = self.random.choice([1, 1, 2, 3])
             m, n = self.random.choice(extents), self.random.choice(extents)
