@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.base.errors import EpilogueError, EpilogueSyntaxError, NoImplementationError
 from tilewright.kernels.epilogue_calls import CompiledEpilogue, compile_epilogue
 from tilewright.lib.epilogue import passes
+from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.draw import draw_svg, draw_text
 from tilewright.lib.epilogue.functions import FUNCTIONS, register_function
@@ -75,6 +76,7 @@ compile = compile_epilogue
 validate_dag_transformation = validate
 
 __all__ = [
+    "Bits",
     "CommNode",
     "CompiledEpilogue",
     "ComputeNode",

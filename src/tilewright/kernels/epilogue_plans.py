@@ -12,7 +12,7 @@ import numpy as np
 
 import tilewright.cute as cute
 from tilewright.base.errors import EpilogueError, NoImplementationError
-from tilewright.cute import Float32, Float64, Int32, Int64, Numeric
+from tilewright.cute import Float32, Float64, Int32, Int64, Numeric, Uint8
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_elementwise import ElementwisePlan, launch_epilogue_elementwise
 from tilewright.kernels.plans import power_of_two
@@ -21,9 +21,11 @@ from tilewright.lib.epilogue.elements import element_of
 from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.folds import Fold
 from tilewright.lib.epilogue.lowering.from_dag import Reduced, epilogue_of
+from tilewright.lib.epilogue.lowering.loads import MaskLoad
 from tilewright.lib.epilogue.lowering.op import View
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, DIRECT, PARTIALS, ReductionStore
 from tilewright.lib.epilogue.lowering.space import Operand, Space, space_of
+from tilewright.lib.epilogue.lowering.stores import MaskStore
 from tilewright.lib.epilogue.lowering.tile import ThreadGrid
 from tilewright.lib.epilogue.nodes import LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
@@ -153,7 +155,8 @@ def _operand(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
             values={"its shape": tensor.shape, "of the epilogue": tuple(shape)},
             hint="add up the operands before the call, or sum a value that depends on accum",
         )
-    return Operand(meta.name, tensor.element, modes, start, isinstance(meta, StoreNode) and still)
+    element = Uint8 if tensor.bits else tensor.element
+    return Operand(meta.name, element, modes, start, isinstance(meta, StoreNode) and still, tensor.bits)
 
 
 def _view(space: Space, operand: Operand, vector: int) -> View:
@@ -256,9 +259,8 @@ def _check_atomic(op: ReductionStore, meta: StoreNode) -> bool:
 
 def _names(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided] | None]:
     """For each tensor of the kernel the array and the view, or None for a workspace."""
-    shape = tuple(axis.extent for axis in space.axes)
     return [
-        (op.name, views.Strided(shape, space.strides(op.name))) if place == 0 else None
+        (op.name, views.Strided(space.shape(op.name), space.strides(op.name))) if place == 0 else None
         for op in epilogue.ops
         for place, _ in enumerate(op.views)
     ]
@@ -268,9 +270,10 @@ def _names(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided] |
 def _executor(plan: ElementwisePlan, kind: type[Numeric], target: str) -> Any:
     """The compiled kernel of a plan."""
     modes = max(len(op.views[0].steps_l) for op in plan.epilogue.ops if op.views)
-    extents = [cute.sym_int64() for _ in range(2 + modes)]
+    m, n, *batch = (cute.sym_int64() for _ in range(2 + modes))
     tensors = []
     for op in plan.epilogue.ops:
+        extents = [m, cute.sym_int64() if isinstance(op, MaskLoad | MaskStore) else n, *batch]
         for place, view in enumerate(op.views):
             tensors.append(view.fake(extents if place == 0 else [cute.sym_int64() for _ in range(3)]))
     numbers = [dtype(1) for dtype in plan.epilogue.numbers]

@@ -13,10 +13,10 @@ from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.computes import Compute
 from tilewright.lib.epilogue.lowering.folds import Fold
 from tilewright.lib.epilogue.lowering.functions import FUNCTIONS
-from tilewright.lib.epilogue.lowering.loads import Accumulator, Immediate, NumberLoad, TensorLoad
+from tilewright.lib.epilogue.lowering.loads import Accumulator, Immediate, MaskLoad, NumberLoad, TensorLoad
 from tilewright.lib.epilogue.lowering.op import EpilogueOp, View
 from tilewright.lib.epilogue.lowering.reductions import ReductionStore
-from tilewright.lib.epilogue.lowering.stores import NoStore, TensorStore
+from tilewright.lib.epilogue.lowering.stores import MaskStore, NoStore, TensorStore
 from tilewright.lib.epilogue.lowering.topk import TopKSoftmax
 from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
@@ -66,7 +66,8 @@ def _load(meta: LoadNode, views: Mapping[str, View], accumulator: str | None) ->
         value: Any = meta.example.value
         dtype = meta.example.element
         return Immediate(meta.name, (), value, dtype) if meta.is_immediate else NumberLoad(meta.name, (), dtype)
-    return TensorLoad(meta.name, (), views[meta.name])
+    kind = MaskLoad if meta.example.bits else TensorLoad
+    return kind(meta.name, (), views[meta.name])
 
 
 def _compute(meta: NodeBase, inputs: tuple[str, ...]) -> EpilogueOp:
@@ -95,7 +96,8 @@ def _store(
         return NoStore(meta.name, inputs)
     how = reductions.get(meta.name)
     if how is None:
-        return TensorStore(meta.name, inputs, views[meta.name])
+        kind = MaskStore if meta.tensor is not None and meta.tensor.bits else TensorStore
+        return kind(meta.name, inputs, views[meta.name])
     # What does not change along a mode is stored once: the greatest of equal values is one of them.
     fold = Fold(_FOLDS[meta.reg_reduce_fn or "maximum"], folding_type(dag, meta))
     return ReductionStore(
