@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.lib.epilogue.rows import ROWS
+from tests.lib.epilogue.table import TABLE, arrays_of
 from tilewright.epilogue import create_communication_node, create_test_dag, draw_svg, draw_text, parse, trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -22,9 +22,10 @@ def boxes(text):
 
 
 @pytest.mark.parametrize("make", [parse, trace])
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_nodes_are_apart_and_arrows_go_down(row, make):
-    dag = make(row.epilogue, row.examples(*(row.size or (2, 16, 24))))
+@pytest.mark.parametrize("name", TABLE)
+def test_nodes_are_apart_and_arrows_go_down(name, make):
+    made = arrays_of(TABLE[name], (2, 16, 24))
+    dag = make(TABLE[name].fn, {**made.operands, **made.outputs})
     (width, height), found, texts, lines = boxes(draw_svg(dag))
     assert len(found) == len(dag.nodes) and len(texts) == 2 * len(found)
     for index, (x, y, w, h) in enumerate(found):

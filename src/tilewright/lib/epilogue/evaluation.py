@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewright.base.errors import EpilogueError
-from tilewright.lib.epilogue.elements import numpy_dtype
+from tilewright.lib.epilogue.elements import converted, numpy_dtype
 from tilewright.lib.epilogue.functions import REDUCE, Array, reduced_modes
 from tilewright.lib.epilogue.nodes import CommNode, LoadNode, NodeBase, StoreNode
 from tilewright.lib.epilogue.tensor import Tensor
@@ -110,9 +110,3 @@ def _reduced(meta: StoreNode, value: Array, view: Tensor) -> Array:
         return np.asarray(REDUCE[meta.reg_reduce_fn](value, axis=axes, keepdims=True))
     full = np.broadcast_to(value, view.shape)
     return np.asarray(REDUCE[meta.reg_reduce_fn](full, axis=view.broadcast_modes, keepdims=True))
-
-
-def converted(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Elements as a store converts them: floats round to nearest even, to integers towards zero."""
-    with np.errstate(all="ignore"):
-        return array.astype(dtype)

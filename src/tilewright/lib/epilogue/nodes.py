@@ -25,7 +25,7 @@ import numpy as np
 from tilewright.base.errors import EpilogueError
 from tilewright.base.location import SourceLocation
 from tilewright.lang.numbers.numeric import Float32, Numeric
-from tilewright.lib.epilogue.elements import numpy_dtype
+from tilewright.lib.epilogue.elements import converted, numpy_dtype
 from tilewright.lib.epilogue.functions import REDUCE, Array, function_named, reduced_modes
 from tilewright.lib.epilogue.tensor import Shape, Tensor
 from tilewright.lib.epilogue.views import Permute, Reshape, ViewOp
@@ -175,7 +175,7 @@ class ComputeNode(NodeBase):
                 )
             else:
                 made = function_named(self.fn).reference(*operands)
-            return np.asarray(made).astype(dtype).astype(numpy_dtype(self.element_output or self.element_compute))
+            return converted(np.asarray(made).astype(dtype), numpy_dtype(self.element_output or self.element_compute))
 
     def key(self) -> tuple[Any, ...]:
         options = tuple(sorted((name, repr(value)) for name, value in self.kwargs.items()))
@@ -205,9 +205,8 @@ class TopKSoftmaxNode(ComputeNode):
         kept = ranks < self.kwargs["k"]
         powers = np.where(kept, np.exp(x - x.max(axis=-1, keepdims=True)), 0.0)
         made: Array = powers / powers.sum(axis=-1, keepdims=True)
-        return made.astype(numpy_dtype(self.element_compute)).astype(
-            numpy_dtype(self.element_output or self.element_compute)
-        )
+        computed = made.astype(numpy_dtype(self.element_compute))
+        return converted(computed, numpy_dtype(self.element_output or self.element_compute))
 
 
 class LayoutNode(NodeBase):
