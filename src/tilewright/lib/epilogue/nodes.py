@@ -127,7 +127,7 @@ class LoadNode(NodeBase):
         return (type(self).__name__, self.argument, self.tensor and self.tensor.modes)
 
     def label(self) -> str:
-        return str(self.example.value) if self.is_immediate else self.name
+        return f"{self.name}: {self.example.value}" if self.is_immediate else self.name
 
 
 class ComputeNode(NodeBase):
@@ -322,7 +322,7 @@ class TopoVisitorNode(NodeBase):
     def __init__(self, name: str, subgraph: Any, output_node: NodeBase) -> None:
         super().__init__(name, output_node.location)
         self.subgraph = subgraph
-        self.entries: list[tuple[str, str, int]] = []  # edges into the subgraph: outer node, inner node, operand
+        self.entries: list[tuple[int, str, int]] = []  # edges inwards: operand of this node, inner node, its operand
         self.output_node = output_node
         self.tensor = output_node.tensor
         self.element, self.element_output = output_node.element, output_node.element_output

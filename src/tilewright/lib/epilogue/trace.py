@@ -7,6 +7,7 @@ a lambda, whose value is D.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -66,9 +67,8 @@ def parse(
     plain = from_text(fn) if isinstance(fn, str) else _plain(fn)
     recorder = _Recorder(examples)
     function = authored(plain, recorder)
-    recorder.builder = GraphBuilder(
-        capability, element_compute, {*function.variables, *inspect.signature(plain).parameters}
-    )
+    reserved = {*function.variables, *inspect.signature(plain).parameters}
+    recorder.builder = GraphBuilder(capability, element_compute, reserved)
     returned = _trace_root(function, _parameters(plain, recorder))
     recorder.finish(returned, function)
     return recorder.builder.dag
@@ -93,10 +93,11 @@ def _trace_root(function: Authored, parameters: dict[str, Any]) -> Any:
         try:
             return function.fn(**parameters)
         except NameError as error:
-            if error.name is None:
+            quoted = re.search("'(.+?)'", str(error))  # an UnboundLocalError has no name of its own
+            if quoted is None:
                 raise
             raise EpilogueSyntaxError(
-                f"Variable '{error.name}' is undefined.",
+                f"Variable '{quoted[1]}' is undefined.",
                 location=place_of(error),
                 hint="it is neither an argument, nor assigned before, nor known to the function's module",
             ) from error
@@ -191,10 +192,16 @@ class _Recorder:
             return EpilogueSyntaxError(
                 "The epilogue returns nothing.", location=self.place, hint="return its outputs: `return D, F`"
             )
-        hint = "assign it to a variable, here D, and return that; or return a dict of outputs by name"
         if not function.named:
-            hint = "the function's source is not available, which has the names: return a dict of outputs by name"
-        return EpilogueSyntaxError("Return value cannot be an expression", location=self.place, hint=hint)
+            return EpilogueSyntaxError(
+                "The epilogue's outputs have no names, since its source is not available.",
+                hint="return a dict of outputs by name",
+            )
+        return EpilogueSyntaxError(
+            "Return value cannot be an expression",
+            location=self.place,
+            hint="assign it to a variable, here D, and return that; or return a dict of outputs by name",
+        )
 
     def _output(self, name: Any, value: Any) -> None:
         if not isinstance(name, str) or not isinstance(value, Value):
