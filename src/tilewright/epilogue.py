@@ -1,6 +1,7 @@
 """Epilogues: functions of a product's result and of other tensors, fused into one kernel.
 
-`compile` gives a kernel that computes one on arrays. `trace` makes the graph of one, which passes change and `evaluate` computes on NumPy. docs/epilogues.md is the guide.
+`compile` gives a kernel that computes one on arrays. `trace` makes the graph of one, which passes change and `evaluate`
+computes on NumPy. docs/epilogues.md is the guide.
 """
 
 from typing import Any

@@ -61,8 +61,12 @@ def test_reductions_give_the_same_bits_in_every_call():
         return D, rows, columns, total
 
     accum = torch.randn(2, 3000, 2111, device="cuda")
-    outputs = {"D": torch.empty_like(accum), "rows": torch.empty(2, 1, 2111, device="cuda"),
-               "columns": torch.empty(2, 3000, 1, device="cuda"), "total": torch.empty(1, 1, 1, device="cuda")}  # fmt: skip
+    outputs = {
+        "D": torch.empty_like(accum),
+        "rows": torch.empty(2, 1, 2111, device="cuda"),
+        "columns": torch.empty(2, 3000, 1, device="cuda"),
+        "total": torch.empty(1, 1, 1, device="cuda"),
+    }
     kernel = epilogue.compile(sums, {"accum": accum, **outputs})
     first = kernel(accum=accum)
     for _ in range(5):

@@ -17,9 +17,7 @@ from tilewright.kernels import views
 from tilewright.kernels.epilogue_elementwise import ElementwisePlan, launch_epilogue_elementwise
 from tilewright.kernels.plans import power_of_two
 from tilewright.lib.epilogue.dag import DAGIR
-from tilewright.lib.epilogue.elements import element_of
 from tilewright.lib.epilogue.lowering.compose import Epilogue
-from tilewright.lib.epilogue.lowering.folds import Fold
 from tilewright.lib.epilogue.lowering.from_dag import Reduced, epilogue_of
 from tilewright.lib.epilogue.lowering.loads import MaskLoad
 from tilewright.lib.epilogue.lowering.op import View
@@ -44,7 +42,7 @@ class Prepared:
     """A kernel and what it takes, for arrays of given types, shapes, strides and alignments.
 
     Attributes:
-        executor: the compiled kernel; None where there is nothing to compute.
+        executor: the compiled kernel.
         names: of the arrays, in the order in which the kernel takes them, with their views.
         numbers: the names of the numbers.
         workspaces: their shapes, strides and types, by the place among the tensors.
@@ -53,7 +51,7 @@ class Prepared:
         fills: what outputs begin with, by name.
     """
 
-    executor: Callable[..., None] | None
+    executor: Callable[..., None]
     names: tuple[tuple[str, views.Strided] | None, ...]
     numbers: tuple[str, ...]
     workspaces: tuple[tuple[tuple[int, ...], type[Numeric]], ...]
@@ -65,12 +63,9 @@ class Prepared:
         """Run on arrays and numbers by name; workspaces lie where `like` does."""
         for name, number in self.fills:
             given[name][...] = number
-        if self.executor is None:
-            return
         spaces = iter(self.workspaces)
         tensors = [
-            _workspace(like, *next(spaces)) if item is None else _seen(given[item[0]], item[1])
-            for item in self.names
+            _workspace(like, *next(spaces)) if item is None else _seen(given[item[0]], item[1]) for item in self.names
         ]
         self.executor((*tensors, *(given[name] for name in self.numbers)), self.extents, self.tiles)
 
@@ -109,23 +104,20 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
     grid, tiles = _threads(space, [meta.name for meta in tensors if meta.op == "load"], bool(folds), whole)
     shapes = {name: _reduced(space, name, grid, tiles, way) for name in folds}
     epilogue = epilogue_of(dag, {op.name: _view(space, op, grid.vector) for op in operands}, shapes)
-    empty = 0 in shape
     fills = tuple(
         (op.name, op.fold.neutral.value)
         for op in epilogue.reductions
-        if empty or op.way == ATOMIC and _check_atomic(op, folds[op.name])
+        if op.way == ATOMIC and _check_atomic(op, folds[op.name])
     )
     m, n, batch = space.extents
     parts = -(-m // (tiles * grid.tile_m)), -(-n // grid.tile_n)
     plan = ElementwisePlan(epilogue, grid, tiles > 1)
     kind = Int64 if max(m * tiles * grid.tile_m, m, n, batch) > BIG and max(m, n, batch) > BIG // 4 else Int32
     return Prepared(
-        None if empty else _executor(plan, kind, target),
+        _executor(plan, kind, target),
         tuple(_names(epilogue, space)),
         numbers,
-        tuple(
-            (op.workspace(space.extents, *parts), op.fold.dtype) for op in epilogue.reductions if op.way == PARTIALS
-        ),
+        tuple((op.workspace(space.extents, *parts), op.fold.dtype) for op in epilogue.reductions if op.way == PARTIALS),
         space.extents,
         tiles,
         fills,
@@ -219,7 +211,9 @@ def _vector(space: Space) -> int:
     dense = [op for op in space.operands.values() if space.n.strides[op.name] == 1 and not op.bits]
     if not dense:
         return 1
-    widths = [max(op.dtype.width, 8) for op in dense if space.moves(op.name)] or [max(op.dtype.width, 8) for op in dense]
+    widths = [max(op.dtype.width, 8) for op in dense if space.moves(op.name)] or [
+        max(op.dtype.width, 8) for op in dense
+    ]
     vector = min(ACCESS_BITS // min(widths), MOST_BITS // max(widths))
 
     def fits(op: Operand) -> bool:

@@ -1,7 +1,7 @@
 """The epilogues that EVT's own tests verify, each with what NumPy computes: shared by tests of all kernels.
 
-Operands are small whole numbers, so that all but the functions of real numbers are exact. A row's expectation is written
-out in NumPy by hand; `accum` is a float32 array (L, M, N).
+Operands are small whole numbers, so that all but the functions of real numbers are exact. A row's expectation is
+written out in NumPy by hand; `accum` is a float32 array (L, M, N).
 """
 
 from __future__ import annotations
@@ -14,8 +14,21 @@ from typing import Any
 import numpy as np
 
 from tilewright.epilogue import (
-    exp, gelu, hardswish, max, maximum, min, multiply_add, permute, relu, reshape, sigmoid, silu, sum, tanh,
-)  # fmt: skip
+    exp,
+    gelu,
+    hardswish,
+    max,
+    maximum,
+    min,
+    multiply_add,
+    permute,
+    relu,
+    reshape,
+    sigmoid,
+    silu,
+    sum,
+    tanh,
+)
 
 F16, F32 = np.float16, np.float32
 
@@ -58,13 +71,27 @@ D = {"D": FULL}
 # compute
 
 
-@row(D, lambda accum, C, alpha, beta, gamma: {"D": ((accum + C) * alpha - gamma) / beta}, C=FULL, alpha=1.5, beta=0.5, gamma=2.5)
+@row(
+    D,
+    lambda accum, C, alpha, beta, gamma: {"D": ((accum + C) * alpha - gamma) / beta},
+    C=FULL,
+    alpha=1.5,
+    beta=0.5,
+    gamma=2.5,
+)
 def arith(accum, C, alpha, beta, gamma):
     D = ((accum + C) * alpha - gamma) / beta
     return D
 
 
-@row(D, lambda accum, C, alpha, beta, gamma: {"D": np.maximum(accum + alpha, 0) * 1 * beta + C * beta + gamma}, C=FULL, alpha=1.5, beta=0.5, gamma=2.5)
+@row(
+    D,
+    lambda accum, C, alpha, beta, gamma: {"D": np.maximum(accum + alpha, 0) * 1 * beta + C * beta + gamma},
+    C=FULL,
+    alpha=1.5,
+    beta=0.5,
+    gamma=2.5,
+)
 def func_call(accum, C, alpha, beta, gamma):
     D = multiply_add(relu(accum + alpha) + C, beta, gamma)
     return D
@@ -129,19 +156,33 @@ def tensor_load(accum, C, aux, aux_batch):
     return D
 
 
-@row(D, lambda accum, C, bias, bias_batch: {"D": accum + C + bias + bias_batch}, C=FULL, bias="N", bias_batch=("L1N", F32))
+@row(
+    D,
+    lambda accum, C, bias, bias_batch: {"D": accum + C + bias + bias_batch},
+    C=FULL,
+    bias="N",
+    bias_batch=("L1N", F32),
+)
 def row_broadcast(accum, C, bias, bias_batch):
     D = accum + C + bias + bias_batch
     return D
 
 
-@row(D, lambda accum, C, bias, bias_batch: {"D": accum + C + bias + bias_batch}, C=FULL, bias="M1", bias_batch=("LM1", F32))
+@row(
+    D,
+    lambda accum, C, bias, bias_batch: {"D": accum + C + bias + bias_batch},
+    C=FULL,
+    bias="M1",
+    bias_batch=("LM1", F32),
+)
 def column_broadcast(accum, C, bias, bias_batch):
     D = accum + C + bias + bias_batch
     return D
 
 
-@row(D, lambda accum, C, alpha, alpha_batch: {"D": accum * alpha + C * alpha_batch}, C=FULL, alpha=0.5, alpha_batch="L11")
+@row(
+    D, lambda accum, C, alpha, alpha_batch: {"D": accum * alpha + C * alpha_batch}, C=FULL, alpha=0.5, alpha_batch="L11"
+)
 def scalar_broadcast(accum, C, alpha, alpha_batch):
     D = accum * alpha + C * alpha_batch
     return D
@@ -157,9 +198,16 @@ def aux_store(accum, alpha, C):
     return D, F
 
 
-@row({"D": FULL, "acc_max": ("LM1", F32), "F_max": ("M1", F32)},
-     lambda accum, alpha, C: {"D": alpha * accum + C, "acc_max": accum.max(2, keepdims=True), "F_max": (alpha * accum).max((0, 2))[:, None]},
-     C=FULL, alpha=2.0)  # fmt: skip
+@row(
+    {"D": FULL, "acc_max": ("LM1", F32), "F_max": ("M1", F32)},
+    lambda accum, alpha, C: {
+        "D": alpha * accum + C,
+        "acc_max": accum.max(2, keepdims=True),
+        "F_max": (alpha * accum).max((0, 2))[:, None],
+    },
+    C=FULL,
+    alpha=2.0,
+)
 def column_reduce(accum, alpha, C):
     acc_max = max(accum, dim=[2])
     F = alpha * accum
@@ -168,9 +216,16 @@ def column_reduce(accum, alpha, C):
     return D, acc_max, F_max
 
 
-@row({"D": FULL, "acc_sum": ("L1N", F32), "F_max": ("N", F32)},
-     lambda accum, alpha, C: {"D": alpha * accum + C, "acc_sum": accum.sum(1, keepdims=True), "F_max": (alpha * accum).max((0, 1))},
-     C=FULL, alpha=2.0)  # fmt: skip
+@row(
+    {"D": FULL, "acc_sum": ("L1N", F32), "F_max": ("N", F32)},
+    lambda accum, alpha, C: {
+        "D": alpha * accum + C,
+        "acc_sum": accum.sum(1, keepdims=True),
+        "F_max": (alpha * accum).max((0, 1)),
+    },
+    C=FULL,
+    alpha=2.0,
+)
 def row_reduce(accum, alpha, C):
     acc_sum = sum(accum, dim=[1])
     F = alpha * accum
@@ -179,9 +234,16 @@ def row_reduce(accum, alpha, C):
     return D, acc_sum, F_max
 
 
-@row({"D": FULL, "acc_min": ("L11", F32), "F_sum": ("111", F32)},
-     lambda accum, alpha, C: {"D": alpha * accum + C, "acc_min": accum.min((1, 2), keepdims=True), "F_sum": (alpha * accum).sum(keepdims=True)},
-     C=FULL, alpha=2.0)  # fmt: skip
+@row(
+    {"D": FULL, "acc_min": ("L11", F32), "F_sum": ("111", F32)},
+    lambda accum, alpha, C: {
+        "D": alpha * accum + C,
+        "acc_min": accum.min((1, 2), keepdims=True),
+        "F_sum": (alpha * accum).sum(keepdims=True),
+    },
+    C=FULL,
+    alpha=2.0,
+)
 def scalar_reduce(accum, alpha, C):
     acc_min = min(accum, dim=[1, 2])
     F = alpha * accum
@@ -215,28 +277,46 @@ def permute_1(accum, alpha, C):
     return D, F
 
 
-@row({"D": "LNM", "F": "LNM"}, lambda accum, alpha, C: {"F": (alpha * accum).transpose(0, 2, 1), "D": (alpha * accum).transpose(0, 2, 1) + C}, C="LNM", alpha=0.5)
+@row(
+    {"D": "LNM", "F": "LNM"},
+    lambda accum, alpha, C: {"F": (alpha * accum).transpose(0, 2, 1), "D": (alpha * accum).transpose(0, 2, 1) + C},
+    C="LNM",
+    alpha=0.5,
+)
 def permute_2(accum, alpha, C):
     F = permute(alpha * accum, indices=(0, 2, 1))
     D = F + C
     return D, F
 
 
-@row({"D": "MLN", "F": "MLN"}, lambda accum, alpha, C: {"F": (alpha * accum).transpose(1, 0, 2), "D": (alpha * accum).transpose(1, 0, 2) + C}, C="MLN", alpha=0.5)
+@row(
+    {"D": "MLN", "F": "MLN"},
+    lambda accum, alpha, C: {"F": (alpha * accum).transpose(1, 0, 2), "D": (alpha * accum).transpose(1, 0, 2) + C},
+    C="MLN",
+    alpha=0.5,
+)
 def permute_3(accum, alpha, C):
     F = permute(alpha * accum, indices=(1, 0, 2))
     D = F + C
     return D, F
 
 
-@row(D, lambda accum, alpha, tensor_bias: {"D": accum * alpha + tensor_bias.reshape(64, 1)}, shape=(3, 64, 24), alpha=0.5, tensor_bias="4,16")
+@row(
+    D,
+    lambda accum, alpha, tensor_bias: {"D": accum * alpha + tensor_bias.reshape(64, 1)},
+    shape=(3, 64, 24),
+    alpha=0.5,
+    tensor_bias="4,16",
+)
 def reshape_1(accum, alpha, tensor_bias):
     bias = reshape(tensor_bias, new_shape=(64, 1))
     D = accum * alpha + bias
     return D
 
 
-@row({"D": "2,3,20,24"}, lambda accum, alpha: {"D": (accum * alpha).reshape(2, 3, 20, 24)}, shape=(6, 20, 24), alpha=0.5)
+@row(
+    {"D": "2,3,20,24"}, lambda accum, alpha: {"D": (accum * alpha).reshape(2, 3, 20, 24)}, shape=(6, 20, 24), alpha=0.5
+)
 def reshape_2(accum, alpha):
     F = alpha * accum
     D = reshape(F, new_shape=(2, 3, 20, 24))
@@ -285,7 +365,7 @@ def same_variable_used_multiple_times(accum):
 @row(D, lambda accum, alpha: {"D": alpha * accum + np.maximum(alpha * accum + 1, 0)}, alpha=0.5)
 def no_lca(accum, alpha):
     E = relu(alpha * accum + 1.0)
-    tmp_0 = E + 3.0  # goes nowhere
+    tmp_0 = E + 3.0  # noqa: F841  (goes nowhere)
     D = alpha * accum + E
     return D
 
@@ -294,8 +374,11 @@ def _mixed(accum, alpha, C, beta, aux, cbias, rbias):
     F = alpha * accum + (beta * C + aux)
     E = np.maximum(F + 1, 0) + cbias + rbias
     return {
-        "D": E + F, "F_row_max": F.max((0, 1)), "E_col_max": E.max((0, 2))[:, None], "F": F,
-    }  # fmt: skip
+        "D": E + F,
+        "F_row_max": F.max((0, 1)),
+        "E_col_max": E.max((0, 2))[:, None],
+        "F": F,
+    }
 
 
 _MIXED = {"C": FULL, "aux": FULL, "cbias": "M1", "rbias": "N", "alpha": 0.5, "beta": 0.25}
@@ -311,7 +394,11 @@ def mixed_dag(accum, alpha, C, beta, aux, cbias, rbias):
     return D, F, F_row_max, E_col_max
 
 
-@row({"D": FULL32, "F_row_max": ("N", F32), "E_col_max": ("M1", F32), "F": FULL32}, _mixed, **{**_MIXED, "C": FULL32, "aux": FULL32})
+@row(
+    {"D": FULL32, "F_row_max": ("N", F32), "E_col_max": ("M1", F32), "F": FULL32},
+    _mixed,
+    **{**_MIXED, "C": FULL32, "aux": FULL32},
+)
 def mixed_dag_float(accum, alpha, C, beta, aux, cbias, rbias):
     F = alpha * accum + (beta * C + aux)
     F_row_max = max(F, dim=[0, 1])
@@ -337,8 +424,12 @@ def arrays_of(item: Row, shape: tuple[int, int, int], accum_dtype: Any = F32, se
     operands: dict[str, Any] = {"accum": _whole(rng, shape, accum_dtype)}
     for name, what in item.operands.items():
         operands[name] = what if isinstance(what, float) else _whole(rng, *_shape(what, shape))
-    outputs = {name: np.full(*_shape(what, shape)[:1], 99, _shape(what, shape)[1]) for name, what in item.outputs.items()}
-    wide = {name: value.astype(F32) if isinstance(value, np.ndarray) else F32(value) for name, value in operands.items()}
+    outputs = {
+        name: np.full(*_shape(what, shape)[:1], 99, _shape(what, shape)[1]) for name, what in item.outputs.items()
+    }
+    wide = {
+        name: value.astype(F32) if isinstance(value, np.ndarray) else F32(value) for name, value in operands.items()
+    }
     if not item.exact:
         wide = {name: value.astype(np.float64) for name, value in wide.items()}
     expected = item.expected(**wide)
@@ -349,7 +440,11 @@ def check(item: Row, made: Arrays, found: dict[str, Any]) -> None:
     """Compare what a kernel gave."""
     for name, wanted in made.expected.items():
         got = np.asarray(found[name])
-        assert got.shape == made.outputs[name].shape and got.dtype == made.outputs[name].dtype, (name, got.shape, got.dtype)
+        assert got.shape == made.outputs[name].shape and got.dtype == made.outputs[name].dtype, (
+            name,
+            got.shape,
+            got.dtype,
+        )
         if item.exact:
             np.testing.assert_array_equal(got, wanted.astype(got.dtype), err_msg=name)
         else:
