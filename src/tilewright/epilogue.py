@@ -14,6 +14,7 @@ from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.draw import draw_svg, draw_text
 from tilewright.lib.epilogue.functions import FUNCTIONS, register_function
 from tilewright.lib.epilogue.lowering.functions import register_device_function
+from tilewright.lib.epilogue.lowering.op import EpilogueOp
 from tilewright.lib.epilogue.nodes import (
     CommNode,
     ComputeNode,
@@ -52,6 +53,7 @@ from tilewright.lib.epilogue.proxies import (
     gelu,
     hardswish,
     identity,
+    make_node,
     max,
     maximum,
     min,
@@ -86,6 +88,7 @@ __all__ = [
     "EVTPassBase",
     "EVTPassManager",
     "EpilogueError",
+    "EpilogueOp",
     "EpilogueSyntaxError",
     "FUNCTIONS",
     "LayoutNode",
@@ -124,6 +127,7 @@ __all__ = [
     "gelu",
     "hardswish",
     "identity",
+    "make_node",
     "max",
     "maximum",
     "min",

@@ -90,6 +90,11 @@ class NodeBase:
             hint=f"give {type(self).__name__} a method evaluate(self, *inputs)",
         )
 
+    def operation(self, inputs: tuple[str, ...]) -> Any:
+        """The operation of a kernel (`lowering.op.EpilogueOp`) that does what the node does, for classes of users; None
+        for those that lowering knows. `inputs` are the names of the operands."""
+        return None
+
     def key(self) -> tuple[Any, ...]:
         """What two nodes with equal inputs have in common when they compute the same."""
         return (type(self).__name__, self.name)

@@ -71,6 +71,9 @@ def _load(meta: LoadNode, views: Mapping[str, View], accumulator: str | None) ->
 
 
 def _compute(meta: NodeBase, inputs: tuple[str, ...]) -> EpilogueOp:
+    own: EpilogueOp | None = meta.operation(inputs)
+    if own is not None:
+        return own
     if isinstance(meta, TopKSoftmaxNode):
         return TopKSoftmax(meta.name, inputs, meta.kwargs["k"], meta.element_compute, _result(meta))
     if not isinstance(meta, ComputeNode) or not isinstance(meta.fn, str) or meta.fn not in FUNCTIONS:
