@@ -1,4 +1,4 @@
-"""`cutlass_cppgen`, of which the epilogue trees are here: `cutlass_cppgen.epilogue` and `cutlass_cppgen.backend.evt`."""
+"""`cutlass_cppgen`, of which the epilogue trees are here: its `epilogue` and its `backend.evt`."""
 
 from __future__ import annotations
 
