@@ -27,8 +27,8 @@ from tilewright.lib.epilogue.lowering.stores import MaskStore
 from tilewright.lib.epilogue.lowering.tile import ThreadGrid
 from tilewright.lib.epilogue.nodes import LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
-THREADS = 256
-BYTES = 128  # that a thread loads before it computes
+THREADS, REDUCING_THREADS = 128, 256
+BYTES = 64  # that a thread loads before it computes
 MOST_ELEMENTS = 32  # of a tensor in a thread's registers
 ROW_ELEMENTS = 64  # where whole rows must fit a block
 ENOUGH_BLOCKS = 1024  # about eight for each multiprocessor of an H100
@@ -173,14 +173,15 @@ def _reduced(space: Space, name: str, grid: ThreadGrid, tiles: int, way: str) ->
     return Reduced(over_m, over_n, tuple(over_l), way if any(shared) else DIRECT)
 
 
-def _threads(space: Space, loads: Sequence[str], walks: bool, whole: bool) -> tuple[ThreadGrid, int]:
+def _threads(space: Space, loads: Sequence[str], reduces: bool, whole: bool) -> tuple[ThreadGrid, int]:
     """How threads lie over the tiles, and over how many tiles a block walks."""
     m, n, batch = space.extents
     vector = _vector(space)
-    threads_n = min(power_of_two(-(-n // vector)), THREADS)
+    threads = REDUCING_THREADS if whole or reduces else THREADS
+    threads_n = min(power_of_two(-(-n // vector)), threads)
     if not whole and any(_lies_across(space, name) for name in space.operands):
         threads_n = min(threads_n, max(SQUARE // vector, 1))
-    threads_m = max(min(THREADS // threads_n, power_of_two(m)), -(-32 // threads_n))
+    threads_m = max(min(threads // threads_n, power_of_two(m)), -(-32 // threads_n))
     columns = -(-n // (vector * threads_n))
     if whole:
         _check_row(space, vector * columns)
@@ -193,7 +194,7 @@ def _threads(space: Space, loads: Sequence[str], walks: bool, whole: bool) -> tu
     downwards = m >= threads_m * unroll
     rows, across = (unroll, 1) if downwards else (1, min(unroll, power_of_two(columns)))
     grid = ThreadGrid(threads_m, threads_n, vector, rows, across)
-    return grid, _tiles(space, grid) if walks else 1
+    return grid, _tiles(space, grid) if reduces else 1
 
 
 def _tiles(space: Space, grid: ThreadGrid) -> int:
@@ -234,7 +235,7 @@ def _check_row(space: Space, elements: int) -> None:
     if elements > ROW_ELEMENTS:
         raise EpilogueError(
             "A row of top-k with softmax does not fit a block.",
-            values={"columns": space.n.extent, "at most": ROW_ELEMENTS * THREADS},
+            values={"columns": space.n.extent, "at most": ROW_ELEMENTS * REDUCING_THREADS},
             hint="compute it in two kernels, or on shorter rows",
         )
 
