@@ -56,7 +56,7 @@ class Operand:
     @property
     def by_ldmatrix(self) -> bool:
         """Whether `ldmatrix` can read it."""
-        return self.dtype.width == 16 or self.k_major
+        return self.dtype.width == 16 or (self.k_major and self.dtype.width < 64)
 
     def shared_layout(self, rows: int, k: int, stages: int) -> cute.ComposedLayout:
         """(rows, k, stages) in shared memory."""
@@ -89,13 +89,11 @@ class Operand:
 
     def reading(self) -> cute.CopyAtom:
         """How a warp reads it from shared memory."""
-        if self.dtype.width == 16:
-            return cute.make_copy_atom(warp.LdMatrix8x8x16bOp(not self.k_major, 4), self.dtype)
-        if self.k_major and self.dtype.width == 8:
-            return cute.make_copy_atom(warp.LdMatrix8x16x8bOp(False, 4), self.dtype)
         multiplied = cutlass.TFloat32 if self.dtype is cute.Float32 else self.dtype
-        if self.k_major:
-            return cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), multiplied)
+        if self.by_ldmatrix:
+            narrow = self.dtype.width == 8
+            op = warp.LdMatrix8x16x8bOp(False, 4) if narrow else warp.LdMatrix8x8x16bOp(not self.k_major, 4)
+            return cute.make_copy_atom(op, multiplied)
         return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), multiplied, num_bits_per_copy=self.dtype.width)
 
 

@@ -35,7 +35,7 @@ def store_tile(
     d: cute.Tensor, results: cute.Tensor, mine: Any, place: Any, memory: cute.Pointer, plan: cutlass.Constexpr
 ) -> None:
     """The tile at `place` of d (M, N) = `results`, the fragment of a tiled MMA; shared `memory` is free."""
-    if cutlass.const_expr(staged(d.element_type, plan.result)):
+    if cutlass.const_expr(staged(d.element_type, plan.result.vector)):
         _store_staged(d, results, mine, place, memory, plan)
     else:
         _store_pairs(d, results, mine, place, plan)
@@ -48,7 +48,7 @@ def _store_pairs(d: cute.Tensor, results: cute.Tensor, mine: Any, place: Any, pl
     at = mine.partition_C(cute.local_tile(cute.make_identity_tensor(d.shape), (m, n), place))
     if (place[0] + 1) * m <= d.shape[0] and (place[1] + 1) * n <= d.shape[1]:
         cute.autovec_copy(results, target)
-    elif cutlass.const_expr(plan.result % PAIR == 0):
+    elif cutlass.const_expr(plan.result.vector % PAIR == 0):
         for pair in cutlass.range_constexpr(cute.size(results) // PAIR):
             if cute.elem_less(at[PAIR * pair], d.shape):
                 for i in cutlass.range_constexpr(PAIR):
@@ -70,9 +70,9 @@ def _store_staged(
     )
     cute.autovec_copy(results, mine.partition_C(tile))
     cute.arch.sync_threads()
-    bits = plan.result * d.element_type.width
+    bits = plan.result.vector * d.element_type.width
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), d.element_type, num_bits_per_copy=bits)
-    copying = tiled_copy(atom, m, n, True, plan.result, plan.threads)
+    copying = tiled_copy(atom, m, n, True, plan.result.vector, plan.threads)
     part = copying.get_slice(thread)
     source, target = part.partition_S(tile), part.partition_D(cute.local_tile(d, (m, n), place))
     at = part.partition_S(cute.local_tile(cute.make_identity_tensor(d.shape), (m, n), place))

@@ -14,44 +14,45 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels.gemm_operands import ALIGNMENT, Feed
 from tilewright.kernels.gemm_results import store_tile
+from tilewright.kernels.gemm_split import add_over_blocks
 
 
 @cute.jit
-def place_of(block: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, group: cutlass.Constexpr) -> Any:
-    """(m, n, l) of a block's tile: `group` rows of tiles are gone through before the next ones."""
-    batch, tile = block // (tiles_m * tiles_n), block % (tiles_m * tiles_n)
+def place_of(tile: cute.Integer, tiles_m: cute.Integer, tiles_n: cute.Integer, group: cutlass.Constexpr) -> Any:
+    """(m, n, l) of a tile: `group` rows of tiles are gone through before the next ones."""
+    batch, tile = tile // (tiles_m * tiles_n), tile % (tiles_m * tiles_n)
     first = tile // (group * tiles_n) * group
     height = min(tiles_m - first, group)
     inside = tile % (group * tiles_n)
     return first + inside % height, inside // height, batch
 
 
-@cute.kernel
-def gemm_sm80_kernel(d: cute.Tensor, a: cute.Tensor, b: cute.Tensor, plan: cutlass.Constexpr) -> None:
-    """One block computes one tile of d (M, N, L) from a (M, K, L) and b (N, K, L)."""
-    thread, _, _ = cute.arch.thread_idx()
-    block, _, _ = cute.arch.block_idx()
-    m, n, k = plan.tile
-    tiles_m, tiles_n = cute.ceil_div(d.shape[0], m), cute.ceil_div(d.shape[1], n)
-    row, column, batch = place_of(block, tiles_m, tiles_n, plan.group)
-    steps = cute.ceil_div(a.shape[1], k)
+@cute.jit
+def accumulate(
+    a: cute.Tensor, b: cute.Tensor, place: Any, steps: Any, memory: cute.Pointer, tiled: cute.TiledMma,
+    plan: cutlass.Constexpr,
+) -> cute.Tensor:  # fmt: skip
+    """The fragment of A·B at `place` (m, n) for a (M, K) and b (N, K), over tiles of K from `steps[0]` to `steps[1]`.
 
-    memory = cutlass.utils.SmemAllocator().allocate(plan.shared_bytes(d.element_type), ALIGNMENT)
+    Shared `memory` is free afterwards.
+    """
+    thread, _, _ = cute.arch.thread_idx()
+    m, n, k = plan.tile
+    start, count = steps[0], steps[1] - steps[0]
     shared_a = plan.a.shared(memory, m, k, plan.stages)
     shared_b = plan.b.shared(memory + plan.a.shared_bytes(m, k, plan.stages), n, k, plan.stages)
-    feed_a = Feed(plan.a, a[None, None, batch], (m, k), row, shared_a, plan.threads)
-    feed_b = Feed(plan.b, b[None, None, batch], (n, k), column, shared_b, plan.threads)
+    feed_a = Feed(plan.a, a, (m, k), place[0], shared_a, plan.threads)
+    feed_b = Feed(plan.b, b, (n, k), place[1], shared_b, plan.threads)
     for stage in cutlass.range_constexpr(plan.stages - 1):
-        if stage < steps:
+        if stage < count:
             if cutlass.const_expr(stage == 0):
-                feed_a.load_first(0, 0)
-                feed_b.load_first(0, 0)
+                feed_a.load_first(start, 0)
+                feed_b.load_first(start, 0)
             else:
-                feed_a.load(stage, stage)
-                feed_b.load(stage, stage)
+                feed_a.load(start + stage, stage)
+                feed_b.load(start + stage, stage)
         cute.arch.cp_async_commit_group()
 
-    tiled = plan.tiled_mma()
     mine = tiled.get_slice(thread)
     left = tiled.make_fragment_A(mine.partition_A(shared_a)[None, None, None, 0])
     right = tiled.make_fragment_B(mine.partition_B(shared_b)[None, None, None, 0])
@@ -69,7 +70,7 @@ def gemm_sm80_kernel(d: cute.Tensor, a: cute.Tensor, b: cute.Tensor, plan: cutla
     cute.arch.sync_threads()
     cute.copy(read_a, stage_a[None, None, 0], into_a[None, None, 0])
     cute.copy(read_b, stage_b[None, None, 0], into_b[None, None, 0])
-    for step in cutlass.range(steps):
+    for step in cutlass.range(count):
         for part in cutlass.range_constexpr(parts):
             if cutlass.const_expr(part == parts - 1):
                 stage_a, stage_b = from_a[None, None, None, reading], from_b[None, None, None, reading]
@@ -79,9 +80,9 @@ def gemm_sm80_kernel(d: cute.Tensor, a: cute.Tensor, b: cute.Tensor, plan: cutla
             cute.copy(read_a, stage_a[None, None, ahead], into_a[None, None, ahead])
             cute.copy(read_b, stage_b[None, None, ahead], into_b[None, None, ahead])
             if cutlass.const_expr(part == 0):
-                if step + plan.stages - 1 < steps:
-                    feed_a.load(step + plan.stages - 1, writing)
-                    feed_b.load(step + plan.stages - 1, writing)
+                if step + plan.stages - 1 < count:
+                    feed_a.load(start + step + plan.stages - 1, writing)
+                    feed_b.load(start + step + plan.stages - 1, writing)
                 cute.arch.cp_async_commit_group()
                 writing = reading
                 reading = reading + 1
@@ -90,13 +91,54 @@ def gemm_sm80_kernel(d: cute.Tensor, a: cute.Tensor, b: cute.Tensor, plan: cutla
             cute.gemm(tiled, sums, left[None, None, part], right[None, None, part], sums)
     cute.arch.cp_async_wait_group(0)
     cute.arch.sync_threads()
-    results = cute.make_fragment_like(sums, d.element_type)
-    results.store(sums.load().to(d.element_type))
-    store_tile(d[None, None, batch], results, mine, (row, column), memory, plan)
+    return sums
+
+
+@cute.kernel
+def gemm_sm80_kernel(
+    d: cute.Tensor, a: cute.Tensor, b: cute.Tensor, workspace: Any, counters: Any, plan: cutlass.Constexpr
+) -> None:
+    """One block computes one tile of d (M, N, L) from a (M, K, L) and b (N, K, L), or its share of the sums of one."""
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    m, n, k = plan.tile
+    tiles_m, tiles_n = cute.ceil_div(d.shape[0], m), cute.ceil_div(d.shape[1], n)
+    split, tile = block % plan.splits, block // plan.splits
+    row, column, batch = place_of(tile, tiles_m, tiles_n, plan.group)
+    steps = cute.ceil_div(a.shape[1], k)
+    share = cute.ceil_div(steps, plan.splits)
+    memory = cutlass.utils.SmemAllocator().allocate(plan.shared_bytes(d.element_type), ALIGNMENT)
+    tiled = plan.tiled_mma()
+    ends = split * share, min((split + 1) * share, steps)
+    sums = accumulate(a[None, None, batch], b[None, None, batch], (row, column), ends, memory, tiled, plan)
+    complete = True
+    if cutlass.const_expr(plan.splits > 1):
+        complete = add_over_blocks(sums, workspace, counters, tile, split, memory, plan)
+    if complete:
+        results = cute.make_fragment_like(sums, d.element_type)
+        results.store(sums.load().to(d.element_type))
+        store_tile(d[None, None, batch], results, tiled.get_slice(thread), (row, column), memory, plan)
 
 
 @cute.jit
-def launch_gemm_sm80(d: cute.Tensor, a: cute.Tensor, b: cute.Tensor, plan: cutlass.Constexpr) -> None:
-    """d (M, N, L) = a (M, K, L) · b (N, K, L)."""
-    tiles = cute.ceil_div(d.shape[0], plan.tile[0]) * cute.ceil_div(d.shape[1], plan.tile[1]) * d.shape[2]
-    gemm_sm80_kernel(d, a, b, plan).launch(grid=(tiles, 1, 1), block=(plan.threads, 1, 1))
+def launch_gemm_sm80(
+    d: cute.Tensor, a: cute.Tensor, b: cute.Tensor, workspace: Any, counters: Any, plan: cutlass.Constexpr
+) -> None:
+    """d (..., M, N) = a (..., M, K) · b (..., K, N), where "..." is the same batch of all."""
+    left, right, result = _as_mkl(a, False), _as_mkl(b, True), _as_mkl(d, False)
+    if cutlass.const_expr(plan.result.turned):
+        left, right, result = right, left, _as_mkl(d, True)
+    tiles = cute.ceil_div(result.shape[0], plan.tile[0]) * cute.ceil_div(result.shape[1], plan.tile[1])
+    blocks = tiles * cute.size(result, mode=[2]) * plan.splits
+    gemm_sm80_kernel(result, left, right, workspace, counters, plan).launch(
+        grid=(blocks, 1, 1), block=(plan.threads, 1, 1)
+    )
+
+
+def _as_mkl(tensor: cute.Tensor, turned: bool) -> cute.Tensor:
+    """(batch..., rows, columns) as (rows, columns, (batch...)); turned, columns come first."""
+    shape, stride = tensor.layout.shape, tensor.layout.stride
+    first, second = (-1, -2) if turned else (-2, -1)
+    batch = (tuple(shape[:-2]), tuple(stride[:-2])) if len(shape) > 2 else (1, 0)
+    layout = cute.make_layout((shape[first], shape[second], batch[0]), stride=(stride[first], stride[second], batch[1]))
+    return cute.make_tensor(tensor.iterator, layout)
