@@ -1,0 +1,75 @@
+"""Element types of epilogues: from those of NumPy and of any framework with DLPack to the language's, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.base.errors import EpilogueError
+from tilewright.lang.numbers.numeric import BY_NAME, Float32, Numeric
+
+_NUMPY: dict[str, Any] = {
+    "bool": np.bool_,
+    **{f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
+    "tf32": np.float32,
+    "bf16": ml_dtypes.bfloat16,
+    "f8e4m3": ml_dtypes.float8_e4m3,
+    "f8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "f8e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+}
+_BY_NUMPY = {np.dtype(dtype): name for name, dtype in reversed(_NUMPY.items())}
+# The names that PyTorch gives its types, where they are not NumPy's.
+_SPELLINGS = {"float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2", "bfloat16": "bf16", "half": "f16", "bool": "bool"}
+
+
+def numpy_dtype(element: type[Numeric]) -> np.dtype[Any]:
+    """The NumPy type that holds an element.
+
+    Raises:
+        EpilogueError: NumPy and ml_dtypes have none, as for types below a byte.
+    """
+    if element.facts.name not in _NUMPY:
+        raise EpilogueError(
+            f"epilogues have no {element} tensors", hint=f"they have {', '.join(str(BY_NAME[name]) for name in _NUMPY)}"
+        )
+    dtype: np.dtype[Any] = np.dtype(_NUMPY[element.facts.name])
+    return dtype
+
+
+def element_of(dtype: Any) -> type[Numeric]:
+    """The element type that a `dtype` of the language, of NumPy or of PyTorch stands for.
+
+    Raises:
+        EpilogueError: it stands for none.
+    """
+    if isinstance(dtype, type) and issubclass(dtype, Numeric):
+        return dtype
+    text = str(dtype).rsplit(".", 1)[-1]
+    if text in _SPELLINGS:
+        return BY_NAME[_SPELLINGS[text]]
+    try:
+        return BY_NAME[_BY_NUMPY[np.dtype(text if type(dtype).__module__ == "torch" else dtype)]]
+    except (TypeError, KeyError):
+        raise EpilogueError(
+            f"epilogues have no tensors of type {dtype}",
+            hint=f"they have {', '.join(str(BY_NAME[name]) for name in _NUMPY)}",
+        ) from None
+
+
+def limits(element: type[Numeric]) -> tuple[float, float]:
+    """The least and the greatest finite number of an element type."""
+    dtype = numpy_dtype(element)
+    if element.facts.kind == "b":
+        return 0.0, 1.0
+    info: Any = np.iinfo if element.facts.kind in "iu" else ml_dtypes.finfo
+    facts = info(dtype)
+    return float(facts.min), float(facts.max)
+
+
+def scalar_element(value: Any) -> type[Numeric]:
+    """The element type of a scalar of Python or NumPy; Python's numbers are Float32, as EVT has it."""
+    return Float32 if isinstance(value, int | float) and not isinstance(value, np.generic) else element_of(value.dtype)

@@ -1,0 +1,119 @@
+"""A graph evaluated on NumPy, at any point between tracing and lowering: what a pass leaves must give the same.
+
+Loads and outputs go through their views, as a kernel's would; what is computed between them is NumPy's broadcasting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewright.base.errors import EpilogueError
+from tilewright.lib.epilogue.elements import numpy_dtype
+from tilewright.lib.epilogue.functions import REDUCE, Array
+from tilewright.lib.epilogue.nodes import CommNode, LoadNode, NodeBase, StoreNode
+from tilewright.lib.epilogue.tensor import Tensor
+
+
+class Graph(Protocol):
+    """What is asked of a graph."""
+
+    return_names: tuple[str, ...]
+
+    @property
+    def nodes_meta(self) -> list[NodeBase]:
+        """The nodes, each after its inputs."""
+
+    def get_all_inputs(self, name: str) -> list[str]:
+        """The operands of a node."""
+
+
+Collective = Callable[[CommNode, Array], Array]
+
+
+def evaluate(dag: Graph, arrays: Mapping[str, Any], collective: Collective | None = None) -> dict[str, Array]:
+    """The outputs by name, in the order of the user's `return` where it is known."""
+    values: dict[str, Array] = {}
+    outputs: dict[str, Array] = {}
+    for meta in dag.nodes_meta:
+        inputs = [values[source] for source in dag.get_all_inputs(meta.name)]
+        values[meta.name] = _value(meta, inputs, arrays, collective)
+        if isinstance(meta, StoreNode) and meta.is_output:
+            outputs[meta.name] = _stored(meta, values[meta.name])
+        if isinstance(meta, CommNode):
+            _communicate_output(dag, meta, outputs, collective)
+    order = dag.return_names or tuple(outputs)
+    return {name: outputs[name] for name in order if name in outputs}
+
+
+def _value(meta: NodeBase, inputs: list[Array], arrays: Mapping[str, Any], collective: Collective | None) -> Array:
+    if isinstance(meta, LoadNode):
+        return _loaded(meta, arrays)
+    if isinstance(meta, CommNode) and collective is not None:
+        return collective(meta, inputs[0])
+    return meta.evaluate(*inputs)
+
+
+def _communicate_output(dag: Graph, meta: CommNode, outputs: dict[str, Array], collective: Collective | None) -> None:
+    """After an output, the collective works on what was stored."""
+    for source in dag.get_all_inputs(meta.name):
+        if source in outputs and collective is not None:
+            outputs[source] = collective(meta, outputs[source])
+
+
+def _loaded(meta: LoadNode, arrays: Mapping[str, Any]) -> Array:
+    example = meta.example
+    given = arrays.get(meta.name, example.value)
+    if given is None:
+        raise EpilogueError(
+            f"No array is given for {meta.name}.", location=meta.location, hint=f"pass {meta.name}= to evaluate"
+        )
+    array = np.asarray(given)
+    if array.size != int(np.prod(example.shape)):
+        raise EpilogueError(
+            f"{meta.name} has another shape than its example.",
+            location=meta.location,
+            values={"example": example.shape, "given": array.shape},
+            hint="trace the epilogue again with examples of that shape",
+        )
+    memory = memory_of(example, array.reshape(example.shape))
+    view = meta.tensor or example
+    return view.view(memory).reshape(view.shape)
+
+
+def memory_of(example: Tensor, array: Array | None = None) -> Array:
+    """Memory in which the example's strides hold, filled from `array`, else with zeros."""
+    furthest = sum((extent - 1) * stride for mode in example.modes for extent, stride in mode)
+    memory = np.zeros(furthest + 1, numpy_dtype(example.element))
+    if array is not None and array.size:
+        example.view(memory)[...] = array.astype(memory.dtype)
+    return memory
+
+
+def _stored(meta: StoreNode, value: Array) -> Array:
+    """The output's array after the store, in the shape of the user's example."""
+    target = meta.store_tensor
+    if target is None:
+        raise EpilogueError(
+            f"Output {meta.name} has no tensor to store to.", location=meta.location, hint="set its store_tensor"
+        )
+    memory = memory_of(target)
+    view = meta.tensor or target
+    reduced = _reduced(meta, value, view)
+    strided = view.view(memory)
+    strided[...] = np.broadcast_to(reduced, view.shape).astype(memory.dtype).reshape(strided.shape)
+    return target.view(memory).copy()
+
+
+def _reduced(meta: StoreNode, value: Array, view: Tensor) -> Array:
+    """The value, reduced where the store does: over `reduce_dims`, or where the view is broadcast."""
+    if meta.reg_reduce_fn is None:
+        return value
+    if meta.tensor is None:
+        axes: tuple[int, ...] = meta.reduce_dims or ()
+        made = REDUCE[meta.reg_reduce_fn](value, axis=axes, keepdims=True)
+        return np.asarray(made).reshape(view.shape)
+    full = np.broadcast_to(value, view.shape)
+    return np.asarray(REDUCE[meta.reg_reduce_fn](full, axis=view.broadcast_modes, keepdims=True))

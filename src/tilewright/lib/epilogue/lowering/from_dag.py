@@ -1,0 +1,103 @@
+"""From a graph of an epilogue, after its passes, to the operations of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.base.errors import NoImplementationError
+from tilewright.cute import Boolean, Float32, Float64, Int32, Int64, Numeric
+from tilewright.lib.epilogue.dag import DAGIR
+from tilewright.lib.epilogue.lowering.compose import Epilogue
+from tilewright.lib.epilogue.lowering.computes import Compute
+from tilewright.lib.epilogue.lowering.folds import Fold
+from tilewright.lib.epilogue.lowering.functions import FUNCTIONS
+from tilewright.lib.epilogue.lowering.loads import Accumulator, Immediate, NumberLoad, TensorLoad
+from tilewright.lib.epilogue.lowering.op import EpilogueOp, View
+from tilewright.lib.epilogue.lowering.reductions import ReductionStore
+from tilewright.lib.epilogue.lowering.stores import NoStore, TensorStore
+from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode
+
+_FOLDS = {"plus": "sum", "maximum": "max", "minimum": "min"}
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """How a kernel's tiles lie to a reduction: see `ReductionStore`."""
+
+    over_m: bool
+    over_n: bool
+    over_l: tuple[bool, ...]
+    way: str
+
+
+def epilogue_of(
+    dag: DAGIR, views: Mapping[str, View], reductions: Mapping[str, Reduced], accumulator: str | None = None
+) -> Epilogue:
+    """The operations of a graph's nodes, in its order.
+
+    Args:
+        dag: the graph, after the passes.
+        views: of each tensor that is loaded or stored, by the name of its node.
+        reductions: of each reduction, likewise.
+        accumulator: the load whose value the kernel hands over as `tile.accumulator`.
+
+    Raises:
+        NoImplementationError: no operation stands for a node.
+    """
+    ops: list[EpilogueOp] = []
+    for meta in dag.nodes_meta:
+        inputs = tuple(dag.get_all_inputs(meta.name))
+        if isinstance(meta, LoadNode):
+            ops.append(_load(meta, views, accumulator))
+        elif isinstance(meta, StoreNode):
+            ops.append(_store(meta, inputs, dag, views, reductions))
+        else:
+            ops.append(_compute(meta, inputs))
+    return Epilogue(tuple(ops))
+
+
+def _load(meta: LoadNode, views: Mapping[str, View], accumulator: str | None) -> EpilogueOp:
+    if meta.name == accumulator:
+        return Accumulator(meta.name, ())
+    if meta.example.is_scalar:
+        value: Any = meta.example.value
+        dtype = meta.example.element
+        return Immediate(meta.name, (), value, dtype) if meta.is_immediate else NumberLoad(meta.name, (), dtype)
+    return TensorLoad(meta.name, (), views[meta.name])
+
+
+def _compute(meta: NodeBase, inputs: tuple[str, ...]) -> EpilogueOp:
+    if not isinstance(meta, ComputeNode) or not isinstance(meta.fn, str) or meta.fn not in FUNCTIONS:
+        fn = getattr(meta, "fn", meta.op)
+        raise NoImplementationError(
+            f"No kernel computes node {meta.name}.",
+            location=meta.location,
+            values={"function": fn},
+            hint="tilewright.epilogue.register_device_function(name, function) says how",
+        )
+    result = meta.element_output if meta.element_output is not meta.element_compute else None
+    return Compute(meta.name, inputs, meta.fn, meta.element_compute, result)
+
+
+def _store(
+    meta: StoreNode, inputs: tuple[str, ...], dag: DAGIR, views: Mapping[str, View], reductions: Mapping[str, Reduced]
+) -> EpilogueOp:
+    if not meta.is_output or meta.disabled:
+        return NoStore(meta.name, inputs)
+    if not meta.is_reduction:
+        return TensorStore(meta.name, inputs, views[meta.name])
+    how = reductions[meta.name]
+    fold = Fold(_FOLDS[str(meta.reg_reduce_fn)], folding_type(dag, meta))
+    return ReductionStore(
+        meta.name, inputs, views[meta.name], fold, how.over_m, how.over_n, how.over_l, how.way
+    )  # fmt: skip
+
+
+def folding_type(dag: DAGIR, meta: StoreNode) -> type[Numeric]:
+    """The type in which a reduction folds: at least 32 bits wide."""
+    element = dag.get_all_inputs_meta(meta.name)[0].element_output or dag.element_compute
+    if element.is_float:
+        return Float64 if element is Float64 else Float32
+    return element if element.width >= 32 and element is not Boolean else Int64 if element.width > 32 else Int32
