@@ -148,7 +148,7 @@ def _executor(plan: GemmPlan, result: type[cute.Numeric], rank: int, target: str
             cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(1,), assumed_align=16)
             for dtype in (plan.accumulator, cute.Int32)
         )
-    compiled = cute.compile(launch_gemm_sm80, d, a, b, workspace, counters, plan, target=target)
+    compiled = cute.compile(launch_gemm_sm80, d, a, b, None, workspace, counters, plan, None, target=target)
     return views.quick(compiled)
 
 

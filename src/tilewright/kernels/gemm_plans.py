@@ -73,14 +73,21 @@ class GemmPlan:
         return WARP * self.warps[0] * self.warps[1]
 
     @property
+    def strip(self) -> int:
+        """Rows of D of one instruction of each warp along M."""
+        return self.warps[0] * (8 if self.a.dtype.width == 64 else 16)
+
+    @property
     def accumulator(self) -> type[cute.Numeric]:
         """The type in which products are added."""
         return {8: cute.Int32, 64: cute.Float64}.get(self.a.dtype.width, cute.Float32)
 
-    def shared_bytes(self, result: type[cute.Numeric]) -> int:
-        """Bytes of shared memory of a block that stores elements of type `result`."""
+    def shared_bytes(self, result: type[cute.Numeric] | None) -> int:
+        """Bytes of shared memory of a block that stores elements of type `result`; None: it runs an epilogue."""
         m, n, k = self.tile
         stages = self.a.shared_bytes(m, k, self.stages) + self.b.shared_bytes(n, k, self.stages)
+        if result is None:
+            return max(stages, self.strip * n * self.accumulator.width // 8)
         return max(stages, m * n * result.width // 8 if staged(result, self.result.vector) else 0)
 
     def tiled_mma(self) -> cute.TiledMma:

@@ -12,6 +12,7 @@ from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tilewright.kernels.gemm_epilogue import run_epilogue
 from tilewright.kernels.gemm_operands import ALIGNMENT, Feed
 from tilewright.kernels.gemm_results import store_tile
 from tilewright.kernels.gemm_split import add_over_blocks
@@ -96,18 +97,24 @@ def accumulate(
 
 @cute.kernel
 def gemm_sm80_kernel(
-    d: cute.Tensor, a: cute.Tensor, b: cute.Tensor, workspace: Any, counters: Any, plan: cutlass.Constexpr
-) -> None:
-    """One block computes one tile of d (M, N, L) from a (M, K, L) and b (N, K, L), or its share of the sums of one."""
+    d: Any, a: cute.Tensor, b: cute.Tensor, arguments: Any, workspace: Any, counters: Any,
+    plan: cutlass.Constexpr, fused: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    """One block computes one tile of d (M, N, L) from a (M, K, L) and b (N, K, L), or its share of the sums of one.
+
+    With an epilogue, which takes `arguments`, d is None.
+    """
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     m, n, k = plan.tile
-    tiles_m, tiles_n = cute.ceil_div(d.shape[0], m), cute.ceil_div(d.shape[1], n)
+    extents = a.shape[0], b.shape[0], cute.size(a, mode=[2])
     split, tile = block % plan.splits, block // plan.splits
+    tiles_m, tiles_n = cute.ceil_div(extents[0], m), cute.ceil_div(extents[1], n)
     row, column, batch = place_of(tile, tiles_m, tiles_n, plan.group)
     steps = cute.ceil_div(a.shape[1], k)
     share = cute.ceil_div(steps, plan.splits)
-    memory = cutlass.utils.SmemAllocator().allocate(plan.shared_bytes(d.element_type), ALIGNMENT)
+    stored = None if fused is not None else d.element_type
+    memory = cutlass.utils.SmemAllocator().allocate(plan.shared_bytes(stored), ALIGNMENT)
     tiled = plan.tiled_mma()
     ends = split * share, min((split + 1) * share, steps)
     sums = accumulate(a[None, None, batch], b[None, None, batch], (row, column), ends, memory, tiled, plan)
@@ -115,30 +122,40 @@ def gemm_sm80_kernel(
     if cutlass.const_expr(plan.splits > 1):
         complete = add_over_blocks(sums, workspace, counters, tile, split, memory, plan)
     if complete:
-        results = cute.make_fragment_like(sums, d.element_type)
-        results.store(sums.load().to(d.element_type))
-        store_tile(d[None, None, batch], results, tiled.get_slice(thread), (row, column), memory, plan)
+        mine = tiled.get_slice(thread)
+        if cutlass.const_expr(fused is not None):
+            run_epilogue(sums, mine, extents, (row, column, batch), arguments, memory, plan, fused)
+        else:
+            results = cute.make_fragment_like(sums, d.element_type)
+            results.store(sums.load().to(d.element_type))
+            store_tile(d[None, None, batch], results, mine, (row, column), memory, plan)
 
 
 @cute.jit
 def launch_gemm_sm80(
-    d: cute.Tensor, a: cute.Tensor, b: cute.Tensor, workspace: Any, counters: Any, plan: cutlass.Constexpr
-) -> None:
-    """d (..., M, N) = a (..., M, K) · b (..., K, N), where "..." is the same batch of all."""
-    left, right, result = _as_mkl(a, False), _as_mkl(b, True), _as_mkl(d, False)
+    d: Any, a: cute.Tensor, b: cute.Tensor, arguments: Any, workspace: Any, counters: Any,
+    plan: cutlass.Constexpr, fused: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    """d (..., M, N) = a (..., M, K) · b (..., K, N), where "..." is the same batch of all.
+
+    With an epilogue, d is None, and `arguments` are its tensors (M, N, batch...), workspaces and numbers.
+    """
+    left, right, result = _as_mkl(a, False), _as_mkl(b, True), None
+    if cutlass.const_expr(fused is None):
+        result = _as_mkl(d, plan.result.turned)
     if cutlass.const_expr(plan.result.turned):
-        left, right, result = right, left, _as_mkl(d, True)
-    tiles = cute.ceil_div(result.shape[0], plan.tile[0]) * cute.ceil_div(result.shape[1], plan.tile[1])
-    blocks = tiles * cute.size(result, mode=[2]) * plan.splits
-    gemm_sm80_kernel(result, left, right, workspace, counters, plan).launch(
+        left, right = right, left
+    tiles = cute.ceil_div(left.shape[0], plan.tile[0]) * cute.ceil_div(right.shape[0], plan.tile[1])
+    blocks = tiles * cute.size(left, mode=[2]) * plan.splits
+    gemm_sm80_kernel(result, left, right, arguments, workspace, counters, plan, fused).launch(
         grid=(blocks, 1, 1), block=(plan.threads, 1, 1)
     )
 
 
 def _as_mkl(tensor: cute.Tensor, turned: bool) -> cute.Tensor:
-    """(batch..., rows, columns) as (rows, columns, (batch...)); turned, columns come first."""
+    """(batch..., rows, columns) as (rows, columns, (..., batch)), the last batch mode first; turned, columns first."""
     shape, stride = tensor.layout.shape, tensor.layout.stride
     first, second = (-1, -2) if turned else (-2, -1)
-    batch = (tuple(shape[:-2]), tuple(stride[:-2])) if len(shape) > 2 else (1, 0)
+    batch = (tuple(shape[-3::-1]), tuple(stride[-3::-1])) if len(shape) > 2 else (1, 0)
     layout = cute.make_layout((shape[first], shape[second], batch[0]), stride=(stride[first], stride[second], batch[1]))
     return cute.make_tensor(tensor.iterator, layout)
