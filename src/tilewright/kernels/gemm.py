@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import tilewright.cute as cute
+from tilewright.base import settings
+from tilewright.compiler.target_choice import choose_arch
 from tilewright.kernels import views
-from tilewright.kernels.elementwise import together
+from tilewright.kernels.copy_transpose import copy_transpose
+from tilewright.kernels.elementwise import copy, together
+from tilewright.kernels.gemm_epilogue import Fused
+from tilewright.kernels.gemm_fusion import ACCUMULATOR, fake_arguments, fusion
 from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, Result, gemm_plan
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
 from tilewright.kernels.gemm_split import workspace_elements
 from tilewright.kernels.launching import address_of, on_gpu
+from tilewright.lib.epilogue.dag import DAGIR
+from tilewright.lib.epilogue.lowering.reductions import PARTIALS
 from tilewright.utils import HardwareInfo
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8")
 """Element types of A and B."""
-RESULTS = ("float16", "bfloat16", "float32", "float64", "int8", "int32")
-"""Element types of D."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +41,15 @@ class _Call:
     workspace: int
     counters: int
 
-    def __call__(self, *tensors: Any) -> None:
+    def __call__(self, *tensors: Any, arguments: Any = None) -> None:
         given = [tensor if view is None else view.of(tensor) for view, tensor in zip(self.views, tensors, strict=True)]
-        if not self.workspace:
-            self.executor(*given)
-            return
-        counters = views.empty(given[0], (self.counters,), cute.Int32)
-        counters.fill(0) if isinstance(counters, np.ndarray) else counters.zero_()
-        self.executor(*given, views.empty(given[0], (self.workspace,), self.accumulator), counters)
+        if arguments is not None:
+            given.append(arguments)
+        if self.workspace:
+            counters = views.empty(tensors[0], (self.counters,), cute.Int32)
+            counters.fill(0) if isinstance(counters, np.ndarray) else counters.zero_()
+            given += views.empty(tensors[0], (self.workspace,), self.accumulator), counters
+        self.executor(*given)
 
 
 _calls: dict[Any, _Call] = {}
@@ -54,6 +60,7 @@ def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | None = None) -> None:
 
     Tensors of a GPU run there, others on the emulator. `plan` overrides the choice.
     """
+    a, b = _readable(a, -1), _readable(b, -2)
     key = (plan, views.facts(out), views.facts(a), views.facts(b))
     call = _calls.get(key)
     if call is None:
@@ -63,34 +70,82 @@ def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | None = None) -> None:
     call(out, a, b)
 
 
+def _readable(matrix: Any, of_k: int) -> Any:
+    """A matrix of bytes with contiguous K, dimension `of_k`, moved if need be; others as they are.
+
+    Only neighbours along K share a register: `ldmatrix` cannot transpose bytes, and reading one at a time takes longer
+    than moving the matrix once.
+    """
+    if matrix.dtype.itemsize > 1 or views.strides_of(matrix)[of_k] == 1 or 0 in matrix.shape:
+        return matrix
+    if of_k == -1:
+        moved = views.empty(matrix, matrix.shape, views.dtype_of(matrix))
+        copy(moved, matrix)
+        return moved
+    moved = views.empty(matrix, (*matrix.shape[:-2], matrix.shape[-1], matrix.shape[-2]), views.dtype_of(matrix))
+    copy_transpose(moved, matrix)
+    return moved.swapaxes(-1, -2)
+
+
 def plan_of(out: Any, a: Any, b: Any) -> GemmPlan:
     """The plan that `gemm` takes for these tensors."""
-    return _planned(*_matrices(out, a, b), (out, a, b))
+    target, *operands = _matrices((out, a, b), tuple(out.shape[:-2]))
+    return _planned(operands, (a, b), *_result(target, out))
 
 
 def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | None) -> _Call:
-    shaped = _matrices(out, a, b)
-    plan = plan or _planned(*shaped, (out, a, b))
-    rank = len(shaped[0].shape)
-    executor = _executor(plan, views.dtype_of(out), rank, "cuda" if on_gpu(out) else "emu")
-    needed = tuple(view.unless_of(t.shape, views.strides_of(t)) for view, t in zip(shaped, (out, a, b), strict=True))
-    *batch, m, n = shaped[0].shape
-    m, n = (n, m) if plan.result.turned else (m, n)
+    shaped = _matrices((out, a, b), tuple(out.shape[:-2]))
+    plan = plan or plan_of(out, a, b)
+    target = "cuda" if on_gpu(out) else "emu"
+    return _call(_executor(plan, views.dtype_of(out), len(shaped[0].shape), target), plan, shaped, (out, a, b))
+
+
+def prepare_fused(
+    dag: DAGIR, a: Any, b: Any, arrays: Mapping[str, Any], plan: GemmPlan | None = None, way: str = PARTIALS
+) -> Callable[[Any, Any, Mapping[str, Any]], None]:
+    """The kernel of a (L, M, K) · b (L, K, N) with an epilogue: a function of a, b, and arrays and numbers by name.
+
+    Args:
+        dag: the epilogue's graph, after its passes; its load `accum` is the product.
+        a: a tensor like that of later calls: of its type, shape, strides, alignment and device; L may be absent or 1.
+        b: likewise.
+        arrays: the epilogue's operands and outputs, likewise.
+        plan: overrides the choice.
+        way: `PARTIALS` or `ATOMIC`, of reductions whose results several blocks share.
+
+    Raises:
+        EpilogueError: the epilogue takes too much shared memory, or a tensor does not fit the product's tiles.
+    """
+    batch, m, n = dag.get_node_meta(ACCUMULATOR).shape
+    shaped = _matrices((a, b), (batch,))
+    plan = plan or _planned(shaped, (a, b), Result(), (m, n))
+    target = "cuda" if on_gpu(a) else "emu"
+    starts = {name: address_of(array) for name, array in arrays.items() if hasattr(array, "shape")}
+    made = fusion(dag, starts, plan, choose_arch(settings.get("arch"), target), way)
+    if 0 in (batch, m, n):
+        return lambda a, b, given: made.fill(given)
+    call = _call(_fused_executor(plan, made.fused, len(shaped[0].shape), target), plan, shaped, (a, b))
+    return lambda a, b, given: call(a, b, arguments=made.arguments(given, a))
+
+
+def _call(executor: Any, plan: GemmPlan, shaped: Sequence[views.Strided], tensors: Sequence[Any]) -> _Call:
+    needed = tuple(view.unless_of(t.shape, views.strides_of(t)) for view, t in zip(shaped, tensors, strict=True))
+    *batch, rows, _ = shaped[-2].shape
+    columns = shaped[-1].shape[-1]
+    m, n = (columns, rows) if plan.result.turned else (rows, columns)
     tiles = math.prod(batch) * -(-m // plan.tile[0]) * -(-n // plan.tile[1])
     elements = workspace_elements(tiles, plan.splits, plan.tile) if plan.splits > 1 else 0
     return _Call(executor, needed, plan.accumulator, elements, tiles)
 
 
-def _matrices(out: Any, a: Any, b: Any) -> list[views.Strided]:
-    """The three as (batch..., rows, columns) of one batch; dimensions of it through which all step alike are one."""
-    batch = tuple(out.shape[:-2])
-    steps = [_batch_steps(tensor, batch) for tensor in (out, a, b)]
-    extents, merged = together(batch, steps)
+def _matrices(tensors: Sequence[Any], batch: tuple[int, ...]) -> list[views.Strided]:
+    """The tensors as (batch..., rows, columns) of one batch; dimensions of it through which all step alike are one."""
+    extents, merged = together(batch, [_batch_steps(tensor, batch) for tensor in tensors])
     if math.prod(batch) == 1:
-        extents, merged = (), [()] * 3
+        extents, merged = (), [()] * len(tensors)
     return [
         views.Strided((*extents[::-1], *tensor.shape[-2:]), (*of_one[::-1], *views.strides_of(tensor)[-2:]))
-        for tensor, of_one in zip((out, a, b), merged, strict=True)
+        for tensor, of_one in zip(tensors, merged, strict=True)
     ]
 
 
@@ -101,20 +156,27 @@ def _batch_steps(tensor: Any, batch: Sequence[int]) -> tuple[int, ...]:
     return missing + tuple(0 if extent == 1 else step for extent, step in zip(own, strides, strict=True))
 
 
-def _planned(out: views.Strided, a: views.Strided, b: views.Strided, tensors: Sequence[Any]) -> GemmPlan:
-    dtype, result = views.dtype_of(tensors[1]), views.dtype_of(tensors[0])
-    starts = [address_of(tensor) for tensor in tensors]
-    left, right = _operand(a, dtype, starts[1], -1), _operand(b, dtype, starts[2], -2)
-    *batch, m, n = out.shape
-    turned = out.strides[-1] != 1 and out.strides[-2] == 1
-    target = views.Strided(out.shape, out.strides)
+def _result(matrix: views.Strided, out: Any) -> tuple[Result, tuple[int, int]]:
+    """How D lies in memory, and its extents (M, N), of the transpose where that is what is computed."""
+    *batch, m, n = matrix.shape
+    *steps, down, along = matrix.strides
+    turned = along != 1 and down == 1
     if turned:
-        left, right, m, n = right, left, n, m
-        target = views.Strided((*batch, m, n), (*out.strides[:-2], out.strides[-1], out.strides[-2]))
-    vector = target.vector(result, starts[0])
-    multiprocessors = _multiprocessors(on_gpu(tensors[0]))
-    dense = target.strides[-1] == 1
-    return gemm_plan(left, right, (m, n, a.shape[-1], math.prod(batch)), Result(vector, dense, turned), multiprocessors)
+        m, n, down, along = n, m, along, down
+    vector = views.Strided((*batch, m, n), (*steps, down, along)).vector(views.dtype_of(out), address_of(out))
+    return Result(vector, along == 1, turned), (m, n)
+
+
+def _planned(
+    matrices: Sequence[views.Strided], tensors: Sequence[Any], result: Result, extents: tuple[int, int]
+) -> GemmPlan:
+    """The plan for A and B, in this order, and D, whose extents (M, N) are given."""
+    (a, b), dtype = matrices, views.dtype_of(tensors[0])
+    left, right = _operand(a, dtype, address_of(tensors[0]), -1), _operand(b, dtype, address_of(tensors[1]), -2)
+    if result.turned:
+        left, right = right, left
+    batch = math.prod(a.shape[:-2])
+    return gemm_plan(left, right, (*extents, a.shape[-1], batch), result, _multiprocessors(on_gpu(tensors[0])))
 
 
 def _operand(matrix: views.Strided, dtype: type[cute.Numeric], start: int, of_k: int) -> Operand:
@@ -137,19 +199,30 @@ def _multiprocessors(gpu: bool) -> int:
 
 @functools.cache
 def _executor(plan: GemmPlan, result: type[cute.Numeric], rank: int, target: str) -> Any:
-    """The compiled function of tensors of so many modes, with any extents and strides."""
+    """The compiled function of D, A and B of so many modes, with any extents and strides."""
+    order = plan.result
+    d = _fake(result, rank, order.vector, -2 if order.turned else -1, order.dense)
+    return _compiled(d, None, plan, None, rank, target)
+
+
+@functools.cache
+def _fused_executor(plan: GemmPlan, fused: Fused, rank: int, target: str) -> Any:
+    """The compiled function of A, B and the epilogue's arguments."""
+    return _compiled(None, fake_arguments(fused.epilogue), plan, fused, rank, target)
+
+
+def _compiled(d: Any, arguments: Any, plan: GemmPlan, fused: Fused | None, rank: int, target: str) -> Any:
     left, right = (plan.b, plan.a) if plan.result.turned else (plan.a, plan.b)
     a = _fake(left.dtype, rank, left.vector, -1 if left.k_major else -2, left.dense)
     b = _fake(right.dtype, rank, right.vector, -2 if right.k_major else -1, right.dense)
-    d = _fake(result, rank, plan.result.vector, -2 if plan.result.turned else -1, plan.result.dense)
     workspace = counters = None
     if plan.splits > 1:
         workspace, counters = (
             cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(1,), assumed_align=16)
             for dtype in (plan.accumulator, cute.Int32)
         )
-    compiled = cute.compile(launch_gemm_sm80, d, a, b, None, workspace, counters, plan, None, target=target)
-    return views.quick(compiled)
+    fakes = d, a, b, arguments, workspace, counters
+    return views.quick(cute.compile(launch_gemm_sm80, *fakes, plan, fused, target=target))
 
 
 def _fake(dtype: type[cute.Numeric], rank: int, vector: int, contiguous: int, dense: bool) -> Any:

@@ -31,13 +31,12 @@ class Fused:
     epilogue: Epilogue
     grid: ThreadGrid
 
-    @classmethod
-    def of(cls, epilogue: Epilogue, plan: GemmPlan, vector: int) -> Fused:
-        """The threads of a plan's blocks in rows of vectors of `vector` elements, which divides the extent of N."""
-        width = min(plan.tile[1] // vector, plan.threads)
-        height = plan.threads // width
-        rows, columns = plan.strip // height, plan.tile[1] // (vector * width)
-        return cls(epilogue, ThreadGrid(height, width, vector, rows, columns))
+
+def grid_of(plan: GemmPlan, vector: int) -> ThreadGrid:
+    """The threads of a plan's blocks over a strip, in vectors of `vector` elements, which divides the extent of N."""
+    width = min(plan.tile[1] // vector, plan.threads)
+    height = plan.threads // width
+    return ThreadGrid(height, width, vector, plan.strip // height, plan.tile[1] // (vector * width))
 
 
 def strip_layout(rows: int, n: int) -> cute.ComposedLayout:
@@ -46,6 +45,16 @@ def strip_layout(rows: int, n: int) -> cute.ComposedLayout:
     lines = cute.make_layout((4, extent), stride=(extent, 1))
     swizzle = cute.make_swizzle((extent // _SEGMENT).bit_length() - 1, 3, 2)
     return cute.tile_to_shape(cute.make_composed_layout(swizzle, 0, lines), (rows, n), (0, 1))
+
+
+def grouped(arguments: Any, epilogue: Epilogue) -> tuple[Any, ...]:
+    """The arguments of an epilogue, the batch modes of tensors (M, N, batch...) taken together."""
+    count = len(epilogue.views)
+    tensors = (
+        tensor if cute.rank(tensor) < 3 else cute.group_modes(tensor, 2, cute.rank(tensor))
+        for tensor in arguments[:count]
+    )
+    return (*tensors, *arguments[count:])
 
 
 @cute.jit

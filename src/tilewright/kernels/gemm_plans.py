@@ -106,7 +106,7 @@ class GemmPlan:
 
 @dataclass(frozen=True)
 class _Shape:
-    """A tile (m, n), the bytes of its rows along K, and what it takes."""
+    """A tile (m, n) of so many bytes along K, its warps and stages, and its speed."""
 
     m: int
     n: int
@@ -114,16 +114,15 @@ class _Shape:
     warps: tuple[int, int]
     stages: int
     speed: float
-    resident: int  # blocks of a multiprocessor
 
 
 _SHAPES = (
-    _Shape(128, 256, 64, (2, 4), 4, 1.0, 1),
-    _Shape(128, 128, 64, (2, 2), 4, 0.95, 2),
-    _Shape(128, 64, 64, (2, 2), 4, 0.75, 3),
-    _Shape(64, 64, 128, (2, 2), 3, 0.6, 4),
+    _Shape(128, 256, 128, (2, 4), 3, 1.0),
+    _Shape(128, 128, 128, (2, 2), 3, 0.93),
+    _Shape(64, 128, 128, (2, 2), 3, 0.8),
+    _Shape(64, 64, 128, (2, 2), 4, 0.7),
 )
-_OF_FLOAT64 = (_Shape(64, 64, 128, (2, 2), 3, 1.0, 2),)
+_OF_FLOAT64 = (_Shape(64, 64, 128, (2, 2), 3, 1.0),)
 
 
 def gemm_plan(

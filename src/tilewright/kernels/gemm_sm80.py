@@ -12,7 +12,7 @@ from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tilewright.kernels.gemm_epilogue import run_epilogue
+from tilewright.kernels.gemm_epilogue import grouped, run_epilogue
 from tilewright.kernels.gemm_operands import ALIGNMENT, Feed
 from tilewright.kernels.gemm_results import store_tile
 from tilewright.kernels.gemm_split import add_over_blocks
@@ -147,9 +147,13 @@ def launch_gemm_sm80(
         left, right = right, left
     tiles = cute.ceil_div(left.shape[0], plan.tile[0]) * cute.ceil_div(right.shape[0], plan.tile[1])
     blocks = tiles * cute.size(left, mode=[2]) * plan.splits
+    if cutlass.const_expr(fused is not None):
+        arguments = grouped(arguments, fused.epilogue)
     gemm_sm80_kernel(result, left, right, arguments, workspace, counters, plan, fused).launch(
         grid=(blocks, 1, 1), block=(plan.threads, 1, 1)
     )
+    if cutlass.const_expr(fused is not None):
+        fused.epilogue.finish(arguments)
 
 
 def _as_mkl(tensor: cute.Tensor, turned: bool) -> cute.Tensor:

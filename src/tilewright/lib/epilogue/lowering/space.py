@@ -111,7 +111,7 @@ def space_of(operands: Sequence[Operand], shape: Sequence[int], rows_whole: bool
     Raises:
         EpilogueError: two tensors cut a mode where it cannot be cut for both.
     """
-    axes = [axis for mode, extent in enumerate(shape) for axis in _cut(operands, mode, extent)]
+    axes = [axis for mode, extent in enumerate(shape) for axis in cut(operands, mode, extent)]
     row = axes[-1] if rows_whole else None
     if rows_whole and sum(len(op.modes[-1]) > 1 for op in operands):
         raise EpilogueError(
@@ -124,7 +124,7 @@ def space_of(operands: Sequence[Operand], shape: Sequence[int], rows_whole: bool
     return _assigned(merged, operands)
 
 
-def _cut(operands: Sequence[Operand], mode: int, extent: int) -> list[Axis]:
+def cut(operands: Sequence[Operand], mode: int, extent: int) -> list[Axis]:
     """The modes, slowest first, into which the operands cut a mode of the graph."""
     ends = {1, extent}
     for operand in operands:
