@@ -32,9 +32,13 @@ class DAGIR:
         self.arch = architecture_of(cc)
         self.element_compute = element_compute
         self._graph = nx.DiGraph()
+        self._order: list[str] | None = None  # of `nodes`, until an edge or node changes
         self.reduction_names: list[str] = []
         self.return_names: tuple[str, ...] = ()
         self.passes_run: list[str] = []
+        # What passes find out: PassGetArgumentType, PassSharedMemoryBudget.
+        self.arguments: tuple[Any, ...] = ()
+        self.smem_bytes: dict[tuple[int, int], int] = {}
 
     # Nodes
 
@@ -45,8 +49,11 @@ class DAGIR:
         Raises:
             EpilogueError: the graph has a cycle.
         """
+        if self._order is not None:
+            return list(self._order)
         try:
-            return list(nx.lexicographical_topological_sort(self._graph))
+            self._order = list(nx.lexicographical_topological_sort(self._graph))
+            return list(self._order)
         except nx.NetworkXUnfeasible:
             cycle = " -> ".join(source for source, _ in nx.find_cycle(self._graph))
             raise EpilogueError(f"The epilogue's graph has a cycle: {cycle}.", hint="remove one of its edges") from None
@@ -81,6 +88,7 @@ class DAGIR:
                 hint="give each value of an epilogue a name of its own",
             )
         self._graph.add_node(meta.name, meta=meta)
+        self._order = None
 
     def get_node_meta(self, name: str) -> NodeBase:
         """The node of that name.
@@ -100,6 +108,7 @@ class DAGIR:
         """Remove a node with its edges."""
         self._defined(name)
         self._graph.remove_node(name)
+        self._order = None
 
     def unique_name(self, base: str) -> str:
         """`base`, or the first of `base_0`, `base_1`, ... that is free."""
@@ -137,12 +146,18 @@ class DAGIR:
             self.replace_all_uses_with(src, dst)
         if self.has_edge(src, dst):
             src = self._identity_of(src)
+        self.link(src, dst, weight)
+
+    def link(self, src: str, dst: str, weight: int) -> None:
+        """Set the edge as it is, for passes that rebuild a graph: no users move, and no identity is made."""
         self._graph.add_edge(src, dst, weight=weight)
+        self._order = None
 
     def remove_edge(self, src: str, dst: str) -> None:
         """Remove the edge, if it is there."""
         if self.has_edge(src, dst):
             self._graph.remove_edge(src, dst)
+            self._order = None
 
     def get_edge_weight(self, src: str, dst: str) -> int:
         """Which operand of `dst` the node `src` is."""
@@ -205,8 +220,8 @@ class DAGIR:
 
     @property
     def graph(self) -> nx.DiGraph:
-        """The networkx graph below, for its algorithms."""
-        return self._graph
+        """The networkx graph below, for its algorithms; read-only."""
+        return self._graph.copy(as_view=True)
 
     def copy(self) -> DAGIR:
         """The graph with node objects of its own."""
@@ -216,7 +231,12 @@ class DAGIR:
         made._graph.add_edges_from(self._graph.edges(data=True))
         made.reduction_names, made.return_names = list(self.reduction_names), self.return_names
         made.passes_run = list(self.passes_run)
+        made.arguments, made.smem_bytes = self.arguments, dict(self.smem_bytes)
         return made
+
+    def take(self, other: DAGIR) -> None:
+        """Become what `other` is: its nodes and edges. Passes that rebuild a graph use it."""
+        self._graph, self._order = other._graph, None
 
     def evaluate(self, *, collective: evaluation.Collective | None = None, **arrays: Any) -> dict[str, Array]:
         """The outputs by name on NumPy, from arrays and numbers by the names of loads; what is not given is its
@@ -253,7 +273,7 @@ class DAGIR:
         producer = self.get_node_meta(src)
         name = self.unique_name("autogen_identity")
         self.add_node(ComputeNode(name, "identity", self.element_compute, producer.location))
-        self._graph.add_edge(src, name, weight=0)
+        self.link(src, name, 0)
         return name
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.base.errors import EpilogueError
 from tilewright.lib.epilogue.elements import numpy_dtype
-from tilewright.lib.epilogue.functions import REDUCE, Array
+from tilewright.lib.epilogue.functions import REDUCE, Array, reduced_modes
 from tilewright.lib.epilogue.nodes import CommNode, LoadNode, NodeBase, StoreNode
 from tilewright.lib.epilogue.tensor import Tensor
 
@@ -65,15 +65,15 @@ def _communicate_output(dag: Graph, meta: CommNode, outputs: dict[str, Array], c
 
 def _loaded(meta: LoadNode, arrays: Mapping[str, Any]) -> Array:
     example = meta.example
-    given = arrays.get(meta.name, example.value)
+    given = arrays.get(meta.argument, example.value)
     if given is None:
         raise EpilogueError(
-            f"No array is given for {meta.name}.", location=meta.location, hint=f"pass {meta.name}= to evaluate"
+            f"No array is given for {meta.argument}.", location=meta.location, hint=f"pass {meta.argument}= to evaluate"
         )
     array = np.asarray(given)
     if array.size != int(np.prod(example.shape)):
         raise EpilogueError(
-            f"{meta.name} has another shape than its example.",
+            f"{meta.argument} has another shape than its example.",
             location=meta.location,
             values={"example": example.shape, "given": array.shape},
             hint="trace the epilogue again with examples of that shape",
@@ -103,7 +103,8 @@ def _stored(meta: StoreNode, value: Array) -> Array:
     view = meta.tensor or target
     reduced = _reduced(meta, value, view)
     strided = view.view(memory)
-    strided[...] = np.broadcast_to(reduced, view.shape).astype(memory.dtype).reshape(strided.shape)
+    fitting = reduced.reshape(reduced.shape[max(reduced.ndim - view.rank, 0) :])
+    strided[...] = converted(np.broadcast_to(fitting, view.shape), memory.dtype).reshape(strided.shape)
     return target.view(memory).copy()
 
 
@@ -112,8 +113,13 @@ def _reduced(meta: StoreNode, value: Array, view: Tensor) -> Array:
     if meta.reg_reduce_fn is None:
         return value
     if meta.tensor is None:
-        axes: tuple[int, ...] = meta.reduce_dims or ()
-        made = REDUCE[meta.reg_reduce_fn](value, axis=axes, keepdims=True)
-        return np.asarray(made).reshape(view.shape)
+        axes = reduced_modes(meta.reduce_dims, value.ndim)
+        return np.asarray(REDUCE[meta.reg_reduce_fn](value, axis=axes, keepdims=True))
     full = np.broadcast_to(value, view.shape)
     return np.asarray(REDUCE[meta.reg_reduce_fn](full, axis=view.broadcast_modes, keepdims=True))
+
+
+def converted(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Elements as a store converts them: floats round to nearest even, to integers towards zero."""
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)

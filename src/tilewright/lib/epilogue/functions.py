@@ -7,7 +7,7 @@ NaN. A reduction is a pair of names: the function in registers, and the atomic o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +112,19 @@ for _row in (
     Function("select", 3, np.where),
 ):
     FUNCTIONS[_row.name] = _row
+
+
+def reduced_modes(dim: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """The modes that a reduction over `dim` reduces, counted from the front of `rank`; all where `dim` is None.
+
+    Raises:
+        ValueError: there is no such mode.
+    """
+    given = range(rank) if dim is None else (dim,) if isinstance(dim, int) else dim
+    if any(not -rank <= mode < rank for mode in given):
+        raise ValueError(f"modes {dim} of a tensor of {rank} modes")
+    return tuple(sorted({mode % rank for mode in given}))
+
 
 REDUCTIONS: dict[str, tuple[str, str]] = {
     "sum": ("plus", "atomic_add"),

@@ -17,7 +17,7 @@ load or an output is a view of the user's array.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,8 +26,8 @@ from tilewright.base.errors import EpilogueError
 from tilewright.base.location import SourceLocation
 from tilewright.lang.numbers.numeric import Float32, Numeric
 from tilewright.lib.epilogue.elements import numpy_dtype
-from tilewright.lib.epilogue.functions import REDUCE, Array, function_named
-from tilewright.lib.epilogue.tensor import Tensor
+from tilewright.lib.epilogue.functions import REDUCE, Array, function_named, reduced_modes
+from tilewright.lib.epilogue.tensor import Shape, Tensor
 from tilewright.lib.epilogue.views import Permute, Reshape, ViewOp
 
 Element = type[Numeric]
@@ -71,6 +71,17 @@ class NodeBase:
             )
         return self.tensor.shape
 
+    elementwise: ClassVar[bool] = True
+    """Whether an element of the value depends on the elements of the inputs at its place alone."""
+
+    def output_shape(self, *shapes: Shape) -> Shape:
+        """The shape of the value from those of the inputs: broadcast by NumPy's rules.
+
+        Raises:
+            ValueError: the shapes do not fit.
+        """
+        return np.broadcast_shapes(*shapes)
+
     def evaluate(self, *inputs: Array) -> Array:
         """The node's value from those of its inputs, on NumPy."""
         raise EpilogueError(
@@ -92,12 +103,16 @@ class NodeBase:
 
 
 class LoadNode(NodeBase):
-    """An operand by name. `example` is the user's array or number; `tensor` the view of it that the graph needs."""
+    """An operand. `example` is the user's array or number; `tensor` the view of it that the graph needs.
+
+    `argument` is the name under which the user passes it; several loads have the same where views differ.
+    """
 
     op = "load"
 
     def __init__(self, name: str, example: Tensor, location: SourceLocation | None = None) -> None:
         super().__init__(name, location)
+        self.argument = name
         self.example = example
         self.element = self.element_output = example.element
 
@@ -109,7 +124,7 @@ class LoadNode(NodeBase):
     def key(self) -> tuple[Any, ...]:
         if self.is_immediate:
             return ("imm", self.element, repr(self.example.value), self.tensor and self.tensor.modes)
-        return super().key()
+        return (type(self).__name__, self.argument, self.tensor and self.tensor.modes)
 
     def label(self) -> str:
         return str(self.example.value) if self.is_immediate else self.name
@@ -142,28 +157,22 @@ class ComputeNode(NodeBase):
         """True before `PassPreprocessRed` has folded it into its store."""
         return isinstance(self.fn, tuple)
 
-    def output_shape(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the result from those of the inputs; a reduction leaves extent 1 where it reduces.
-
-        Raises:
-            ValueError: the shapes do not broadcast.
-        """
+    def output_shape(self, *shapes: Shape) -> Shape:
+        """Broadcast; a reduction leaves extent 1 where it reduces."""
         shape = np.broadcast_shapes(*shapes)
-        dims = self.dims(len(shape))
-        return tuple(1 if mode in dims else extent for mode, extent in enumerate(shape)) if self.is_reduction else shape
-
-    def dims(self, rank: int) -> tuple[int, ...]:
-        """The modes that a reduction reduces, counted from the front of `rank`; all where it says nothing."""
-        given = self.kwargs.get("dim")
-        given = range(rank) if given is None else (given,) if isinstance(given, int) else given
-        return tuple(sorted(mode % rank for mode in given))
+        if not self.is_reduction:
+            return shape
+        modes = reduced_modes(self.kwargs.get("dim"), len(shape))
+        return tuple(1 if mode in modes else extent for mode, extent in enumerate(shape))
 
     def evaluate(self, *inputs: Array) -> Array:
         dtype = numpy_dtype(self.element_compute)
         operands = [np.asarray(each).astype(dtype) for each in inputs]
         with np.errstate(all="ignore"):
             if isinstance(self.fn, tuple):
-                made = REDUCE[self.fn[0]](operands[0], axis=self.dims(operands[0].ndim), keepdims=True)
+                made = REDUCE[self.fn[0]](
+                    operands[0], axis=reduced_modes(self.kwargs.get("dim"), operands[0].ndim), keepdims=True
+                )
             else:
                 made = function_named(self.fn).reference(*operands)
             return np.asarray(made).astype(dtype).astype(numpy_dtype(self.element_output or self.element_compute))
@@ -182,6 +191,8 @@ class TopKSoftmaxNode(ComputeNode):
     Of equal values, the one of the smaller column counts as greater. A kernel needs a whole row in one tile: lowering
     takes N up to the width of its tile, and refuses more.
     """
+
+    elementwise = False
 
     def __init__(
         self, name: str, k: int, element_compute: Element = Float32, location: SourceLocation | None = None
@@ -216,6 +227,9 @@ class LayoutNode(NodeBase):
             Permute(tuple(self.kwargs["indices"])) if self.fn == "permute" else Reshape(tuple(self.kwargs["new_shape"]))
         )
 
+    def output_shape(self, *shapes: Shape) -> Shape:
+        return self.view.on_shape(shapes[0])
+
     def evaluate(self, *inputs: Array) -> Array:
         return self.view.on_array(np.asarray(inputs[0]))
 
@@ -230,7 +244,7 @@ class StoreNode(NodeBase):
     """A variable: its value is that of its input. An output writes it to `store_tensor`, the user's array.
 
     After `PassPreprocessRed` a reduction is here: `reg_reduce_fn` in registers, `gmem_reduce_fn` on memory, over the
-    modes in which `tensor` is broadcast; `reduce_dims` are those of the value before shapes are known.
+    modes in which `tensor` is broadcast; `reduce_dims` are what the call said, None for all modes.
     """
 
     op = "store"
@@ -240,7 +254,7 @@ class StoreNode(NodeBase):
         self.store_tensor: Tensor | None = None
         self.reg_reduce_fn: str | None = None
         self.gmem_reduce_fn: str | None = None
-        self.reduce_dims: tuple[int, ...] | None = None
+        self.reduce_dims: int | Sequence[int] | None = None
 
     @property
     def is_reduction(self) -> bool:
@@ -308,6 +322,7 @@ class TopoVisitorNode(NodeBase):
     def __init__(self, name: str, subgraph: Any, output_node: NodeBase) -> None:
         super().__init__(name, output_node.location)
         self.subgraph = subgraph
+        self.entries: list[tuple[str, str, int]] = []  # edges into the subgraph: outer node, inner node, operand
         self.output_node = output_node
         self.tensor = output_node.tensor
         self.element, self.element_output = output_node.element, output_node.element_output

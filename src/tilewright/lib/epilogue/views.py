@@ -111,3 +111,35 @@ class Broadcast(ViewOp):
 
     def __str__(self) -> str:
         return f"broadcast{self.shape}"
+
+
+def normalised(views: tuple[ViewOp, ...], shape: Shape) -> tuple[ViewOp, ...]:
+    """The same views from `shape` on, without those that do nothing and with neighbours of one kind joined.
+
+    A permutation that only moves modes of one element counts as a reshape.
+    """
+    made: list[ViewOp] = []
+    shapes = [shape]
+    for view in views:
+        after = view.on_shape(shapes[-1])
+        view = _simplest(view, shapes[-1], after)
+        if made and type(made[-1]) is type(view):
+            view = _simplest(_joined(made.pop(), view), shapes[-2], after)
+            shapes.pop()
+        if after != shapes[-1] or isinstance(view, Permute):
+            made.append(view)
+            shapes.append(after)
+    return tuple(made) if tuple(made) == views else normalised(tuple(made), shape)
+
+
+def _simplest(view: ViewOp, before: Shape, after: Shape) -> ViewOp:
+    if isinstance(view, Permute):
+        kept = [index % len(before) for index in view.indices if before[index] > 1]
+        return Reshape(after) if kept == sorted(kept) else view
+    return Reshape(after) if isinstance(view, Reshape) else view
+
+
+def _joined(first: ViewOp, second: ViewOp) -> ViewOp:
+    if isinstance(first, Permute) and isinstance(second, Permute):
+        return Permute(tuple(first.indices[index] for index in second.indices))
+    return second
