@@ -17,7 +17,8 @@ from tilewright.lib.epilogue.lowering.loads import Accumulator, Immediate, Numbe
 from tilewright.lib.epilogue.lowering.op import EpilogueOp, View
 from tilewright.lib.epilogue.lowering.reductions import ReductionStore
 from tilewright.lib.epilogue.lowering.stores import NoStore, TensorStore
-from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode
+from tilewright.lib.epilogue.lowering.topk import TopKSoftmax
+from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
 _FOLDS = {"plus": "sum", "maximum": "max", "minimum": "min"}
 
@@ -69,6 +70,8 @@ def _load(meta: LoadNode, views: Mapping[str, View], accumulator: str | None) ->
 
 
 def _compute(meta: NodeBase, inputs: tuple[str, ...]) -> EpilogueOp:
+    if isinstance(meta, TopKSoftmaxNode):
+        return TopKSoftmax(meta.name, inputs, meta.kwargs["k"], meta.element_compute, _result(meta))
     if not isinstance(meta, ComputeNode) or not isinstance(meta.fn, str) or meta.fn not in FUNCTIONS:
         fn = getattr(meta, "fn", meta.op)
         raise NoImplementationError(
@@ -77,8 +80,12 @@ def _compute(meta: NodeBase, inputs: tuple[str, ...]) -> EpilogueOp:
             values={"function": fn},
             hint="tilewright.epilogue.register_device_function(name, function) says how",
         )
-    result = meta.element_output if meta.element_output is not meta.element_compute else None
-    return Compute(meta.name, inputs, meta.fn, meta.element_compute, result)
+    return Compute(meta.name, inputs, meta.fn, meta.element_compute, _result(meta))
+
+
+def _result(meta: ComputeNode) -> type[Numeric] | None:
+    """The type of a node's value, where it is not that in which it computes."""
+    return meta.element_output if meta.element_output is not meta.element_compute else None
 
 
 def _store(
