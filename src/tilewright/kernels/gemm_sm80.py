@@ -44,14 +44,14 @@ def accumulate(
     shared_b = plan.b.shared(memory + plan.a.shared_bytes(m, k, plan.stages), n, k, plan.stages)
     feed_a = Feed(plan.a, a, (m, k), place[0], shared_a, plan.threads)
     feed_b = Feed(plan.b, b, (n, k), place[1], shared_b, plan.threads)
-    for stage in cutlass.range_constexpr(plan.stages - 1):
+    if count > 0:
+        feed_a.load_first(start, 0)
+        feed_b.load_first(start, 0)
+    cute.arch.cp_async_commit_group()
+    for stage in cutlass.range(1, plan.stages - 1, unroll=1):
         if stage < count:
-            if cutlass.const_expr(stage == 0):
-                feed_a.load_first(start, 0)
-                feed_b.load_first(start, 0)
-            else:
-                feed_a.load(start + stage, stage)
-                feed_b.load(start + stage, stage)
+            feed_a.load(start + stage, stage)
+            feed_b.load(start + stage, stage)
         cute.arch.cp_async_commit_group()
 
     mine = tiled.get_slice(thread)

@@ -9,6 +9,7 @@ import numpy as np
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels import gemm as kernels
 from tilewright.kernels.elementwise import broadcast_shape
+from tilewright.ops import gemm_fused
 from tilewright.ops.frameworks import check_alike, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import gemm as ref
 from tilewright.ops.registration import define, direct
@@ -25,8 +26,8 @@ _FLOATS = ("float16", "bfloat16", "float32")
 _RESULTS = {**dict.fromkeys(_FLOATS, _FLOATS), "float64": ("float64",), "int8": ("int32", "float32")}
 
 
-def gemm(a: Any, b: Any, out: Any = None) -> Any:
-    """a · b, a matrix product on tensor cores, for each matrix of a batch.
+def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any) -> Any:
+    """a · b, a matrix product on tensor cores, for each matrix of a batch, and a function of it.
 
     Products of 16-bit floats are added in float32, those of int8 in int32. Of float32 the kernel multiplies the 11
     leading bits, as TF32 has them; the reference all.
@@ -34,15 +35,26 @@ def gemm(a: Any, b: Any, out: Any = None) -> Any:
     Args:
         a: (..., M, K), of any strides, of PyTorch or NumPy: float16, bfloat16, float32, float64 or int8.
         b: (..., K, N) of the same dtype, whose batch broadcasts with that of `a`.
+        epilogue: a function of `accum`, the product in the type in which it was added, and of `operands`, which runs in
+            the same kernel (docs/epilogues.md). The batch then has one dimension at most.
         out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types, int32 or
-            float32 for int8, float64 for float64. It has no gradient.
+            float32 for int8, float64 for float64. With an epilogue its output D, of any type. It has no gradient.
+        operands: the epilogue's tensors and numbers by name, and tensors for its outputs, which else are new.
 
     Returns:
-        `out`, or a new contiguous tensor of the dtype of `a`, of int32 for int8.
+        `out`, or a new contiguous tensor of the dtype of `a`, of int32 for int8. With an epilogue that has several
+        outputs, a dict of them by name; they have the dtype of `a`, float32 where they are reduced or `a` is int8.
 
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together.
+        EpilogueError: (a ValueError) the epilogue is wrong.
     """
+    if epilogue is not None:
+        return _with_epilogue(a, b, epilogue, out, operands)
+    if operands:
+        raise ArgumentError(
+            f"gemm: there is no argument {next(iter(operands))}", hint="operands go with an epilogue: epilogue=..."
+        )
     shape = _check(a, b, out)
     if not is_torch(a):
         out = np.empty(shape, np.int32 if a.dtype == np.int8 else a.dtype) if out is None else out
@@ -53,10 +65,28 @@ def gemm(a: Any, b: Any, out: Any = None) -> Any:
         FORWARD.run(out, a, b)
         return out
     if out is not None:
-        _check_no_gradient(a, b, out)
+        _check_no_gradient("a result in out= has no gradient", a, b, out)
         FORWARD.dispatched(out, *_of_one_rank(a, b, len(shape)))
         return out
     return _Gemm.apply(*_of_one_rank(a, b, len(shape)))
+
+
+def _with_epilogue(a: Any, b: Any, epilogue: Any, out: Any, operands: dict[str, Any]) -> Any:
+    shape = _check(a, b, None)
+    if len(shape) > 3:
+        raise ArgumentError(
+            "gemm: with an epilogue, the batch has one dimension", values={"a": tuple(a.shape), "b": tuple(b.shape)},
+            hint="flatten it: a.reshape(-1, M, K)",
+        )  # fmt: skip
+    given = operands if out is None else {**operands, "D": out}
+    gemm_fused.check_operands(given, a)
+    key = gemm_fused.key_of(epilogue)
+    if not is_torch(a) or direct(a, b, *gemm_fused.tensors_of(given)):
+        found = gemm_fused.fused(key, a, b, given)
+    else:
+        _check_no_gradient("an epilogue has no gradient", a, b, *gemm_fused.tensors_of(given))
+        found = gemm_fused.dispatched(key, a, b, given)
+    return found if len(found) > 1 else next(iter(found.values()))
 
 
 def _check(a: Any, b: Any, out: Any) -> tuple[int, ...]:
@@ -86,11 +116,11 @@ def _check(a: Any, b: Any, out: Any) -> tuple[int, ...]:
     return shape
 
 
-def _check_no_gradient(*tensors: Any) -> None:
+def _check_no_gradient(why: str, *tensors: Any) -> None:
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise ArgumentError(
-            "gemm: a result in out= has no gradient, and a tensor requires one",
-            hint="leave out= out, or call it under torch.no_grad()",
+            f"gemm: {why}, and a tensor requires one",
+            hint="call it under torch.no_grad(), or leave it out and write what it does in PyTorch",
         )
 
 
