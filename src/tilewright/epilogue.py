@@ -1,15 +1,18 @@
 """Epilogues: functions of a product's result and of other tensors, fused into one kernel.
 
-`trace` makes the graph of one, which passes change and `evaluate` computes on NumPy. docs/epilogues.md is the guide.
+`compile` gives a kernel that computes one on arrays. `trace` makes the graph of one, which passes change and `evaluate` computes on NumPy. docs/epilogues.md is the guide.
 """
 
 from typing import Any
 
 from tilewright.base.errors import EpilogueError, EpilogueSyntaxError, NoImplementationError
+from tilewright.kernels.epilogue_calls import CompiledEpilogue, compile_epilogue
 from tilewright.lib.epilogue import passes
+from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.draw import draw_svg, draw_text
 from tilewright.lib.epilogue.functions import FUNCTIONS, register_function
+from tilewright.lib.epilogue.lowering.functions import register_device_function
 from tilewright.lib.epilogue.nodes import (
     CommNode,
     ComputeNode,
@@ -69,10 +72,13 @@ from tilewright.lib.epilogue.tensor import Tensor
 from tilewright.lib.epilogue.trace import parse, trace
 from tilewright.lib.epilogue.validation import validate
 
+compile = compile_epilogue
 validate_dag_transformation = validate
 
 __all__ = [
+    "Bits",
     "CommNode",
+    "CompiledEpilogue",
     "ComputeNode",
     "DAGIR",
     "DEFAULT_PASSES",
@@ -106,6 +112,7 @@ __all__ = [
     "Value",
     "amax",
     "apply",
+    "compile",
     "create_communication_node",
     "create_test_arrays",
     "create_test_dag",
@@ -125,6 +132,7 @@ __all__ = [
     "passes",
     "permute",
     "quantize",
+    "register_device_function",
     "register_function",
     "relu",
     "reshape",

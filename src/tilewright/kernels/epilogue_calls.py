@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
-from tilewright.cute import Float32
+from tilewright.cute import Float32, Uint8
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_plans import Prepared, prepare
 from tilewright.kernels.launching import address_of, on_gpu
+from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.elements import element_of, numpy_dtype
+from tilewright.lib.epilogue.lowering.op import BITS
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
 from tilewright.lib.epilogue.nodes import ComputeNode, LayoutNode, LoadNode, StoreNode
 from tilewright.lib.epilogue.tensor import Tensor
@@ -38,8 +40,9 @@ class CompiledEpilogue:
         }
         self.dag: DAGIR = trace(fn, examples, **options)
         self._outputs = tuple(self.dag.return_names)
-        self._operands = tuple(meta.name for meta in self.dag.loads() if not meta.is_immediate)
         self._written = parse(fn, examples, options["cc"], element_compute=options["element_compute"])
+        self._operands = tuple(meta.name for meta in self._written.loads() if not meta.is_immediate)
+        self._unused = frozenset(self._operands) - {meta.name for meta in self.dag.loads()}
         self._prepared: dict[Any, Prepared] = {}
         self._shapes: dict[Any, Any] = {}
 
@@ -54,25 +57,29 @@ class CompiledEpilogue:
             EpilogueError: the shapes do not go together.
         """
         given = self._complete(arrays)
-        like = next(item for item in given.values() if _is_array(item))
+        memory = {name: item.array if isinstance(item, Bits) else item for name, item in given.items()}
+        like = next(item for item in memory.values() if _is_array(item))
         key = tuple(
-            (name, *views.facts(item)) if _is_array(item) else (name, type(item)) for name, item in given.items()
+            (name, given[name].shape[-1:], *views.facts(item)) if _is_array(item) else (name, type(item))
+            for name, item in memory.items()
         )
         prepared = self._prepared.get(key)
         if prepared is None:
-            prepared = views.keep(self._prepared, key, self._prepare(given, like))
-        prepared.run(given, like)
+            prepared = views.keep(self._prepared, key, self._prepare(given, memory, like))
+        prepared.run(memory, like)
         return {name: given[name] for name in self._outputs}
 
-    def _prepare(self, given: Mapping[str, Any], like: Any) -> Prepared:
-        self._check_places(given, like)
-        dag = trace(self._fn, {**self._absent(), **given}, **self._options)
-        starts = {name: address_of(item) for name, item in given.items() if _is_array(item)}
+    def _prepare(self, given: Mapping[str, Any], memory: Mapping[str, Any], like: Any) -> Prepared:
+        self._check_places(memory, like)
+        dag = trace(self._fn, {**self._not_given(), **given}, **self._options)
+        starts = {name: address_of(item) for name, item in memory.items() if _is_array(item)}
         return prepare(dag, starts, "cuda" if on_gpu(like) else "emu", self._way)
 
-    def _absent(self) -> dict[str, None]:
-        """The operands that the examples say are absent."""
-        return {name: None for name, example in self._examples.items() if example is None}
+    def _not_given(self) -> dict[str, Any]:
+        """The examples of operands that are absent, and of those that do not matter."""
+        return {
+            name: example for name, example in self._examples.items() if example is None or name in self._unused
+        }  # fmt: skip
 
     # What a call gives
 
@@ -82,6 +89,8 @@ class CompiledEpilogue:
         for name in self._operands:
             if name in arrays:
                 given[name] = arrays[name]
+            elif name in self._unused:
+                continue
             elif (example := self._examples.get(name)) is not None and example.is_scalar:
                 given[name] = example.value
             else:
@@ -111,11 +120,12 @@ class CompiledEpilogue:
 
     def _allocated(self, names: Sequence[str], operands: Mapping[str, Any]) -> dict[str, Any]:
         like = next(item for item in operands.values() if _is_array(item))
+        like = like.array if isinstance(like, Bits) else like
         key = tuple(tuple(item.shape) if _is_array(item) else () for item in operands.values())
         shapes = self._shapes.get(key)
         if shapes is None:
             shapes = views.keep(self._shapes, key, self._output_shapes(operands))
-        return {name: _empty(like, shapes[name], self._examples[name].element) for name in names}
+        return {name: _empty(like, shapes[name], self._examples[name]) for name in names}
 
     def _output_shapes(self, operands: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         """The shapes of outputs for operands of these shapes: with the modes that the examples have."""
@@ -151,10 +161,14 @@ def _device(array: Any) -> str:
     return "NumPy" if isinstance(array, np.ndarray) else str(array.device)
 
 
-def _empty(like: Any, shape: tuple[int, ...], element: Any) -> Any:
+def _empty(like: Any, shape: tuple[int, ...], example: Tensor) -> Any:
+    """A new output where `like` lies."""
+    if example.bits:
+        rows = (*shape[:-1], -(-shape[-1] // BITS))
+        return Bits(np.empty(rows, np.uint8) if isinstance(like, np.ndarray) else like.new_empty(rows, dtype=torch_dtype(Uint8)), shape[-1])
     if isinstance(like, np.ndarray):
-        return np.empty(shape, numpy_dtype(element))
-    return like.new_empty(shape, dtype=torch_dtype(element))
+        return np.empty(shape, numpy_dtype(example.element))
+    return like.new_empty(shape, dtype=torch_dtype(example.element))
 
 
 def compile_epilogue(

@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import tilewright.cute as cute
-from tilewright.base.errors import EpilogueError
-from tilewright.cute import Float32, Float64, Int32, Int64, Numeric
+from tilewright.base.errors import EpilogueError, NoImplementationError
+from tilewright.cute import Float32, Float64, Int32, Int64, Numeric, Uint8
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_elementwise import ElementwisePlan, launch_epilogue_elementwise
 from tilewright.kernels.plans import power_of_two
@@ -19,9 +21,11 @@ from tilewright.lib.epilogue.elements import element_of
 from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.folds import Fold
 from tilewright.lib.epilogue.lowering.from_dag import Reduced, epilogue_of
+from tilewright.lib.epilogue.lowering.loads import MaskLoad
 from tilewright.lib.epilogue.lowering.op import View
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, DIRECT, PARTIALS, ReductionStore
 from tilewright.lib.epilogue.lowering.space import Operand, Space, space_of
+from tilewright.lib.epilogue.lowering.stores import MaskStore
 from tilewright.lib.epilogue.lowering.tile import ThreadGrid
 from tilewright.lib.epilogue.nodes import LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
@@ -94,9 +98,9 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
         EpilogueError: no kernel computes the graph.
     """
     tensors = tensors_of(dag)
-    shape = next(meta.shape for meta in dag.nodes_meta if meta.tensor is not None)
-    folds = {meta.name: meta for meta in tensors if isinstance(meta, StoreNode) and meta.is_reduction}
-    operands = [operand_of(meta, starts[meta.name]) for meta in tensors]
+    shape = np.broadcast_shapes(*(meta.shape for meta in tensors))
+    operands = [operand_of(meta, starts[meta.name], shape) for meta in tensors]
+    folds = {meta.name: meta for meta, op in zip(tensors, operands, strict=True) if op.reduced}
     whole = any(isinstance(meta, TopKSoftmaxNode) for meta in dag.nodes_meta)
     space = space_of(operands, shape, whole)
     numbers = tuple(
@@ -138,12 +142,21 @@ def tensors_of(dag: DAGIR) -> list[Any]:
     ]
 
 
-def operand_of(meta: NodeBase, start: int) -> Operand:
+def operand_of(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
     tensor = meta.tensor
     if tensor is None:
         raise EpilogueError(f"The shape of node {meta.name} is unknown.", location=meta.location)
-    reduced = isinstance(meta, StoreNode) and meta.is_reduction
-    return Operand(meta.name, tensor.element, tensor.modes, start, reduced)
+    modes = tensor.broadcast(tuple(shape)).modes
+    still = any(all(step == 0 for _, step in mode) and math.prod(e for e, _ in mode) > 1 for mode in modes)
+    if isinstance(meta, StoreNode) and meta.reg_reduce_fn == "plus" and tensor.shape != tuple(shape):
+        raise NoImplementationError(
+            f"The sum {meta.name} is of a value that is no full tensor.",
+            location=meta.location,
+            values={"its shape": tensor.shape, "of the epilogue": tuple(shape)},
+            hint="add up the operands before the call, or sum a value that depends on accum",
+        )
+    element = Uint8 if tensor.bits else tensor.element
+    return Operand(meta.name, element, modes, start, isinstance(meta, StoreNode) and still, tensor.bits)
 
 
 def view_of(space: Space, operand: Operand, vector: int) -> View:
@@ -246,9 +259,8 @@ def check_atomic(op: ReductionStore, meta: StoreNode) -> bool:
 
 def names_of(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided] | None]:
     """For each tensor of the kernel the array and the view, or None for a workspace."""
-    shape = tuple(axis.extent for axis in space.axes)
     return [
-        (op.name, views.Strided(shape, space.strides(op.name))) if place == 0 else None
+        (op.name, views.Strided(space.shape(op.name), space.strides(op.name))) if place == 0 else None
         for op in epilogue.ops
         for place, _ in enumerate(op.views)
     ]
@@ -257,10 +269,11 @@ def names_of(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided]
 @functools.cache
 def _executor(plan: ElementwisePlan, kind: type[Numeric], target: str) -> Any:
     """The compiled kernel of a plan."""
-    modes = max((len(view.steps_l) for view in plan.epilogue.views), default=0)
-    extents = [cute.sym_int64() for _ in range(2 + modes)]
+    modes = max(len(op.views[0].steps_l) for op in plan.epilogue.ops if op.views)
+    m, n, *batch = (cute.sym_int64() for _ in range(2 + modes))
     tensors = []
     for op in plan.epilogue.ops:
+        extents = [m, cute.sym_int64() if isinstance(op, MaskLoad | MaskStore) else n, *batch]
         for place, view in enumerate(op.views):
             tensors.append(view.fake(extents if place == 0 else [cute.sym_int64() for _ in range(3)]))
     numbers = [dtype(1) for dtype in plan.epilogue.numbers]

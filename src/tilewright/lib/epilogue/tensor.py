@@ -25,11 +25,15 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Tensor:
-    """`shape` over the memory of an array by `modes`. A scalar of the host has a `value` and no memory."""
+    """`shape` over the memory of an array by `modes`. A scalar of the host has a `value` and no memory.
+
+    The strides of `bits` count bits: see `bits.Bits`.
+    """
 
     element: type[Numeric]
     modes: tuple[Mode, ...]
     value: float | int | None = None
+    bits: bool = False
 
     @classmethod
     def of(cls, element: Any, shape: Sequence[int], stride: Sequence[int] | None = None) -> Tensor:
@@ -47,6 +51,9 @@ class Tensor:
         """
         if isinstance(example, Tensor):
             return example
+        if hasattr(example, "__epilogue_tensor__"):
+            made: Tensor = example.__epilogue_tensor__()
+            return made
         if isinstance(example, bool | int | float | np.generic):
             return cls(
                 scalar_element(example), (), value=example.item() if isinstance(example, np.generic) else example

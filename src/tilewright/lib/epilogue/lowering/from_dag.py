@@ -13,10 +13,10 @@ from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.computes import Compute
 from tilewright.lib.epilogue.lowering.folds import Fold
 from tilewright.lib.epilogue.lowering.functions import FUNCTIONS
-from tilewright.lib.epilogue.lowering.loads import Accumulator, Immediate, NumberLoad, TensorLoad
+from tilewright.lib.epilogue.lowering.loads import Accumulator, Immediate, MaskLoad, NumberLoad, TensorLoad
 from tilewright.lib.epilogue.lowering.op import EpilogueOp, View
 from tilewright.lib.epilogue.lowering.reductions import ReductionStore
-from tilewright.lib.epilogue.lowering.stores import NoStore, TensorStore
+from tilewright.lib.epilogue.lowering.stores import MaskStore, NoStore, TensorStore
 from tilewright.lib.epilogue.lowering.topk import TopKSoftmax
 from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
@@ -41,7 +41,7 @@ def epilogue_of(
     Args:
         dag: the graph, after the passes.
         views: of each tensor that is loaded or stored, by the name of its node.
-        reductions: of each reduction, likewise.
+        reductions: of each output that does not change along a mode of the kernel, likewise.
         accumulator: the load whose value the kernel hands over as `tile.accumulator`.
 
     Raises:
@@ -66,7 +66,8 @@ def _load(meta: LoadNode, views: Mapping[str, View], accumulator: str | None) ->
         value: Any = meta.example.value
         dtype = meta.example.element
         return Immediate(meta.name, (), value, dtype) if meta.is_immediate else NumberLoad(meta.name, (), dtype)
-    return TensorLoad(meta.name, (), views[meta.name])
+    kind = MaskLoad if meta.example.bits else TensorLoad
+    return kind(meta.name, (), views[meta.name])
 
 
 def _compute(meta: NodeBase, inputs: tuple[str, ...]) -> EpilogueOp:
@@ -93,10 +94,12 @@ def _store(
 ) -> EpilogueOp:
     if not meta.is_output or meta.disabled:
         return NoStore(meta.name, inputs)
-    if not meta.is_reduction:
-        return TensorStore(meta.name, inputs, views[meta.name])
-    how = reductions[meta.name]
-    fold = Fold(_FOLDS[str(meta.reg_reduce_fn)], folding_type(dag, meta))
+    how = reductions.get(meta.name)
+    if how is None:
+        kind = MaskStore if meta.tensor is not None and meta.tensor.bits else TensorStore
+        return kind(meta.name, inputs, views[meta.name])
+    # What does not change along a mode is stored once: the greatest of equal values is one of them.
+    fold = Fold(_FOLDS[meta.reg_reduce_fn or "maximum"], folding_type(dag, meta))
     return ReductionStore(
         meta.name, inputs, views[meta.name], fold, how.over_m, how.over_n, how.over_l, how.way
     )  # fmt: skip

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import tilewright.cute as cute
-from tilewright.cute import Numeric
-from tilewright.lib.epilogue.lowering.op import EpilogueOp, View, aligned, of_batch
+from tilewright.cute import Boolean, Numeric, Uint32
+from tilewright.lib.epilogue.lowering.op import BITS, EpilogueOp, View, aligned, of_batch
 from tilewright.lib.epilogue.lowering.tile import Tile
 
 
@@ -63,6 +63,37 @@ class TensorLoad(EpilogueOp):
                     source = cute.make_tensor(first, cute.make_layout(width, stride=step_n))
                 cute.autovec_copy(source, target)
         return held
+
+
+@dataclass(frozen=True)
+class MaskLoad(EpilogueOp):
+    """A mask of bits as `stores.MaskStore` writes it, as Booleans."""
+
+    view: View
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return (self.view,)
+
+    def begin(self, tile: Tile, tensors: Sequence[Any]) -> Any:
+        return of_batch(tensors[0], tile.place.batch)
+
+    def begin_loop(self, tile: Tile, state: Any) -> Any:
+        """The bytes of each vector."""
+        count = -(-tile.grid.vector // BITS)
+        return [
+            [state[tile.read_rows[row], tile.read_columns[column] // BITS + byte] for byte in range(count)]
+            for row in tile.row_range
+            for column in tile.column_range
+        ]
+
+    def visit(self, tile: Tile, state: Any, fetched: Any, inputs: Sequence[Any]) -> Any:
+        vector, columns, _ = tile.shape
+        bits = []
+        for place, found in enumerate(fetched):
+            first = tile.read_columns[tile.column_range[place % columns]] % BITS if vector < BITS else 0
+            bits += [(Uint32(found[k // BITS]) >> Uint32(first + k % BITS)) & Uint32(1) for k in range(vector)]
+        return cute.TensorSSA.from_elements(bits).reshape(tile.shape).to(Boolean)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ import tilewright.cute as cute
 from tilewright.cute import Numeric
 from tilewright.lib.epilogue.lowering.tile import ThreadGrid, Tile
 
+BITS = 8  # of a byte of a mask
 Step = int | None
 """A stride that is compiled in: 0, 1, or None for one known at run time."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from tilewright.base.errors import EpilogueError
 from tilewright.cute import Numeric
+from tilewright.lib.epilogue.lowering.op import BITS
 
 Factors = tuple[tuple[int, int], ...]
 """Extents and strides of a mode, slowest first."""
@@ -28,7 +29,7 @@ class Operand:
         modes: of the graph, (L, M, N), each in factors.
         start: the address of the first element.
         reduced: whether it is the result of a reduction, over the modes along which its strides are 0.
-        bits: whether it is a mask of bits, whose strides count bits.
+        bits: whether it is a mask of bits: strides count bits, and the kernel takes it as bytes along N.
     """
 
     name: str
@@ -78,8 +79,16 @@ class Space:
         return self.m, self.n, *self.batch
 
     def strides(self, name: str) -> tuple[int, ...]:
-        """The strides of an operand along `axes`."""
-        return tuple(axis.strides[name] for axis in self.axes)
+        """The strides of an operand along `axes`; those of the bytes of a mask."""
+        found = tuple(axis.strides[name] for axis in self.axes)
+        if not self.operands[name].bits:
+            return found
+        return tuple(1 if axis is self.n else step // BITS for axis, step in zip(self.axes, found, strict=True))
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The extents of an operand along `axes`; those of the bytes of a mask."""
+        bits = self.operands[name].bits
+        return tuple(-(-axis.extent // BITS) if bits and axis is self.n else axis.extent for axis in self.axes)
 
     def moves(self, name: str) -> bool:
         """Whether an operand has an element for each place of the space."""
@@ -120,8 +129,21 @@ def space_of(operands: Sequence[Operand], shape: Sequence[int], rows_whole: bool
             hint="store a reshaped tensor by a kernel of its own",
         )
     axes = [axis for axis in axes if axis.extent > 1 or axis is row]
-    merged = _merged(_ordered(axes, operands, row), row)
-    return _assigned(merged, operands)
+    made = _assigned(_merged(_ordered(axes, operands, row), row), operands)
+    for operand in operands:
+        if operand.bits:
+            _check_bits(made, operand)
+    return made
+
+
+def _check_bits(space: Space, operand: Operand) -> None:
+    others = [axis.strides[operand.name] for axis in space.axes if axis is not space.n]
+    if space.n.strides[operand.name] != 1 or any(step % BITS for step in others):
+        raise EpilogueError(
+            f"The bits of {operand.name} do not lie behind each other along rows of the kernel.",
+            values={"strides in bits": tuple(axis.strides[operand.name] for axis in space.axes)},
+            hint="give a mask whole bytes for each row, and masks of one epilogue the same last mode",
+        )
 
 
 def cut(operands: Sequence[Operand], mode: int, extent: int) -> list[Axis]:
@@ -147,8 +169,10 @@ def cut(operands: Sequence[Operand], mode: int, extent: int) -> list[Axis]:
 
 
 def _stride_at(factors: Factors, step: int) -> int:
-    """The stride of every `step`-th element of a mode."""
+    """The stride of every `step`-th element of a mode; 0 where the mode has one element."""
     reach = 1
+    if all(extent == 1 for extent, _ in factors):
+        return 0
     for extent, stride in reversed(factors):
         if step < reach * extent:
             return stride * (step // reach)

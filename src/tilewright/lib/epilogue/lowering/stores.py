@@ -10,10 +10,8 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.cute import Uint32
 from tilewright.lib.epilogue.lowering.functions import converted
-from tilewright.lib.epilogue.lowering.op import EpilogueOp, View, aligned, of_batch
+from tilewright.lib.epilogue.lowering.op import BITS, EpilogueOp, View, aligned, of_batch
 from tilewright.lib.epilogue.lowering.tile import Tile, both
-
-BITS = 8  # of a byte of a mask
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,7 @@ class TensorStore(EpilogueOp):
 class MaskStore(EpilogueOp):
     """A mask of bits: bit n % 8 of byte n // 8 of a row is whether element n of the value is not 0.
 
-    Bytes of 8-bit integers, seen as a tensor (M, N / 8, ...), with stride 1 along the bytes; bits behind the end of a row
-    are 0.
+    Bytes, seen as a tensor (M, N / 8, ...) with stride 1 along them; bits behind the end of a row are 0.
     """
 
     view: View
@@ -78,12 +75,11 @@ class MaskStore(EpilogueOp):
     def end_loop(self, tile: Tile, state: Any, value: Any) -> None:
         width = tile.grid.vector
         truths = value if value.dtype is cute.Boolean else value != 0
-        step_m, step_n = state.stride
         for place_r, row in enumerate(tile.row_range):
-            line = state.iterator + tile.rows[row] * step_m
+            line = state.iterator + tile.rows[row] * state.stride[0]
             for place_c, column in enumerate(tile.column_range):
                 found = [truths[k, place_c, place_r] for k in range(width)]
-                first = line + (tile.columns[column] // BITS) * step_n
+                first = line + tile.columns[column] // BITS
                 if width >= BITS:
                     inside = tile.inside(row, column)
                     for byte in range(width // BITS):

@@ -16,7 +16,12 @@ _LOADS = {
     (True, False): "column_broadcast",
     (False, False): "scalar_broadcast",
 }
-_REDUCTIONS = {(False, True): "row_reduction", (True, False): "column_reduction", (False, False): "scalar_reduction"}
+_REDUCTIONS = {
+    (True, True): "batch_reduction",
+    (False, True): "row_reduction",
+    (True, False): "column_reduction",
+    (False, False): "scalar_reduction",
+}
 _OTHERS = {"compute": "compute", "comm": "communication", "dag": "topo_visitor"}
 
 
@@ -25,7 +30,8 @@ class PassGetImpl(EVTPassBase):
 
     * loads: `accumulator`, `load_src` (C in full), `aux_load`, `row_broadcast`, `column_broadcast`, `scalar_broadcast`,
       `immediate`;
-    * stores: `store_d` (D in full), `aux_store`, `row_reduction`, `column_reduction`, `scalar_reduction`, `no_op`;
+    * stores: `store_d` (D in full), `aux_store`, `row_reduction`, `column_reduction`, `scalar_reduction`,
+      `batch_reduction` (over L alone), `no_op`;
     * `compute`, `topk_softmax`, `communication`, `topo_visitor`.
 
     A row is broadcast along M, and a row reduction leaves one value per column. What remains is cleaned up by
