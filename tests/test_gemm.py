@@ -50,7 +50,13 @@ def test_gemm_correctness_of_orders(dtype, order):
 
 @pytest.mark.parametrize(
     ("dtype", "m", "n", "k"),
-    [(BF16, 33, 19, 17), (np.float16, 1, 65, 130), (np.float32, 67, 1, 5), (np.int8, 30, 34, 66), (np.float64, 3, 3, 3)],
+    [
+        (BF16, 33, 19, 17),
+        (np.float16, 1, 65, 130),
+        (np.float32, 67, 1, 5),
+        (np.int8, 30, 34, 66),
+        (np.float64, 3, 3, 3),
+    ],
     ids=name,
 )
 def test_gemm_correctness_of_sizes(dtype, m, n, k):
@@ -82,12 +88,18 @@ def test_gemm_correctness_of_views():
     check(a[:, ::2], b[::2])
     check(a[::3, 4:], b[4:, 3:60])
     check(a[::-1], b)
-    for out in (np.empty((80, 48), np.float16).T, np.empty((48, 160), np.float32)[:, ::2], np.empty((48, 88), BF16)[:, 3:83]):
+    for out in (
+        np.empty((80, 48), np.float16).T,
+        np.empty((48, 160), np.float32)[:, ::2],
+        np.empty((48, 88), BF16)[:, 3:83],
+    ):
         assert check(a, b, out=out) is out
 
 
 @pytest.mark.parametrize(
-    ("dtype", "out"), [(np.float16, np.float32), (np.float32, BF16), (np.int8, np.float32), (BF16, np.float16)], ids=name
+    ("dtype", "out"),
+    [(np.float16, np.float32), (np.float32, BF16), (np.int8, np.float32), (BF16, np.float16)],
+    ids=name,
 )
 def test_gemm_correctness_of_results(dtype, out):
     a, b = whole(0, (40, 24), dtype), whole(1, (24, 40), dtype)

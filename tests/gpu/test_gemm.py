@@ -86,8 +86,8 @@ def test_gemm_sanitizer():
 def scaled(accum, C, alpha, bias):
     F = alpha * accum
     total = F + C
-    R = max(total, dim=2)  # noqa: F821
-    S = sum(total, dim=(0, 1))  # noqa: F821
+    R = max(total, dim=2)
+    S = sum(total, dim=(0, 1))
     D = relu(total) + bias  # noqa: F821
     return D, F, R, S
 

@@ -80,7 +80,9 @@ def run_epilogue(
         for r in cutlass.range_constexpr(grid.rows):
             for c in cutlass.range_constexpr(grid.columns):
                 vector = tile.local_columns[c] // grid.vector
-                cute.autovec_copy(cute.local_tile(strip[tile.local_rows[r], None], (grid.vector,), (vector,)), held[None, c, r])
+                cute.autovec_copy(
+                    cute.local_tile(strip[tile.local_rows[r], None], (grid.vector,), (vector,)), held[None, c, r]
+                )
         step = tile.step(tile.row_range, tile.column_range, held.load())
         epilogue.end_loop(step, states, epilogue.visit(step, states, fetched))
         cute.arch.sync_threads()

@@ -22,7 +22,6 @@ from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.from_dag import epilogue_of
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
 from tilewright.lib.epilogue.lowering.space import Axis, Operand, Space, cut
-from tilewright.lib.epilogue.nodes import StoreNode
 
 ACCUMULATOR = "accum"
 MOST_VECTOR = 8  # elements of a row of a strip that keep their order
@@ -56,7 +55,9 @@ class Fusion:
         self.fill(given)
         spaces = iter(self.workspaces)
         tensors = (
-            epilogue_plans.make_workspace(like, *next(spaces)) if item is None else epilogue_plans.as_seen(given[item[0]], item[1])
+            epilogue_plans.make_workspace(like, *next(spaces))
+            if item is None
+            else epilogue_plans.as_seen(given[item[0]], item[1])
             for item in self.names
         )
         return (*tensors, *(given[name] for name in self.numbers))
@@ -77,11 +78,11 @@ def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, arch: str, way
     """
     tensors = [meta for meta in epilogue_plans.tensors_of(dag) if meta.name != ACCUMULATOR]
     shape = dag.get_node_meta(ACCUMULATOR).shape
-    operands = [epilogue_plans.operand_of(meta, starts[meta.name]) for meta in tensors]
+    operands = [epilogue_plans.operand_of(meta, starts[meta.name], shape) for meta in tensors]
+    folds = {meta.name: meta for meta, operand in zip(tensors, operands, strict=True) if operand.reduced}
     space = _space(operands, shape)
     vector = min(epilogue_plans.widest_vector(space), MOST_VECTOR)
     grid = grid_of(plan, vector)
-    folds = {meta.name: meta for meta in tensors if isinstance(meta, StoreNode) and meta.is_reduction}
     strips = plan.tile[0] // plan.strip
     shapes = {name: epilogue_plans.reduced_of(space, name, grid, strips, way) for name in folds}
     known = {op.name: epilogue_plans.view_of(space, op, vector) for op in operands}

@@ -78,9 +78,9 @@ class Operand:
             cute.recast_ptr(memory.align(ALIGNMENT), dtype=self.dtype), self.shared_layout(rows, k, stages)
         )
 
-    def copy(self, rows: int, k: int, threads: int) -> cute.TiledCopy:
+    def tiled_copy(self, rows: int, k: int, threads: int) -> cute.TiledCopy:
         """How `threads` threads read a tile (rows, k), side by side along the contiguous mode."""
-        op = cute.nvgpu.CopyUniversalOp()
+        op: cute.CopyOp = cute.nvgpu.CopyUniversalOp()
         if self.asynchronous:
             wide = self.bits == VECTOR_BITS
             op = cpasync.CopyG2SOp(cpasync.LoadCacheMode.GLOBAL if wide else cpasync.LoadCacheMode.ALWAYS)
@@ -91,14 +91,13 @@ class Operand:
         """How a warp reads it from shared memory."""
         multiplied = cutlass.TFloat32 if self.dtype is cute.Float32 else self.dtype
         if self.by_ldmatrix:
-            narrow = self.dtype.width == 8
-            op = warp.LdMatrix8x16x8bOp(False, 4) if narrow else warp.LdMatrix8x8x16bOp(not self.k_major, 4)
-            return cute.make_copy_atom(op, multiplied)
+            kind = warp.LdMatrix8x16x8bOp if self.dtype.width == 8 else warp.LdMatrix8x8x16bOp
+            return cute.make_copy_atom(kind(not self.k_major, 4), multiplied)
         return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), multiplied, num_bits_per_copy=self.dtype.width)
 
 
 def swizzle_of_lines(extent: int, width: int) -> cute.Swizzle:
-    """Vectors of 16 bytes in lines of `extent` elements of `width` bits, exchanged by the number of the 128-byte line."""
+    """Vectors of 16 bytes in lines of `extent` elements of `width` bits, exchanged by the number of their 128 bytes."""
     vector = VECTOR_BITS // width
     return cute.make_swizzle(min(3, (extent // vector).bit_length() - 1), vector.bit_length() - 1, 3)
 
@@ -127,7 +126,7 @@ class Feed:
         """Tiles of `tile` = (rows, k) of `source` (rows, K) at row `row`, to stages of `shared` (rows, k, stages)."""
         thread, _, _ = cute.arch.thread_idx()
         self.operand = operand
-        self.copying = operand.copy(*tile, threads)
+        self.copying = operand.tiled_copy(tile[0], tile[1], threads)
         mine = self.copying.get_slice(thread)
         extent = source.shape[1]
         before = extent - cute.ceil_div(extent, tile[1]) * tile[1]

@@ -92,6 +92,7 @@ class GemmPlan:
 
     def tiled_mma(self) -> cute.TiledMma:
         """The instruction, over the block's warps; each takes two along N at once, as many as one `ldmatrix` feeds."""
+        op: warp.MmaSyncOp
         if self.a.dtype.width == 8:
             op = warp.MmaI8Op(self.a.dtype, (16, 8, 32))
         elif self.a.dtype.width == 64:

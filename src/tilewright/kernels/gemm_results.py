@@ -65,9 +65,7 @@ def _store_staged(
 ) -> None:
     thread, _, _ = cute.arch.thread_idx()
     m, n, _ = plan.tile
-    tile = cute.make_tensor(
-        cute.recast_ptr(memory, dtype=d.element_type), staging_layout(d.element_type, m, n)
-    )
+    tile = cute.make_tensor(cute.recast_ptr(memory, dtype=d.element_type), staging_layout(d.element_type, m, n))
     cute.autovec_copy(results, mine.partition_C(tile))
     cute.arch.sync_threads()
     bits = plan.result.vector * d.element_type.width

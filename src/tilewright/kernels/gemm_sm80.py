@@ -118,7 +118,7 @@ def gemm_sm80_kernel(
     tiled = plan.tiled_mma()
     ends = split * share, min((split + 1) * share, steps)
     sums = accumulate(a[None, None, batch], b[None, None, batch], (row, column), ends, memory, tiled, plan)
-    complete = True
+    complete: Any = True
     if cutlass.const_expr(plan.splits > 1):
         complete = add_over_blocks(sums, workspace, counters, tile, split, memory, plan)
     if complete:

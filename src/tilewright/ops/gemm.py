@@ -128,9 +128,9 @@ def _dtype(a: Any) -> Any:
     return torch.int32 if a.dtype == torch.int8 else a.dtype
 
 
-def _of_one_rank(a: Any, b: Any, rank: int) -> tuple[Any, ...]:
+def _of_one_rank(a: Any, b: Any, rank: int) -> tuple[Any, Any]:
     """Both with so many dimensions, so that a vmap can put another in front."""
-    return tuple(item[(None,) * (rank - item.ndim)] for item in (a, b))
+    return a[(None,) * (rank - a.ndim)], b[(None,) * (rank - b.ndim)]
 
 
 if torch is not None:
@@ -138,7 +138,7 @@ if torch is not None:
     class _Gemm(torch.autograd.Function):
         @staticmethod
         def forward(a: Any, b: Any) -> Any:
-            batch = broadcast_shape([tuple(a.shape[:-2]), tuple(b.shape[:-2])])
+            batch = broadcast_shape([tuple(a.shape[:-2]), tuple(b.shape[:-2])]) or ()
             out = a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=_dtype(a))
             FORWARD.dispatched(out, a, b)
             return out

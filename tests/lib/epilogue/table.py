@@ -301,11 +301,13 @@ class Arrays:
     expected: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def arrays_of(item: Row, shape: tuple[int, int, int], accum_dtype: Any = F32, seed: int = 0) -> Arrays:
-    """Random small whole numbers for a row at (L, M, N)."""
+def arrays_of(
+    item: Row, shape: tuple[int, int, int], accum_dtype: Any = F32, seed: int = 0, accum: Any = None
+) -> Arrays:
+    """Random small whole numbers for a row at (L, M, N), `accum` too where it is not given."""
     rng = np.random.default_rng(seed)
     shape = item.shape or shape
-    operands: dict[str, Any] = {"accum": _whole(rng, shape, accum_dtype)}
+    operands: dict[str, Any] = {"accum": _whole(rng, shape, accum_dtype) if accum is None else accum}
     for name, what in item.operands.items():
         operands[name] = what if isinstance(what, float) else _whole(rng, *_shape(what, shape))
     outputs = {name: np.full(*_shape(what, shape)[:1], 99, _shape(what, shape)[1]) for name, what in item.outputs.items()}

@@ -1,6 +1,5 @@
 """The epilogues of EVT's tests on the fused elementwise kernel, on the emulator with all checks."""
 
-import numpy as np
 import pytest
 
 from tests.lib.epilogue.table import F16, F32, TABLE, arrays_of, check

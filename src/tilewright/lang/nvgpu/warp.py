@@ -64,8 +64,8 @@ class _MatrixCopyOp(CopyOp):
 class LdMatrix8x8x16bOp(_MatrixCopyOp):
     """`ldmatrix`: one, two or four 8x8 matrices of 16-bit elements from shared memory, `transpose`d if asked.
 
-    Each row is 16 contiguous, aligned bytes. Without `transpose` their elements may also have 8 or 32 bits: a lane holds
-    32 bits of each matrix, so what it holds of TFloat32 is what `mma.sync` takes.
+    Each row is 16 contiguous, aligned bytes. Without `transpose` their elements may also have 8 or 32 bits: a lane
+    holds 32 bits of each matrix, so what it holds of TFloat32 is what `mma.sync` takes.
     """
 
     def traits(self, dtype: type[Numeric], num_bits: int) -> CopyTraits:

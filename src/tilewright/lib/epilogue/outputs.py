@@ -53,7 +53,8 @@ def output_examples(
             shapes[meta.name] = meta.example.shape
         else:
             shapes[meta.name] = meta.output_shape(*(shapes[name] for name in inputs))
-        if (isinstance(meta, ComputeNode) and meta.is_reduction) or (isinstance(meta, StoreNode) and inputs[0] in folded):
+        folds = isinstance(meta, ComputeNode) and meta.is_reduction
+        if folds or (isinstance(meta, StoreNode) and inputs[0] in folded):
             folded.add(meta.name)
     flat = Tensor.like("accum", operands["accum"]).rank == 2
     made = {}

@@ -1,0 +1,45 @@
+"""The epilogues of EVT's tests behind a matrix product, on the emulator with all checks."""
+
+import numpy as np
+import pytest
+
+from tests.lib.epilogue.table import F16, TABLE, arrays_of, check
+from tests.op_cases import on_emulator
+from tilewright import ops
+
+SHAPES = ((1, 8, 8), (2, 72, 40), (3, 33, 19))
+K = 24
+FAST = ("arith", "func_call2", "row_broadcast", "row_reduce", "permute_2", "mixed_dag")
+"""Rows that are tested at the first shapes in every run."""
+
+
+def factors(shape, seed):
+    """A (L, M, K) and B (L, K, N) whose product has small whole numbers: at most two of a row are not 0."""
+    generator = np.random.default_rng(seed)
+    batch, m, n = shape
+    a = np.zeros((batch, m, K), F16)
+    places = generator.integers(0, K, (batch, m, 2))
+    np.put_along_axis(a, places, generator.integers(-2, 3, places.shape).astype(F16), -1)
+    return a, generator.integers(-1, 2, (batch, K, n)).astype(F16)
+
+
+def run(name, shape):
+    item = TABLE[name]
+    a, b = factors(item.shape or shape, 1)
+    made = arrays_of(item, shape, accum=a.astype(np.float32) @ b.astype(np.float32))
+    given = {key: value for key, value in made.operands.items() if key != "accum"}
+    with on_emulator():
+        found = ops.gemm(a, b, item.fn, **given, **made.outputs)
+    check(item, made, found if isinstance(found, dict) else {next(iter(made.outputs)): found})
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_row(name):
+    run(name, SHAPES[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", TABLE)
+def test_every_row(name, shape):
+    run(name, shape)
