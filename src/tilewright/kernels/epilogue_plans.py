@@ -27,8 +27,8 @@ from tilewright.lib.epilogue.lowering.stores import MaskStore
 from tilewright.lib.epilogue.lowering.tile import ThreadGrid
 from tilewright.lib.epilogue.nodes import LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
-THREADS = 256
-BYTES = 128  # that a thread loads before it computes
+THREADS, REDUCING_THREADS = 128, 256
+BYTES = 64  # that a thread loads before it computes
 MOST_ELEMENTS = 32  # of a tensor in a thread's registers
 ROW_ELEMENTS = 64  # where whole rows must fit a block
 ENOUGH_BLOCKS = 1024  # about eight for each multiprocessor of an H100
@@ -65,16 +65,17 @@ class Prepared:
             given[name][...] = number
         spaces = iter(self.workspaces)
         tensors = [
-            _workspace(like, *next(spaces)) if item is None else _seen(given[item[0]], item[1]) for item in self.names
+            make_workspace(like, *next(spaces)) if item is None else as_seen(given[item[0]], item[1])
+            for item in self.names
         ]
         self.executor((*tensors, *(given[name] for name in self.numbers)), self.extents, self.tiles)
 
 
-def _seen(array: Any, view: views.Strided) -> Any:
+def as_seen(array: Any, view: views.Strided) -> Any:
     return array if view.unless_of(array.shape, views.strides_of(array)) is None else view.of(array)
 
 
-def _workspace(like: Any, shape: tuple[int, ...], dtype: type[Numeric]) -> Any:
+def make_workspace(like: Any, shape: tuple[int, ...], dtype: type[Numeric]) -> Any:
     """A new tensor of this shape, whose first mode is the fastest."""
     made = views.empty(like, shape[::-1], dtype)
     return made.transpose(2, 1, 0) if not hasattr(made, "permute") else made.permute(2, 1, 0)
@@ -92,9 +93,9 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
     Raises:
         EpilogueError: no kernel computes the graph.
     """
-    tensors = _tensors(dag)
+    tensors = tensors_of(dag)
     shape = np.broadcast_shapes(*(meta.shape for meta in tensors))
-    operands = [_operand(meta, starts[meta.name], shape) for meta in tensors]
+    operands = [operand_of(meta, starts[meta.name], shape) for meta in tensors]
     folds = {meta.name: meta for meta, op in zip(tensors, operands, strict=True) if op.reduced}
     whole = any(isinstance(meta, TopKSoftmaxNode) for meta in dag.nodes_meta)
     space = space_of(operands, shape, whole)
@@ -102,12 +103,12 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
         meta.name for meta in dag.loads() if meta.example.is_scalar and not meta.is_immediate
     )  # fmt: skip
     grid, tiles = _threads(space, [meta.name for meta in tensors if meta.op == "load"], bool(folds), whole)
-    shapes = {name: _reduced(space, name, grid, tiles, way) for name in folds}
-    epilogue = epilogue_of(dag, {op.name: _view(space, op, grid.vector) for op in operands}, shapes)
+    shapes = {name: reduced_of(space, name, grid, tiles, way) for name in folds}
+    epilogue = epilogue_of(dag, {op.name: view_of(space, op, grid.vector) for op in operands}, shapes)
     fills = tuple(
         (op.name, op.fold.neutral.value)
         for op in epilogue.reductions
-        if op.way == ATOMIC and _check_atomic(op, folds[op.name])
+        if op.way == ATOMIC and check_atomic(op, folds[op.name])
     )
     m, n, batch = space.extents
     parts = -(-m // (tiles * grid.tile_m)), -(-n // grid.tile_n)
@@ -115,7 +116,7 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
     kind = Int64 if max(m * tiles * grid.tile_m, m, n, batch) > BIG and max(m, n, batch) > BIG // 4 else Int32
     return Prepared(
         _executor(plan, kind, target),
-        tuple(_names(epilogue, space)),
+        tuple(names_of(epilogue, space)),
         numbers,
         tuple((op.workspace(space.extents, *parts), op.fold.dtype) for op in epilogue.reductions if op.way == PARTIALS),
         space.extents,
@@ -124,7 +125,7 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
     )
 
 
-def _tensors(dag: DAGIR) -> list[Any]:
+def tensors_of(dag: DAGIR) -> list[Any]:
     """The loads of tensors and the outputs."""
     return [
         meta
@@ -134,7 +135,7 @@ def _tensors(dag: DAGIR) -> list[Any]:
     ]
 
 
-def _operand(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
+def operand_of(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
     tensor = meta.tensor
     if tensor is None:
         raise EpilogueError(f"The shape of node {meta.name} is unknown.", location=meta.location)
@@ -151,7 +152,7 @@ def _operand(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
     return Operand(meta.name, element, modes, start, isinstance(meta, StoreNode) and still, tensor.bits)
 
 
-def _view(space: Space, operand: Operand, vector: int) -> View:
+def view_of(space: Space, operand: Operand, vector: int) -> View:
     step_m, step_n, *steps_l = space.strides(operand.name)
     most = min(vector, ACCESS_BITS // max(operand.dtype.width, 8))
     return View(
@@ -163,7 +164,7 @@ def _view(space: Space, operand: Operand, vector: int) -> View:
     )
 
 
-def _reduced(space: Space, name: str, grid: ThreadGrid, tiles: int, way: str) -> Reduced:
+def reduced_of(space: Space, name: str, grid: ThreadGrid, tiles: int, way: str) -> Reduced:
     over_m, over_n, *over_l = (axis.strides[name] == 0 and axis.extent > 1 for axis in space.axes)
     shared = (
         over_m and space.m.extent > tiles * grid.tile_m,
@@ -173,14 +174,15 @@ def _reduced(space: Space, name: str, grid: ThreadGrid, tiles: int, way: str) ->
     return Reduced(over_m, over_n, tuple(over_l), way if any(shared) else DIRECT)
 
 
-def _threads(space: Space, loads: Sequence[str], walks: bool, whole: bool) -> tuple[ThreadGrid, int]:
+def _threads(space: Space, loads: Sequence[str], reduces: bool, whole: bool) -> tuple[ThreadGrid, int]:
     """How threads lie over the tiles, and over how many tiles a block walks."""
     m, n, batch = space.extents
-    vector = _vector(space)
-    threads_n = min(power_of_two(-(-n // vector)), THREADS)
+    vector = widest_vector(space)
+    threads = REDUCING_THREADS if whole or reduces else THREADS
+    threads_n = min(power_of_two(-(-n // vector)), threads)
     if not whole and any(_lies_across(space, name) for name in space.operands):
         threads_n = min(threads_n, max(SQUARE // vector, 1))
-    threads_m = max(min(THREADS // threads_n, power_of_two(m)), -(-32 // threads_n))
+    threads_m = max(min(threads // threads_n, power_of_two(m)), -(-32 // threads_n))
     columns = -(-n // (vector * threads_n))
     if whole:
         _check_row(space, vector * columns)
@@ -193,7 +195,7 @@ def _threads(space: Space, loads: Sequence[str], walks: bool, whole: bool) -> tu
     downwards = m >= threads_m * unroll
     rows, across = (unroll, 1) if downwards else (1, min(unroll, power_of_two(columns)))
     grid = ThreadGrid(threads_m, threads_n, vector, rows, across)
-    return grid, _tiles(space, grid) if walks else 1
+    return grid, _tiles(space, grid) if reduces else 1
 
 
 def _tiles(space: Space, grid: ThreadGrid) -> int:
@@ -206,7 +208,7 @@ def _tiles(space: Space, grid: ThreadGrid) -> int:
     return -(-tiles // chunks)
 
 
-def _vector(space: Space) -> int:
+def widest_vector(space: Space) -> int:
     """Elements that follow each other in a thread: 16 bytes of the narrowest tensor, 32 of the widest at most."""
     dense = [op for op in space.operands.values() if space.n.strides[op.name] == 1 and not op.bits]
     if not dense:
@@ -234,12 +236,12 @@ def _check_row(space: Space, elements: int) -> None:
     if elements > ROW_ELEMENTS:
         raise EpilogueError(
             "A row of top-k with softmax does not fit a block.",
-            values={"columns": space.n.extent, "at most": ROW_ELEMENTS * THREADS},
+            values={"columns": space.n.extent, "at most": ROW_ELEMENTS * REDUCING_THREADS},
             hint="compute it in two kernels, or on shorter rows",
         )
 
 
-def _check_atomic(op: ReductionStore, meta: StoreNode) -> bool:
+def check_atomic(op: ReductionStore, meta: StoreNode) -> bool:
     types = (Float32, Float64, Int32, Int64) if op.fold.name == "sum" else (Float32, Int32, Int64)
     if op.view.dtype is not op.fold.dtype or op.fold.dtype not in types:
         raise EpilogueError(
@@ -251,7 +253,7 @@ def _check_atomic(op: ReductionStore, meta: StoreNode) -> bool:
     return True
 
 
-def _names(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided] | None]:
+def names_of(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided] | None]:
     """For each tensor of the kernel the array and the view, or None for a workspace."""
     return [
         (op.name, views.Strided(space.shape(op.name), space.strides(op.name))) if place == 0 else None

@@ -22,7 +22,7 @@ _DTYPES: dict[str, type[cute.Numeric]] = {
 DTYPES = tuple(_DTYPES)
 _NUMPY: dict[Any, Any] = {
     cute.Float32: np.float32, cute.Float64: np.float64, cute.Int32: np.int32, cute.Int64: np.int64,
-    cute.Uint32: np.uint32, cute.Uint64: np.uint64,
+    cute.Uint32: np.uint32, cute.Uint64: np.uint64, cute.Int8: np.int8,
 }  # fmt: skip
 
 

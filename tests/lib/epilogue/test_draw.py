@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.lib.epilogue.table import TABLE, arrays_of
+from tests.lib.epilogue.rows import ROWS
 from tilewright.epilogue import create_communication_node, create_test_dag, draw_svg, draw_text, parse, trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -23,10 +23,9 @@ def boxes(text):
 
 
 @pytest.mark.parametrize("make", [parse, trace])
-@pytest.mark.parametrize("name", TABLE)
-def test_nodes_are_apart_and_arrows_go_down(name, make):
-    made = arrays_of(TABLE[name], (2, 16, 24))
-    dag = make(TABLE[name].fn, {**made.operands, **made.outputs})
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_nodes_are_apart_and_arrows_go_down(row, make):
+    dag = make(row.epilogue, row.examples(*(row.size or (2, 16, 24))))
     (width, height), found, texts, lines = boxes(draw_svg(dag))
     assert len(found) == len(dag.nodes) and len(texts) == 2 * len(found)
     for index, (x, y, w, h) in enumerate(found):

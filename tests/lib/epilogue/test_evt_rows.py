@@ -3,44 +3,52 @@
 import numpy as np
 import pytest
 
-from tests.lib.epilogue.table import TABLE, arrays_of, check
+from tests.lib.epilogue.rows import ROWS, SIZES, float64
 from tilewright import epilogue
 
 CASES = [
-    (name, item.shape or shape, cc)
-    for name, item in TABLE.items()
-    for shape, cc in (((3, 8, 8), 80), ((3, 488, 504), 90), ((1, 8, 768), 90))
+    pytest.param(row, size, cc, id=f"{row.name}-{'x'.join(map(str, size))}-{cc}")
+    for row in ROWS
+    for size, cc in (((row.size, 80), (row.size, 90)) if row.size else zip(SIZES, (80, 90, 90), strict=True))
 ]
 
 
-@pytest.mark.parametrize("name, shape, cc", CASES)
-def test_a_row_evaluates_to_what_numpy_says(name, shape, cc):
-    item = TABLE[name]
-    made = arrays_of(item, shape)
-    examples = {**made.operands, **made.outputs}
-    written = epilogue.parse(item.fn, examples, cc)
-    check(item, made, written.evaluate(**made.operands))
-    check(item, made, epilogue.trace(item.fn, examples, cc).evaluate(**made.operands))
+def check(row, outputs, arrays, examples):
+    expected = row.expected(float64(arrays))
+    assert list(outputs) == list(expected)
+    for name, wanted in expected.items():
+        assert outputs[name].dtype == examples[name].dtype and outputs[name].shape == examples[name].shape
+        got = outputs[name].astype(np.float64)
+        if row.exact:
+            np.testing.assert_array_equal(got, wanted.astype(examples[name].dtype).astype(np.float64), err_msg=name)
+        else:
+            np.testing.assert_allclose(got, wanted, rtol=2**-10, atol=2**-24, err_msg=name)
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_after_the_passes_every_tensor_has_the_accumulator_s_shape_and_an_implementation(name):
-    shape = TABLE[name].shape or (3, 16, 24)
-    made = arrays_of(TABLE[name], shape)
-    dag = epilogue.trace(TABLE[name].fn, {**made.operands, **made.outputs})
-    assert all(meta.tensor.shape == shape and meta.underlying_impl for meta in dag.nodes_meta)
+@pytest.mark.parametrize("row, size, cc", CASES)
+def test_a_row_evaluates_to_what_numpy_says(row, size, cc):
+    arrays, examples = row.arrays(*size), row.examples(*size)
+    written = epilogue.parse(row.epilogue, examples, cc)
+    check(row, written.evaluate(**arrays), arrays, examples)
+    traced = epilogue.trace(row.epilogue, examples, cc)
+    check(row, traced.evaluate(**arrays), arrays, examples)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_after_the_passes_every_tensor_has_the_accumulator_s_shape_and_an_implementation(row):
+    size = row.size or (3, 16, 24)
+    dag = epilogue.trace(row.epilogue, row.examples(*size))
+    assert all(meta.tensor.shape == size and meta.underlying_impl for meta in dag.nodes_meta)
     assert not any(meta.op == "layout" for meta in dag.nodes_meta)
     assert all(meta.is_output for meta in dag.nodes_meta if meta.op == "store")
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_the_epilogue_itself_is_its_reference(name):
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_epilogue_itself_is_its_reference(row):
     """Called with arrays, it computes at once: what it returns is what the graph stores."""
-    made = arrays_of(TABLE[name], (2, 16, 24))
-    found = TABLE[name].fn(**{operand: np.asarray(array, np.float32) for operand, array in made.operands.items()})
+    size = row.size or (2, 16, 24)
+    arrays = row.arrays(*size)
+    found = row.epilogue(**{name: np.asarray(array, np.float32) for name, array in arrays.items()})
     found = found if isinstance(found, tuple) else (found,)
-    names = epilogue.parse(TABLE[name].fn, {**made.operands, **made.outputs}).return_names
-    for output, got in zip(names, found, strict=True):
-        wanted = made.expected[output]
-        values = np.asarray(got, np.float64).reshape(wanted.shape)
-        np.testing.assert_allclose(values, np.asarray(wanted, np.float64), rtol=1e-5, atol=1e-6, err_msg=output)
+    for (name, wanted), got in zip(row.expected(float64(arrays)).items(), found, strict=True):
+        np.testing.assert_allclose(np.asarray(got, np.float64).reshape(wanted.shape), wanted, rtol=1e-5, err_msg=name)

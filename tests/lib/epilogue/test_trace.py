@@ -417,3 +417,21 @@ def test_own_functions():
 
 def test_equal_epilogues_give_equal_text():
     assert trace(evt_style, EXAMPLES).text() == trace(evt_style, EXAMPLES).text()
+
+
+def test_additional_passes_run_before_implementations_are_chosen_unless_they_depend_on_it():
+    seen = []
+
+    class Early(epilogue.EVTPassBase):
+        def call(self):
+            seen.append((self.get_name(), self.dag_ir.get_node_meta("accum").underlying_impl))
+            assert not any(meta.op == "layout" for meta in self.dag_ir.nodes_meta)
+
+    class Late(epilogue.EVTPassBase):
+        dependencies = (epilogue.PassGetImpl,)
+
+        def call(self):
+            seen.append((self.get_name(), self.dag_ir.get_node_meta("accum").underlying_impl))
+
+    trace(evt_style, EXAMPLES, additional_passes=[Late, Early])
+    assert seen == [("Early", None), ("Late", "accumulator")]

@@ -21,7 +21,7 @@ from tilewright.lib.epilogue.builder import GraphBuilder
 from tilewright.lib.epilogue.capability import ARCHITECTURES, architecture_of
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.nodes import CommNode, Element
-from tilewright.lib.epilogue.passes import DEFAULT_PASSES
+from tilewright.lib.epilogue.passes import DEFAULT_PASSES, PassFixElementD
 from tilewright.lib.epilogue.passes.pass_manager import EVTPassManager, Listed
 from tilewright.lib.epilogue.proxies import Value
 
@@ -39,6 +39,9 @@ def trace(
 ) -> DAGIR:
     """The graph of an epilogue after the default passes and `additional_passes`.
 
+    Those run, as far as their dependencies let them, when the graph is in the accumulator's shape and before
+    implementations are chosen, so that nodes that they add get one too.
+
     Args:
         fn: the epilogue, or its source text.
         examples: arrays, tensors or numbers by name, of operands and of outputs; None for an operand that is absent.
@@ -50,7 +53,8 @@ def trace(
         EpilogueError: the epilogue is wrong; see docs/epilogues.md for the rules.
     """
     dag = parse(fn, examples, cc, element_compute=element_compute)
-    EVTPassManager(dag, [*DEFAULT_PASSES, *additional_passes])()
+    place = DEFAULT_PASSES.index(PassFixElementD)
+    EVTPassManager(dag, [*DEFAULT_PASSES[:place], *additional_passes, *DEFAULT_PASSES[place:]])()
     return dag
 
 

@@ -55,9 +55,9 @@ def test_an_output_is_shared_after_the_kernel():
         return D, grad_row
 
     examples = {"accum": whole(), "C": whole(), "D": zeros(), "grad_row": zeros(1, 8)}
-    dag = trace(function, examples, additional_passes=[PassGradientAllReduce, PassCommunicationPlacement])
+    dag = trace(function, examples, additional_passes=[PassGradientAllReduce])
     node = dag.get_node_meta("grad_row_allreduce")
-    assert (node.placement, node.scope, node.underlying_impl) == ("output", "node", None)
+    assert (node.placement, node.scope, node.underlying_impl) == ("output", "node", "communication")
     ranks = [whole() for _ in range(3)]
     local = [dag.evaluate(accum=rank, C=examples["C"])["grad_row"] for rank in ranks]
     shared = dag.evaluate(collective=lambda node, array: np.add.reduce(local), accum=ranks[0], C=examples["C"])

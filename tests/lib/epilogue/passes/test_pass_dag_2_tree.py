@@ -3,21 +3,22 @@
 import numpy as np
 import pytest
 
-from tests.lib.epilogue.table import TABLE, arrays_of
+from tests.lib.epilogue.rows import ROWS
 from tilewright.epilogue import EVTPassManager, PassDAG2Tree, trace
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_no_node_has_two_users_and_the_values_stay(name):
-    made = arrays_of(TABLE[name], (2, 16, 24))
-    dag = trace(TABLE[name].fn, {**made.operands, **made.outputs})
-    before = dag.evaluate(**made.operands)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_no_node_has_two_users_and_the_values_stay(row):
+    size = row.size or (2, 16, 24)
+    arrays = row.arrays(*size)
+    dag = trace(row.epilogue, row.examples(*size))
+    before = dag.evaluate(**arrays)
     EVTPassManager(dag, [PassDAG2Tree])()
     assert all(dag.out_degree(name) <= 1 for name in dag.nodes)
-    after = dag.evaluate(**made.operands)
+    after = dag.evaluate(**arrays)
     assert list(after) == list(before)
-    for output, wanted in before.items():
-        np.testing.assert_array_equal(after[output], wanted)
+    for name, wanted in before.items():
+        np.testing.assert_array_equal(after[name], wanted)
 
 
 def test_the_region_ends_where_all_users_meet():

@@ -121,7 +121,7 @@ def space_of(operands: Sequence[Operand], shape: Sequence[int], rows_whole: bool
     Raises:
         EpilogueError: two tensors cut a mode where it cannot be cut for both.
     """
-    axes = [axis for mode, extent in enumerate(shape) for axis in _cut(operands, mode, extent)]
+    axes = [axis for mode, extent in enumerate(shape) for axis in cut(operands, mode, extent)]
     row = None
     if rows_whole:
         axes += [Axis(1, {op.name: 0 for op in operands})] if shape[-1] == 1 else []
@@ -150,7 +150,7 @@ def _check_bits(space: Space, operand: Operand) -> None:
         )
 
 
-def _cut(operands: Sequence[Operand], mode: int, extent: int) -> list[Axis]:
+def cut(operands: Sequence[Operand], mode: int, extent: int) -> list[Axis]:
     """The modes, slowest first, into which the operands cut a mode of the graph."""
     ends = {1, extent}
     for operand in operands:

@@ -1,0 +1,145 @@
+"""A matrix product with an epilogue, for arrays of given types, shapes, strides and alignments.
+
+The epilogue's graph is one of (L, M, N): M and N are those of the product, and L, its batch, is cut where a tensor goes
+through it with several strides. What a kernel takes of the epilogue is prepared as for the fused elementwise kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tilewright.cute as cute
+from tilewright.base.errors import EpilogueError
+from tilewright.cute import Numeric
+from tilewright.hw.chips import chip
+from tilewright.kernels import epilogue_plans, views
+from tilewright.kernels.gemm_epilogue import Fused, grid_of
+from tilewright.kernels.gemm_plans import GemmPlan
+from tilewright.lib.epilogue.dag import DAGIR
+from tilewright.lib.epilogue.lowering.compose import Epilogue
+from tilewright.lib.epilogue.lowering.from_dag import epilogue_of
+from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
+from tilewright.lib.epilogue.lowering.space import Axis, Operand, Space, cut
+
+ACCUMULATOR = "accum"
+MOST_VECTOR = 8  # elements of a row of a strip that keep their order
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """What a kernel takes of an epilogue.
+
+    Attributes:
+        fused: the operations, and the threads as they see them.
+        names: of the arrays, in the order in which the kernel takes them, with their views; None: a workspace.
+        numbers: the names of the numbers.
+        workspaces: their shapes and types.
+        fills: what outputs begin with, by name.
+    """
+
+    fused: Fused
+    names: tuple[tuple[str, views.Strided] | None, ...]
+    numbers: tuple[str, ...]
+    workspaces: tuple[tuple[tuple[int, ...], type[Numeric]], ...]
+    fills: tuple[tuple[str, Any], ...]
+
+    def fill(self, given: Mapping[str, Any]) -> None:
+        """Give outputs what they begin with."""
+        for name, number in self.fills:
+            given[name][...] = number
+
+    def arguments(self, given: Mapping[str, Any], like: Any) -> tuple[Any, ...]:
+        """The kernel's arguments from arrays and numbers by name; workspaces lie where `like` does."""
+        self.fill(given)
+        spaces = iter(self.workspaces)
+        tensors = (
+            epilogue_plans.make_workspace(like, *next(spaces))
+            if item is None
+            else epilogue_plans.as_seen(given[item[0]], item[1])
+            for item in self.names
+        )
+        return (*tensors, *(given[name] for name in self.numbers))
+
+
+def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, arch: str, way: str = PARTIALS) -> Fusion:
+    """The epilogue of a graph, after its passes, behind a product with this plan.
+
+    Args:
+        dag: the graph; `accum` is a load of it.
+        starts: the addresses of its arrays (modulo 16), by name of load or output.
+        plan: of the product.
+        arch: the chip, which bounds shared memory.
+        way: `PARTIALS` or `ATOMIC`, of reductions whose results several blocks share.
+
+    Raises:
+        EpilogueError: the epilogue takes too much shared memory, or a tensor has several strides along M or N.
+    """
+    tensors = [meta for meta in epilogue_plans.tensors_of(dag) if meta.name != ACCUMULATOR]
+    shape = dag.get_node_meta(ACCUMULATOR).shape
+    operands = [epilogue_plans.operand_of(meta, starts[meta.name], shape) for meta in tensors]
+    folds = {meta.name: meta for meta, operand in zip(tensors, operands, strict=True) if operand.reduced}
+    space = _space(operands, shape)
+    vector = min(epilogue_plans.widest_vector(space), MOST_VECTOR)
+    grid = grid_of(plan, vector)
+    strips = plan.tile[0] // plan.strip
+    shapes = {name: epilogue_plans.reduced_of(space, name, grid, strips, way) for name in folds}
+    known = {op.name: epilogue_plans.view_of(space, op, vector) for op in operands}
+    epilogue = epilogue_of(dag, known, shapes, ACCUMULATOR)
+    _check_memory(plan.shared_bytes(None) + epilogue.smem_bytes(grid), chip(arch).shared_optin)
+    parts = -(-shape[1] // plan.tile[0]), -(-shape[2] // plan.tile[1])
+    return Fusion(
+        Fused(epilogue, grid),
+        tuple(epilogue_plans.names_of(epilogue, space)),
+        tuple(meta.name for meta in dag.loads() if meta.example.is_scalar and not meta.is_immediate),
+        tuple(
+            (op.workspace((*shape[1:], shape[0]), *parts), op.fold.dtype)
+            for op in epilogue.reductions
+            if op.way == PARTIALS
+        ),
+        tuple(
+            (op.name, op.fold.neutral.value)
+            for op in epilogue.reductions
+            if 0 in shape or (op.way == ATOMIC and epilogue_plans.check_atomic(op, folds[op.name]))
+        ),
+    )
+
+
+def _space(operands: Sequence[Operand], shape: Sequence[int]) -> Space:
+    """The modes M and N as they are, and those of the batch."""
+    for operand in operands:
+        for mode, letter in ((1, "M"), (2, "N")):
+            if len(operand.modes[mode]) > 1:
+                raise EpilogueError(
+                    f"Tensor {operand.name} goes through {letter} of the product with several strides.",
+                    values={"extents and strides": operand.modes[mode]},
+                    hint="reshape the array itself, before or after the product",
+                )
+    batch, m, n = shape
+    rows, columns = (
+        Axis(extent, {op.name: op.modes[mode][0][1] for op in operands}) for mode, extent in ((1, m), (2, n))
+    )
+    axes = [axis for axis in reversed(cut(operands, 0, batch)) if axis.extent > 1]
+    return Space(rows, columns, tuple(axes), {op.name: op for op in operands})
+
+
+def _check_memory(needed: int, available: int) -> None:
+    if needed > available:
+        raise EpilogueError(
+            "The epilogue consumes too much shared memory. No valid tile description is found in the generator.",
+            values={"bytes of a block": needed, "available": available},
+            hint="reduce fewer values at once, or split the epilogue",
+        )
+
+
+def fake_arguments(epilogue: Epilogue) -> tuple[Any, ...]:
+    """The arguments of a kernel to compile for."""
+    modes = max((len(view.steps_l) for view in epilogue.views), default=0)
+    extents = [cute.sym_int64() for _ in range(2 + modes)]
+    tensors = [
+        view.fake(extents[: 2 + len(view.steps_l)] if place == 0 else [cute.sym_int64() for _ in range(3)])
+        for op in epilogue.ops
+        for place, view in enumerate(op.views)
+    ]
+    return (*tensors, *(dtype(1) for dtype in epilogue.numbers))

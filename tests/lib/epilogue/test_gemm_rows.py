@@ -1,0 +1,51 @@
+"""The epilogues of EVT's tests behind a matrix product, on the emulator with all checks."""
+
+import numpy as np
+import pytest
+
+from tests.lib.epilogue.more_rows import ALL, F16, check
+from tests.op_cases import on_emulator
+from tilewright import ops
+
+SHAPES = ((1, 8, 8), (2, 72, 40), (3, 33, 19))
+K = 24
+FAST = ("arith", "func_call2", "row_broadcast", "row_reduce", "permute_2", "mixed_dag")
+"""Rows that are tested in every run."""
+
+
+def factors(shape, seed):
+    """A (L, M, K) and B (L, K, N) whose product has small whole numbers: at most two of a row are not 0."""
+    generator = np.random.default_rng(seed)
+    batch, m, n = shape
+    a = np.zeros((batch, m, K), F16)
+    places = generator.integers(0, K, (batch, m, 2))
+    np.put_along_axis(a, places, generator.integers(-2, 3, places.shape).astype(F16), -1)
+    return a, generator.integers(-1, 2, (batch, K, n)).astype(F16)
+
+
+def run(row, size):
+    a, b = factors(size, 1)
+    arrays, examples = row.arrays(*size), row.examples(*size)
+    arrays["accum"] = a.astype(np.float32) @ b.astype(np.float32)
+    given = {name: value for name, value in {**examples, **arrays}.items() if name != "accum"}
+    with on_emulator():
+        found = ops.gemm(a, b, row.epilogue, **given)
+    check(row, found if isinstance(found, dict) else {"D": found}, arrays, examples)
+
+
+@pytest.mark.parametrize("row", [row for row in ALL if row.name in FAST], ids=lambda row: row.name)
+def test_row(row):
+    run(row, SHAPES[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("row", [row for row in ALL if not row.size], ids=lambda row: row.name)
+def test_every_row(row, shape):
+    run(row, shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [row for row in ALL if row.size], ids=lambda row: row.name)
+def test_every_row_of_a_certain_size(row):
+    run(row, row.size)
