@@ -12,6 +12,7 @@ from tilewright.cute import Float32, Uint8
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_plans import Prepared, prepare
 from tilewright.kernels.launching import address_of, on_gpu
+from tilewright.lib.epilogue import collectives
 from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.elements import element_of, numpy_dtype
@@ -34,11 +35,19 @@ class CompiledEpilogue:
     kernel is compiled for each way in which types, strides and alignments differ, not for each size.
     """
 
-    def __init__(self, fn: Callable[..., Any] | str, examples: Mapping[str, Any], way: str, **options: Any) -> None:
-        self._fn, self._way, self._options = fn, way, options
+    def __init__(
+        self,
+        fn: Callable[..., Any] | str,
+        examples: Mapping[str, Any],
+        way: str,
+        collective: collectives.OnTensors | None = None,
+        **options: Any,
+    ) -> None:
+        self._fn, self._way, self._options, self._collective = fn, way, options, collective
         self._absent = {name: None for name, example in examples.items() if example is None}
         self._examples = {name: Tensor.like(name, example) for name, example in examples.items() if example is not None}
         self.dag: DAGIR = trace(fn, examples, **options)
+        self._shared = collectives.take_out(self.dag.copy(), collective)
         self._outputs = tuple(self.dag.return_names)
         self._written = parse(fn, examples, options["cc"], element_compute=options["element_compute"])
         self._operands = tuple(meta.name for meta in self._written.loads() if not meta.is_immediate)
@@ -70,11 +79,13 @@ class CompiledEpilogue:
         if prepared is None:
             prepared = views.keep(self._prepared, key, self._prepare(given, memory, like))
         prepared.run(memory, like)
+        collectives.share(self._shared, given, self._collective)
         return {name: given[name] for name in self._outputs}
 
     def _prepare(self, given: Mapping[str, Any], memory: Mapping[str, Any], like: Any) -> Prepared:
         self._check_places(memory, like)
         dag = trace(self._fn, {**self._not_given(), **given}, **self._options)
+        collectives.take_out(dag, self._collective)
         starts = {name: address_of(item) for name, item in memory.items() if _is_array(item)}
         return prepare(dag, starts, "cuda" if on_gpu(like) else "emu", self._way)
 
@@ -211,6 +222,7 @@ def compile_epilogue(
     additional_passes: Sequence[Any] = (),
     element_compute: Any = Float32,
     reduction: str = "deterministic",
+    collective: collectives.OnTensors | None = None,
 ) -> CompiledEpilogue:
     """A kernel that computes an epilogue on arrays, where `accum` is one of them.
 
@@ -221,6 +233,8 @@ def compile_epilogue(
         additional_passes: passes that run after the default ones.
         element_compute: the type in which it computes.
         reduction: "deterministic": the same call gives the same bits; "atomic": blocks add to results as they come.
+        collective: what communication nodes after outputs do, when the kernel has been launched: `collective(node,
+            tensor)` changes the stored tensor in place, or returns what takes its place.
 
     Raises:
         EpilogueError: the epilogue is wrong; see docs/epilogues.md for the rules.
@@ -229,6 +243,6 @@ def compile_epilogue(
     if reduction not in WAYS:
         raise ArgumentError(f"There are no {reduction!r} reductions.", values={"ways": ", ".join(WAYS)})
     return CompiledEpilogue(
-        fn, examples, WAYS[reduction], cc=cc, additional_passes=tuple(additional_passes),
+        fn, examples, WAYS[reduction], collective, cc=cc, additional_passes=tuple(additional_passes),
         element_compute=element_of(element_compute),
     )  # fmt: skip

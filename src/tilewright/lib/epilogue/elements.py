@@ -91,7 +91,8 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
             inside = np.where((whole >= info.min) & (whole < float(info.max) + 1), whole, 0).astype(dtype)
             return np.where(whole < info.min, info.min, np.where(whole >= float(info.max) + 1, info.max, inside))
         if dtype.itemsize == 1:
-            info = ml_dtypes.finfo(dtype)
+            finfo: Any = ml_dtypes.finfo
+            least, greatest = float(finfo(dtype).min), float(finfo(dtype).max)
             wide = array.astype(np.float64)
-            return np.where(np.isnan(wide), wide, np.clip(wide, float(info.min), float(info.max))).astype(dtype)
+            return np.where(np.isnan(wide), wide, np.clip(wide, least, greatest)).astype(dtype)
         return array.astype(dtype)

@@ -18,7 +18,7 @@ from tilewright.lib.epilogue.lowering.op import EpilogueOp, View
 from tilewright.lib.epilogue.lowering.reductions import ReductionStore
 from tilewright.lib.epilogue.lowering.stores import MaskStore, NoStore, TensorStore
 from tilewright.lib.epilogue.lowering.topk import TopKSoftmax
-from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
+from tilewright.lib.epilogue.nodes import CommNode, ComputeNode, LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
 _FOLDS = {"plus": "sum", "maximum": "max", "minimum": "min"}
 
@@ -74,6 +74,13 @@ def _compute(meta: NodeBase, inputs: tuple[str, ...]) -> EpilogueOp:
     own: EpilogueOp | None = meta.operation(inputs)
     if own is not None:
         return own
+    if isinstance(meta, CommNode):
+        raise NoImplementationError(
+            f"No kernel shares {meta.name} between participants.",
+            location=meta.location,
+            values={"placement": meta.placement, "scope": meta.scope},
+            hint="share an output: put the communication after a variable that is returned, and give a collective",
+        )
     if isinstance(meta, TopKSoftmaxNode):
         return TopKSoftmax(meta.name, inputs, meta.kwargs["k"], meta.element_compute, _result(meta))
     if not isinstance(meta, ComputeNode) or not isinstance(meta.fn, str) or meta.fn not in FUNCTIONS:
