@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from tests.lib.epilogue.random_dags import case_of
 from tests.lib.epilogue.table import F16, TABLE, arrays_of, check
 from tests.op_cases import on_emulator
 from tilewright import ops
+from tilewright.lib.epilogue.authoring import from_text
 
 SHAPES = ((1, 8, 8), (2, 72, 40), (3, 33, 19))
 K = 24
@@ -43,3 +45,21 @@ def test_row(name):
 @pytest.mark.parametrize("name", TABLE)
 def test_every_row(name, shape):
     run(name, shape)
+
+
+def product_with_one(seed):
+    """Whether a random epilogue is one of whole numbers in float32: then it is checked behind accum · 1."""
+    case = case_of(seed)
+    if not case.whole or case.compute != "Float32":
+        return False
+    accum = case.operands["accum"].astype(F16)
+    others = {key: value for key, value in case.operands.items() if key != "accum"}
+    with on_emulator():
+        found = ops.gemm(accum, np.eye(accum.shape[-1], dtype=F16), from_text(case.text), **others, **case.outputs)
+    case.check(found if isinstance(found, dict) else {next(iter(case.outputs)): found})
+    return True
+
+
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 60), marks=pytest.mark.slow)], ids=["few", "many"])
+def test_random_epilogues(seeds):
+    assert any([product_with_one(seed) for seed in seeds])
