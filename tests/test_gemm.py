@@ -4,16 +4,22 @@ Small integers are exact in every type and in every order of adding. Normal numb
 bounds of `bound`.
 """
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.op_cases import on_emulator, wide
 from tilewright import cute, ops
+from tilewright.base.errors import EpilogueError
 from tilewright.emulate import observe
 from tilewright.kernels import gemm as kernels
+from tilewright.kernels.gemm_fusion import fitting
 from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, Result, gemm_plan
+from tilewright.lib.epilogue.trace import trace
+from tilewright.ops.gemm_fused import key_of
 
 BF16 = ml_dtypes.bfloat16
 TYPES = (np.float16, BF16, np.float32, np.float64, np.int8)
@@ -273,3 +279,109 @@ def test_gemm_errors():
     a = torch.ones(2, 3, requires_grad=True)
     with pytest.raises(ValueError, match="a result in out= has no gradient"):
         ops.gemm(a, a.T, out=torch.empty(2, 2))
+
+
+# Epilogues; tests/lib/epilogue/test_gemm_table.py has those of EVT's tests
+
+
+def scaled(accum, C, alpha, bias):
+    F = alpha * accum
+    total = F + C
+    peak = max(total, dim=2)
+    D = relu(total) + bias  # noqa: F821
+    return D, F, peak
+
+
+def check_scaled(found, a, b, C, alpha, bias, torch):
+    total = alpha * (a.double() @ b.double()) + C
+    assert torch.equal(found["D"], (total.relu() + bias).to(a.dtype))
+    assert torch.equal(found["F"], (total - C).to(a.dtype))
+    assert torch.equal(found["peak"], total.amax(1, keepdim=True).float())
+    assert list(found) == ["D", "F", "peak"]
+
+
+def tensors(torch, m=40, n=24, k=16):
+    shapes = ((m, k), (k, n), (m, n))
+    return *(torch.randint(-2, 3, shape).half() for shape in shapes), torch.randint(-2, 3, (n,)).float()
+
+
+def test_gemm_with_an_epilogue_correctness():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    a, b, C, bias = tensors(torch)
+    check_scaled(ops.gemm(a, b, scaled, C=C, alpha=2.0, bias=bias), a, b, C, 2.0, bias, torch)  # the reference
+    with on_emulator():
+        check_scaled(ops.gemm(a, b, scaled, C=C, alpha=2.0, bias=bias), a, b, C, 2.0, bias, torch)
+        out = torch.empty(40, 24)
+        assert ops.gemm(a, b, lambda accum, bias: accum + bias, out=out, bias=bias) is out
+        assert torch.equal(out.double(), a.double() @ b.double() + bias)
+        arrays = ops.gemm(a.numpy(), b.numpy(), lambda accum: accum * 0.5)
+        np.testing.assert_array_equal(arrays, (a.double() @ b.double() / 2).half().numpy())
+
+
+def test_gemm_with_an_epilogue_compile():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    def call(a, b, C, bias, factor):
+        return ops.gemm(a, b, scaled, C=C, alpha=factor, bias=bias)
+
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    for m in (40, 48, 56):  # from the second on with symbols for sizes
+        a, b, C, bias = tensors(torch, m)
+        check_scaled(compiled(a, b, C, bias, 2.0), a, b, C, 2.0, bias, torch)
+
+    def into(a, b, out):
+        ops.gemm(a, b, lambda accum: accum + 1.0, out=out)
+        return out * 2
+
+    out = torch.empty(40, 24)
+    a, b, _, _ = tensors(torch)
+    found = torch.compile(into, fullgraph=True, backend="aot_eager")(a, b, out)
+    assert torch.equal(out.double(), a.double() @ b.double() + 1) and torch.equal(found, 2 * out)
+    names = ([], [], [], [])
+    arguments = (a, b, *names, key_of(lambda accum: accum * 2.0))
+    assert set(torch.library.opcheck(torch.ops.tilewright._gemm_fused.default, arguments).values()) == {"SUCCESS"}
+
+
+def test_an_epilogue_is_known_by_its_code_and_what_it_captures():
+    def make(factor):
+        return lambda accum: accum * factor
+
+    assert key_of(make(2.0)) == key_of(make(2.0)) != key_of(make(3.0))
+    x = np.eye(8, dtype=np.float32)
+    for factor in (2.0, 3.0):
+        np.testing.assert_array_equal(ops.gemm(x, x, make(factor)), factor * x)
+
+
+def test_an_epilogue_takes_no_more_shared_memory_than_there_is():
+    def columns(accum):
+        made = {"D": accum}
+        for place in range(12):
+            made[f"sum_{place}"] = sum(accum * float(place + 2), dim=1)
+        return made
+
+    a = np.ones((512, 512), np.float16)
+    given = {"D": a, **{f"sum_{place}": np.ones((1, 512), np.float32) for place in range(12)}}
+    dag = trace(columns, {"accum": np.ones((512, 512), np.float32), **given})
+    plans = [replace(plan_for(4096, 4096, 4096), stages=stages) for stages in (3, 2)]
+    starts = dict.fromkeys(given, 0)
+    plan, fusion = fitting(dag, starts, plans, 227 << 10)
+    assert plan.stages == 2 and fusion.shared_bytes <= 227 << 10
+    message = "The epilogue consumes too much shared memory. No valid tile description is found in the generator."
+    with pytest.raises(EpilogueError, match=message):
+        fitting(dag, starts, plans, 163 << 10)
+
+
+def test_gemm_with_an_epilogue_errors():
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(ValueError, match="gemm: with an epilogue, the batch has one dimension"):
+        ops.gemm(np.ones((2, 2, 2, 3)), np.ones((3, 2)), lambda accum: accum)
+    with pytest.raises(EpilogueError, match="Example input for bias is not provided"):
+        ops.gemm(x, x.T, lambda accum, bias: accum + bias)
+    with pytest.raises(EpilogueError, match="Dimension mismatch"):
+        ops.gemm(x, x.T, lambda accum, bias: accum + bias, bias=np.ones(3, np.float32))
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    with pytest.raises(ValueError, match="gemm: operand bias lies elsewhere than a"):
+        ops.gemm(torch.ones(2, 3), torch.ones(3, 2), lambda accum, bias: accum + bias, bias=x[0, :2])
+    a = torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(ValueError, match="gemm: an epilogue has no gradient"):
+        ops.gemm(a, a.T, lambda accum: accum * 2.0)

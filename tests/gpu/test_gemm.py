@@ -2,8 +2,14 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
+from tests.gpu.test_epilogues import MOST, on_device, to_host
+from tests.lib.epilogue.random_dags import case_of
+from tests.lib.epilogue.table import TABLE, arrays_of, check
+from tests.lib.epilogue.test_gemm_table import factors
+from tilewright.lib.epilogue.authoring import from_text
 from tilewright.ops import gemm
 
 torch = pytest.importorskip("torch", reason="the GPU tests use torch's tensors")
@@ -104,3 +110,31 @@ def test_gemm_with_an_epilogue(dtype):
         assert torch.equal(found["F"], (total - C).to(dtype))
         assert torch.equal(found["R"], total.amax(-1, keepdim=True).float())
         assert torch.equal(found["S"].flatten(), total.reshape(-1, n).sum(0).float())
+
+
+def found_by_name(found, names):
+    return found if isinstance(found, dict) else {next(iter(names)): found}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_row_of_the_table(name):
+    item = TABLE[name]
+    for shape in ((3, 8, 8), (3, 488, 504), (3, 768, 768), (1, 130, 67)):
+        a, b = factors(item.shape or shape, 1)
+        made = arrays_of(item, shape, accum=a.astype(np.float32) @ b.astype(np.float32))
+        given = {key: on_device(value) for key, value in {**made.operands, **made.outputs}.items() if key != "accum"}
+        found = found_by_name(gemm(on_device(a), on_device(b), item.fn, **given), made.outputs)
+        check(item, made, {key: to_host(found[key], made.outputs[key]) for key in found})
+
+
+@pytest.mark.parametrize("chunk", range(10))
+def test_random_epilogues(chunk):
+    for seed in range(chunk * 30, (chunk + 1) * 30):
+        case = case_of(seed, MOST)
+        if not case.whole or case.compute != "Float32":
+            continue
+        accum = on_device(case.operands["accum"].astype(np.float16))
+        one = torch.eye(accum.shape[-1], dtype=torch.float16, device="cuda")
+        given = {key: on_device(value) for key, value in {**case.operands, **case.outputs}.items() if key != "accum"}
+        found = found_by_name(gemm(accum, one, from_text(case.text), **given), case.outputs)
+        case.check({key: to_host(found[key], case.outputs[key]) for key in found})

@@ -13,13 +13,14 @@ import numpy as np
 import tilewright.cute as cute
 from tilewright.base import settings
 from tilewright.compiler.target_choice import choose_arch
+from tilewright.hw.chips import chip
 from tilewright.kernels import views
 from tilewright.kernels.copy_transpose import copy_transpose
 from tilewright.kernels.elementwise import copy, together
 from tilewright.kernels.gemm_epilogue import Fused
-from tilewright.kernels.gemm_fusion import ACCUMULATOR, fake_arguments, fusion
+from tilewright.kernels.gemm_fusion import ACCUMULATOR, fake_arguments, fitting
 from tilewright.kernels.gemm_operands import Operand
-from tilewright.kernels.gemm_plans import GemmPlan, Result, gemm_plan
+from tilewright.kernels.gemm_plans import GemmPlan, Result, gemm_plans
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
 from tilewright.kernels.gemm_split import workspace_elements
 from tilewright.kernels.launching import address_of, on_gpu
@@ -90,7 +91,7 @@ def _readable(matrix: Any, of_k: int) -> Any:
 def plan_of(out: Any, a: Any, b: Any) -> GemmPlan:
     """The plan that `gemm` takes for these tensors."""
     target, *operands = _matrices((out, a, b), tuple(out.shape[:-2]))
-    return _planned(operands, (a, b), *_result(target, out))
+    return _planned(operands, (a, b), *_result(target, out))[0]
 
 
 def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | None) -> _Call:
@@ -118,10 +119,11 @@ def prepare_fused(
     """
     batch, m, n = dag.get_node_meta(ACCUMULATOR).shape
     shaped = _matrices((a, b), (batch,))
-    plan = plan or _planned(shaped, (a, b), Result(), (m, n))
+    plans = [plan] if plan else _planned(shaped, (a, b), Result(), (m, n))
     target = "cuda" if on_gpu(a) else "emu"
     starts = {name: address_of(array) for name, array in arrays.items() if hasattr(array, "shape")}
-    made = fusion(dag, starts, plan, choose_arch(settings.get("arch"), target), way)
+    available = chip(choose_arch(settings.get("arch"), target)).shared_optin
+    plan, made = fitting(dag, starts, plans, available, way)
     if 0 in (batch, m, n):
         return lambda a, b, given: made.fill(given)
     call = _call(_fused_executor(plan, made.fused, len(shaped[0].shape), target), plan, shaped, (a, b))
@@ -169,14 +171,14 @@ def _result(matrix: views.Strided, out: Any) -> tuple[Result, tuple[int, int]]:
 
 def _planned(
     matrices: Sequence[views.Strided], tensors: Sequence[Any], result: Result, extents: tuple[int, int]
-) -> GemmPlan:
-    """The plan for A and B, in this order, and D, whose extents (M, N) are given."""
+) -> list[GemmPlan]:
+    """The plans for A and B, in this order, and D, whose extents (M, N) are given, the best first."""
     (a, b), dtype = matrices, views.dtype_of(tensors[0])
     left, right = _operand(a, dtype, address_of(tensors[0]), -1), _operand(b, dtype, address_of(tensors[1]), -2)
     if result.turned:
         left, right = right, left
     batch = math.prod(a.shape[:-2])
-    return gemm_plan(left, right, (*extents, a.shape[-1], batch), result, _multiprocessors(on_gpu(tensors[0])))
+    return gemm_plans(left, right, (*extents, a.shape[-1], batch), result, _multiprocessors(on_gpu(tensors[0])))
 
 
 def _operand(matrix: views.Strided, dtype: type[cute.Numeric], start: int, of_k: int) -> Operand:

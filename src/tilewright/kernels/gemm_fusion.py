@@ -13,7 +13,6 @@ from typing import Any
 import tilewright.cute as cute
 from tilewright.base.errors import EpilogueError
 from tilewright.cute import Numeric
-from tilewright.hw.chips import chip
 from tilewright.kernels import epilogue_plans, views
 from tilewright.kernels.gemm_epilogue import Fused, grid_of
 from tilewright.kernels.gemm_plans import GemmPlan
@@ -33,6 +32,7 @@ class Fusion:
 
     Attributes:
         fused: the operations, and the threads as they see them.
+        shared_bytes: shared memory of a block.
         names: of the arrays, in the order in which the kernel takes them, with their views; None: a workspace.
         numbers: the names of the numbers.
         workspaces: their shapes and types.
@@ -40,6 +40,7 @@ class Fusion:
     """
 
     fused: Fused
+    shared_bytes: int
     names: tuple[tuple[str, views.Strided] | None, ...]
     numbers: tuple[str, ...]
     workspaces: tuple[tuple[tuple[int, ...], type[Numeric]], ...]
@@ -63,18 +64,17 @@ class Fusion:
         return (*tensors, *(given[name] for name in self.numbers))
 
 
-def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, arch: str, way: str = PARTIALS) -> Fusion:
+def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, way: str = PARTIALS) -> Fusion:
     """The epilogue of a graph, after its passes, behind a product with this plan.
 
     Args:
         dag: the graph; `accum` is a load of it.
         starts: the addresses of its arrays (modulo 16), by name of load or output.
         plan: of the product.
-        arch: the chip, which bounds shared memory.
         way: `PARTIALS` or `ATOMIC`, of reductions whose results several blocks share.
 
     Raises:
-        EpilogueError: the epilogue takes too much shared memory, or a tensor has several strides along M or N.
+        EpilogueError: a tensor has several strides along M or N.
     """
     tensors = [meta for meta in epilogue_plans.tensors_of(dag) if meta.name != ACCUMULATOR]
     shape = dag.get_node_meta(ACCUMULATOR).shape
@@ -87,10 +87,10 @@ def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, arch: str, way
     shapes = {name: epilogue_plans.reduced_of(space, name, grid, strips, way) for name in folds}
     known = {op.name: epilogue_plans.view_of(space, op, vector) for op in operands}
     epilogue = epilogue_of(dag, known, shapes, ACCUMULATOR)
-    _check_memory(plan.shared_bytes(None) + epilogue.smem_bytes(grid), chip(arch).shared_optin)
     parts = -(-shape[1] // plan.tile[0]), -(-shape[2] // plan.tile[1])
     return Fusion(
         Fused(epilogue, grid),
+        plan.shared_bytes(None) + epilogue.smem_bytes(grid),
         tuple(epilogue_plans.names_of(epilogue, space)),
         tuple(meta.name for meta in dag.loads() if meta.example.is_scalar and not meta.is_immediate),
         tuple(
@@ -124,13 +124,23 @@ def _space(operands: Sequence[Operand], shape: Sequence[int]) -> Space:
     return Space(rows, columns, tuple(axes), {op.name: op for op in operands})
 
 
-def _check_memory(needed: int, available: int) -> None:
-    if needed > available:
-        raise EpilogueError(
-            "The epilogue consumes too much shared memory. No valid tile description is found in the generator.",
-            values={"bytes of a block": needed, "available": available},
-            hint="reduce fewer values at once, or split the epilogue",
-        )
+def fitting(
+    dag: DAGIR, starts: Mapping[str, int], plans: Sequence[GemmPlan], available: int, way: str = PARTIALS
+) -> tuple[GemmPlan, Fusion]:
+    """The first of the plans with which the epilogue takes no more than `available` bytes of shared memory.
+
+    Raises:
+        EpilogueError: there is none, or what `fusion` raises.
+    """
+    made = [(plan, fusion(dag, starts, plan, way)) for plan in plans]
+    for plan, found in made:
+        if found.shared_bytes <= available:
+            return plan, found
+    raise EpilogueError(
+        "The epilogue consumes too much shared memory. No valid tile description is found in the generator.",
+        values={f"tile {plan.tile}": f"{found.shared_bytes} bytes of {available}" for plan, found in made},
+        hint="let the epilogue reduce fewer values at once, or do a part of it in a kernel of its own",
+    )
 
 
 def fake_arguments(epilogue: Epilogue) -> tuple[Any, ...]:

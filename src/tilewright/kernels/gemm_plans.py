@@ -130,8 +130,15 @@ def gemm_plan(
     a: Operand, b: Operand, extents: tuple[int, int, int, int], result: Result, multiprocessors: int
 ) -> GemmPlan:
     """The plan for D (M, N, L) = A (M, K, L) · B (N, K, L), of extents (M, N, K, L), by the rule above."""
-    candidates = _candidates(a, b, extents, result, multiprocessors)
-    return min(candidates, key=lambda pair: pair[0])[1]
+    return gemm_plans(a, b, extents, result, multiprocessors)[0]
+
+
+def gemm_plans(
+    a: Operand, b: Operand, extents: tuple[int, int, int, int], result: Result, multiprocessors: int
+) -> list[GemmPlan]:
+    """All plans, the one that the rule prefers first."""
+    ranked = sorted(_candidates(a, b, extents, result, multiprocessors), key=lambda pair: pair[0])
+    return [plan for _, plan in ranked]
 
 
 def _candidates(

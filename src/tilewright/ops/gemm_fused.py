@@ -129,15 +129,18 @@ def _with_numbers(tensor: Any, symbols: dict[int, Any]) -> Any:
 
     A number stands for one symbol alone, and divides no other: shapes are worked out with it as with any.
     """
-    shape = []
-    for extent in tensor.shape:
-        if isinstance(extent, torch.SymInt):
-            seen = {str(symbol): number for number, symbol in symbols.items()}
-            number = seen.get(str(extent)) or next(each for each in _STAND_INS if each not in symbols)
-            symbols[number] = extent
-            extent = number
-        shape.append(extent)
+    shape = [_number_of(extent, symbols) if isinstance(extent, torch.SymInt) else extent for extent in tensor.shape]
     return torch.empty(shape, dtype=tensor.dtype, device="meta")
+
+
+def _number_of(extent: Any, symbols: dict[int, Any]) -> int:
+    """The number of a symbol. Those that are equal now are taken for one, which `torch.compile` then checks in calls."""
+    for number, symbol in symbols.items():
+        if extent.node.hint == symbol.node.hint and bool(extent == symbol):
+            return number
+    number = next(each for each in _STAND_INS if each not in symbols)
+    symbols[number] = extent
+    return number
 
 
 def _as_new(key: str, a: Any, b: Any, given: dict[str, Any]) -> dict[str, Any]:

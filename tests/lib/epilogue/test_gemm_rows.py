@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from tests.lib.epilogue.more_rows import ALL, F16, check
+from tests.lib.epilogue.random_dags import case_of
 from tests.op_cases import on_emulator
 from tilewright import ops
+from tilewright.lib.epilogue.authoring import from_text
 
 SHAPES = ((1, 8, 8), (2, 72, 40), (3, 33, 19))
 K = 24
@@ -49,3 +51,21 @@ def test_every_row(row, shape):
 @pytest.mark.parametrize("row", [row for row in ALL if row.size], ids=lambda row: row.name)
 def test_every_row_of_a_certain_size(row):
     run(row, row.size)
+
+
+def product_with_one(seed):
+    """Whether a random epilogue is one of whole numbers in float32: then it is checked behind accum · 1."""
+    case = case_of(seed)
+    if not case.whole or case.compute != "Float32":
+        return False
+    accum = case.operands["accum"].astype(F16)
+    others = {key: value for key, value in case.operands.items() if key != "accum"}
+    with on_emulator():
+        found = ops.gemm(accum, np.eye(accum.shape[-1], dtype=F16), from_text(case.text), **others, **case.outputs)
+    case.check(found if isinstance(found, dict) else {next(iter(case.outputs)): found})
+    return True
+
+
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 60), marks=pytest.mark.slow)], ids=["few", "many"])
+def test_random_epilogues(seeds):
+    assert sum(product_with_one(seed) for seed in seeds) > 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilewright.lang.numbers.numeric import Float32, Numeric
-from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, StoreNode
+from tilewright.lib.epilogue.dag import DAGIR
+from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode
+from tilewright.lib.epilogue.passes import PassPreprocessRed, PassShapeTypePropagation
+from tilewright.lib.epilogue.passes.pass_manager import EVTPassManager
 from tilewright.lib.epilogue.tensor import Shape, Tensor
 from tilewright.lib.epilogue.trace import parse
 
@@ -52,7 +55,7 @@ def output_examples(
         if isinstance(meta, LoadNode):
             shapes[meta.name] = meta.example.shape
         else:
-            shapes[meta.name] = meta.output_shape(*(shapes[name] for name in inputs))
+            shapes[meta.name] = _shape(dag, meta, [shapes[name] for name in inputs])
         folds = isinstance(meta, ComputeNode) and meta.is_reduction
         if folds or (isinstance(meta, StoreNode) and inputs[0] in folded):
             folded.add(meta.name)
@@ -63,3 +66,16 @@ def output_examples(
         shape = shape[1:] if flat and len(shape) == 3 and shape[0] == 1 else shape
         made[name] = Tensor.of(Float32 if name in folded else element, shape)
     return made
+
+
+def _shape(dag: DAGIR, meta: NodeBase, inputs: Sequence[Shape]) -> Shape:
+    """The shape of a node's value.
+
+    Raises:
+        EpilogueError: the shapes do not fit; it is that of `PassShapeTypePropagation`.
+    """
+    try:
+        return meta.output_shape(*inputs)
+    except ValueError:
+        EVTPassManager(dag, [PassPreprocessRed, PassShapeTypePropagation])()
+        raise
