@@ -199,11 +199,22 @@ def test_methods_partials_and_wrapped_functions():
         return wrapped
 
     @wrapper
-    def function(accum):
-        D = accum + 1
+    def function(accum, by=1):
+        D = accum + by
         return D
 
-    np.testing.assert_array_equal(d_of(function), ARRAYS["accum"] + 1)
+    class Adding:
+        by = 3
+
+        def epilogue(self, accum, C, factor=1):
+            D = factor * accum + self.by * C
+            return D
+
+    a, c = ARRAYS["accum"], ARRAYS["C"]
+    np.testing.assert_array_equal(d_of(function), a + 1)
+    np.testing.assert_array_equal(d_of(functools.partial(function, by=2)), a + 2)
+    np.testing.assert_array_equal(d_of(Adding().epilogue), a + 3 * c)
+    np.testing.assert_array_equal(d_of(functools.partial(Adding().epilogue, factor=2)), 2 * a + 3 * c)
 
 
 def test_a_function_without_source_returns_a_dict():

@@ -91,9 +91,9 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
             # The limits of 64 bits are no float64: what lies beyond them is set apart.
             made = np.where((whole >= info.min) & (whole < float(info.max) + 1), whole, 0).astype(dtype)
             made = np.where(whole < info.min, info.min, np.where(whole >= float(info.max) + 1, info.max, made))
-            wide = 8 in (array.dtype.itemsize, dtype.itemsize)
+            of_64_bits = 8 in (array.dtype.itemsize, dtype.itemsize)
             highest = np.array(1 << (8 * dtype.itemsize - 1), np.uint64).astype(dtype)
-            return np.where(np.isnan(whole), highest if wide else dtype.type(0), made).astype(dtype)
+            return np.where(np.isnan(whole), highest if of_64_bits else dtype.type(0), made).astype(dtype)
         if dtype.itemsize == 1:
             finfo: Any = ml_dtypes.finfo
             least, greatest = float(finfo(dtype).min), float(finfo(dtype).max)
