@@ -19,7 +19,17 @@ from tilewright.lib.epilogue.proxies import NAMES
 
 PASSES = (*DEFAULT_PASSES, PassNoOpElimination, PassDAG2Tree)
 TYPES = (np.float16, np.float32, np.int8, np.int32)
-BINARY = ("({} + {})", "({} - {})", "({} * {})", "maximum({}, {})", "minimum({}, {})", "({} > {})")
+BINARY = (
+    "({} + {})",
+    "({} - {})",
+    "({} * {})",
+    "maximum({}, {})",
+    "minimum({}, {})",
+    "({} > {})",
+    "({} >= {})",
+    "({} == {})",
+    "({} != {})",
+)
 UNARY = ("relu({})", "(-{})", "abs({})", "({} * 1)", "({} - 0)", "({} / 1)", "({} + 2)", "identity({})")
 
 
