@@ -16,14 +16,13 @@ from tilewright.cute import Float32, Float64, Int32, Int64, Numeric, Uint8
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_elementwise import ElementwisePlan, launch_epilogue_elementwise
 from tilewright.kernels.plans import power_of_two
+from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.from_dag import Reduced, epilogue_of
-from tilewright.lib.epilogue.lowering.loads import MaskLoad
 from tilewright.lib.epilogue.lowering.op import View
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, DIRECT, PARTIALS, ReductionStore
 from tilewright.lib.epilogue.lowering.space import Operand, Space, space_of
-from tilewright.lib.epilogue.lowering.stores import MaskStore
 from tilewright.lib.epilogue.lowering.tile import ThreadGrid
 from tilewright.lib.epilogue.nodes import LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
@@ -72,7 +71,16 @@ class Prepared:
 
 
 def as_seen(array: Any, view: views.Strided) -> Any:
+    """The memory of an array as a kernel takes it."""
+    array = memory_of(array)
     return array if view.unless_of(array.shape, views.strides_of(array)) is None else view.of(array)
+
+
+def memory_of(item: Any) -> Any:
+    """The array that a kernel takes for an argument: that of bits; without its gradient."""
+    if isinstance(item, Bits):
+        return item.array
+    return item.detach() if getattr(item, "requires_grad", False) else item
 
 
 def make_workspace(like: Any, shape: tuple[int, ...], dtype: type[Numeric]) -> Any:
@@ -265,15 +273,6 @@ def names_of(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided]
 @functools.cache
 def _executor(plan: ElementwisePlan, kind: type[Numeric], target: str) -> Any:
     """The compiled kernel of a plan."""
-    modes = max(len(op.views[0].steps_l) for op in plan.epilogue.ops if op.views)
-    m, n, *batch = (cute.sym_int64() for _ in range(2 + modes))
-    tensors = []
-    for op in plan.epilogue.ops:
-        extents = [m, cute.sym_int64() if isinstance(op, MaskLoad | MaskStore) else n, *batch]
-        for place, view in enumerate(op.views):
-            tensors.append(view.fake(extents if place == 0 else [cute.sym_int64() for _ in range(3)]))
-    numbers = [dtype(1) for dtype in plan.epilogue.numbers]
-    found = cute.compile(
-        launch_epilogue_elementwise, (*tensors, *numbers), (kind(1), kind(1), kind(1)), kind(1), plan, target=target
-    )
+    arguments, three = plan.epilogue.fake_arguments(), (kind(1), kind(1), kind(1))
+    found = cute.compile(launch_epilogue_elementwise, arguments, three, kind(1), plan, target=target)
     return views.quick(found)

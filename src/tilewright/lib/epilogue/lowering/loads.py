@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright.cute as cute
 from tilewright.cute import Boolean, Numeric, Uint32
@@ -70,6 +70,7 @@ class MaskLoad(EpilogueOp):
     """A mask of bits as `stores.MaskStore` writes it, as Booleans."""
 
     view: View
+    counts_bits: ClassVar[bool] = True
 
     @property
     def views(self) -> tuple[View, ...]:

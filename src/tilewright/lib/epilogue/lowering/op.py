@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright.cute as cute
 from tilewright.cute import Numeric
@@ -71,6 +71,11 @@ class EpilogueOp:
     inputs: tuple[str, ...]
 
     # On the host
+
+    whole_rows: ClassVar[bool] = False
+    """Whether it needs tiles that have whole rows of the problem."""
+    counts_bits: ClassVar[bool] = False
+    """Whether its tensor has a bit for each element: bytes along N."""
 
     @property
     def views(self) -> tuple[View, ...]:

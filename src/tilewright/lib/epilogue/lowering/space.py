@@ -136,11 +136,16 @@ def space_of(operands: Sequence[Operand], shape: Sequence[int], rows_whole: bool
     made = _assigned(_merged(_ordered(axes, operands, row), row), operands)
     for operand in operands:
         if operand.bits:
-            _check_bits(made, operand)
+            check_bits(made, operand)
     return made
 
 
-def _check_bits(space: Space, operand: Operand) -> None:
+def check_bits(space: Space, operand: Operand) -> None:
+    """Refuse a mask whose bits a kernel cannot take as bytes along N.
+
+    Raises:
+        EpilogueError: it shows the strides.
+    """
     others = [axis.strides[operand.name] for axis in space.axes if axis is not space.n]
     if space.n.strides[operand.name] != 1 or any(step % BITS for step in others):
         raise EpilogueError(

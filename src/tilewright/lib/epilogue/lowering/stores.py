@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright as cutlass
 import tilewright.cute as cute
@@ -61,6 +61,7 @@ class MaskStore(EpilogueOp):
     """
 
     view: View
+    counts_bits: ClassVar[bool] = True
 
     @property
     def views(self) -> tuple[View, ...]:
