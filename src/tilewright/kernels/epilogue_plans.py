@@ -112,7 +112,9 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
     )  # fmt: skip
     grid, tiles = _threads(space, [meta.name for meta in tensors if meta.op == "load"], bool(folds), whole)
     shapes = {name: reduced_of(space, name, grid, tiles, way) for name in folds}
-    epilogue = epilogue_of(dag, {op.name: view_of(space, op, grid.vector) for op in operands}, shapes)
+    epilogue = epilogue_of(
+        dag, {op.name: view_of(space, op, grid.vector, grid.rows if grid.rows_follow else 1) for op in operands}, shapes
+    )
     fills = tuple(
         (op.name, op.fold.neutral.value)
         for op in epilogue.reductions
@@ -160,9 +162,14 @@ def operand_of(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
     return Operand(meta.name, element, modes, start, isinstance(meta, StoreNode) and still, tensor.bits)
 
 
-def view_of(space: Space, operand: Operand, vector: int) -> View:
+def view_of(space: Space, operand: Operand, vector: int, rows: int = 1) -> View:
+    """What is compiled in of an operand for threads that hold `vector` elements along N, and `rows` along M."""
     step_m, step_n, *steps_l = space.strides(operand.name)
     most = min(vector, ACCESS_BITS // max(operand.dtype.width, 8))
+    of_rows = min(rows, ACCESS_BITS // max(operand.dtype.width, 8))
+    if rows > 1 and step_m == 1 and step_n != 1 and space.aligned(operand.name, of_rows, space.m) == of_rows:
+        steps = tuple(0 if step == 0 else None for step in (step_n, *steps_l))
+        return View(operand.dtype, 1, steps[0], steps[1:], of_rows, across=True)
     return View(
         operand.dtype,
         0 if step_m == 0 else None,
@@ -187,9 +194,15 @@ def _threads(space: Space, loads: Sequence[str], reduces: bool, whole: bool) -> 
     m, n, batch = space.extents
     vector = widest_vector(space)
     threads = REDUCING_THREADS if whole or reduces else THREADS
+    follow = 1 if whole else _rows_across(space)
+    vector = min(vector, max(MOST_ELEMENTS // follow, 1))
     threads_n = min(power_of_two(-(-n // vector)), threads)
     if not whole and any(_lies_across(space, name) for name in space.operands):
         threads_n = min(threads_n, max(SQUARE // vector, 1))
+    if follow > 1:
+        threads_m = max(min(threads // threads_n, power_of_two(m // follow)), -(-32 // threads_n))
+        grid = ThreadGrid(threads_m, threads_n, vector, follow, 1, rows_follow=True)
+        return grid, _tiles(space, grid) if reduces else 1
     threads_m = max(min(threads // threads_n, power_of_two(m)), -(-32 // threads_n))
     columns = -(-n // (vector * threads_n))
     if whole:
@@ -238,6 +251,16 @@ def widest_vector(space: Space) -> int:
 def _lies_across(space: Space, name: str) -> bool:
     """Whether a tensor's elements lie behind each other along M."""
     return space.m.strides[name] == 1 and space.n.strides[name] not in (0, 1)
+
+
+def _rows_across(space: Space) -> int:
+    """How many rows of a thread follow each other, where tensors lie across: 16 bytes of the widest; 1 is none."""
+    across = [op for op in space.operands.values() if _lies_across(space, op.name)]
+    rows = min((ACCESS_BITS // max(op.dtype.width, 8) for op in across), default=1)
+    rows = min(rows, MOST_ELEMENTS // 2)
+    while rows > 1 and (space.m.extent % rows or any(space.aligned(op.name, rows, space.m) < rows for op in across)):
+        rows //= 2
+    return rows
 
 
 def _check_row(space: Space, elements: int) -> None:
