@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.lib.epilogue.table import TABLE, arrays_of, check
+from tests.lib.epilogue.test_gemm_table import factors
 
 from tests.gpu.test_epilogues import MOST, on_device, to_host
 from tests.lib.epilogue.random_dags import case_of
-from tests.lib.epilogue.table import TABLE, arrays_of, check
-from tests.lib.epilogue.test_gemm_table import factors
 from tilewright.lib.epilogue.authoring import from_text
 from tilewright.ops import gemm
 

@@ -17,8 +17,9 @@ from tilewright.hw.chips import chip
 from tilewright.kernels import views
 from tilewright.kernels.copy_transpose import copy_transpose
 from tilewright.kernels.elementwise import copy, together
+from tilewright.kernels.epilogue_plans import memory_of
 from tilewright.kernels.gemm_epilogue import Fused
-from tilewright.kernels.gemm_fusion import ACCUMULATOR, fake_arguments, fitting
+from tilewright.kernels.gemm_fusion import ACCUMULATOR, fitting
 from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, Result, gemm_plans
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
@@ -121,7 +122,7 @@ def prepare_fused(
     shaped = _matrices((a, b), (batch,))
     plans = [plan] if plan else _planned(shaped, (a, b), Result(), (m, n))
     target = "cuda" if on_gpu(a) else "emu"
-    starts = {name: address_of(array) for name, array in arrays.items() if hasattr(array, "shape")}
+    starts = {name: address_of(memory_of(array)) for name, array in arrays.items() if hasattr(array, "shape")}
     available = chip(choose_arch(settings.get("arch"), target)).shared_optin
     plan, made = fitting(dag, starts, plans, available, way)
     if 0 in (batch, m, n):
@@ -210,7 +211,7 @@ def _executor(plan: GemmPlan, result: type[cute.Numeric], rank: int, target: str
 @functools.cache
 def _fused_executor(plan: GemmPlan, fused: Fused, rank: int, target: str) -> Any:
     """The compiled function of A, B and the epilogue's arguments."""
-    return _compiled(None, fake_arguments(fused.epilogue), plan, fused, rank, target)
+    return _compiled(None, fused.epilogue.fake_arguments(), plan, fused, rank, target)
 
 
 def _compiled(d: Any, arguments: Any, plan: GemmPlan, fused: Fused | None, rank: int, target: str) -> Any:

@@ -10,17 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tilewright.cute as cute
 from tilewright.base.errors import EpilogueError
 from tilewright.cute import Numeric
 from tilewright.kernels import epilogue_plans, views
 from tilewright.kernels.gemm_epilogue import Fused, grid_of
 from tilewright.kernels.gemm_plans import GemmPlan
 from tilewright.lib.epilogue.dag import DAGIR
-from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.from_dag import epilogue_of
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
-from tilewright.lib.epilogue.lowering.space import Axis, Operand, Space, cut
+from tilewright.lib.epilogue.lowering.space import Axis, Operand, Space, check_bits, cut
 
 ACCUMULATOR = "accum"
 MOST_VECTOR = 8  # elements of a row of a strip that keep their order
@@ -121,7 +119,11 @@ def _space(operands: Sequence[Operand], shape: Sequence[int]) -> Space:
         Axis(extent, {op.name: op.modes[mode][0][1] for op in operands}) for mode, extent in ((1, m), (2, n))
     )
     axes = [axis for axis in reversed(cut(operands, 0, batch)) if axis.extent > 1]
-    return Space(rows, columns, tuple(axes), {op.name: op for op in operands})
+    made = Space(rows, columns, tuple(axes), {op.name: op for op in operands})
+    for operand in operands:
+        if operand.bits:
+            check_bits(made, operand)
+    return made
 
 
 def fitting(
@@ -130,26 +132,22 @@ def fitting(
     """The first of the plans with which the epilogue takes no more than `available` bytes of shared memory.
 
     Raises:
-        EpilogueError: there is none, or what `fusion` raises.
+        EpilogueError: there is none, or none with whole rows where the epilogue needs them, or what `fusion` raises.
     """
+    columns = dag.get_node_meta(ACCUMULATOR).shape[2]
     made = [(plan, fusion(dag, starts, plan, way)) for plan in plans]
-    for plan, found in made:
+    wide = [item for item in made if not item[1].fused.epilogue.whole_rows or columns <= item[0].tile[1]]
+    if not wide:
+        raise EpilogueError(
+            "A function of whole rows does not fit the tiles of a product.",
+            values={"columns": columns, "of a tile": ", ".join(str(plan.tile[1]) for plan in plans)},
+            hint="compute it in a kernel of its own: tilewright.epilogue.compile takes longer rows",
+        )
+    for plan, found in wide:
         if found.shared_bytes <= available:
             return plan, found
     raise EpilogueError(
         "The epilogue consumes too much shared memory. No valid tile description is found in the generator.",
-        values={f"tile {plan.tile}": f"{found.shared_bytes} bytes of {available}" for plan, found in made},
+        values={f"tile {plan.tile}": f"{found.shared_bytes} bytes of {available}" for plan, found in wide},
         hint="let the epilogue reduce fewer values at once, or do a part of it in a kernel of its own",
     )
-
-
-def fake_arguments(epilogue: Epilogue) -> tuple[Any, ...]:
-    """The arguments of a kernel to compile for."""
-    modes = max((len(view.steps_l) for view in epilogue.views), default=0)
-    extents = [cute.sym_int64() for _ in range(2 + modes)]
-    tensors = [
-        view.fake(extents[: 2 + len(view.steps_l)] if place == 0 else [cute.sym_int64() for _ in range(3)])
-        for op in epilogue.ops
-        for place, view in enumerate(op.views)
-    ]
-    return (*tensors, *(dtype(1) for dtype in epilogue.numbers))
