@@ -79,17 +79,21 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
     """Elements converted as a store converts them.
 
     Floats round to the nearest, of two to the even one. As integers and 8-bit floats they saturate at the limits of the
-    type; NaN is 0 as an integer. Integers become others by their low bits.
+    type. NaN is 0 as an integer, but only its highest bit is set where either type has 64 bits (PTX ISA, `cvt`).
+    Integers become others by their low bits.
     """
     if array.dtype == dtype or dtype == np.bool_ or array.dtype.kind in "iub":
         return array.astype(dtype)
     with np.errstate(all="ignore"):
         if dtype.kind in "iu":
             info = np.iinfo(dtype)
-            whole = np.rint(np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
+            whole = np.rint(array.astype(np.float64))
             # The limits of 64 bits are no float64: what lies beyond them is set apart.
-            inside = np.where((whole >= info.min) & (whole < float(info.max) + 1), whole, 0).astype(dtype)
-            return np.where(whole < info.min, info.min, np.where(whole >= float(info.max) + 1, info.max, inside))
+            made = np.where((whole >= info.min) & (whole < float(info.max) + 1), whole, 0).astype(dtype)
+            made = np.where(whole < info.min, info.min, np.where(whole >= float(info.max) + 1, info.max, made))
+            of_64_bits = 8 in (array.dtype.itemsize, dtype.itemsize)
+            highest = np.array(1 << (8 * dtype.itemsize - 1), np.uint64).astype(dtype)
+            return np.where(np.isnan(whole), highest if of_64_bits else dtype.type(0), made).astype(dtype)
         if dtype.itemsize == 1:
             finfo: Any = ml_dtypes.finfo
             least, greatest = float(finfo(dtype).min), float(finfo(dtype).max)

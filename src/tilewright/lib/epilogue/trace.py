@@ -16,7 +16,7 @@ from tilewright.base.errors import EpilogueError, EpilogueSyntaxError
 from tilewright.base.location import SourceLocation
 from tilewright.lang.locations import ErrorsLocated, place_of, user_location
 from tilewright.lang.numbers.numeric import Float32
-from tilewright.lib.epilogue.authoring import Authored, authored, from_text
+from tilewright.lib.epilogue.authoring import Authored, authored, from_text, unbound
 from tilewright.lib.epilogue.builder import GraphBuilder
 from tilewright.lib.epilogue.capability import ARCHITECTURES, architecture_of
 from tilewright.lib.epilogue.dag import DAGIR
@@ -68,23 +68,14 @@ def parse(
     """The graph as it was written, before any pass."""
     capability = NEWEST if cc is None else cc
     architecture_of(capability)
-    plain = from_text(fn) if isinstance(fn, str) else _plain(fn)
+    plain, passed = (from_text(fn), {}) if isinstance(fn, str) else unbound(fn)
     recorder = _Recorder(examples)
     function = authored(plain, recorder)
     reserved = {*function.variables, *inspect.signature(plain).parameters}
     recorder.builder = GraphBuilder(capability, element_compute, reserved)
-    returned = _trace_root(function, _parameters(plain, recorder))
+    returned = _trace_root(function, {**passed, **_parameters(plain, recorder, passed)})
     recorder.finish(returned, function)
     return recorder.builder.dag
-
-
-def _plain(fn: Any) -> FunctionType:
-    plain = inspect.unwrap(fn) if callable(fn) else fn
-    if not isinstance(plain, FunctionType):
-        raise EpilogueError(
-            f"An epilogue is a {type(fn).__name__}.", hint="write a function, a lambda, or the source text of one"
-        )
-    return plain
 
 
 def _trace_root(function: Authored, parameters: dict[str, Any]) -> Any:
@@ -107,11 +98,13 @@ def _trace_root(function: Authored, parameters: dict[str, Any]) -> Any:
             ) from error
 
 
-def _parameters(fn: FunctionType, recorder: _Recorder) -> dict[str, Any]:
+def _parameters(fn: FunctionType, recorder: _Recorder, passed: Mapping[str, Any]) -> dict[str, Any]:
     """What each parameter is while tracing: a value, or Python's own where its example is None or it has a default."""
     place = SourceLocation(fn.__code__.co_filename, fn.__code__.co_firstlineno)
     found: dict[str, Any] = {}
     for name, parameter in inspect.signature(fn).parameters.items():
+        if name in passed:
+            continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise EpilogueSyntaxError(
                 f"Parameter '{name}' of the epilogue has no name that examples could use.",
