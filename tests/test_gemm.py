@@ -48,7 +48,7 @@ def check(a, b, out=None, **options):
 
 @pytest.mark.parametrize("order", ["kn", "kk", "mn", "mk"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8], ids=name)
-def test_gemm_correctness_of_orders(dtype, order):
+def test_gemm_correctness(dtype, order):
     a, b = whole(0, (72, 80), dtype), whole(1, (80, 48), dtype)
     found = check(turned(a) if order[0] == "m" else a, turned(b) if order[1] == "k" else b)
     assert found.dtype == (np.int32 if dtype is np.int8 else dtype) and found.flags.c_contiguous

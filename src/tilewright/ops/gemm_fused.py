@@ -134,7 +134,7 @@ def _with_numbers(tensor: Any, symbols: dict[int, Any]) -> Any:
 
 
 def _number_of(extent: Any, symbols: dict[int, Any]) -> int:
-    """The number of a symbol. Those that are equal now are taken for one, which `torch.compile` then checks in calls."""
+    """The number of a symbol. Those that are equal now are taken for one, which `torch.compile` checks at each call."""
     for number, symbol in symbols.items():
         if extent.node.hint == symbol.node.hint and bool(extent == symbol):
             return number

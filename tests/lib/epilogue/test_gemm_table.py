@@ -62,4 +62,4 @@ def product_with_one(seed):
 
 @pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 60), marks=pytest.mark.slow)], ids=["few", "many"])
 def test_random_epilogues(seeds):
-    assert any([product_with_one(seed) for seed in seeds])
+    assert sum(product_with_one(seed) for seed in seeds) > 0
