@@ -1,6 +1,7 @@
 """Epilogues: functions of a product's result and of other tensors, fused into one kernel.
 
-`compile` gives a kernel that computes one on arrays. `trace` makes the graph of one, which passes change and `evaluate` computes on NumPy. docs/epilogues.md is the guide.
+`compile` gives a kernel that computes one on arrays. `trace` makes the graph of one, which passes change and `evaluate`
+computes on NumPy. docs/epilogues.md is the guide.
 """
 
 from typing import Any
@@ -13,6 +14,7 @@ from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.draw import draw_svg, draw_text
 from tilewright.lib.epilogue.functions import FUNCTIONS, register_function
 from tilewright.lib.epilogue.lowering.functions import register_device_function
+from tilewright.lib.epilogue.lowering.op import EpilogueOp
 from tilewright.lib.epilogue.nodes import (
     CommNode,
     ComputeNode,
@@ -51,6 +53,7 @@ from tilewright.lib.epilogue.proxies import (
     gelu,
     hardswish,
     identity,
+    make_node,
     max,
     maximum,
     min,
@@ -85,6 +88,7 @@ __all__ = [
     "EVTPassBase",
     "EVTPassManager",
     "EpilogueError",
+    "EpilogueOp",
     "EpilogueSyntaxError",
     "FUNCTIONS",
     "LayoutNode",
@@ -123,6 +127,7 @@ __all__ = [
     "gelu",
     "hardswish",
     "identity",
+    "make_node",
     "max",
     "maximum",
     "min",

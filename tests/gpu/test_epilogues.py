@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import tilewright.cute as cute
+from tests.lib.epilogue.more_rows import ALL, F16, check
 from tests.lib.epilogue.random_dags import BF16, case_of
-from tests.lib.epilogue.table import F16, F32, TABLE, arrays_of, check
 from tilewright import epilogue
 
 torch = pytest.importorskip("torch", reason="the GPU tests use torch's tensors")
 
-SHAPES = ((1, 8, 8), (3, 488, 504), (2, 768, 768))
+SIZES = ((1, 8, 8), (3, 488, 504), (2, 768, 768))
 CHUNKS, EACH = 12, 25
 MOST = 200_000
 
@@ -33,14 +33,15 @@ def to_host(found, template):
 
 
 @pytest.mark.parametrize("reduction", ["deterministic", "atomic"])
-@pytest.mark.parametrize("name", TABLE)
-def test_row_of_the_table(name, reduction):
-    item = TABLE[name]
-    for place, shape in enumerate(SHAPES):
-        made = arrays_of(item, shape, F16 if place else F32, seed=place)
-        given = {key: on_device(value) for key, value in {**made.operands, **made.outputs}.items()}
-        found = epilogue.compile(item.fn, given, reduction=reduction)(**given)
-        check(item, made, {key: to_host(found[key], made.outputs[key]) for key in found})
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
+def test_row_of_the_table(row, reduction):
+    for place, size in enumerate((row.size,) if row.size else SIZES):
+        arrays, examples = row.arrays(*size), row.examples(*size)
+        if place:
+            arrays["accum"] = arrays["accum"].astype(F16)
+        given = {name: on_device(value) for name, value in {**examples, **arrays}.items()}
+        found = epilogue.compile(row.epilogue, given, reduction=reduction)(**given)
+        check(row, {name: to_host(found[name], examples[name]) for name in found}, arrays, examples)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -61,8 +62,12 @@ def test_reductions_give_the_same_bits_in_every_call():
         return D, rows, columns, total
 
     accum = torch.randn(2, 3000, 2111, device="cuda")
-    outputs = {"D": torch.empty_like(accum), "rows": torch.empty(2, 1, 2111, device="cuda"),
-               "columns": torch.empty(2, 3000, 1, device="cuda"), "total": torch.empty(1, 1, 1, device="cuda")}  # fmt: skip
+    outputs = {
+        "D": torch.empty_like(accum),
+        "rows": torch.empty(2, 1, 2111, device="cuda"),
+        "columns": torch.empty(2, 3000, 1, device="cuda"),
+        "total": torch.empty(1, 1, 1, device="cuda"),
+    }
     kernel = epilogue.compile(sums, {"accum": accum, **outputs})
     first = kernel(accum=accum)
     for _ in range(5):

@@ -12,12 +12,14 @@ from tilewright.cute import Float32, Uint8
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_plans import Prepared, prepare
 from tilewright.kernels.launching import address_of, on_gpu
+from tilewright.lib.epilogue import collectives
 from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.elements import element_of, numpy_dtype
+from tilewright.lib.epilogue.lowering.from_dag import fold_of
 from tilewright.lib.epilogue.lowering.op import BITS
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
-from tilewright.lib.epilogue.nodes import ComputeNode, LayoutNode, LoadNode, StoreNode
+from tilewright.lib.epilogue.nodes import ComputeNode, LayoutNode, LoadNode
 from tilewright.lib.epilogue.tensor import Tensor
 from tilewright.lib.epilogue.trace import parse, trace
 from tilewright.torch import dtype as torch_dtype
@@ -28,17 +30,24 @@ WAYS = {"deterministic": PARTIALS, "atomic": ATOMIC}
 class CompiledEpilogue:
     """A fused elementwise and reduction kernel, in which `accum` is a tensor like the others.
 
-    It takes operands and outputs by name, arrays of NumPy or tensors of PyTorch; those of a GPU run there, others on the
-    emulator. Outputs that are not given are allocated. It takes arrays of other sizes than the examples' too; a kernel
-    is compiled for each way in which types, strides and alignments differ, not for each size.
+    It takes operands and outputs by name, arrays of NumPy or tensors of PyTorch; those of a GPU run there, others on
+    the emulator. Outputs that are not given are allocated. It takes arrays of other sizes than the examples' too; a
+    kernel is compiled for each way in which types, strides and alignments differ, not for each size.
     """
 
-    def __init__(self, fn: Callable[..., Any] | str, examples: Mapping[str, Any], way: str, **options: Any) -> None:
-        self._fn, self._way, self._options = fn, way, options
-        self._examples = {
-            name: example if example is None else Tensor.like(name, example) for name, example in examples.items()
-        }
+    def __init__(
+        self,
+        fn: Callable[..., Any] | str,
+        examples: Mapping[str, Any],
+        way: str,
+        collective: collectives.OnTensors | None = None,
+        **options: Any,
+    ) -> None:
+        self._fn, self._way, self._options, self._collective = fn, way, options, collective
+        self._absent = {name: None for name, example in examples.items() if example is None}
+        self._examples = {name: Tensor.like(name, example) for name, example in examples.items() if example is not None}
         self.dag: DAGIR = trace(fn, examples, **options)
+        self._shared = collectives.take_out(self.dag.copy(), collective)
         self._outputs = tuple(self.dag.return_names)
         self._written = parse(fn, examples, options["cc"], element_compute=options["element_compute"])
         self._operands = tuple(meta.name for meta in self._written.loads() if not meta.is_immediate)
@@ -57,7 +66,10 @@ class CompiledEpilogue:
             EpilogueError: the shapes do not go together.
         """
         given = self._complete(arrays)
-        memory = {name: item.array if isinstance(item, Bits) else item for name, item in given.items()}
+        memory = {name: _memory(item) for name, item in given.items()}
+        if any(_is_array(item) and 0 in item.shape for item in memory.values()):
+            self._fill(memory)
+            return {name: given[name] for name in self._outputs}
         like = next(item for item in memory.values() if _is_array(item))
         key = tuple(
             (name, given[name].shape[-1:], *views.facts(item)) if _is_array(item) else (name, type(item))
@@ -67,19 +79,26 @@ class CompiledEpilogue:
         if prepared is None:
             prepared = views.keep(self._prepared, key, self._prepare(given, memory, like))
         prepared.run(memory, like)
+        collectives.share(self._shared, given, self._collective)
         return {name: given[name] for name in self._outputs}
 
     def _prepare(self, given: Mapping[str, Any], memory: Mapping[str, Any], like: Any) -> Prepared:
         self._check_places(memory, like)
         dag = trace(self._fn, {**self._not_given(), **given}, **self._options)
+        collectives.take_out(dag, self._collective)
         starts = {name: address_of(item) for name, item in memory.items() if _is_array(item)}
         return prepare(dag, starts, "cuda" if on_gpu(like) else "emu", self._way)
 
+    def _fill(self, memory: Mapping[str, Any]) -> None:
+        """What reductions of no elements give."""
+        for meta in self.dag.outputs():
+            if meta.is_reduction and 0 not in memory[meta.name].shape:
+                memory[meta.name][...] = fold_of(self.dag, meta).neutral.value
+
     def _not_given(self) -> dict[str, Any]:
         """The examples of operands that are absent, and of those that do not matter."""
-        return {
-            name: example for name, example in self._examples.items() if example is None or name in self._unused
-        }  # fmt: skip
+        unused = {name: example for name, example in self._examples.items() if name in self._unused}
+        return {**self._absent, **unused}
 
     # What a call gives
 
@@ -134,6 +153,18 @@ class CompiledEpilogue:
             sizes["accum"] in (self._examples["accum"].shape, self._examples["accum"].shape[-2:])
         ):
             return {name: self._examples[name].shape for name in self._outputs}
+        try:
+            shapes = self._value_shapes(sizes)
+        except ValueError:  # tracing says what does not fit
+            return {name: self._examples[name].shape for name in self._outputs}
+        return {name: _like_example(shapes[name], self._examples[name].shape) for name in self._outputs}
+
+    def _value_shapes(self, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+        """The shapes of all values for operands of these shapes.
+
+        Raises:
+            ValueError: they do not go together.
+        """
         found: dict[str, tuple[int, ...]] = {}
         for meta in self._written.nodes_meta:
             inputs = [found[name] for name in self._written.get_all_inputs(meta.name)]
@@ -144,7 +175,7 @@ class CompiledEpilogue:
                 found[meta.name] = meta.output_shape(*inputs)
             else:
                 found[meta.name] = meta.view.on_shape(inputs[0]) if isinstance(meta, LayoutNode) else inputs[0]
-        return {name: _like_example(found[name], self._examples[name].shape) for name in self._outputs}
+        return found
 
 
 def _like_example(shape: tuple[int, ...], example: tuple[int, ...]) -> tuple[int, ...]:
@@ -157,6 +188,13 @@ def _is_array(item: Any) -> bool:
     return hasattr(item, "shape") and not isinstance(item, np.generic)
 
 
+def _memory(item: Any) -> Any:
+    """The array that a kernel takes for an argument: that of bits; without its gradient."""
+    if isinstance(item, Bits):
+        return item.array
+    return item.detach() if getattr(item, "requires_grad", False) else item
+
+
 def _device(array: Any) -> str:
     return "NumPy" if isinstance(array, np.ndarray) else str(array.device)
 
@@ -165,7 +203,12 @@ def _empty(like: Any, shape: tuple[int, ...], example: Tensor) -> Any:
     """A new output where `like` lies."""
     if example.bits:
         rows = (*shape[:-1], -(-shape[-1] // BITS))
-        return Bits(np.empty(rows, np.uint8) if isinstance(like, np.ndarray) else like.new_empty(rows, dtype=torch_dtype(Uint8)), shape[-1])
+        return Bits(
+            np.empty(rows, np.uint8)
+            if isinstance(like, np.ndarray)
+            else like.new_empty(rows, dtype=torch_dtype(Uint8)),
+            shape[-1],
+        )
     if isinstance(like, np.ndarray):
         return np.empty(shape, numpy_dtype(example.element))
     return like.new_empty(shape, dtype=torch_dtype(example.element))
@@ -179,6 +222,7 @@ def compile_epilogue(
     additional_passes: Sequence[Any] = (),
     element_compute: Any = Float32,
     reduction: str = "deterministic",
+    collective: collectives.OnTensors | None = None,
 ) -> CompiledEpilogue:
     """A kernel that computes an epilogue on arrays, where `accum` is one of them.
 
@@ -189,6 +233,8 @@ def compile_epilogue(
         additional_passes: passes that run after the default ones.
         element_compute: the type in which it computes.
         reduction: "deterministic": the same call gives the same bits; "atomic": blocks add to results as they come.
+        collective: what communication nodes after outputs do, when the kernel has been launched: `collective(node,
+            tensor)` changes the stored tensor in place, or returns what takes its place.
 
     Raises:
         EpilogueError: the epilogue is wrong; see docs/epilogues.md for the rules.
@@ -197,6 +243,6 @@ def compile_epilogue(
     if reduction not in WAYS:
         raise ArgumentError(f"There are no {reduction!r} reductions.", values={"ways": ", ".join(WAYS)})
     return CompiledEpilogue(
-        fn, examples, WAYS[reduction], cc=cc, additional_passes=tuple(additional_passes),
+        fn, examples, WAYS[reduction], collective, cc=cc, additional_passes=tuple(additional_passes),
         element_compute=element_of(element_compute),
     )  # fmt: skip

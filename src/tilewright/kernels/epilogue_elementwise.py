@@ -1,7 +1,7 @@
 """The fused elementwise and reduction kernel of an epilogue: `accum` is a tensor that it loads like the others.
 
-A block computes a tile, all loads of which it issues before it computes. Where rows are reduced, a block walks down over
-several tiles, and keeps what it has of the reduction.
+A block computes a tile, all loads of which it issues before it computes. Where rows are reduced, a block walks down
+over several tiles, and keeps what it has of the reduction.
 """
 
 from __future__ import annotations

@@ -17,9 +17,7 @@ from tilewright.kernels import views
 from tilewright.kernels.epilogue_elementwise import ElementwisePlan, launch_epilogue_elementwise
 from tilewright.kernels.plans import power_of_two
 from tilewright.lib.epilogue.dag import DAGIR
-from tilewright.lib.epilogue.elements import element_of
 from tilewright.lib.epilogue.lowering.compose import Epilogue
-from tilewright.lib.epilogue.lowering.folds import Fold
 from tilewright.lib.epilogue.lowering.from_dag import Reduced, epilogue_of
 from tilewright.lib.epilogue.lowering.loads import MaskLoad
 from tilewright.lib.epilogue.lowering.op import View
@@ -29,8 +27,8 @@ from tilewright.lib.epilogue.lowering.stores import MaskStore
 from tilewright.lib.epilogue.lowering.tile import ThreadGrid
 from tilewright.lib.epilogue.nodes import LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
-THREADS = 256
-BYTES = 128  # that a thread loads before it computes
+THREADS, REDUCING_THREADS = 128, 256
+BYTES = 64  # that a thread loads before it computes
 MOST_ELEMENTS = 32  # of a tensor in a thread's registers
 ROW_ELEMENTS = 64  # where whole rows must fit a block
 ENOUGH_BLOCKS = 1024  # about eight for each multiprocessor of an H100
@@ -44,7 +42,7 @@ class Prepared:
     """A kernel and what it takes, for arrays of given types, shapes, strides and alignments.
 
     Attributes:
-        executor: the compiled kernel; None where there is nothing to compute.
+        executor: the compiled kernel.
         names: of the arrays, in the order in which the kernel takes them, with their views.
         numbers: the names of the numbers.
         workspaces: their shapes, strides and types, by the place among the tensors.
@@ -53,7 +51,7 @@ class Prepared:
         fills: what outputs begin with, by name.
     """
 
-    executor: Callable[..., None] | None
+    executor: Callable[..., None]
     names: tuple[tuple[str, views.Strided] | None, ...]
     numbers: tuple[str, ...]
     workspaces: tuple[tuple[tuple[int, ...], type[Numeric]], ...]
@@ -65,8 +63,6 @@ class Prepared:
         """Run on arrays and numbers by name; workspaces lie where `like` does."""
         for name, number in self.fills:
             given[name][...] = number
-        if self.executor is None:
-            return
         spaces = iter(self.workspaces)
         tensors = [
             make_workspace(like, *next(spaces)) if item is None else as_seen(given[item[0]], item[1])
@@ -109,23 +105,20 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
     grid, tiles = _threads(space, [meta.name for meta in tensors if meta.op == "load"], bool(folds), whole)
     shapes = {name: reduced_of(space, name, grid, tiles, way) for name in folds}
     epilogue = epilogue_of(dag, {op.name: view_of(space, op, grid.vector) for op in operands}, shapes)
-    empty = 0 in shape
     fills = tuple(
         (op.name, op.fold.neutral.value)
         for op in epilogue.reductions
-        if empty or op.way == ATOMIC and check_atomic(op, folds[op.name])
+        if op.way == ATOMIC and check_atomic(op, folds[op.name])
     )
     m, n, batch = space.extents
     parts = -(-m // (tiles * grid.tile_m)), -(-n // grid.tile_n)
     plan = ElementwisePlan(epilogue, grid, tiles > 1)
     kind = Int64 if max(m * tiles * grid.tile_m, m, n, batch) > BIG and max(m, n, batch) > BIG // 4 else Int32
     return Prepared(
-        None if empty else _executor(plan, kind, target),
+        _executor(plan, kind, target),
         tuple(names_of(epilogue, space)),
         numbers,
-        tuple(
-            (op.workspace(space.extents, *parts), op.fold.dtype) for op in epilogue.reductions if op.way == PARTIALS
-        ),
+        tuple((op.workspace(space.extents, *parts), op.fold.dtype) for op in epilogue.reductions if op.way == PARTIALS),
         space.extents,
         tiles,
         fills,
@@ -181,14 +174,15 @@ def reduced_of(space: Space, name: str, grid: ThreadGrid, tiles: int, way: str) 
     return Reduced(over_m, over_n, tuple(over_l), way if any(shared) else DIRECT)
 
 
-def _threads(space: Space, loads: Sequence[str], walks: bool, whole: bool) -> tuple[ThreadGrid, int]:
+def _threads(space: Space, loads: Sequence[str], reduces: bool, whole: bool) -> tuple[ThreadGrid, int]:
     """How threads lie over the tiles, and over how many tiles a block walks."""
     m, n, batch = space.extents
     vector = widest_vector(space)
-    threads_n = min(power_of_two(-(-n // vector)), THREADS)
+    threads = REDUCING_THREADS if whole or reduces else THREADS
+    threads_n = min(power_of_two(-(-n // vector)), threads)
     if not whole and any(_lies_across(space, name) for name in space.operands):
         threads_n = min(threads_n, max(SQUARE // vector, 1))
-    threads_m = max(min(THREADS // threads_n, power_of_two(m)), -(-32 // threads_n))
+    threads_m = max(min(threads // threads_n, power_of_two(m)), -(-32 // threads_n))
     columns = -(-n // (vector * threads_n))
     if whole:
         _check_row(space, vector * columns)
@@ -201,7 +195,7 @@ def _threads(space: Space, loads: Sequence[str], walks: bool, whole: bool) -> tu
     downwards = m >= threads_m * unroll
     rows, across = (unroll, 1) if downwards else (1, min(unroll, power_of_two(columns)))
     grid = ThreadGrid(threads_m, threads_n, vector, rows, across)
-    return grid, _tiles(space, grid) if walks else 1
+    return grid, _tiles(space, grid) if reduces else 1
 
 
 def _tiles(space: Space, grid: ThreadGrid) -> int:
@@ -219,7 +213,9 @@ def widest_vector(space: Space) -> int:
     dense = [op for op in space.operands.values() if space.n.strides[op.name] == 1 and not op.bits]
     if not dense:
         return 1
-    widths = [max(op.dtype.width, 8) for op in dense if space.moves(op.name)] or [max(op.dtype.width, 8) for op in dense]
+    widths = [max(op.dtype.width, 8) for op in dense if space.moves(op.name)] or [
+        max(op.dtype.width, 8) for op in dense
+    ]
     vector = min(ACCESS_BITS // min(widths), MOST_BITS // max(widths))
 
     def fits(op: Operand) -> bool:
@@ -240,7 +236,7 @@ def _check_row(space: Space, elements: int) -> None:
     if elements > ROW_ELEMENTS:
         raise EpilogueError(
             "A row of top-k with softmax does not fit a block.",
-            values={"columns": space.n.extent, "at most": ROW_ELEMENTS * THREADS},
+            values={"columns": space.n.extent, "at most": ROW_ELEMENTS * REDUCING_THREADS},
             hint="compute it in two kernels, or on shorter rows",
         )
 

@@ -60,9 +60,11 @@ class Strided:
     def of(self, tensor: Any) -> Any:
         """The memory of `tensor` from its first element on, in this shape."""
         if isinstance(tensor, np.ndarray):
-            return np.lib.stride_tricks.as_strided(
-                tensor, self.shape, [step * tensor.itemsize for step in self.strides]
-            )
+            steps = [step * tensor.itemsize for step in self.strides]
+            if tensor.itemsize > 1:
+                return np.lib.stride_tricks.as_strided(tensor, self.shape, steps)
+            # NumPy makes no strided view of the types of ml_dtypes that have 8 bits.
+            return np.lib.stride_tricks.as_strided(tensor.view(np.uint8), self.shape, steps).view(tensor.dtype)
         return tensor.as_strided(self.shape, self.strides)
 
     def unless_of(self, shape: Sequence[int], strides: Sequence[int]) -> Strided | None:

@@ -1,9 +1,9 @@
 """Random epilogues: source text, operands, templates of outputs, and what NumPy says that the outputs are.
 
-On whole numbers every value stays exact in the type in which it is held, and kernels must give the same numbers. On others
-the reference is computed in float64, with a bound of the error of each element that is carried along with it: each
-operation passes on the errors of its operands, and adds `ROUNDING` units in the last place of float32 (of float64 where
-the epilogue computes in that) for its own.
+On whole numbers every value stays exact in the type in which it is held, and kernels must give the same numbers. On
+others the reference is computed in float64, with a bound of the error of each element that is carried along with it:
+each operation passes on the errors of its operands, and adds `ROUNDING` units in the last place of float32 (of float64
+where the epilogue computes in that) for its own.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class Case:
 
 
 def _of_storing(wanted: Known, dtype: np.dtype) -> np.ndarray:
-    """Half a unit in the last place of the stored type, doubled where the computed value may lie beyond it."""
+    """Half a unit in the last place of the stored type; of the least normal number where that is more."""
     if dtype not in _BITS:
         return np.full_like(wanted.exact, 0.5)
-    return 2.0 ** -(_BITS[dtype]) * (np.abs(wanted.exact) + wanted.error) + 2.0**-25
+    return 2.0 ** -(_BITS[dtype]) * (np.abs(wanted.exact) + wanted.error) + (2.0**-25 if dtype == F16 else 0.0)
 
 
 @dataclass(frozen=True)
@@ -98,27 +98,71 @@ def _divided(a: Known, b: Known, u: float) -> np.ndarray:
 
 
 OPS = (
-    Op("({0} + {1})", lambda a, b: a + b, lambda a, b, u: a.error + b.error + u * np.abs(a.exact + b.exact), lambda a, b: a + b),
-    Op("({0} - {1})", lambda a, b: a - b, lambda a, b, u: a.error + b.error + u * np.abs(a.exact - b.exact), lambda a, b: a + b),
-    Op("({0} * {1})", lambda a, b: a * b, lambda a, b, u: _a(a) * b.error + _a(b) * a.error + a.error * b.error + u * np.abs(a.exact * b.exact), lambda a, b: a * b),
+    Op(
+        "({0} + {1})",
+        lambda a, b: a + b,
+        lambda a, b, u: a.error + b.error + u * np.abs(a.exact + b.exact),
+        lambda a, b: a + b,
+    ),
+    Op(
+        "({0} - {1})",
+        lambda a, b: a - b,
+        lambda a, b, u: a.error + b.error + u * np.abs(a.exact - b.exact),
+        lambda a, b: a + b,
+    ),
+    Op(
+        "({0} * {1})",
+        lambda a, b: a * b,
+        lambda a, b, u: _a(a) * b.error + _a(b) * a.error + a.error * b.error + u * np.abs(a.exact * b.exact),
+        lambda a, b: a * b,
+    ),
     Op("maximum({0}, {1})", np.maximum, lambda a, b, u: np.maximum(a.error, b.error), max),
     Op("minimum({0}, {1})", np.minimum, lambda a, b, u: np.maximum(a.error, b.error), max),
     Op("relu({0})", lambda a: np.maximum(a, 0), lambda a, u: a.error, lambda a: a),
     Op("(-{0})", np.negative, lambda a, u: a.error, lambda a: a),
     Op("abs({0})", np.abs, lambda a, u: a.error, lambda a: a),
-    Op("({0} * 2.0 - 1.0)", lambda a: a * 2 - 1, lambda a, u: 2 * a.error + 2 * u * (2 * _a(a) + 1), lambda a: 2 * a + 1),
-    Op("multiply_add({0}, {1}, {2})", lambda a, b, c: a * b + c,
-       lambda a, b, c, u: _a(a) * b.error + _a(b) * a.error + a.error * b.error + c.error + u * (np.abs(a.exact * b.exact) + _a(c)),
-       lambda a, b, c: a * b + c),
+    Op(
+        "({0} * 2.0 - 1.0)",
+        lambda a: a * 2 - 1,
+        lambda a, u: 2 * a.error + 2 * u * (2 * _a(a) + 1),
+        lambda a: 2 * a + 1,
+    ),
+    Op(
+        "multiply_add({0}, {1}, {2})",
+        lambda a, b, c: a * b + c,
+        lambda a, b, c, u: (
+            _a(a) * b.error + _a(b) * a.error + a.error * b.error + c.error + u * (np.abs(a.exact * b.exact) + _a(c))
+        ),
+        lambda a, b, c: a * b + c,
+    ),
     Op("tanh({0})", np.tanh, lambda a, u: a.error + u, None),
     Op("sigmoid({0})", _sigmoid, lambda a, u: a.error / 4 + u, None),
     Op("silu({0})", lambda a: a * _sigmoid(a), lambda a, u: 1.1 * a.error + u * (1 + _a(a)), None),
-    Op("gelu({0})", lambda a: 0.5 * a * (1 + _erf(a * math.sqrt(0.5))), lambda a, u: 1.13 * a.error + u * (1 + _a(a)), None),
-    Op("hardswish({0})", lambda a: a * np.minimum(np.maximum(a + 3, 0), 6) / 6, lambda a, u: 1.5 * a.error + u * (1 + _a(a)), None),
-    Op("exp(minimum({0}, 2.0))", lambda a: np.exp(np.minimum(a, 2)), lambda a, u: 7.4 * np.expm1(np.minimum(a.error, 50)) + u * 7.4, None),
-    Op("({0} / (abs({1}) + 1.0))", lambda a, b: a / (np.abs(b) + 1),
-       lambda a, b, u: _divided(a, Known("", np.abs(b.exact) + 1, b.error + u * (_a(b) + 1), 0), u), None),
-)  # fmt: skip
+    Op(
+        "gelu({0})",
+        lambda a: 0.5 * a * (1 + _erf(a * math.sqrt(0.5))),
+        lambda a, u: 1.13 * a.error + u * (1 + _a(a)),
+        None,
+    ),
+    Op(
+        "hardswish({0})",
+        lambda a: a * np.minimum(np.maximum(a + 3, 0), 6) / 6,
+        lambda a, u: 1.5 * a.error + u * (1 + _a(a)),
+        None,
+    ),
+    Op(
+        "exp(minimum({0}, 2.0))",
+        lambda a: np.exp(np.minimum(a, 2)),
+        lambda a, u: 7.4 * np.expm1(np.minimum(a.error, 50)) + u * 7.4,
+        None,
+    ),
+    Op(
+        "({0} / (abs({1}) + 1.0))",
+        lambda a, b: a / (np.abs(b) + 1),
+        lambda a, b, u: _divided(a, Known("", np.abs(b.exact) + 1, b.error + u * (_a(b) + 1), 0), u),
+        None,
+    ),
+)
 
 REDUCTIONS = {"sum": np.sum, "max": np.max, "min": np.min}
 
@@ -175,11 +219,21 @@ class Generator:
 
     def _load(self, name: str) -> None:
         pick, (batch, m, n) = self.random, self.shape
-        kind = pick.choice(["full", "full", "flat", "row", "column", "scalar", "number", "rows", "columns", "batch", "permuted"])
+        kind = pick.choice(
+            ["full", "full", "flat", "row", "column", "scalar", "number", "rows", "columns", "batch", "permuted"]
+        )
         shapes = {
-            "full": (batch, m, n), "flat": (m, n), "row": (n,), "column": (m, 1), "scalar": (1, 1), "rows": (batch, 1, n),
-            "columns": (batch, m, 1), "batch": (batch, 1, 1), "permuted": (batch, n, m), "number": (),
-        }  # fmt: skip
+            "full": (batch, m, n),
+            "flat": (m, n),
+            "row": (n,),
+            "column": (m, 1),
+            "scalar": (1, 1),
+            "rows": (batch, 1, n),
+            "columns": (batch, m, 1),
+            "batch": (batch, 1, 1),
+            "permuted": (batch, n, m),
+            "number": (),
+        }
         made = self._operand(name, shapes[kind])
         if kind == "permuted":
             self.lines.append(f"{name}_t = permute({name}, (0, 2, 1))")
@@ -189,7 +243,9 @@ class Generator:
     def _operand(self, name: str, shape: tuple[int, ...], whole_shape: bool = False) -> Known:
         pick = self.random
         whole, integers = self.case.whole, self.case.compute == "Int32"
-        dtype = pick.choice([I8, I32] if integers else [F32, F32, F16, BF16, F64, I8, I32] if whole else [F32, F32, F16, BF16])
+        dtype = pick.choice(
+            [I8, I32] if integers else [F32, F32, F16, BF16, F64, I8, I32] if whole else [F32, F32, F16, BF16]
+        )
         if shape == ():
             value: Any = pick.randrange(-3, 4) if whole else pick.uniform(-2, 2)
             self.case.operands[name] = int(value) if integers else float(value)
@@ -284,7 +340,9 @@ class Generator:
         else:
             error, bound = np.max(value.error, axis=dims, keepdims=True), value.bound
         self.lines.append(f"{name} = {kind}({value.name}, dim={dims})")
-        self._output(name, Known(name, exact, error, bound), (I32,) if self.case.compute == "Int32" else (F32, F32, F64))
+        self._output(
+            name, Known(name, exact, error, bound), (I32,) if self.case.compute == "Int32" else (F32, F32, F64)
+        )
 
     def _last(self) -> None:
         value = self.random.choice(self._whole_shape())

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-import itertools
+import functools
+import inspect
 import linecache
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import CellType, FunctionType
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from tilewright.base.errors import CompileError, EpilogueError
@@ -20,7 +22,6 @@ from tilewright.lib.epilogue import proxies
 
 RECORDER = "__tilewright_epilogue__"
 _Nested = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
-_texts = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def from_text(text: str) -> FunctionType:
     Raises:
         EpilogueError: it defines none.
     """
-    file = f"<epilogue {next(_texts)}>"
+    file = f"<epilogue {zlib.crc32(text.encode()):08x}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {"__name__": "epilogue"}
     if text.lstrip().startswith("lambda"):
@@ -75,6 +76,28 @@ def from_text(text: str) -> FunctionType:
             hint="write `def epilogue(accum, C): ...` or a lambda",
         )
     return functions[-1]
+
+
+def unbound(fn: Any) -> tuple[FunctionType, dict[str, Any]]:
+    """The plain function behind a decorated one, a method or a `functools.partial`, and what these pass to it.
+
+    Raises:
+        EpilogueError: there is none.
+    """
+    passed: dict[str, Any] = {}
+    fn = inspect.unwrap(fn) if callable(fn) else fn
+    if isinstance(fn, functools.partial):
+        plain, passed = unbound(fn.func)
+        given = inspect.signature(plain).bind_partial(*passed.values(), *fn.args, **fn.keywords)
+        return plain, given.arguments
+    if isinstance(fn, MethodType):
+        plain, _ = unbound(fn.__func__)
+        return plain, {next(iter(inspect.signature(plain).parameters)): fn.__self__}
+    if not isinstance(fn, FunctionType):
+        raise EpilogueError(
+            f"An epilogue is a {type(fn).__name__}.", hint="write a function, a lambda, or the source text of one"
+        )
+    return fn, passed
 
 
 def _copy(fn: FunctionType, code: Any, scope: dict[str, Any], extra: dict[str, CellType]) -> FunctionType:

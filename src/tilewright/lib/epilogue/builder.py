@@ -65,14 +65,16 @@ class GraphBuilder:
                 location=user_location(),
                 hint="operands are positional",
             )
-        node = ComputeNode(self._name("compute_"), fn, self.dag.element_compute, user_location(), **kwargs)
+        node = ComputeNode(self.fresh_name(), fn, self.dag.element_compute, user_location(), **kwargs)
         return self.node(node, operands)
 
     def topk_softmax(self, operand: str, k: int) -> str:
         """Softmax over the greatest `k` of each row."""
-        return self.node(
-            TopKSoftmaxNode(self._name("compute_"), k, self.dag.element_compute, user_location()), [operand]
-        )
+        return self.node(TopKSoftmaxNode(self.fresh_name(), k, self.dag.element_compute, user_location()), [operand])
+
+    def fresh_name(self) -> str:
+        """A name for a compute node."""
+        return self._name("compute_")
 
     def layout(self, fn: str, operand: str, **kwargs: Any) -> str:
         """A permutation or a reshape."""

@@ -17,7 +17,7 @@ from tilewright.lang.numbers.numeric import Float32
 from tilewright.lib.epilogue import evaluation
 from tilewright.lib.epilogue.capability import architecture_of
 from tilewright.lib.epilogue.functions import Array
-from tilewright.lib.epilogue.nodes import CommNode, ComputeNode, Element, LoadNode, NodeBase, StoreNode
+from tilewright.lib.epilogue.nodes import CommNode, ComputeNode, Element, LoadNode, NodeBase, StoreNode, TopoVisitorNode
 
 
 class DAGIR:
@@ -238,6 +238,27 @@ class DAGIR:
         """Become what `other` is: its nodes and edges. Passes that rebuild a graph use it."""
         self._graph, self._order = other._graph, None
 
+    def expanded(self) -> DAGIR:
+        """A copy in which the nodes inside `TopoVisitorNode`s stand in their place."""
+        made = self.copy()
+        while (meta := next((m for m in made.nodes_meta if isinstance(m, TopoVisitorNode)), None)) is not None:
+            made._expand(meta)
+        return made
+
+    def _expand(self, meta: TopoVisitorNode) -> None:
+        inner: DAGIR = meta.subgraph
+        users = [(user, self.get_edge_weight(meta.name, user)) for user in self.get_users(meta.name)]
+        operands = self.get_all_inputs(meta.name)
+        self.remove_node(meta.name)
+        for name in inner.nodes:
+            self.add_node(inner.get_node_meta(name))
+        edges = [(source, target, data["weight"]) for source, target, data in inner.graph.edges(data=True)]
+        entries = [(operands[position], target, weight) for position, target, weight in meta.entries]
+        for source, target, weight in (*edges, *entries):
+            self.link(source, target, weight)
+        for user, weight in users:
+            self.link(meta.output_node.name, user, weight)
+
     def evaluate(self, *, collective: evaluation.Collective | None = None, **arrays: Any) -> dict[str, Array]:
         """The outputs by name on NumPy, from arrays and numbers by the names of loads; what is not given is its
         example's number.
@@ -247,7 +268,7 @@ class DAGIR:
         Raises:
             EpilogueError: an array is missing or has another shape than its example.
         """
-        return evaluation.evaluate(self, arrays, collective)
+        return evaluation.evaluate(self.expanded(), arrays, collective)
 
     def text(self) -> str:
         """One line per node: name, class, operands, tensor."""

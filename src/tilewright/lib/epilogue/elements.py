@@ -73,3 +73,30 @@ def limits(element: type[Numeric]) -> tuple[float, float]:
 def scalar_element(value: Any) -> type[Numeric]:
     """The element type of a scalar of Python or NumPy; Python's numbers are Float32, as EVT has it."""
     return Float32 if isinstance(value, int | float) and not isinstance(value, np.generic) else element_of(value.dtype)
+
+
+def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Elements converted as a store converts them.
+
+    Floats round to the nearest, of two to the even one. As integers and 8-bit floats they saturate at the limits of the
+    type. NaN is 0 as an integer, but only its highest bit is set where either type has 64 bits (PTX ISA, `cvt`).
+    Integers become others by their low bits.
+    """
+    if array.dtype == dtype or dtype == np.bool_ or array.dtype.kind in "iub":
+        return array.astype(dtype)
+    with np.errstate(all="ignore"):
+        if dtype.kind in "iu":
+            info = np.iinfo(dtype)
+            whole = np.rint(array.astype(np.float64))
+            # The limits of 64 bits are no float64: what lies beyond them is set apart.
+            made = np.where((whole >= info.min) & (whole < float(info.max) + 1), whole, 0).astype(dtype)
+            made = np.where(whole < info.min, info.min, np.where(whole >= float(info.max) + 1, info.max, made))
+            of_64_bits = 8 in (array.dtype.itemsize, dtype.itemsize)
+            highest = np.array(1 << (8 * dtype.itemsize - 1), np.uint64).astype(dtype)
+            return np.where(np.isnan(whole), highest if of_64_bits else dtype.type(0), made).astype(dtype)
+        if dtype.itemsize == 1:
+            finfo: Any = ml_dtypes.finfo
+            least, greatest = float(finfo(dtype).min), float(finfo(dtype).max)
+            wide = array.astype(np.float64)
+            return np.where(np.isnan(wide), wide, np.clip(wide, least, greatest)).astype(dtype)
+        return array.astype(dtype)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewright.base.errors import EpilogueError
-from tilewright.lib.epilogue.elements import numpy_dtype
+from tilewright.lib.epilogue.elements import converted, numpy_dtype
 from tilewright.lib.epilogue.functions import REDUCE, Array, reduced_modes
 from tilewright.lib.epilogue.nodes import CommNode, LoadNode, NodeBase, StoreNode
 from tilewright.lib.epilogue.tensor import Tensor
@@ -38,29 +38,22 @@ def evaluate(dag: Graph, arrays: Mapping[str, Any], collective: Collective | Non
     values: dict[str, Array] = {}
     outputs: dict[str, Array] = {}
     for meta in dag.nodes_meta:
-        inputs = [values[source] for source in dag.get_all_inputs(meta.name)]
-        values[meta.name] = _value(meta, inputs, arrays, collective)
+        sources = dag.get_all_inputs(meta.name)
+        inputs = [values[source] for source in sources]
+        if isinstance(meta, LoadNode):
+            values[meta.name] = _loaded(meta, arrays)
+        elif isinstance(meta, CommNode) and collective is not None and sources[0] in outputs:
+            # After an output, what is stored is communicated; nothing in the kernel uses it.
+            outputs[sources[0]] = collective(meta, outputs[sources[0]])
+            values[meta.name] = inputs[0]
+        elif isinstance(meta, CommNode) and collective is not None:
+            values[meta.name] = collective(meta, inputs[0])
+        else:
+            values[meta.name] = meta.evaluate(*inputs)
         if isinstance(meta, StoreNode) and meta.is_output:
             outputs[meta.name] = _stored(meta, values[meta.name])
-        if isinstance(meta, CommNode):
-            _communicate_output(dag, meta, outputs, collective)
     order = dag.return_names or tuple(outputs)
     return {name: outputs[name] for name in order if name in outputs}
-
-
-def _value(meta: NodeBase, inputs: list[Array], arrays: Mapping[str, Any], collective: Collective | None) -> Array:
-    if isinstance(meta, LoadNode):
-        return _loaded(meta, arrays)
-    if isinstance(meta, CommNode) and collective is not None:
-        return collective(meta, inputs[0])
-    return meta.evaluate(*inputs)
-
-
-def _communicate_output(dag: Graph, meta: CommNode, outputs: dict[str, Array], collective: Collective | None) -> None:
-    """After an output, the collective works on what was stored."""
-    for source in dag.get_all_inputs(meta.name):
-        if source in outputs and collective is not None:
-            outputs[source] = collective(meta, outputs[source])
 
 
 def _loaded(meta: LoadNode, arrays: Mapping[str, Any]) -> Array:
@@ -117,9 +110,3 @@ def _reduced(meta: StoreNode, value: Array, view: Tensor) -> Array:
         return np.asarray(REDUCE[meta.reg_reduce_fn](value, axis=axes, keepdims=True))
     full = np.broadcast_to(value, view.shape)
     return np.asarray(REDUCE[meta.reg_reduce_fn](full, axis=view.broadcast_modes, keepdims=True))
-
-
-def converted(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Elements as a store converts them: floats round to nearest even, to integers towards zero."""
-    with np.errstate(all="ignore"):
-        return array.astype(dtype)

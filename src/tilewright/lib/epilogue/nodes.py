@@ -25,7 +25,7 @@ import numpy as np
 from tilewright.base.errors import EpilogueError
 from tilewright.base.location import SourceLocation
 from tilewright.lang.numbers.numeric import Float32, Numeric
-from tilewright.lib.epilogue.elements import numpy_dtype
+from tilewright.lib.epilogue.elements import converted, numpy_dtype
 from tilewright.lib.epilogue.functions import REDUCE, Array, function_named, reduced_modes
 from tilewright.lib.epilogue.tensor import Shape, Tensor
 from tilewright.lib.epilogue.views import Permute, Reshape, ViewOp
@@ -90,6 +90,11 @@ class NodeBase:
             hint=f"give {type(self).__name__} a method evaluate(self, *inputs)",
         )
 
+    def operation(self, inputs: tuple[str, ...]) -> Any:
+        """The operation of a kernel (`lowering.op.EpilogueOp`) that does what the node does, for classes of users; None
+        for those that lowering knows. `inputs` are the names of the operands."""
+        return None
+
     def key(self) -> tuple[Any, ...]:
         """What two nodes with equal inputs have in common when they compute the same."""
         return (type(self).__name__, self.name)
@@ -127,7 +132,7 @@ class LoadNode(NodeBase):
         return (type(self).__name__, self.argument, self.tensor and self.tensor.modes)
 
     def label(self) -> str:
-        return str(self.example.value) if self.is_immediate else self.name
+        return f"{self.name}: {self.example.value}" if self.is_immediate else self.name
 
 
 class ComputeNode(NodeBase):
@@ -175,7 +180,7 @@ class ComputeNode(NodeBase):
                 )
             else:
                 made = function_named(self.fn).reference(*operands)
-            return np.asarray(made).astype(dtype).astype(numpy_dtype(self.element_output or self.element_compute))
+            return converted(np.asarray(made).astype(dtype), numpy_dtype(self.element_output or self.element_compute))
 
     def key(self) -> tuple[Any, ...]:
         options = tuple(sorted((name, repr(value)) for name, value in self.kwargs.items()))
@@ -205,9 +210,8 @@ class TopKSoftmaxNode(ComputeNode):
         kept = ranks < self.kwargs["k"]
         powers = np.where(kept, np.exp(x - x.max(axis=-1, keepdims=True)), 0.0)
         made: Array = powers / powers.sum(axis=-1, keepdims=True)
-        return made.astype(numpy_dtype(self.element_compute)).astype(
-            numpy_dtype(self.element_output or self.element_compute)
-        )
+        computed = made.astype(numpy_dtype(self.element_compute))
+        return converted(computed, numpy_dtype(self.element_output or self.element_compute))
 
 
 class LayoutNode(NodeBase):
@@ -322,7 +326,7 @@ class TopoVisitorNode(NodeBase):
     def __init__(self, name: str, subgraph: Any, output_node: NodeBase) -> None:
         super().__init__(name, output_node.location)
         self.subgraph = subgraph
-        self.entries: list[tuple[str, str, int]] = []  # edges into the subgraph: outer node, inner node, operand
+        self.entries: list[tuple[int, str, int]] = []  # edges inwards: operand of this node, inner node, its operand
         self.output_node = output_node
         self.tensor = output_node.tensor
         self.element, self.element_output = output_node.element, output_node.element_output

@@ -123,6 +123,16 @@ def apply(fn: str, *operands: Any) -> Any:
     return Value(builder, builder.compute(fn, [operand(builder, each) for each in operands]))
 
 
+def make_node(kind: type[NodeBase], *operands: Any, **options: Any) -> Any:
+    """A node of a class of one's own: `kind(name, **options)` on values; on arrays what its `evaluate` gives."""
+    builder = builder_of(operands)
+    if builder is None:
+        return kind("reference", **options).evaluate(*(np.asarray(each) for each in operands))
+    meta = kind(builder.fresh_name(), **options)
+    meta.location = user_location()
+    return Value(builder, builder.node(meta, [operand(builder, each) for each in operands]))
+
+
 def builder_of(operands: Sequence[Any]) -> GraphBuilder | None:
     """The builder of the values among the operands; None where there is none."""
     return next((each.builder for each in operands if isinstance(each, Value)), None)

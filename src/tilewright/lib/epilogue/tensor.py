@@ -149,7 +149,9 @@ class Tensor:
         """These elements of `array`, which begins where the tensor does: a view with an axis per factor."""
         factors = [factor for mode in self.modes for factor in mode]
         steps = tuple(stride * array.itemsize for _, stride in factors)
-        return np.lib.stride_tricks.as_strided(array, tuple(extent for extent, _ in factors), steps)
+        shape = tuple(extent for extent, _ in factors)
+        # Not as_strided, which does not know all types of ml_dtypes.
+        return np.ndarray(shape, array.dtype, buffer=array.view(np.uint8), strides=steps)
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:

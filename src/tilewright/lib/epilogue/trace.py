@@ -7,6 +7,7 @@ a lambda, whose value is D.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -15,12 +16,12 @@ from tilewright.base.errors import EpilogueError, EpilogueSyntaxError
 from tilewright.base.location import SourceLocation
 from tilewright.lang.locations import ErrorsLocated, place_of, user_location
 from tilewright.lang.numbers.numeric import Float32
-from tilewright.lib.epilogue.authoring import Authored, authored, from_text
+from tilewright.lib.epilogue.authoring import Authored, authored, from_text, unbound
 from tilewright.lib.epilogue.builder import GraphBuilder
 from tilewright.lib.epilogue.capability import ARCHITECTURES, architecture_of
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.nodes import CommNode, Element
-from tilewright.lib.epilogue.passes import DEFAULT_PASSES
+from tilewright.lib.epilogue.passes import DEFAULT_PASSES, PassFixElementD
 from tilewright.lib.epilogue.passes.pass_manager import EVTPassManager, Listed
 from tilewright.lib.epilogue.proxies import Value
 
@@ -38,6 +39,9 @@ def trace(
 ) -> DAGIR:
     """The graph of an epilogue after the default passes and `additional_passes`.
 
+    Those run, as far as their dependencies let them, when the graph is in the accumulator's shape and before
+    implementations are chosen, so that nodes that they add get one too.
+
     Args:
         fn: the epilogue, or its source text.
         examples: arrays, tensors or numbers by name, of operands and of outputs; None for an operand that is absent.
@@ -49,7 +53,8 @@ def trace(
         EpilogueError: the epilogue is wrong; see docs/epilogues.md for the rules.
     """
     dag = parse(fn, examples, cc, element_compute=element_compute)
-    EVTPassManager(dag, [*DEFAULT_PASSES, *additional_passes])()
+    place = DEFAULT_PASSES.index(PassFixElementD)
+    EVTPassManager(dag, [*DEFAULT_PASSES[:place], *additional_passes, *DEFAULT_PASSES[place:]])()
     return dag
 
 
@@ -63,24 +68,14 @@ def parse(
     """The graph as it was written, before any pass."""
     capability = NEWEST if cc is None else cc
     architecture_of(capability)
-    plain = from_text(fn) if isinstance(fn, str) else _plain(fn)
+    plain, passed = (from_text(fn), {}) if isinstance(fn, str) else unbound(fn)
     recorder = _Recorder(examples)
     function = authored(plain, recorder)
-    recorder.builder = GraphBuilder(
-        capability, element_compute, {*function.variables, *inspect.signature(plain).parameters}
-    )
-    returned = _trace_root(function, _parameters(plain, recorder))
+    reserved = {*function.variables, *inspect.signature(plain).parameters}
+    recorder.builder = GraphBuilder(capability, element_compute, reserved)
+    returned = _trace_root(function, {**passed, **_parameters(plain, recorder, passed)})
     recorder.finish(returned, function)
     return recorder.builder.dag
-
-
-def _plain(fn: Any) -> FunctionType:
-    plain = inspect.unwrap(fn) if callable(fn) else fn
-    if not isinstance(plain, FunctionType):
-        raise EpilogueError(
-            f"An epilogue is a {type(fn).__name__}.", hint="write a function, a lambda, or the source text of one"
-        )
-    return plain
 
 
 def _trace_root(function: Authored, parameters: dict[str, Any]) -> Any:
@@ -93,20 +88,23 @@ def _trace_root(function: Authored, parameters: dict[str, Any]) -> Any:
         try:
             return function.fn(**parameters)
         except NameError as error:
-            if error.name is None:
+            quoted = re.search("'(.+?)'", str(error))  # an UnboundLocalError has no name of its own
+            if quoted is None:
                 raise
             raise EpilogueSyntaxError(
-                f"Variable '{error.name}' is undefined.",
+                f"Variable '{quoted[1]}' is undefined.",
                 location=place_of(error),
                 hint="it is neither an argument, nor assigned before, nor known to the function's module",
             ) from error
 
 
-def _parameters(fn: FunctionType, recorder: _Recorder) -> dict[str, Any]:
+def _parameters(fn: FunctionType, recorder: _Recorder, passed: Mapping[str, Any]) -> dict[str, Any]:
     """What each parameter is while tracing: a value, or Python's own where its example is None or it has a default."""
     place = SourceLocation(fn.__code__.co_filename, fn.__code__.co_firstlineno)
     found: dict[str, Any] = {}
     for name, parameter in inspect.signature(fn).parameters.items():
+        if name in passed:
+            continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise EpilogueSyntaxError(
                 f"Parameter '{name}' of the epilogue has no name that examples could use.",
@@ -191,10 +189,16 @@ class _Recorder:
             return EpilogueSyntaxError(
                 "The epilogue returns nothing.", location=self.place, hint="return its outputs: `return D, F`"
             )
-        hint = "assign it to a variable, here D, and return that; or return a dict of outputs by name"
         if not function.named:
-            hint = "the function's source is not available, which has the names: return a dict of outputs by name"
-        return EpilogueSyntaxError("Return value cannot be an expression", location=self.place, hint=hint)
+            return EpilogueSyntaxError(
+                "The epilogue's outputs have no names, since its source is not available.",
+                hint="return a dict of outputs by name",
+            )
+        return EpilogueSyntaxError(
+            "Return value cannot be an expression",
+            location=self.place,
+            hint="assign it to a variable, here D, and return that; or return a dict of outputs by name",
+        )
 
     def _output(self, name: Any, value: Any) -> None:
         if not isinstance(name, str) or not isinstance(value, Value):

@@ -72,7 +72,7 @@ class Reshape(ViewOp):
         known = math.prod(extent for extent in self.new_shape if extent != -1)
         size = math.prod(shape)
         free = self.new_shape.count(-1)
-        if free > 1 or known <= 0 or (size % known if free else size != known):
+        if free > 1 or known < (1 if free else 0) or (size % known if free else size != known):
             raise ValueError(f"reshape(new_shape={self.new_shape}) of a tensor of shape {shape}")
         return tuple(size // known if extent == -1 else extent for extent in self.new_shape)
 

@@ -27,5 +27,7 @@ class Compute(EpilogueOp):
     result: type[Numeric] | None = None
 
     def visit(self, tile: Tile, state: Any, fetched: Any, inputs: Sequence[Any]) -> Any:
-        value = FUNCTIONS[self.function](*(item if item.dtype is self.dtype else item.to(self.dtype) for item in inputs))
+        value = FUNCTIONS[self.function](
+            *(item if item.dtype is self.dtype else item.to(self.dtype) for item in inputs)
+        )
         return value if self.result is None else converted(value, self.result)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.base.errors import NoImplementationError
-from tilewright.cute import Boolean, Float32, Float64, Int32, Int64, Numeric
+from tilewright.cute import Float32, Float64, Int32, Numeric
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.computes import Compute
@@ -18,7 +18,7 @@ from tilewright.lib.epilogue.lowering.op import EpilogueOp, View
 from tilewright.lib.epilogue.lowering.reductions import ReductionStore
 from tilewright.lib.epilogue.lowering.stores import MaskStore, NoStore, TensorStore
 from tilewright.lib.epilogue.lowering.topk import TopKSoftmax
-from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
+from tilewright.lib.epilogue.nodes import CommNode, ComputeNode, LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
 _FOLDS = {"plus": "sum", "maximum": "max", "minimum": "min"}
 
@@ -71,6 +71,16 @@ def _load(meta: LoadNode, views: Mapping[str, View], accumulator: str | None) ->
 
 
 def _compute(meta: NodeBase, inputs: tuple[str, ...]) -> EpilogueOp:
+    own: EpilogueOp | None = meta.operation(inputs)
+    if own is not None:
+        return own
+    if isinstance(meta, CommNode):
+        raise NoImplementationError(
+            f"No kernel shares {meta.name} between participants.",
+            location=meta.location,
+            values={"placement": meta.placement, "scope": meta.scope},
+            hint="share an output: put the communication after a variable that is returned, and give a collective",
+        )
     if isinstance(meta, TopKSoftmaxNode):
         return TopKSoftmax(meta.name, inputs, meta.kwargs["k"], meta.element_compute, _result(meta))
     if not isinstance(meta, ComputeNode) or not isinstance(meta.fn, str) or meta.fn not in FUNCTIONS:
@@ -98,16 +108,20 @@ def _store(
     if how is None:
         kind = MaskStore if meta.tensor is not None and meta.tensor.bits else TensorStore
         return kind(meta.name, inputs, views[meta.name])
-    # What does not change along a mode is stored once: the greatest of equal values is one of them.
-    fold = Fold(_FOLDS[meta.reg_reduce_fn or "maximum"], folding_type(dag, meta))
-    return ReductionStore(
-        meta.name, inputs, views[meta.name], fold, how.over_m, how.over_n, how.over_l, how.way
-    )  # fmt: skip
+    fold = fold_of(dag, meta)
+    return ReductionStore(meta.name, inputs, views[meta.name], fold, how.over_m, how.over_n, how.over_l, how.way)
 
 
-def folding_type(dag: DAGIR, meta: StoreNode) -> type[Numeric]:
-    """The type in which a reduction folds: at least 32 bits wide."""
+def fold_of(dag: DAGIR, meta: StoreNode) -> Fold:
+    """What a reduction computes, in a type of at least 32 bits.
+
+    What is no reduction but does not change along a mode is stored once: the greatest of equal values is one of them.
+    """
+    return Fold(_FOLDS[meta.reg_reduce_fn or "maximum"], _folding_type(dag, meta))
+
+
+def _folding_type(dag: DAGIR, meta: StoreNode) -> type[Numeric]:
     element = dag.get_all_inputs_meta(meta.name)[0].element_output or dag.element_compute
     if element.is_float:
         return Float64 if element is Float64 else Float32
-    return element if element.width >= 32 and element is not Boolean else Int64 if element.width > 32 else Int32
+    return element if element.width >= 32 else Int32

@@ -11,6 +11,7 @@ from typing import Any
 
 import tilewright.cute as cute
 
+
 def _maximum(a: Any, b: Any) -> Any:
     return cute.where((a > b) | (a != a), a, b) if a.dtype.is_float else cute.where(a > b, a, b)
 

@@ -46,7 +46,7 @@ class TensorLoad(EpilogueOp):
         return tile.walks and self.view.step_m == 0
 
     def _load(self, tile: Tile, tensor: Any) -> Any:
-        """What the thread needs: a register tensor (vector, columns, rows), with extents 1 where the view broadcasts."""
+        """What the thread needs, a register tensor (vector, columns, rows): extents are 1 where the view broadcasts."""
         rows = tile.row_range if self.view.step_m != 0 else tile.row_range[:1]
         columns = tile.column_range if self.view.step_n != 0 else tile.column_range[:1]
         width = tile.grid.vector if self.view.step_n != 0 else 1

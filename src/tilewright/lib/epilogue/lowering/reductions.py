@@ -89,8 +89,8 @@ class ReductionStore(EpilogueOp):
                     number = _or_neutral(tile.inside(row, column), number, self.fold.neutral)
                     place = (0, 0) if self.over_n else (k, column)
                     groups.setdefault((*place, 0 if self.over_m else row), []).append(number)
-        for place, numbers in groups.items():
-            sums[place] = self.fold(sums[place], self.fold.tree(numbers))
+        for kept, numbers in groups.items():
+            sums[kept] = self.fold(sums[kept], self.fold.tree(numbers))
         return inputs[0]
 
     def end_loop(self, tile: Tile, state: Any, value: Any) -> None:
@@ -110,25 +110,31 @@ class ReductionStore(EpilogueOp):
 
     def _finish(self, tile: Tile, state: Any) -> None:
         sums, tensors, shared = state
-        leads = tile.leads(self.over_m, self.over_n)
         if shared is not None:
             tile.sync()  # what was there before is read
         for place, row, column in self._places(tile):
             number = tile.folded(sums[place], self.over_m, self.over_n, self.fold)
-            k = place[0]
             if shared is None:
-                inside = both(both(leads, _of(tile.rows_inside, row)), _of(tile.columns_inside, column))
-                self._write(
-                    inside, tile, tensors, 0 if row is None else tile.rows[row],
-                    0 if column is None else tile.columns[column] + k, number,
-                )  # fmt: skip
+                self._write_of_warp(tile, tensors, row, column, place[0], number)
             else:
-                local = (0 if row is None else tile.local_rows[row]) if self.over_n else tile.local_columns[column] + k
-                slot = tile.warp(self.over_m, self.over_n) * self._kept_of_tile(tile.grid) + local
-                store_number_if(leads, shared, slot, number)
+                self._share(tile, shared, row, column, place[0], number)
         if shared is not None:
             tile.sync()
             self._fold_warps(tile, tensors, shared)
+
+    def _write_of_warp(self, tile: Tile, tensors: Any, row: Any, column: Any, k: int, number: Any) -> None:
+        inside = tile.leads(self.over_m, self.over_n)
+        inside = inside if row is None else both(inside, tile.rows_inside[row])
+        inside = inside if column is None else both(inside, tile.columns_inside[column])
+        m, n = 0 if row is None else tile.rows[row], 0 if column is None else tile.columns[column] + k
+        self._write(inside, tile, tensors, m, n, number)
+
+    def _share(self, tile: Tile, shared: Any, row: Any, column: Any, k: int, number: Any) -> None:
+        """Leave what the warp has in shared memory, with all of other warps behind it."""
+        place = 0 if row is None else tile.local_rows[row]
+        place = place if column is None else tile.local_columns[column] + k
+        slot = tile.warp(self.over_m, self.over_n) * self._kept_of_tile(tile.grid) + place
+        store_number_if(tile.leads(self.over_m, self.over_n), shared, slot, number)
 
     def _places(self, tile: Tile) -> list[tuple[tuple[int, int, int], int | None, int | None]]:
         """The places of the accumulators, each with its row and column of the thread."""
@@ -179,10 +185,6 @@ def as_stored(number: Any, dtype: Any) -> Any:
     if type(number) is dtype:
         return number
     return converted(cute.full(1, number, type(number)), dtype)[0]
-
-
-def _of(conditions: Sequence[Any], place: int | None) -> Any:
-    return True if place is None else conditions[place]
 
 
 @cute.jit

@@ -82,14 +82,15 @@ def _layouts(result: Any, parts: Any, reduction: ReductionStore) -> tuple[Any, A
     kept = [(n, step_n)] if not reduction.over_n else []  # N is the fastest in the workspace
     kept += [(m, step_m)] if not reduction.over_m else []
     (count, _, many), (step, step_l, step_p) = parts.shape, parts.stride
-    left, folded = [], [(many, step_p)]
+    batch, of_parts, folded = [], [], [(many, step_p)]
     for extent, step_out, over in zip(extents, steps, reduction.over_l, strict=True):
-        (folded if over else left).append((extent, step_l) if over else (extent, step_out, step_l))
+        if over:
+            folded.append((extent, step_l))
+        else:
+            batch.append((extent, step_out))
+            of_parts.append((extent, step_l))
         step_l = step_l * extent
-    return (
-        _layout(kept, [item[:2] for item in left]),
-        _layout([(count, step)], [(item[0], item[2]) for item in left], folded),
-    )
+    return _layout(kept, batch), _layout([(count, step)], of_parts, folded)
 
 
 def _layout(*modes: Sequence[tuple[Any, Any]]) -> Any:

@@ -7,6 +7,7 @@ alike become one. The fastest mode is then the kernel's N, another its M, and wh
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -121,7 +122,10 @@ def space_of(operands: Sequence[Operand], shape: Sequence[int], rows_whole: bool
         EpilogueError: two tensors cut a mode where it cannot be cut for both.
     """
     axes = [axis for mode, extent in enumerate(shape) for axis in cut(operands, mode, extent)]
-    row = axes[-1] if rows_whole else None
+    row = None
+    if rows_whole:
+        axes += [Axis(1, {op.name: 0 for op in operands})] if shape[-1] == 1 else []
+        row = axes[-1]
     if rows_whole and sum(len(op.modes[-1]) > 1 for op in operands):
         raise EpilogueError(
             "A function of whole rows needs rows with one stride.",
@@ -155,7 +159,7 @@ def cut(operands: Sequence[Operand], mode: int, extent: int) -> list[Axis]:
             reach *= factor
             ends.add(reach)
     order = sorted(ends)
-    if any(b % a for a, b in zip(order, order[1:], strict=False)):
+    if any(b % a for a, b in itertools.pairwise(order)):
         shown = {op.name: op.modes[mode] for op in operands if len(op.modes[mode]) > 1}
         raise EpilogueError(
             f"The reshapes of {', '.join(shown)} cut a mode of {extent} elements in ways that do not fit together.",
@@ -164,7 +168,7 @@ def cut(operands: Sequence[Operand], mode: int, extent: int) -> list[Axis]:
         )
     return [
         Axis(b // a, {op.name: _stride_at(op.modes[mode], a) for op in operands})
-        for a, b in reversed(list(zip(order, order[1:], strict=False)))
+        for a, b in reversed(list(itertools.pairwise(order)))
     ]
 
 

@@ -6,9 +6,9 @@ A thread holds `rows` x `columns` vectors of `vector` elements that follow each 
     row 0    v v v v           v v v v
     row 1    v v v v           v v v v
 
-Threads lie over the tile with those of a row next to each other, and go through it in steps of all threads. Values of a
-thread are `TensorSSA`s of shape (vector, columns, rows). A kernel whose accumulators lie otherwise brings them into this
-order by way of shared memory, or gives the places of its own in a subclass of `Tile`.
+Threads lie over the tile with those of a row next to each other, and go through it in steps of all threads. Values of
+a thread are `TensorSSA`s of shape (vector, columns, rows). A kernel whose accumulators lie otherwise brings them into
+this order by way of shared memory, or gives the places of its own in a subclass of `Tile`.
 """
 
 from __future__ import annotations
@@ -133,9 +133,7 @@ class Tile:
         self.thread_n = thread % grid.threads_n if grid.threads_n > 1 else cute.Int32(0)
         self.thread_m = thread // grid.threads_n if grid.threads_m > 1 else cute.Int32(0)
         self.local_rows = [self.thread_m + number * grid.threads_m for number in range(grid.rows)]
-        self.local_columns = [
-            (self.thread_n + number * grid.threads_n) * grid.vector for number in range(grid.columns)
-        ]
+        self.local_columns = [(self.thread_n + number * grid.threads_n) * grid.vector for number in range(grid.columns)]
         self.accumulator: Any = None
         self.row_range, self.column_range = range(grid.rows), range(grid.columns)
         self._stand(place)
@@ -149,9 +147,7 @@ class Tile:
         # Loads of what lies outside read what lies inside, so that they need no branch.
         self.read_rows = [row if self.grid.whole_m else cute.math.min(row, m - 1) for row in self.rows]
         last = n - self.grid.vector
-        self.read_columns = [
-            column if self.grid.whole_n else cute.math.min(column, last) for column in self.columns
-        ]
+        self.read_columns = [column if self.grid.whole_n else cute.math.min(column, last) for column in self.columns]
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ class PassDAG2Tree(EVTPassBase):
     """Fuses the region from each node with several users to the first node that depends on all of them into a
     `TopoVisitorNode`; where there is none, to what D is made of.
 
-    Kernels of this project take a graph as it is, so the pass runs on request only. `expanded` undoes it.
+    Kernels of this project take a graph as it is, so the pass runs on request only. `DAGIR.expanded` undoes it.
     """
 
     dependencies = (PassShapeTypePropagation, PassGetImpl)
@@ -56,14 +56,16 @@ class PassDAG2Tree(EVTPassBase):
             inner.add_node(dag.get_node_meta(member))
         made = TopoVisitorNode(dag.unique_name(f"dag_{end}"), inner, dag.get_node_meta(end))
         made.underlying_impl = "topo_visitor"
-        for source, target, data in dag.graph.edges(data=True):
+        edges = [(source, target, data["weight"]) for source, target, data in dag.graph.edges(data=True)]
+        outside = sorted({source for source, target, _ in edges if target in region and source not in region})
+        for source, target, weight in edges:
             if source in region and target in region:
-                inner.link(source, target, data["weight"])
+                inner.link(source, target, weight)
             elif target in region:
-                made.entries.append((source, target, data["weight"]))
+                made.entries.append((outside.index(source), target, weight))
         users = [(user, dag.get_edge_weight(end, user)) for user in dag.get_users(end) if user not in region]
         dag.add_node(made)
-        for position, source in enumerate(sorted({source for source, _, _ in made.entries})):
+        for position, source in enumerate(outside):
             dag.link(source, made.name, position)
         for member in region:
             dag.remove_node(member)
@@ -83,25 +85,3 @@ def _closed(dag: DAGIR, region: set[str], end: str) -> set[str]:
         if grown == made:
             return made
         made = grown
-
-
-def expanded(dag: DAGIR) -> DAGIR:
-    """The graph with the nodes inside `TopoVisitorNode`s in their place again."""
-    made = dag.copy()
-    while (meta := next((m for m in made.nodes_meta if isinstance(m, TopoVisitorNode)), None)) is not None:
-        _expand(made, meta)
-    return made
-
-
-def _expand(dag: DAGIR, meta: TopoVisitorNode) -> None:
-    inner: DAGIR = meta.subgraph
-    users = [(user, dag.get_edge_weight(meta.name, user)) for user in dag.get_users(meta.name)]
-    dag.remove_node(meta.name)
-    for name in inner.nodes:
-        dag.add_node(inner.get_node_meta(name))
-    for source, target, data in inner.graph.edges(data=True):
-        dag.link(source, target, data["weight"])
-    for source, target, weight in meta.entries:
-        dag.link(source, target, weight)
-    for user, weight in users:
-        dag.link(meta.output_node.name, user, weight)

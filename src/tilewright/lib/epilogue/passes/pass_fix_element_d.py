@@ -34,5 +34,6 @@ class PassFixElementD(EVTPassBase):
         (producer,) = self.dag_ir.get_all_inputs_meta("D")
         if isinstance(producer, ComputeNode) and self.dag_ir.get_users(producer.name) == ["D"]:
             producer.element_output = store.element_output = store.element
+            producer.tensor = producer.tensor and producer.tensor.with_element(store.element)
 
     sm100_fix = sm90_fix

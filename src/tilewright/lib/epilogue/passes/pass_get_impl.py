@@ -17,10 +17,10 @@ _LOADS = {
     (False, False): "scalar_broadcast",
 }
 _REDUCTIONS = {
-    (True, True): "batch_reduction",
     (False, True): "row_reduction",
     (True, False): "column_reduction",
     (False, False): "scalar_reduction",
+    (True, True): "batch_reduction",
 }
 _OTHERS = {"compute": "compute", "comm": "communication", "dag": "topo_visitor"}
 

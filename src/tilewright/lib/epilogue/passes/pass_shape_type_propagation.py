@@ -74,13 +74,10 @@ class PassShapeTypePropagation(EVTPassBase):
         users = [self.dag_ir.get_node_meta(user) for user in self.dag_ir.get_users(meta.name)]
         output = isinstance(meta, StoreNode) and meta.is_output
         stays = output or isinstance(meta, LayoutNode) or any(isinstance(user, LayoutNode) for user in users)
-        if stays or not users or meta.tensor is None:
-            return
-        try:
-            shape = np.broadcast_shapes(meta.shape, *(user.shape for user in users))
-            meta.tensor = meta.tensor.broadcast(shape)
-        except ValueError:  # users in different shapes: PassLayoutManipulateElimination gives each a copy
-            return
+        shapes = {user.shape for user in users}
+        # Users in different shapes get a copy each from PassLayoutManipulateElimination.
+        if not stays and len(shapes) == 1 and meta.tensor is not None:
+            meta.tensor = meta.tensor.broadcast(shapes.pop())
 
 
 def _mismatch(meta: NodeBase, inputs: Sequence[NodeBase]) -> EpilogueError:
@@ -111,9 +108,18 @@ def _output_view(meta: StoreNode, target: Tensor, shape: Shape) -> Tensor:
     given = (1,) * (len(shape) - target.rank) + target.shape
     if _essential(given) == _essential(wanted) and target.rank > len(shape):
         target, given = target.reshape(wanted), wanted
-    if given != wanted and not (not reduced and target.shape == np.broadcast_shapes(shape, target.shape)):
+    if given == wanted:
+        return target.broadcast(shape)
+    if reduced or not _broadcasts(shape, target.shape):
         raise _other_shape(meta, wanted, target)
-    return target.broadcast(np.broadcast_shapes(shape, target.shape))
+    return target
+
+
+def _broadcasts(shape: Shape, to: Shape) -> bool:
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False
 
 
 def _other_shape(meta: StoreNode, wanted: Shape, target: Tensor) -> EpilogueError:

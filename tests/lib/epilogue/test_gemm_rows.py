@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.lib.epilogue.more_rows import ALL, F16, check
 from tests.lib.epilogue.random_dags import case_of
-from tests.lib.epilogue.table import F16, TABLE, arrays_of, check
 from tests.op_cases import on_emulator
 from tilewright import ops
 from tilewright.lib.epilogue.authoring import from_text
@@ -12,7 +12,7 @@ from tilewright.lib.epilogue.authoring import from_text
 SHAPES = ((1, 8, 8), (2, 72, 40), (3, 33, 19))
 K = 24
 FAST = ("arith", "func_call2", "row_broadcast", "row_reduce", "permute_2", "mixed_dag")
-"""Rows that are tested at the first shapes in every run."""
+"""Rows that are tested in every run."""
 
 
 def factors(shape, seed):
@@ -25,26 +25,32 @@ def factors(shape, seed):
     return a, generator.integers(-1, 2, (batch, K, n)).astype(F16)
 
 
-def run(name, shape):
-    item = TABLE[name]
-    a, b = factors(item.shape or shape, 1)
-    made = arrays_of(item, shape, accum=a.astype(np.float32) @ b.astype(np.float32))
-    given = {key: value for key, value in made.operands.items() if key != "accum"}
+def run(row, size):
+    a, b = factors(size, 1)
+    arrays, examples = row.arrays(*size), row.examples(*size)
+    arrays["accum"] = a.astype(np.float32) @ b.astype(np.float32)
+    given = {name: value for name, value in {**examples, **arrays}.items() if name != "accum"}
     with on_emulator():
-        found = ops.gemm(a, b, item.fn, **given, **made.outputs)
-    check(item, made, found if isinstance(found, dict) else {next(iter(made.outputs)): found})
+        found = ops.gemm(a, b, row.epilogue, **given)
+    check(row, found if isinstance(found, dict) else {"D": found}, arrays, examples)
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_row(name):
-    run(name, SHAPES[1])
+@pytest.mark.parametrize("row", [row for row in ALL if row.name in FAST], ids=lambda row: row.name)
+def test_row(row):
+    run(row, SHAPES[1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", TABLE)
-def test_every_row(name, shape):
-    run(name, shape)
+@pytest.mark.parametrize("row", [row for row in ALL if not row.size], ids=lambda row: row.name)
+def test_every_row(row, shape):
+    run(row, shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [row for row in ALL if row.size], ids=lambda row: row.name)
+def test_every_row_of_a_certain_size(row):
+    run(row, row.size)
 
 
 def product_with_one(seed):
