@@ -4,6 +4,7 @@ Small integers are exact in every type and in every order of adding. Normal numb
 bounds of `bound`.
 """
 
+import functools
 from dataclasses import replace
 
 import ml_dtypes
@@ -350,6 +351,9 @@ def test_an_epilogue_is_known_by_its_code_and_what_it_captures():
     x = np.eye(8, dtype=np.float32)
     for factor in (2.0, 3.0):
         np.testing.assert_array_equal(ops.gemm(x, x, make(factor)), factor * x)
+        partial = functools.partial(lambda accum, by: accum * by, by=factor)
+        np.testing.assert_array_equal(ops.gemm(x, x, partial), factor * x)
+        np.testing.assert_array_equal(ops.gemm(x, x, f"lambda accum: accum * {factor}"), factor * x)
 
 
 def test_an_epilogue_takes_no_more_shared_memory_than_there_is():
