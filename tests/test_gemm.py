@@ -18,7 +18,7 @@ from tilewright.emulate import observe
 from tilewright.kernels import gemm as kernels
 from tilewright.kernels.gemm_fusion import fitting
 from tilewright.kernels.gemm_operands import Operand
-from tilewright.kernels.gemm_plans import GemmPlan, Result, gemm_plan
+from tilewright.kernels.gemm_plans import GemmPlan, gemm_plan
 from tilewright.lib.epilogue.trace import trace
 from tilewright.ops.gemm_fused import key_of
 
@@ -147,7 +147,7 @@ F16 = cute.Float16
 )
 def test_gemm_correctness_of_plans(tile, warps, stages):
     a, b = whole(0, (130, 200), np.float16), whole(1, (200, 72), np.float16)
-    plan = GemmPlan(Operand(F16, True, 8), Operand(F16, False, 8), Result(8), tile, warps, stages, group=2)
+    plan = GemmPlan(Operand(F16, True, 8), Operand(F16, False, 8), tile, warps, stages, group=2)
     check(a, b, out=np.empty((130, 72), np.float16), plan=plan)
 
 
@@ -155,7 +155,7 @@ def test_gemm_correctness_of_shared_products():
     splits = 5
     a, b = whole(0, (2, 70, 200), np.float16), whole(1, (2, 200, 72), np.float16)
     plan = GemmPlan(
-        Operand(F16, True, 8), Operand(F16, False, 8), Result(8), (64, 64, 32), (2, 2), 3, splits
+        Operand(F16, True, 8), Operand(F16, False, 8), (64, 64, 32), (2, 2), 3, splits
     )  # fmt: skip
     check(a, b, out=np.empty((2, 70, 72), np.float16), plan=plan)
 
@@ -164,7 +164,7 @@ def test_shared_products_are_added_in_one_order():
     generator = np.random.default_rng(0)
     a, b = (generator.standard_normal(shape).astype(np.float16) for shape in ((64, 512), (512, 64)))
     plan = GemmPlan(
-        Operand(F16, True, 8), Operand(F16, False, 8), Result(4), (64, 64, 32), (2, 2), 3, 4
+        Operand(F16, True, 8), Operand(F16, False, 8), (64, 64, 32), (2, 2), 3, 4
     )  # fmt: skip
     results = [np.empty((64, 64), np.float32) for _ in range(2)]
     for out in results:
@@ -185,7 +185,7 @@ def test_each_sector_is_moved_once_and_no_bank_is_waited_for(dtype, order):
 
 
 def plan_for(m, n, k, batch=1):
-    return gemm_plan(Operand(F16, True, 8), Operand(F16, False, 8), (m, n, k, batch), Result(8), 132)
+    return gemm_plan(Operand(F16, True, 8), Operand(F16, False, 8), (m, n, k, batch), False, 132)
 
 
 def test_large_products_have_the_largest_tile_and_small_ones_one_for_each_multiprocessor():
