@@ -4,6 +4,7 @@ Small integers are exact in every type and in every order of adding. Normal numb
 bounds of `bound`.
 """
 
+import functools
 from dataclasses import replace
 
 import ml_dtypes
@@ -17,7 +18,7 @@ from tilewright.emulate import observe
 from tilewright.kernels import gemm as kernels
 from tilewright.kernels.gemm_fusion import fitting
 from tilewright.kernels.gemm_operands import Operand
-from tilewright.kernels.gemm_plans import GemmPlan, Result, gemm_plan
+from tilewright.kernels.gemm_plans import GemmPlan, gemm_plan
 from tilewright.lib.epilogue.trace import trace
 from tilewright.ops.gemm_fused import key_of
 
@@ -48,7 +49,7 @@ def check(a, b, out=None, **options):
 
 @pytest.mark.parametrize("order", ["kn", "kk", "mn", "mk"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8], ids=name)
-def test_gemm_correctness_of_orders(dtype, order):
+def test_gemm_correctness(dtype, order):
     a, b = whole(0, (72, 80), dtype), whole(1, (80, 48), dtype)
     found = check(turned(a) if order[0] == "m" else a, turned(b) if order[1] == "k" else b)
     assert found.dtype == (np.int32 if dtype is np.int8 else dtype) and found.flags.c_contiguous
@@ -146,7 +147,7 @@ F16 = cute.Float16
 )
 def test_gemm_correctness_of_plans(tile, warps, stages):
     a, b = whole(0, (130, 200), np.float16), whole(1, (200, 72), np.float16)
-    plan = GemmPlan(Operand(F16, True, 8), Operand(F16, False, 8), Result(8), tile, warps, stages, group=2)
+    plan = GemmPlan(Operand(F16, True, 8), Operand(F16, False, 8), tile, warps, stages, group=2)
     check(a, b, out=np.empty((130, 72), np.float16), plan=plan)
 
 
@@ -154,7 +155,7 @@ def test_gemm_correctness_of_shared_products():
     splits = 5
     a, b = whole(0, (2, 70, 200), np.float16), whole(1, (2, 200, 72), np.float16)
     plan = GemmPlan(
-        Operand(F16, True, 8), Operand(F16, False, 8), Result(8), (64, 64, 32), (2, 2), 3, splits
+        Operand(F16, True, 8), Operand(F16, False, 8), (64, 64, 32), (2, 2), 3, splits
     )  # fmt: skip
     check(a, b, out=np.empty((2, 70, 72), np.float16), plan=plan)
 
@@ -163,7 +164,7 @@ def test_shared_products_are_added_in_one_order():
     generator = np.random.default_rng(0)
     a, b = (generator.standard_normal(shape).astype(np.float16) for shape in ((64, 512), (512, 64)))
     plan = GemmPlan(
-        Operand(F16, True, 8), Operand(F16, False, 8), Result(4), (64, 64, 32), (2, 2), 3, 4
+        Operand(F16, True, 8), Operand(F16, False, 8), (64, 64, 32), (2, 2), 3, 4
     )  # fmt: skip
     results = [np.empty((64, 64), np.float32) for _ in range(2)]
     for out in results:
@@ -184,7 +185,7 @@ def test_each_sector_is_moved_once_and_no_bank_is_waited_for(dtype, order):
 
 
 def plan_for(m, n, k, batch=1):
-    return gemm_plan(Operand(F16, True, 8), Operand(F16, False, 8), (m, n, k, batch), Result(8), 132)
+    return gemm_plan(Operand(F16, True, 8), Operand(F16, False, 8), (m, n, k, batch), False, 132)
 
 
 def test_large_products_have_the_largest_tile_and_small_ones_one_for_each_multiprocessor():
@@ -350,6 +351,9 @@ def test_an_epilogue_is_known_by_its_code_and_what_it_captures():
     x = np.eye(8, dtype=np.float32)
     for factor in (2.0, 3.0):
         np.testing.assert_array_equal(ops.gemm(x, x, make(factor)), factor * x)
+        partial = functools.partial(lambda accum, by: accum * by, by=factor)
+        np.testing.assert_array_equal(ops.gemm(x, x, partial), factor * x)
+        np.testing.assert_array_equal(ops.gemm(x, x, f"lambda accum: accum * {factor}"), factor * x)
 
 
 def test_an_epilogue_takes_no_more_shared_memory_than_there_is():

@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.lib.epilogue.table import TABLE, arrays_of, check
-from tests.lib.epilogue.test_gemm_table import factors
 
 from tests.gpu.test_epilogues import MOST, on_device, to_host
+from tests.lib.epilogue.more_rows import ALL, check
 from tests.lib.epilogue.random_dags import case_of
+from tests.lib.epilogue.test_gemm_rows import factors
 from tilewright.lib.epilogue.authoring import from_text
 from tilewright.ops import gemm
 
@@ -116,15 +116,15 @@ def found_by_name(found, names):
     return found if isinstance(found, dict) else {next(iter(names)): found}
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_row_of_the_table(name):
-    item = TABLE[name]
-    for shape in ((3, 8, 8), (3, 488, 504), (3, 768, 768), (1, 130, 67)):
-        a, b = factors(item.shape or shape, 1)
-        made = arrays_of(item, shape, accum=a.astype(np.float32) @ b.astype(np.float32))
-        given = {key: on_device(value) for key, value in {**made.operands, **made.outputs}.items() if key != "accum"}
-        found = found_by_name(gemm(on_device(a), on_device(b), item.fn, **given), made.outputs)
-        check(item, made, {key: to_host(found[key], made.outputs[key]) for key in found})
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
+def test_row_of_the_table(row):
+    for size in (row.size,) if row.size else ((3, 8, 8), (3, 488, 504), (3, 768, 768), (1, 130, 67)):
+        a, b = factors(size, 1)
+        arrays, examples = row.arrays(*size), row.examples(*size)
+        arrays["accum"] = a.astype(np.float32) @ b.astype(np.float32)
+        given = {name: on_device(value) for name, value in {**examples, **arrays}.items() if name != "accum"}
+        found = found_by_name(gemm(on_device(a), on_device(b), row.epilogue, **given), ("D",))
+        check(row, {name: to_host(found[name], examples[name]) for name in found}, arrays, examples)
 
 
 @pytest.mark.parametrize("chunk", range(10))

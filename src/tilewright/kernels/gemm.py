@@ -19,9 +19,9 @@ from tilewright.kernels.copy_transpose import copy_transpose
 from tilewright.kernels.elementwise import copy, together
 from tilewright.kernels.epilogue_plans import memory_of
 from tilewright.kernels.gemm_epilogue import Fused
-from tilewright.kernels.gemm_fusion import ACCUMULATOR, fitting
+from tilewright.kernels.gemm_fusion import ACCUMULATOR, fitting, plain
 from tilewright.kernels.gemm_operands import Operand
-from tilewright.kernels.gemm_plans import GemmPlan, Result, gemm_plans
+from tilewright.kernels.gemm_plans import GemmPlan, gemm_plans
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
 from tilewright.kernels.gemm_split import workspace_elements
 from tilewright.kernels.launching import address_of, on_gpu
@@ -35,7 +35,10 @@ DTYPES = ("float16", "bfloat16", "float32", "float64", "int8")
 
 @dataclass(frozen=True)
 class _Call:
-    """What runs for tensors of one configuration: the executor, the views that it takes, and a workspace's size."""
+    """What runs for tensors of one configuration: the executor, the views that it takes, and a workspace's size.
+
+    `views` are those of A, of B and of D, where D is the epilogue's only tensor.
+    """
 
     executor: Callable[..., None]
     views: tuple[views.Strided | None, ...]
@@ -43,15 +46,25 @@ class _Call:
     workspace: int
     counters: int
 
-    def __call__(self, *tensors: Any, arguments: Any = None) -> None:
-        given = [tensor if view is None else view.of(tensor) for view, tensor in zip(self.views, tensors, strict=True)]
-        if arguments is not None:
-            given.append(arguments)
-        if self.workspace:
-            counters = views.empty(tensors[0], (self.counters,), cute.Int32)
-            counters.fill(0) if isinstance(counters, np.ndarray) else counters.zero_()
-            given += views.empty(tensors[0], (self.workspace,), self.accumulator), counters
-        self.executor(*given)
+    def plain(self, out: Any, a: Any, b: Any) -> None:
+        """out = a · b."""
+        a, b, out = (
+            tensor if view is None else view.of(tensor) for view, tensor in zip(self.views, (a, b, out), strict=True)
+        )
+        self._run(a, b, (out,))
+
+    def fused(self, a: Any, b: Any, arguments: tuple[Any, ...]) -> None:
+        """The epilogue of a · b, on its arguments."""
+        a, b = (tensor if view is None else view.of(tensor) for view, tensor in zip(self.views, (a, b), strict=True))
+        self._run(a, b, arguments)
+
+    def _run(self, a: Any, b: Any, arguments: tuple[Any, ...]) -> None:
+        if not self.workspace:
+            self.executor(a, b, arguments)
+            return
+        counters = views.empty(a, (self.counters,), cute.Int32)
+        counters.fill(0) if isinstance(counters, np.ndarray) else counters.zero_()
+        self.executor(a, b, arguments, views.empty(a, (self.workspace,), self.accumulator), counters)
 
 
 _calls: dict[Any, _Call] = {}
@@ -69,7 +82,7 @@ def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | None = None) -> None:
         if 0 in out.shape:
             return
         call = views.keep(_calls, key, _prepare(out, a, b, plan))
-    call(out, a, b)
+    call.plain(out, a, b)
 
 
 def _readable(matrix: Any, of_k: int) -> Any:
@@ -92,14 +105,26 @@ def _readable(matrix: Any, of_k: int) -> Any:
 def plan_of(out: Any, a: Any, b: Any) -> GemmPlan:
     """The plan that `gemm` takes for these tensors."""
     target, *operands = _matrices((out, a, b), tuple(out.shape[:-2]))
-    return _planned(operands, (a, b), *_result(target, out))[0]
+    turned = target.strides[-1] != 1 and target.strides[-2] == 1
+    return _planned(operands, (a, b), target.shape[-2:], turned)[0]
 
 
 def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | None) -> _Call:
-    shaped = _matrices((out, a, b), tuple(out.shape[:-2]))
+    target, *operands = _matrices((out, a, b), tuple(out.shape[:-2]))
     plan = plan or plan_of(out, a, b)
-    target = "cuda" if on_gpu(out) else "emu"
-    return _call(_executor(plan, views.dtype_of(out), len(shaped[0].shape), target), plan, shaped, (out, a, b))
+    result = _result(target, plan.turned)
+    fused = plain(plan, result, views.dtype_of(out), address_of(out))
+    executor = _executor(plan, fused, len(target.shape), "cuda" if on_gpu(out) else "emu")
+    return _call(executor, plan, (*operands, result), (a, b, out))
+
+
+def _result(matrix: views.Strided, turned: bool) -> views.Strided:
+    """D, or its transpose, as (M, N, batch...), the fastest batch mode first."""
+    order = (-1, -2) if turned else (-2, -1)
+    shape, strides = (
+        (*(of_all[place] for place in order), *of_all[-3::-1]) for of_all in (matrix.shape, matrix.strides)
+    )
+    return views.Strided(shape, strides)
 
 
 def prepare_fused(
@@ -120,22 +145,21 @@ def prepare_fused(
     """
     batch, m, n = dag.get_node_meta(ACCUMULATOR).shape
     shaped = _matrices((a, b), (batch,))
-    plans = [plan] if plan else _planned(shaped, (a, b), Result(), (m, n))
+    plans = [plan] if plan else _planned(shaped, (a, b), (m, n), False)
     target = "cuda" if on_gpu(a) else "emu"
     starts = {name: address_of(memory_of(array)) for name, array in arrays.items() if hasattr(array, "shape")}
     available = chip(choose_arch(settings.get("arch"), target)).shared_optin
     plan, made = fitting(dag, starts, plans, available, way)
     if 0 in (batch, m, n):
         return lambda a, b, given: made.fill(given)
-    call = _call(_fused_executor(plan, made.fused, len(shaped[0].shape), target), plan, shaped, (a, b))
-    return lambda a, b, given: call(a, b, arguments=made.arguments(given, a))
+    call = _call(_executor(plan, made.fused, len(shaped[0].shape), target), plan, shaped, (a, b))
+    return lambda a, b, given: call.fused(a, b, made.arguments(given, a))
 
 
 def _call(executor: Any, plan: GemmPlan, shaped: Sequence[views.Strided], tensors: Sequence[Any]) -> _Call:
     needed = tuple(view.unless_of(t.shape, views.strides_of(t)) for view, t in zip(shaped, tensors, strict=True))
-    *batch, rows, _ = shaped[-2].shape
-    columns = shaped[-1].shape[-1]
-    m, n = (columns, rows) if plan.result.turned else (rows, columns)
+    (*batch, rows, _), columns = shaped[0].shape, shaped[1].shape[-1]
+    m, n = (columns, rows) if plan.turned else (rows, columns)
     tiles = math.prod(batch) * -(-m // plan.tile[0]) * -(-n // plan.tile[1])
     elements = workspace_elements(tiles, plan.splits, plan.tile) if plan.splits > 1 else 0
     return _Call(executor, needed, plan.accumulator, elements, tiles)
@@ -159,27 +183,16 @@ def _batch_steps(tensor: Any, batch: Sequence[int]) -> tuple[int, ...]:
     return missing + tuple(0 if extent == 1 else step for extent, step in zip(own, strides, strict=True))
 
 
-def _result(matrix: views.Strided, out: Any) -> tuple[Result, tuple[int, int]]:
-    """How D lies in memory, and its extents (M, N), of the transpose where that is what is computed."""
-    *batch, m, n = matrix.shape
-    *steps, down, along = matrix.strides
-    turned = along != 1 and down == 1
-    if turned:
-        m, n, down, along = n, m, along, down
-    vector = views.Strided((*batch, m, n), (*steps, down, along)).vector(views.dtype_of(out), address_of(out))
-    return Result(vector, along == 1, turned), (m, n)
-
-
 def _planned(
-    matrices: Sequence[views.Strided], tensors: Sequence[Any], result: Result, extents: tuple[int, int]
+    matrices: Sequence[views.Strided], tensors: Sequence[Any], extents: Sequence[int], turned: bool
 ) -> list[GemmPlan]:
-    """The plans for A and B, in this order, and D, whose extents (M, N) are given, the best first."""
-    (a, b), dtype = matrices, views.dtype_of(tensors[0])
+    """The plans for A, B and the extents (M, N) of D, the best first; of the transpose if D is to be `turned`."""
+    (a, b), dtype, (m, n) = matrices, views.dtype_of(tensors[0]), extents
     left, right = _operand(a, dtype, address_of(tensors[0]), -1), _operand(b, dtype, address_of(tensors[1]), -2)
-    if result.turned:
-        left, right = right, left
+    if turned:
+        left, right, m, n = right, left, n, m
     batch = math.prod(a.shape[:-2])
-    return gemm_plans(left, right, (*extents, a.shape[-1], batch), result, _multiprocessors(on_gpu(tensors[0])))
+    return gemm_plans(left, right, (m, n, a.shape[-1], batch), turned, _multiprocessors(on_gpu(tensors[0])))
 
 
 def _operand(matrix: views.Strided, dtype: type[cute.Numeric], start: int, of_k: int) -> Operand:
@@ -201,21 +214,9 @@ def _multiprocessors(gpu: bool) -> int:
 
 
 @functools.cache
-def _executor(plan: GemmPlan, result: type[cute.Numeric], rank: int, target: str) -> Any:
-    """The compiled function of D, A and B of so many modes, with any extents and strides."""
-    order = plan.result
-    d = _fake(result, rank, order.vector, -2 if order.turned else -1, order.dense)
-    return _compiled(d, None, plan, None, rank, target)
-
-
-@functools.cache
-def _fused_executor(plan: GemmPlan, fused: Fused, rank: int, target: str) -> Any:
-    """The compiled function of A, B and the epilogue's arguments."""
-    return _compiled(None, fused.epilogue.fake_arguments(), plan, fused, rank, target)
-
-
-def _compiled(d: Any, arguments: Any, plan: GemmPlan, fused: Fused | None, rank: int, target: str) -> Any:
-    left, right = (plan.b, plan.a) if plan.result.turned else (plan.a, plan.b)
+def _executor(plan: GemmPlan, fused: Fused, rank: int, target: str) -> Any:
+    """The compiled function of A and B of so many modes, with any extents and strides, and the epilogue's arguments."""
+    left, right = (plan.b, plan.a) if plan.turned else (plan.a, plan.b)
     a = _fake(left.dtype, rank, left.vector, -1 if left.k_major else -2, left.dense)
     b = _fake(right.dtype, rank, right.vector, -2 if right.k_major else -1, right.dense)
     workspace = counters = None
@@ -224,7 +225,7 @@ def _compiled(d: Any, arguments: Any, plan: GemmPlan, fused: Fused | None, rank:
             cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(1,), assumed_align=16)
             for dtype in (plan.accumulator, cute.Int32)
         )
-    fakes = d, a, b, arguments, workspace, counters
+    fakes = a, b, fused.epilogue.fake_arguments(), workspace, counters
     return views.quick(cute.compile(launch_gemm_sm80, *fakes, plan, fused, target=target))
 
 

@@ -20,8 +20,8 @@ from tilewright.kernels.gemm_plans import GemmPlan
 from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.tile import Place, ThreadGrid, Tile
 
-_LINE = 32
-_SEGMENT = 8  # elements of a line that keep their places, which four lanes write
+_LINE_BYTES = 256
+_VECTOR_BITS = 128
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,16 @@ def grid_of(plan: GemmPlan, vector: int) -> ThreadGrid:
     return ThreadGrid(height, width, vector, plan.strip // height, plan.tile[1] // (vector * width))
 
 
-def strip_layout(rows: int, n: int) -> cute.ComposedLayout:
-    """A strip (rows, n) of 32-bit sums in shared memory: segments of 32 bytes exchanged by the row."""
-    extent = min(n, _LINE)
+def strip_layout(rows: int, n: int, width: int) -> cute.ComposedLayout:
+    """A strip (rows, n) of sums of `width` bits in shared memory.
+
+    In lines of 256 bytes, vectors of 16 bytes change places by the half of the line and, twice as far, by the row: four
+    rows at a time meet different banks when lanes write pairs of sums, and so do the vectors of lanes that read a row.
+    """
+    vector = _VECTOR_BITS // width
+    extent = min(n, _LINE_BYTES * 8 // width)
     lines = cute.make_layout((4, extent), stride=(extent, 1))
-    swizzle = cute.make_swizzle((extent // _SEGMENT).bit_length() - 1, 3, 2)
+    swizzle = cute.make_swizzle(3, vector.bit_length() - 1, 3)
     return cute.tile_to_shape(cute.make_composed_layout(swizzle, 0, lines), (rows, n), (0, 1))
 
 
@@ -69,7 +74,9 @@ def run_epilogue(
     parts = cute.ceil_div(extents[0], m), cute.ceil_div(extents[1], n)
     whole = Tile(grid, extents, Place(row * m, column * n, batch, row, column, *parts), walks=True)
     states = epilogue.begin(whole, arguments)
-    strip = cute.make_tensor(cute.recast_ptr(memory, dtype=sums.element_type), strip_layout(plan.strip, n))
+    strip = cute.make_tensor(
+        cute.recast_ptr(memory, dtype=sums.element_type), strip_layout(plan.strip, n, sums.element_type.width)
+    )
     written = mine.partition_C(strip)
     for number in cutlass.range_constexpr(m // plan.strip):
         tile = whole.at(row * m + number * plan.strip)

@@ -16,9 +16,13 @@ from tilewright.kernels import epilogue_plans, views
 from tilewright.kernels.gemm_epilogue import Fused, grid_of
 from tilewright.kernels.gemm_plans import GemmPlan
 from tilewright.lib.epilogue.dag import DAGIR
+from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.from_dag import epilogue_of
+from tilewright.lib.epilogue.lowering.loads import Accumulator
+from tilewright.lib.epilogue.lowering.op import View
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
 from tilewright.lib.epilogue.lowering.space import Axis, Operand, Space, check_bits, cut
+from tilewright.lib.epilogue.lowering.stores import TensorStore
 
 ACCUMULATOR = "accum"
 MOST_VECTOR = 8  # elements of a row of a strip that keep their order
@@ -62,6 +66,15 @@ class Fusion:
         return (*tensors, *(given[name] for name in self.numbers))
 
 
+def plain(plan: GemmPlan, result: views.Strided, dtype: type[Numeric], start: int) -> Fused:
+    """The epilogue that stores the product to D, seen as (M, N, batch...), of elements `dtype` at address `start`."""
+    (m, n, *batch), (down, along, *steps) = result.shape, result.strides
+    vector = views.Strided((*batch, m, n), (*steps, down, along)).vector(dtype, start)
+    view = View(dtype, None, 1 if along == 1 else None, (None,) * len(batch), vector)
+    ops = (Accumulator(ACCUMULATOR, ()), TensorStore("D", (ACCUMULATOR,), view))
+    return Fused(Epilogue(ops), grid_of(plan, min(vector, MOST_VECTOR)))
+
+
 def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, way: str = PARTIALS) -> Fusion:
     """The epilogue of a graph, after its passes, behind a product with this plan.
 
@@ -88,7 +101,7 @@ def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, way: str = PAR
     parts = -(-shape[1] // plan.tile[0]), -(-shape[2] // plan.tile[1])
     return Fusion(
         Fused(epilogue, grid),
-        plan.shared_bytes(None) + epilogue.smem_bytes(grid),
+        plan.shared_bytes + epilogue.smem_bytes(grid),
         tuple(epilogue_plans.names_of(epilogue, space)),
         tuple(meta.name for meta in dag.loads() if meta.example.is_scalar and not meta.is_immediate),
         tuple(

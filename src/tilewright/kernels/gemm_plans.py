@@ -8,7 +8,7 @@ fewest:
 `speed` is what a tile of that size reaches of the fastest one, as measured (docs/kernels/gemm.md): larger tiles reuse
 what they read more often. Where there are fewer tiles than multiprocessors, several blocks share the products of a
 tile along K; each writes and one of them reads `splits` times the tile, which takes as long as `EXCHANGE` products of
-each element.
+each element, after a fixed time of `START` products of a multiprocessor.
 """
 
 from __future__ import annotations
@@ -19,28 +19,11 @@ from dataclasses import dataclass
 import tilewright.cute as cute
 from tilewright.cute.nvgpu import warp
 from tilewright.kernels.gemm_operands import Operand
-from tilewright.kernels.gemm_results import staged
 
 WARP = 32
-EXCHANGE = 128
+EXCHANGE, START = 128, 4 << 20
 _SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
 _LEAST_STEPS = 4  # tiles along K of a block that shares a tile
-
-
-@dataclass(frozen=True)
-class Result:
-    """The order of D in memory.
-
-    Attributes:
-        vector: elements of one store, along the contiguous mode.
-        dense: whether that mode has stride 1; where not, `vector` is 1.
-        turned: whether that mode is M. It is then the transpose of D that is computed: what a plan calls A is the
-            transpose of B, and B that of A.
-    """
-
-    vector: int = 1
-    dense: bool = True
-    turned: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,22 +33,23 @@ class GemmPlan:
     Attributes:
         a: A, a matrix (M, K).
         b: B, a matrix (N, K).
-        result: D, a matrix (M, N).
         tile: (m, n, k) of a block at a time.
         warps: warps along M and N, which share the tile.
         stages: tiles of A and B that are in shared memory or on their way there, at least 2.
         splits: blocks that share the products along K of one tile.
         group: tiles along M that neighbouring blocks take before they go on along N, so that L2 holds what they share.
+        turned: whether it is the transpose of D that is computed, as where M is its contiguous mode: `a` is then the
+            transpose of B, and `b` that of A.
     """
 
     a: Operand
     b: Operand
-    result: Result
     tile: tuple[int, int, int]
     warps: tuple[int, int]
     stages: int
     splits: int = 1
-    group: int = 8
+    group: int = 16
+    turned: bool = False
 
     @property
     def threads(self) -> int:
@@ -82,13 +66,12 @@ class GemmPlan:
         """The type in which products are added."""
         return {8: cute.Int32, 64: cute.Float64}.get(self.a.dtype.width, cute.Float32)
 
-    def shared_bytes(self, result: type[cute.Numeric] | None) -> int:
-        """Bytes of shared memory of a block that stores elements of type `result`; None: it runs an epilogue."""
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of a block, for the stages and then for a strip of sums."""
         m, n, k = self.tile
         stages = self.a.shared_bytes(m, k, self.stages) + self.b.shared_bytes(n, k, self.stages)
-        if result is None:
-            return max(stages, self.strip * n * self.accumulator.width // 8)
-        return max(stages, m * n * result.width // 8 if staged(result, self.result.vector) else 0)
+        return max(stages, self.strip * n * self.accumulator.width // 8)
 
     def tiled_mma(self) -> cute.TiledMma:
         """The instruction, over the block's warps; each takes two along N at once, as many as one `ldmatrix` feeds."""
@@ -120,29 +103,29 @@ class _Shape:
 _SHAPES = (
     _Shape(128, 256, 128, (2, 4), 3, 1.0),
     _Shape(128, 128, 128, (2, 2), 3, 0.93),
-    _Shape(64, 128, 128, (2, 2), 3, 0.8),
-    _Shape(64, 64, 128, (2, 2), 4, 0.7),
+    _Shape(64, 128, 128, (2, 2), 4, 0.8),
+    _Shape(64, 64, 128, (2, 2), 5, 0.7),
 )
 _OF_FLOAT64 = (_Shape(64, 64, 128, (2, 2), 3, 1.0),)
 
 
 def gemm_plan(
-    a: Operand, b: Operand, extents: tuple[int, int, int, int], result: Result, multiprocessors: int
+    a: Operand, b: Operand, extents: tuple[int, int, int, int], turned: bool, multiprocessors: int
 ) -> GemmPlan:
-    """The plan for D (M, N, L) = A (M, K, L) · B (N, K, L), of extents (M, N, K, L), by the rule above."""
-    return gemm_plans(a, b, extents, result, multiprocessors)[0]
+    """The plan for D (M, N, L) = A (M, K, L) · B (N, K, L), or its transpose, of extents (M, N, K, L), by the rule."""
+    return gemm_plans(a, b, extents, turned, multiprocessors)[0]
 
 
 def gemm_plans(
-    a: Operand, b: Operand, extents: tuple[int, int, int, int], result: Result, multiprocessors: int
+    a: Operand, b: Operand, extents: tuple[int, int, int, int], turned: bool, multiprocessors: int
 ) -> list[GemmPlan]:
     """All plans, the one that the rule prefers first."""
-    ranked = sorted(_candidates(a, b, extents, result, multiprocessors), key=lambda pair: pair[0])
+    ranked = sorted(_candidates(a, b, extents, turned, multiprocessors), key=lambda pair: pair[0])
     return [plan for _, plan in ranked]
 
 
 def _candidates(
-    a: Operand, b: Operand, extents: tuple[int, int, int, int], result: Result, multiprocessors: int
+    a: Operand, b: Operand, extents: tuple[int, int, int, int], turned: bool, multiprocessors: int
 ) -> Iterator[tuple[float, GemmPlan]]:
     m, n, k, batch = extents
     for shape in _OF_FLOAT64 if a.dtype.width == 64 else _SHAPES:
@@ -153,6 +136,7 @@ def _candidates(
             if splits > 1 and (tiles >= multiprocessors or steps < _LEAST_STEPS * splits):
                 break
             deep = max(-(-steps // splits), 1) * tile[2] + shape.stages * tile[2]
-            exchanged = EXCHANGE * (1 + splits) if splits > 1 else 0
-            cost = -(-tiles * splits // multiprocessors) * shape.m * shape.n * (deep + exchanged) / shape.speed
-            yield cost, GemmPlan(a, b, result, tile, shape.warps, shape.stages, splits)
+            shared = splits > 1
+            each = shape.m * shape.n * (deep + shared * EXCHANGE * (1 + splits)) / shape.speed
+            cost = -(-tiles * splits // multiprocessors) * each + shared * START
+            yield cost, GemmPlan(a, b, tile, shape.warps, shape.stages, splits, turned=turned)

@@ -14,7 +14,6 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels.gemm_epilogue import grouped, run_epilogue
 from tilewright.kernels.gemm_operands import ALIGNMENT, Feed
-from tilewright.kernels.gemm_results import store_tile
 from tilewright.kernels.gemm_split import add_over_blocks
 
 
@@ -97,13 +96,10 @@ def accumulate(
 
 @cute.kernel
 def gemm_sm80_kernel(
-    d: Any, a: cute.Tensor, b: cute.Tensor, arguments: Any, workspace: Any, counters: Any,
+    a: cute.Tensor, b: cute.Tensor, arguments: Any, workspace: Any, counters: Any,
     plan: cutlass.Constexpr, fused: cutlass.Constexpr,
 ) -> None:  # fmt: skip
-    """One block computes one tile of d (M, N, L) from a (M, K, L) and b (N, K, L), or its share of the sums of one.
-
-    With an epilogue, which takes `arguments`, d is None.
-    """
+    """One block computes one tile of a (M, K, L) · b (N, K, L), or its share of the sums of one, and the epilogue."""
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     m, n, k = plan.tile
@@ -113,8 +109,7 @@ def gemm_sm80_kernel(
     row, column, batch = place_of(tile, tiles_m, tiles_n, plan.group)
     steps = cute.ceil_div(a.shape[1], k)
     share = cute.ceil_div(steps, plan.splits)
-    stored = None if fused is not None else d.element_type
-    memory = cutlass.utils.SmemAllocator().allocate(plan.shared_bytes(stored), ALIGNMENT)
+    memory = cutlass.utils.SmemAllocator().allocate(plan.shared_bytes, ALIGNMENT)
     tiled = plan.tiled_mma()
     ends = split * share, min((split + 1) * share, steps)
     sums = accumulate(a[None, None, batch], b[None, None, batch], (row, column), ends, memory, tiled, plan)
@@ -122,38 +117,28 @@ def gemm_sm80_kernel(
     if cutlass.const_expr(plan.splits > 1):
         complete = add_over_blocks(sums, workspace, counters, tile, split, memory, plan)
     if complete:
-        mine = tiled.get_slice(thread)
-        if cutlass.const_expr(fused is not None):
-            run_epilogue(sums, mine, extents, (row, column, batch), arguments, memory, plan, fused)
-        else:
-            results = cute.make_fragment_like(sums, d.element_type)
-            results.store(sums.load().to(d.element_type))
-            store_tile(d[None, None, batch], results, mine, (row, column), memory, plan)
+        run_epilogue(sums, tiled.get_slice(thread), extents, (row, column, batch), arguments, memory, plan, fused)
 
 
 @cute.jit
 def launch_gemm_sm80(
-    d: Any, a: cute.Tensor, b: cute.Tensor, arguments: Any, workspace: Any, counters: Any,
+    a: cute.Tensor, b: cute.Tensor, arguments: Any, workspace: Any, counters: Any,
     plan: cutlass.Constexpr, fused: cutlass.Constexpr,
 ) -> None:  # fmt: skip
-    """d (..., M, N) = a (..., M, K) · b (..., K, N), where "..." is the same batch of all.
+    """The epilogue of a (..., M, K) · b (..., K, N), where "..." is the same batch of both.
 
-    With an epilogue, d is None, and `arguments` are its tensors (M, N, batch...), workspaces and numbers.
+    `arguments` are its tensors (M, N, batch...), the last batch mode first, its workspaces and its numbers.
     """
-    left, right, result = _as_mkl(a, False), _as_mkl(b, True), None
-    if cutlass.const_expr(fused is None):
-        result = _as_mkl(d, plan.result.turned)
-    if cutlass.const_expr(plan.result.turned):
+    left, right = _as_mkl(a, False), _as_mkl(b, True)
+    if cutlass.const_expr(plan.turned):
         left, right = right, left
+    given = grouped(arguments, fused.epilogue)
     tiles = cute.ceil_div(left.shape[0], plan.tile[0]) * cute.ceil_div(right.shape[0], plan.tile[1])
     blocks = tiles * cute.size(left, mode=[2]) * plan.splits
-    if cutlass.const_expr(fused is not None):
-        arguments = grouped(arguments, fused.epilogue)
-    gemm_sm80_kernel(result, left, right, arguments, workspace, counters, plan, fused).launch(
+    gemm_sm80_kernel(left, right, given, workspace, counters, plan, fused).launch(
         grid=(blocks, 1, 1), block=(plan.threads, 1, 1)
     )
-    if cutlass.const_expr(fused is not None):
-        fused.epilogue.finish(arguments)
+    fused.epilogue.finish(given)
 
 
 def _as_mkl(tensor: cute.Tensor, turned: bool) -> cute.Tensor:

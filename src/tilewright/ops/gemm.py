@@ -35,8 +35,8 @@ def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any)
     Args:
         a: (..., M, K), of any strides, of PyTorch or NumPy: float16, bfloat16, float32, float64 or int8.
         b: (..., K, N) of the same dtype, whose batch broadcasts with that of `a`.
-        epilogue: a function of `accum`, the product in the type in which it was added, and of `operands`, which runs in
-            the same kernel (docs/epilogues.md). The batch then has one dimension at most.
+        epilogue: a function, or its source text, of `accum`, the product in the type in which it was added, and of
+            `operands`, which runs in the same kernel (docs/epilogues.md). The batch then has one dimension at most.
         out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types, int32 or
             float32 for int8, float64 for float64. With an epilogue its output D, of any type. It has no gradient.
         operands: the epilogue's tensors and numbers by name, and tensors for its outputs, which else are new.

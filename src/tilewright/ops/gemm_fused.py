@@ -17,6 +17,7 @@ import numpy as np
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels.gemm_calls import GemmEpilogue, accumulator_of, is_array, numpy_of
 from tilewright.kernels.views import dtype_of
+from tilewright.lib.epilogue.authoring import from_text, unbound
 from tilewright.lib.epilogue.elements import numpy_dtype
 from tilewright.ops.frameworks import is_torch, on_emulator, torch
 from tilewright.ops.registration import LIBRARY, NAMESPACE
@@ -27,14 +28,16 @@ _STAND_INS = (100003, 100019, 100043, 100049, 100057, 100069, 100103, 100109, 10
 _known: dict[str, GemmEpilogue] = {}
 
 
-def key_of(fn: Callable[..., Any]) -> str:
-    """The key under which the operator finds a function, which is kept from now on.
+def key_of(epilogue: Callable[..., Any] | str) -> str:
+    """The key under which the operator finds an epilogue, which is kept from now on.
 
     Functions are the same where their code, defaults and captured values are; globals are read when they are traced.
     """
-    plain = inspect.unwrap(fn)
-    cells = tuple(cell.cell_contents for cell in plain.__closure__ or ())
-    parts = (_code_text(plain.__code__), plain.__defaults__, plain.__kwdefaults__, tuple(map(_text, cells)))
+    fn = from_text(epilogue) if isinstance(epilogue, str) else epilogue
+    plain, passed = unbound(fn)
+    captured = [cell.cell_contents for cell in plain.__closure__ or ()]
+    values = [*captured, *passed.values(), *(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).values()]
+    parts = (_code_text(plain.__code__), *map(_text, values))
     key = f"{plain.__name__}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"
     if key not in _known:
         _known[key] = GemmEpilogue(fn)
@@ -134,7 +137,7 @@ def _with_numbers(tensor: Any, symbols: dict[int, Any]) -> Any:
 
 
 def _number_of(extent: Any, symbols: dict[int, Any]) -> int:
-    """The number of a symbol. Those that are equal now are taken for one, which `torch.compile` then checks in calls."""
+    """The number of a symbol. Those that are equal now are taken for one, which `torch.compile` checks at each call."""
     for number, symbol in symbols.items():
         if extent.node.hint == symbol.node.hint and bool(extent == symbol):
             return number

@@ -13,7 +13,8 @@ from tilewright.base.errors import ArgumentError, EpilogueError, NoImplementatio
 from tilewright.kernels import epilogue_plans
 from tilewright.lib.epilogue.lowering import functions as device_functions
 
-SEEDS, EACH = 100, 5
+SEEDS, ALL_SEEDS, EACH = 60, 300, 5
+SLOW = pytest.mark.slow
 rng = np.random.default_rng(7)
 
 
@@ -61,7 +62,7 @@ def test_random_epilogues(first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(SEEDS, 300, EACH))
+@pytest.mark.parametrize("first", range(SEEDS, ALL_SEEDS, EACH))
 def test_more_random_epilogues(first):
     test_random_epilogues(first)
 
@@ -302,10 +303,18 @@ def across(accum, C, column):
     return D, E, rows, columns
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int8, np.float64])
+@pytest.mark.parametrize(
+    "dtype",
+    [np.float32, np.int8, *(pytest.param(dtype, marks=SLOW) for dtype in (np.float16, ml_dtypes.bfloat16, np.float64))],
+)
 @pytest.mark.parametrize(
     ("shape", "start", "vectors"),
-    [((2, 48, 40), 0, True), ((1, 200, 72), 0, True), ((2, 33, 40), 0, False), ((1, 48, 40), 1, False)],
+    [
+        ((2, 48, 40), 0, True),
+        pytest.param((1, 200, 72), 0, True, marks=SLOW),
+        ((2, 33, 40), 0, False),
+        ((1, 48, 40), 1, False),
+    ],
 )
 def test_tensors_that_lie_across_are_read_and_written_in_vectors(shape, start, vectors, dtype, monkeypatch):
     plans, executor = [], epilogue_plans._executor

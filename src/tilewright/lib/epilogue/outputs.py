@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilewright.lang.numbers.numeric import Float32, Numeric
+from tilewright.lib.epilogue.authoring import unbound
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode
 from tilewright.lib.epilogue.passes import PassPreprocessRed, PassShapeTypePropagation
@@ -46,7 +47,7 @@ def output_examples(
     An output has the elements `element`, a reduction those in which it folds, and the shape of its value: extent 1
     where it is reduced, without the batch of one that `accum` (M, N) gets. `options` are those of `parse`.
     """
-    parameters = frozenset(inspect.signature(fn).parameters)
+    parameters = frozenset(inspect.signature(unbound(fn)[0]).parameters)
     dag = parse(fn, _Lenient(operands, parameters), **options)
     shapes: dict[str, Shape] = {}
     folded: set[str] = set()
