@@ -24,6 +24,7 @@ from tilewright.lib.epilogue.lowering.op import View
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
 from tilewright.lib.epilogue.lowering.space import Axis, Operand, Space, cut
 from tilewright.lib.epilogue.lowering.stores import TensorStore
+from tilewright.lib.epilogue.nodes import TopKSoftmaxNode
 
 ACCUMULATOR = "accum"
 MOST_VECTOR = 8  # elements of a row of a strip that keep their order
@@ -144,7 +145,7 @@ def fitting(
     Raises:
         EpilogueError: there is none, or what `fusion` raises.
     """
-    made = [(plan, fusion(dag, starts, plan, way)) for plan in plans]
+    made = [(plan, fusion(dag, starts, plan, way)) for plan in _wide_enough(dag, plans)]
     for plan, found in made:
         if found.shared_bytes <= available:
             return plan, found
@@ -153,6 +154,21 @@ def fitting(
         values={f"tile {plan.tile}": f"{found.shared_bytes} bytes of {available}" for plan, found in made},
         hint="let the epilogue reduce fewer values at once, or do a part of it in a kernel of its own",
     )
+
+
+def _wide_enough(dag: DAGIR, plans: Sequence[GemmPlan]) -> list[GemmPlan]:
+    """The plans whose tiles have whole rows, where a node needs them."""
+    if not any(isinstance(meta, TopKSoftmaxNode) for meta in dag.nodes_meta):
+        return list(plans)
+    columns = dag.get_node_meta(ACCUMULATOR).shape[-1]
+    found = [plan for plan in plans if plan.tile[1] >= columns]
+    if not found:
+        raise EpilogueError(
+            "A row of top-k with softmax does not fit a tile of the product.",
+            values={"columns": columns, "at most": max(plan.tile[1] for plan in plans)},
+            hint="compute it in a kernel of its own, by tilewright.epilogue.compile",
+        )
+    return found
 
 
 def fake_arguments(epilogue: Epilogue) -> tuple[Any, ...]:
