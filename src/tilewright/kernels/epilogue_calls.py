@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.base.errors import ArgumentError
 from tilewright.cute import Float32, Uint8
 from tilewright.kernels import views
-from tilewright.kernels.epilogue_plans import Prepared, prepare
+from tilewright.kernels.epilogue_plans import Prepared, memory_of, prepare
 from tilewright.kernels.launching import address_of, on_gpu
 from tilewright.lib.epilogue import collectives
 from tilewright.lib.epilogue.bits import Bits
@@ -66,7 +66,7 @@ class CompiledEpilogue:
             EpilogueError: the shapes do not go together.
         """
         given = self._complete(arrays)
-        memory = {name: _memory(item) for name, item in given.items()}
+        memory = {name: memory_of(item) for name, item in given.items()}
         if any(_is_array(item) and 0 in item.shape for item in memory.values()):
             self._fill(memory)
             return {name: given[name] for name in self._outputs}
@@ -186,13 +186,6 @@ def _like_example(shape: tuple[int, ...], example: tuple[int, ...]) -> tuple[int
 
 def _is_array(item: Any) -> bool:
     return hasattr(item, "shape") and not isinstance(item, np.generic)
-
-
-def _memory(item: Any) -> Any:
-    """The array that a kernel takes for an argument: that of bits; without its gradient."""
-    if isinstance(item, Bits):
-        return item.array
-    return item.detach() if getattr(item, "requires_grad", False) else item
 
 
 def _device(array: Any) -> str:

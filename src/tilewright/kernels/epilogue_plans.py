@@ -16,14 +16,13 @@ from tilewright.cute import Float32, Float64, Int32, Int64, Numeric, Uint8
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_elementwise import ElementwisePlan, launch_epilogue_elementwise
 from tilewright.kernels.plans import power_of_two
+from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.from_dag import Reduced, epilogue_of
-from tilewright.lib.epilogue.lowering.loads import MaskLoad
 from tilewright.lib.epilogue.lowering.op import View
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, DIRECT, PARTIALS, ReductionStore
 from tilewright.lib.epilogue.lowering.space import Operand, Space, space_of
-from tilewright.lib.epilogue.lowering.stores import MaskStore
 from tilewright.lib.epilogue.lowering.tile import ThreadGrid
 from tilewright.lib.epilogue.nodes import LoadNode, NodeBase, StoreNode, TopKSoftmaxNode
 
@@ -72,7 +71,16 @@ class Prepared:
 
 
 def as_seen(array: Any, view: views.Strided) -> Any:
+    """The memory of an array as a kernel takes it."""
+    array = memory_of(array)
     return array if view.unless_of(array.shape, views.strides_of(array)) is None else view.of(array)
+
+
+def memory_of(item: Any) -> Any:
+    """The array that a kernel takes for an argument: that of bits; without its gradient."""
+    if isinstance(item, Bits):
+        return item.array
+    return item.detach() if getattr(item, "requires_grad", False) else item
 
 
 def make_workspace(like: Any, shape: tuple[int, ...], dtype: type[Numeric]) -> Any:
@@ -104,7 +112,9 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
     )  # fmt: skip
     grid, tiles = _threads(space, [meta.name for meta in tensors if meta.op == "load"], bool(folds), whole)
     shapes = {name: reduced_of(space, name, grid, tiles, way) for name in folds}
-    epilogue = epilogue_of(dag, {op.name: view_of(space, op, grid.vector) for op in operands}, shapes)
+    epilogue = epilogue_of(
+        dag, {op.name: view_of(space, op, grid.vector, grid.rows if grid.rows_follow else 1) for op in operands}, shapes
+    )
     fills = tuple(
         (op.name, op.fold.neutral.value)
         for op in epilogue.reductions
@@ -152,9 +162,14 @@ def operand_of(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
     return Operand(meta.name, element, modes, start, isinstance(meta, StoreNode) and still, tensor.bits)
 
 
-def view_of(space: Space, operand: Operand, vector: int) -> View:
+def view_of(space: Space, operand: Operand, vector: int, rows: int = 1) -> View:
+    """What is compiled in of an operand for threads that hold `vector` elements along N, and `rows` along M."""
     step_m, step_n, *steps_l = space.strides(operand.name)
     most = min(vector, ACCESS_BITS // max(operand.dtype.width, 8))
+    of_rows = min(rows, ACCESS_BITS // max(operand.dtype.width, 8))
+    if rows > 1 and step_m == 1 and step_n != 1 and space.aligned(operand.name, of_rows, space.m) == of_rows:
+        steps = tuple(0 if step == 0 else None for step in (step_n, *steps_l))
+        return View(operand.dtype, 1, steps[0], steps[1:], of_rows, across=True)
     return View(
         operand.dtype,
         0 if step_m == 0 else None,
@@ -179,9 +194,15 @@ def _threads(space: Space, loads: Sequence[str], reduces: bool, whole: bool) -> 
     m, n, batch = space.extents
     vector = widest_vector(space)
     threads = REDUCING_THREADS if whole or reduces else THREADS
+    follow = 1 if whole else _rows_across(space)
+    vector = min(vector, max(MOST_ELEMENTS // follow, 1))
     threads_n = min(power_of_two(-(-n // vector)), threads)
     if not whole and any(_lies_across(space, name) for name in space.operands):
         threads_n = min(threads_n, max(SQUARE // vector, 1))
+    if follow > 1:
+        threads_m = max(min(threads // threads_n, power_of_two(m // follow)), -(-32 // threads_n))
+        grid = ThreadGrid(threads_m, threads_n, vector, follow, 1, rows_follow=True)
+        return grid, _tiles(space, grid) if reduces else 1
     threads_m = max(min(threads // threads_n, power_of_two(m)), -(-32 // threads_n))
     columns = -(-n // (vector * threads_n))
     if whole:
@@ -232,6 +253,16 @@ def _lies_across(space: Space, name: str) -> bool:
     return space.m.strides[name] == 1 and space.n.strides[name] not in (0, 1)
 
 
+def _rows_across(space: Space) -> int:
+    """How many rows of a thread follow each other, where tensors lie across: 16 bytes of the widest; 1 is none."""
+    across = [op for op in space.operands.values() if _lies_across(space, op.name)]
+    rows = min((ACCESS_BITS // max(op.dtype.width, 8) for op in across), default=1)
+    rows = min(rows, MOST_ELEMENTS // 2)
+    while rows > 1 and (space.m.extent % rows or any(space.aligned(op.name, rows, space.m) < rows for op in across)):
+        rows //= 2
+    return rows
+
+
 def _check_row(space: Space, elements: int) -> None:
     if elements > ROW_ELEMENTS:
         raise EpilogueError(
@@ -265,15 +296,6 @@ def names_of(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided]
 @functools.cache
 def _executor(plan: ElementwisePlan, kind: type[Numeric], target: str) -> Any:
     """The compiled kernel of a plan."""
-    modes = max(len(op.views[0].steps_l) for op in plan.epilogue.ops if op.views)
-    m, n, *batch = (cute.sym_int64() for _ in range(2 + modes))
-    tensors = []
-    for op in plan.epilogue.ops:
-        extents = [m, cute.sym_int64() if isinstance(op, MaskLoad | MaskStore) else n, *batch]
-        for place, view in enumerate(op.views):
-            tensors.append(view.fake(extents if place == 0 else [cute.sym_int64() for _ in range(3)]))
-    numbers = [dtype(1) for dtype in plan.epilogue.numbers]
-    found = cute.compile(
-        launch_epilogue_elementwise, (*tensors, *numbers), (kind(1), kind(1), kind(1)), kind(1), plan, target=target
-    )
+    arguments, three = plan.epilogue.fake_arguments(), (kind(1), kind(1), kind(1))
+    found = cute.compile(launch_epilogue_elementwise, arguments, three, kind(1), plan, target=target)
     return views.quick(found)

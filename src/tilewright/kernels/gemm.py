@@ -17,8 +17,9 @@ from tilewright.hw.chips import chip
 from tilewright.kernels import views
 from tilewright.kernels.copy_transpose import copy_transpose
 from tilewright.kernels.elementwise import copy, together
+from tilewright.kernels.epilogue_plans import memory_of
 from tilewright.kernels.gemm_epilogue import Fused
-from tilewright.kernels.gemm_fusion import ACCUMULATOR, fake_arguments, fitting, plain
+from tilewright.kernels.gemm_fusion import ACCUMULATOR, fitting, plain
 from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, gemm_plans
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
@@ -146,7 +147,7 @@ def prepare_fused(
     shaped = _matrices((a, b), (batch,))
     plans = [plan] if plan else _planned(shaped, (a, b), (m, n), False)
     target = "cuda" if on_gpu(a) else "emu"
-    starts = {name: address_of(array) for name, array in arrays.items() if hasattr(array, "shape")}
+    starts = {name: address_of(memory_of(array)) for name, array in arrays.items() if hasattr(array, "shape")}
     available = chip(choose_arch(settings.get("arch"), target)).shared_optin
     plan, made = fitting(dag, starts, plans, available, way)
     if 0 in (batch, m, n):
@@ -224,7 +225,7 @@ def _executor(plan: GemmPlan, fused: Fused, rank: int, target: str) -> Any:
             cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(1,), assumed_align=16)
             for dtype in (plan.accumulator, cute.Int32)
         )
-    fakes = a, b, fake_arguments(fused.epilogue), workspace, counters
+    fakes = a, b, fused.epilogue.fake_arguments(), workspace, counters
     return views.quick(cute.compile(launch_gemm_sm80, *fakes, plan, fused, target=target))
 
 

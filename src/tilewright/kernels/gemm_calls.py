@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.cute import Float32, Float64, Int32, Numeric
 from tilewright.kernels import views
+from tilewright.kernels.epilogue_plans import memory_of
 from tilewright.kernels.gemm import prepare_fused
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.elements import numpy_dtype
@@ -92,7 +93,8 @@ def _shapes(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
 def _kinds(arrays: Mapping[str, Any], facts: Callable[[Any], Any] | None = None) -> tuple[Any, ...]:
     """What graphs, or kernels, depend on of arrays and numbers."""
     return tuple(
-        (name, (facts or _layout)(item) if is_array(item) else type(item)) for name, item in arrays.items()
+        (name, tuple(item.shape), (facts or _layout)(memory_of(item))) if is_array(item) else (name, type(item))
+        for name, item in arrays.items()
     )  # fmt: skip
 
 

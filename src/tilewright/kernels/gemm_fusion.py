@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tilewright.cute as cute
 from tilewright.base.errors import EpilogueError
 from tilewright.cute import Numeric
 from tilewright.kernels import epilogue_plans, views
@@ -22,9 +21,8 @@ from tilewright.lib.epilogue.lowering.from_dag import epilogue_of
 from tilewright.lib.epilogue.lowering.loads import Accumulator
 from tilewright.lib.epilogue.lowering.op import View
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
-from tilewright.lib.epilogue.lowering.space import Axis, Operand, Space, cut
+from tilewright.lib.epilogue.lowering.space import Axis, Operand, Space, check_bits, cut
 from tilewright.lib.epilogue.lowering.stores import TensorStore
-from tilewright.lib.epilogue.nodes import TopKSoftmaxNode
 
 ACCUMULATOR = "accum"
 MOST_VECTOR = 8  # elements of a row of a strip that keep their order
@@ -134,7 +132,11 @@ def _space(operands: Sequence[Operand], shape: Sequence[int]) -> Space:
         Axis(extent, {op.name: op.modes[mode][0][1] for op in operands}) for mode, extent in ((1, m), (2, n))
     )
     axes = [axis for axis in reversed(cut(operands, 0, batch)) if axis.extent > 1]
-    return Space(rows, columns, tuple(axes), {op.name: op for op in operands})
+    made = Space(rows, columns, tuple(axes), {op.name: op for op in operands})
+    for operand in operands:
+        if operand.bits:
+            check_bits(made, operand)
+    return made
 
 
 def fitting(
@@ -143,41 +145,22 @@ def fitting(
     """The first of the plans with which the epilogue takes no more than `available` bytes of shared memory.
 
     Raises:
-        EpilogueError: there is none, or what `fusion` raises.
+        EpilogueError: there is none, or none with whole rows where the epilogue needs them, or what `fusion` raises.
     """
-    made = [(plan, fusion(dag, starts, plan, way)) for plan in _wide_enough(dag, plans)]
-    for plan, found in made:
+    columns = dag.get_node_meta(ACCUMULATOR).shape[2]
+    made = [(plan, fusion(dag, starts, plan, way)) for plan in plans]
+    wide = [item for item in made if not item[1].fused.epilogue.whole_rows or columns <= item[0].tile[1]]
+    if not wide:
+        raise EpilogueError(
+            "A function of whole rows does not fit the tiles of a product.",
+            values={"columns": columns, "of a tile": ", ".join(str(plan.tile[1]) for plan in plans)},
+            hint="compute it in a kernel of its own: tilewright.epilogue.compile takes longer rows",
+        )
+    for plan, found in wide:
         if found.shared_bytes <= available:
             return plan, found
     raise EpilogueError(
         "The epilogue consumes too much shared memory. No valid tile description is found in the generator.",
-        values={f"tile {plan.tile}": f"{found.shared_bytes} bytes of {available}" for plan, found in made},
+        values={f"tile {plan.tile}": f"{found.shared_bytes} bytes of {available}" for plan, found in wide},
         hint="let the epilogue reduce fewer values at once, or do a part of it in a kernel of its own",
     )
-
-
-def _wide_enough(dag: DAGIR, plans: Sequence[GemmPlan]) -> list[GemmPlan]:
-    """The plans whose tiles have whole rows, where a node needs them."""
-    if not any(isinstance(meta, TopKSoftmaxNode) for meta in dag.nodes_meta):
-        return list(plans)
-    columns = dag.get_node_meta(ACCUMULATOR).shape[-1]
-    found = [plan for plan in plans if plan.tile[1] >= columns]
-    if not found:
-        raise EpilogueError(
-            "A row of top-k with softmax does not fit a tile of the product.",
-            values={"columns": columns, "at most": max(plan.tile[1] for plan in plans)},
-            hint="compute it in a kernel of its own, by tilewright.epilogue.compile",
-        )
-    return found
-
-
-def fake_arguments(epilogue: Epilogue) -> tuple[Any, ...]:
-    """The arguments of a kernel to compile for."""
-    modes = max((len(view.steps_l) for view in epilogue.views), default=0)
-    extents = [cute.sym_int64() for _ in range(2 + modes)]
-    tensors = [
-        view.fake(extents[: 2 + len(view.steps_l)] if place == 0 else [cute.sym_int64() for _ in range(3)])
-        for op in epilogue.ops
-        for place, view in enumerate(op.views)
-    ]
-    return (*tensors, *(dtype(1) for dtype in epilogue.numbers))

@@ -13,7 +13,8 @@ from tilewright.base.errors import ArgumentError, EpilogueError, NoImplementatio
 from tilewright.kernels import epilogue_plans
 from tilewright.lib.epilogue.lowering import functions as device_functions
 
-SEEDS, EACH = 100, 5
+SEEDS, ALL_SEEDS, EACH = 60, 300, 5
+SLOW = pytest.mark.slow
 rng = np.random.default_rng(7)
 
 
@@ -61,7 +62,7 @@ def test_random_epilogues(first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(SEEDS, 300, EACH))
+@pytest.mark.parametrize("first", range(SEEDS, ALL_SEEDS, EACH))
 def test_more_random_epilogues(first):
     test_random_epilogues(first)
 
@@ -288,6 +289,60 @@ def test_a_sum_of_a_value_that_is_no_full_tensor_is_refused():
     dag.add_edge("bias", "total", 0)
     with refused(NoImplementationError, "The sum total is of a value that is no full tensor", "depends on accum"):
         epilogue_plans.prepare(dag, {"bias": 0, "accum": 0, "total": 0}, "emu")
+
+
+# Tensors that lie across
+
+
+def across(accum, C, column):
+    F = accum + epilogue.permute(C, (0, 2, 1)) + column
+    rows = epilogue.sum(F, dim=(1,))
+    columns = epilogue.max(F, dim=(2,))
+    E = epilogue.permute(F, (0, 2, 1))
+    D = F + 0.0
+    return D, E, rows, columns
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [np.float32, np.int8, *(pytest.param(dtype, marks=SLOW) for dtype in (np.float16, ml_dtypes.bfloat16, np.float64))],
+)
+@pytest.mark.parametrize(
+    ("shape", "start", "vectors"),
+    [
+        ((2, 48, 40), 0, True),
+        pytest.param((1, 200, 72), 0, True, marks=SLOW),
+        ((2, 33, 40), 0, False),
+        ((1, 48, 40), 1, False),
+    ],
+)
+def test_tensors_that_lie_across_are_read_and_written_in_vectors(shape, start, vectors, dtype, monkeypatch):
+    plans, executor = [], epilogue_plans._executor
+    monkeypatch.setattr(epilogue_plans, "_executor", lambda plan, *rest: plans.append(plan) or executor(plan, *rest))
+    batch, m, n = shape
+    lying = np.zeros(batch * n * m + start, dtype)[start:].reshape(batch, n, m)
+    lying[...] = whole(batch, n, m)
+    arrays = {
+        "accum": whole(*shape, dtype=dtype),
+        "C": lying,
+        "column": whole(m, 1, dtype=dtype),
+        "D": np.zeros(shape, np.float32),
+        "E": np.zeros((batch, n, m), dtype),
+        "rows": np.zeros((batch, 1, n), np.float32),
+        "columns": np.zeros((batch, m, 1), np.float32),
+    }
+    kernel = epilogue.compile(across, arrays)
+    found = kernel(**arrays)
+    F = (
+        arrays["accum"].astype(np.float64)
+        + lying.swapaxes(1, 2).astype(np.float64)
+        + arrays["column"].astype(np.float64)
+    )
+    np.testing.assert_array_equal(found["D"], F)
+    np.testing.assert_array_equal(found["E"].astype(np.float64), F.swapaxes(1, 2))
+    np.testing.assert_array_equal(found["rows"], F.sum(1, keepdims=True))
+    np.testing.assert_array_equal(found["columns"], F.max(2, keepdims=True))
+    assert any(view.across for view in plans[0].epilogue.views) or not vectors
 
 
 # Masks, top-k, functions of users

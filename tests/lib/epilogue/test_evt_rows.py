@@ -1,28 +1,17 @@
-"""Every epilogue of EVT's own tests, on NumPy: the graph as written, and after all passes."""
+"""Every epilogue of EVT's own tests, and others, on NumPy: the graph as written, and after all passes."""
 
 import numpy as np
 import pytest
 
-from tests.lib.epilogue.rows import ROWS, SIZES, float64
+from tests.lib.epilogue.more_rows import ALL, check
+from tests.lib.epilogue.rows import SIZES, float64
 from tilewright import epilogue
 
 CASES = [
     pytest.param(row, size, cc, id=f"{row.name}-{'x'.join(map(str, size))}-{cc}")
-    for row in ROWS
+    for row in ALL
     for size, cc in (((row.size, 80), (row.size, 90)) if row.size else zip(SIZES, (80, 90, 90), strict=True))
 ]
-
-
-def check(row, outputs, arrays, examples):
-    expected = row.expected(float64(arrays))
-    assert list(outputs) == list(expected)
-    for name, wanted in expected.items():
-        assert outputs[name].dtype == examples[name].dtype and outputs[name].shape == examples[name].shape
-        got = outputs[name].astype(np.float64)
-        if row.exact:
-            np.testing.assert_array_equal(got, wanted.astype(examples[name].dtype).astype(np.float64), err_msg=name)
-        else:
-            np.testing.assert_allclose(got, wanted, rtol=2**-10, atol=2**-24, err_msg=name)
 
 
 @pytest.mark.parametrize("row, size, cc", CASES)
@@ -34,7 +23,7 @@ def test_a_row_evaluates_to_what_numpy_says(row, size, cc):
     check(row, traced.evaluate(**arrays), arrays, examples)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
 def test_after_the_passes_every_tensor_has_the_accumulator_s_shape_and_an_implementation(row):
     size = row.size or (3, 16, 24)
     dag = epilogue.trace(row.epilogue, row.examples(*size))
@@ -43,7 +32,7 @@ def test_after_the_passes_every_tensor_has_the_accumulator_s_shape_and_an_implem
     assert all(meta.is_output for meta in dag.nodes_meta if meta.op == "store")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
 def test_the_epilogue_itself_is_its_reference(row):
     """Called with arrays, it computes at once: what it returns is what the graph stores."""
     size = row.size or (2, 16, 24)

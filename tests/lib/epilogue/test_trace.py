@@ -228,11 +228,14 @@ def test_a_function_without_source_returns_a_dict():
 
 def test_operators():
     def function(accum, C):
-        D = -accum + abs(C) - (+C) * 2 + accum**3 / 4 + (1 - accum) * (accum < C) + 3 / (abs(C) + 1) - (C < 2)
+        powers = accum**3 / 4 + (1 - accum) * (accum < C) + 3 / (abs(C) + 1) - (C < 2)
+        masks = (accum <= C) * 4 + (C >= 1) * 8 + (C == 2) * 16 + (accum != 0) * 32
+        D = -accum + abs(C) - (+C) * 2 + powers + masks
         return D
 
     a, c = (ARRAYS[name].astype(np.float64) for name in ("accum", "C"))
     wanted = -a + np.abs(c) - c * 2 + a**3 / 4 + (1 - a) * (a < c) + 3 / (np.abs(c) + 1) - (c < 2)
+    wanted += (a <= c) * 4 + (c >= 1) * 8 + (c == 2) * 16 + (a != 0) * 32
     np.testing.assert_allclose(d_of(function), wanted, rtol=1e-6, atol=1e-6)
 
 
@@ -319,6 +322,28 @@ def test_arrays_of_any_strides():
     assert dag.get_node_meta("accum").tensor.stride == (768, 48, 1)
     assert dag.get_node_meta("bias").tensor.stride == (0, 0, 2)
     assert dag.get_node_meta("D").tensor.stride == (128, 1, 16)
+
+
+def test_arrays_that_run_backwards():
+    examples = {"accum": whole()[:, ::-1], "C": whole()[::-1, :, ::-1], "bias": whole(8)[::-1], "D": zeros()[..., ::-1]}
+    wanted = np.maximum(examples["accum"] + examples["C"] + examples["bias"], 0)
+    np.testing.assert_array_equal(d_of(evt_style, examples), wanted)
+    assert trace(evt_style, examples).get_node_meta("C").tensor.stride == (-128, 8, -1)
+
+
+@pytest.mark.parametrize("shape", [(0, 16, 8), (2, 0, 8), (2, 16, 0)])
+def test_no_elements(shape):
+    def function(accum, C):
+        total = sum(accum)
+        most = max(accum, dim=(1, 2))
+        D = accum + C
+        return D, total, most
+
+    examples = {"accum": whole(*shape), "C": whole(1, 1, 1), "D": zeros(*shape)}
+    examples |= {"total": zeros(1, 1), "most": zeros(shape[0], 1, 1)}
+    dag = trace(function, examples)
+    found = dag.evaluate(accum=examples["accum"], C=examples["C"])
+    assert found["D"].shape == shape and found["total"] == 0 and (found["most"] == -np.inf).all()
 
 
 def test_integers_are_computed_in_what_is_asked():

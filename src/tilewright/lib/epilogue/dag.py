@@ -8,7 +8,7 @@ equal text.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import networkx as nx
 
@@ -32,6 +32,7 @@ class DAGIR:
         self.arch = architecture_of(cc)
         self.element_compute = element_compute
         self._graph = nx.DiGraph()
+        self._metas: dict[str, NodeBase] = {}
         self._order: list[str] | None = None  # of `nodes`, until an edge or node changes
         self.reduction_names: list[str] = []
         self.return_names: tuple[str, ...] = ()
@@ -73,7 +74,7 @@ class DAGIR:
 
     def has_node(self, name: str) -> bool:
         """True where a node has that name."""
-        return name in self._graph
+        return name in self._metas
 
     def add_node(self, meta: NodeBase) -> None:
         """Add a node.
@@ -88,6 +89,7 @@ class DAGIR:
                 hint="give each value of an epilogue a name of its own",
             )
         self._graph.add_node(meta.name, meta=meta)
+        self._metas[meta.name] = meta
         self._order = None
 
     def get_node_meta(self, name: str) -> NodeBase:
@@ -96,18 +98,20 @@ class DAGIR:
         Raises:
             EpilogueSyntaxError: there is none.
         """
-        self._defined(name)
-        return cast(NodeBase, self._graph.nodes[name]["meta"])
+        if name not in self._metas:
+            raise self._undefined(name)
+        return self._metas[name]
 
     def set_node_meta(self, name: str, meta: NodeBase) -> None:
         """Put another node in the place of that of that name; edges stay."""
         self._defined(name)
-        self._graph.nodes[name]["meta"] = meta
+        self._graph.nodes[name]["meta"] = self._metas[name] = meta
 
     def remove_node(self, name: str) -> None:
         """Remove a node with its edges."""
         self._defined(name)
         self._graph.remove_node(name)
+        del self._metas[name]
         self._order = None
 
     def unique_name(self, base: str) -> str:
@@ -166,12 +170,12 @@ class DAGIR:
     def in_degree(self, name: str) -> int:
         """How many operands a node has."""
         self._defined(name)
-        return int(self._graph.in_degree(name))
+        return len(self._graph.pred[name])
 
     def out_degree(self, name: str) -> int:
         """How many users a node has."""
         self._defined(name)
-        return int(self._graph.out_degree(name))
+        return len(self._graph.succ[name])
 
     def in_edges(self, name: str) -> list[tuple[str, str]]:
         """The edges into a node, by operand."""
@@ -184,12 +188,18 @@ class DAGIR:
     def get_users(self, name: str) -> list[str]:
         """The nodes of which it is an operand, by name."""
         self._defined(name)
-        return sorted(self._graph.successors(name))
+        return sorted(self._graph.succ[name])
 
     def get_all_inputs(self, name: str) -> list[str]:
         """The operands, in their order."""
         self._defined(name)
-        return sorted(self._graph.predecessors(name), key=lambda source: self.get_edge_weight(source, name))
+        edges = self._graph.pred[name]
+        return sorted(edges, key=lambda source: int(edges[source]["weight"]))
+
+    def operand_positions(self, name: str) -> list[int]:
+        """The weights of the edges into a node, in order: 0, 1, ... in a graph that is whole."""
+        self._defined(name)
+        return sorted(int(edge["weight"]) for edge in self._graph.pred[name].values())
 
     def get_all_inputs_meta(self, name: str) -> list[NodeBase]:
         """The node objects of the operands, in their order."""
@@ -236,7 +246,7 @@ class DAGIR:
 
     def take(self, other: DAGIR) -> None:
         """Become what `other` is: its nodes and edges. Passes that rebuild a graph use it."""
-        self._graph, self._order = other._graph, None
+        self._graph, self._metas, self._order = other._graph, other._metas, None
 
     def expanded(self) -> DAGIR:
         """A copy in which the nodes inside `TopoVisitorNode`s stand in their place."""
@@ -284,10 +294,13 @@ class DAGIR:
         return self.text()
 
     def _defined(self, name: str) -> None:
-        if name not in self._graph:
-            raise EpilogueSyntaxError(
-                f"Variable '{name}' is undefined.", hint=f"the graph has {', '.join(self._graph.nodes) or 'no nodes'}"
-            )
+        if name not in self._metas:
+            raise self._undefined(name)
+
+    def _undefined(self, name: str) -> EpilogueSyntaxError:
+        return EpilogueSyntaxError(
+            f"Variable '{name}' is undefined.", hint=f"the graph has {', '.join(self._metas) or 'no nodes'}"
+        )
 
     def _identity_of(self, src: str) -> str:
         """A new node that hands `src` on, for a second edge between the same nodes."""

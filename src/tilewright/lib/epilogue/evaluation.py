@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.base.errors import EpilogueError
 from tilewright.lib.epilogue.elements import converted, numpy_dtype
-from tilewright.lib.epilogue.functions import REDUCE, Array, reduced_modes
+from tilewright.lib.epilogue.functions import FUNCTIONS, REDUCE, Array, reduced_modes
 from tilewright.lib.epilogue.nodes import CommNode, LoadNode, NodeBase, StoreNode
 from tilewright.lib.epilogue.tensor import Tensor
 
@@ -71,18 +71,18 @@ def _loaded(meta: LoadNode, arrays: Mapping[str, Any]) -> Array:
             values={"example": example.shape, "given": array.shape},
             hint="trace the epilogue again with examples of that shape",
         )
-    memory = memory_of(example, array.reshape(example.shape))
+    memory, start = memory_of(example, array.reshape(example.shape))
     view = meta.tensor or example
-    return view.view(memory).reshape(view.shape)
+    return view.view(memory, start).reshape(view.shape)
 
 
-def memory_of(example: Tensor, array: Array | None = None) -> Array:
-    """Memory in which the example's strides hold, filled from `array`, else with zeros."""
-    furthest = sum((extent - 1) * stride for mode in example.modes for extent, stride in mode)
-    memory = np.zeros(furthest + 1, numpy_dtype(example.element))
+def memory_of(example: Tensor, array: Array | None = None) -> tuple[Array, int]:
+    """Memory in which the example's strides hold, filled from `array`, else with zeros; and where in it they start."""
+    before, after = example.span
+    memory = np.zeros(before + after, numpy_dtype(example.element))
     if array is not None and array.size:
-        example.view(memory)[...] = array.astype(memory.dtype)
-    return memory
+        example.view(memory, before)[...] = array.astype(memory.dtype)
+    return memory, before
 
 
 def _stored(meta: StoreNode, value: Array) -> Array:
@@ -92,13 +92,16 @@ def _stored(meta: StoreNode, value: Array) -> Array:
         raise EpilogueError(
             f"Output {meta.name} has no tensor to store to.", location=meta.location, hint="set its store_tensor"
         )
-    memory = memory_of(target)
+    memory, start = memory_of(target)
+    if meta.reg_reduce_fn is not None and value.size == 0:
+        memory[...] = converted(np.array([FUNCTIONS[meta.reg_reduce_fn].neutral]), memory.dtype)
+        return target.view(memory, start).reshape(target.shape).copy()
     view = meta.tensor or target
     reduced = _reduced(meta, value, view)
-    strided = view.view(memory)
+    strided = view.view(memory, start)
     fitting = reduced.reshape(reduced.shape[max(reduced.ndim - view.rank, 0) :])
     strided[...] = converted(np.broadcast_to(fitting, view.shape), memory.dtype).reshape(strided.shape)
-    return target.view(memory).copy()
+    return target.view(memory, start).reshape(target.shape).copy()
 
 
 def _reduced(meta: StoreNode, value: Array, view: Tensor) -> Array:

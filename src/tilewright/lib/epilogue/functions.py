@@ -109,6 +109,9 @@ for _row in (
     Function("exp", 1, np.exp),
     Function("round", 1, np.rint),
     Function("greater", 2, np.greater),
+    Function("greater_equal", 2, np.greater_equal),
+    Function("equal", 2, np.equal, commutative=True),
+    Function("not_equal", 2, np.not_equal, commutative=True),
     Function("select", 3, np.where),
 ):
     FUNCTIONS[_row.name] = _row

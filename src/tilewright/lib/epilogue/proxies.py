@@ -77,6 +77,18 @@ class Value:
     def __lt__(self, other: Any) -> Any:
         return apply("greater", other, self)
 
+    def __ge__(self, other: Any) -> Any:
+        return apply("greater_equal", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return apply("greater_equal", other, self)
+
+    def __eq__(self, other: object) -> Any:
+        return apply("equal", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return apply("not_equal", self, other)
+
     def __pow__(self, exponent: Any) -> Any:
         if not isinstance(exponent, int) or not 1 <= exponent <= _LARGEST_POWER:
             raise EpilogueError(

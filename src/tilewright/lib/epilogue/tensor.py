@@ -39,7 +39,8 @@ class Tensor:
     def of(cls, element: Any, shape: Sequence[int], stride: Sequence[int] | None = None) -> Tensor:
         """A tensor of plain strides; compact and row-major without them."""
         shape = tuple(int(extent) for extent in shape)
-        stride = row_major(shape) if stride is None else tuple(stride)
+        if stride is None or 0 in shape:  # NumPy gives arrays of no elements strides of 0
+            stride = row_major([max(extent, 1) for extent in shape])
         return cls(element_of(element), tuple(((e, s),) for e, s in zip(shape, stride, strict=True)))
 
     @classmethod
@@ -145,13 +146,21 @@ class Tensor:
             raise ValueError(shape)
         return replace(self, modes=_cut(_joined([factor for mode in self.modes for factor in mode]), shape))
 
-    def view(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """These elements of `array`, which begins where the tensor does: a view with an axis per factor."""
+    @property
+    def span(self) -> tuple[int, int]:
+        """How many elements lie before the first one, and from it on, up to the last: strides may be negative."""
+        moves = [(extent - 1) * stride for mode in self.modes for extent, stride in mode]
+        if 0 in self.shape:
+            return 0, 0
+        return -sum(move for move in moves if move < 0), 1 + sum(move for move in moves if move > 0)
+
+    def view(self, array: np.ndarray[Any, Any], start: int = 0) -> np.ndarray[Any, Any]:
+        """These elements of `array`, in which the tensor begins at `start`: a view with an axis per factor."""
         factors = [factor for mode in self.modes for factor in mode]
         steps = tuple(stride * array.itemsize for _, stride in factors)
         shape = tuple(extent for extent, _ in factors)
         # Not as_strided, which does not know all types of ml_dtypes.
-        return np.ndarray(shape, array.dtype, buffer=array.view(np.uint8), strides=steps)
+        return np.ndarray(shape, array.dtype, buffer=array.view(np.uint8), offset=start * array.itemsize, strides=steps)
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:

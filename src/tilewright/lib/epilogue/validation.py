@@ -22,7 +22,7 @@ def validate(dag_ir: DAGIR) -> bool:
         EpilogueError: it has a cycle, a node with too few or too many operands, or an output without a tensor.
     """
     for meta in dag_ir.nodes_meta:
-        weights = [dag_ir.get_edge_weight(source, meta.name) for source in dag_ir.get_all_inputs(meta.name)]
+        weights = dag_ir.operand_positions(meta.name)
         wanted = _operands(meta)
         if weights != list(range(len(weights))) or (wanted is not None and len(weights) != wanted):
             raise EpilogueError(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tilewright.cute as cute
 from tilewright.lib.epilogue.lowering.op import EpilogueOp, View
 from tilewright.lib.epilogue.lowering.reductions import PARTIALS, ReductionStore
 from tilewright.lib.epilogue.lowering.second_pass import launch_second_pass
@@ -36,6 +37,23 @@ class EpilogueMixin:
     def reductions(self) -> tuple[ReductionStore, ...]:
         """The reductions."""
         return tuple(op for op in self.ops if isinstance(op, ReductionStore))
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether an operation needs tiles that have whole rows of the problem."""
+        return any(op.whole_rows for op in self.ops)
+
+    def fake_arguments(self) -> tuple[Any, ...]:
+        """The arguments of a kernel to compile for: tensors of any extents, and numbers."""
+        modes = max((len(op.views[0].steps_l) for op in self.ops if op.views), default=0)
+        m, n, *batch = (cute.sym_int64() for _ in range(2 + modes))
+        tensors = []
+        for op in self.ops:
+            extents = [m, cute.sym_int64() if op.counts_bits else n, *batch]
+            for place, view in enumerate(op.views):
+                own = extents[: 2 + len(view.steps_l)] if place == 0 else [cute.sym_int64() for _ in range(3)]
+                tensors.append(view.fake(own))
+        return (*tensors, *(dtype(1) for dtype in self.numbers))
 
     def smem_bytes(self, grid: ThreadGrid) -> int:
         """The bytes of shared memory that the operations take in a kernel with this grid of threads."""

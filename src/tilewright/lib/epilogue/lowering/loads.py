@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright.cute as cute
 from tilewright.cute import Boolean, Numeric, Uint32
@@ -39,14 +39,32 @@ class TensorLoad(EpilogueOp):
         vector, columns, rows = tile.shape
         moves_m, moves_n = self.view.step_m != 0, self.view.step_n != 0
         width = vector if moves_n else 1
-        steps = (int(moves_n), width * moves_n, width * (columns if moves_n else 1) * moves_m)
+        if self.view.across:
+            steps = (rows * moves_n, rows * width * moves_n, 1)
+        else:
+            steps = (int(moves_n), width * moves_n, width * (columns if moves_n else 1) * moves_m)
         return cute.make_tensor(fetched.iterator, cute.make_layout((vector, columns, rows), stride=steps)).load()
 
     def _stays(self, tile: Tile) -> bool:
         return tile.walks and self.view.step_m == 0
 
+    def _load_across(self, tile: Tile, tensor: Any) -> Any:
+        """The same as a register tensor (rows, vector, columns), from accesses along M."""
+        rows, columns = tile.row_range, tile.column_range if self.view.step_n != 0 else tile.column_range[:1]
+        width = tile.grid.vector if self.view.step_n != 0 else 1
+        held = cute.make_rmem_tensor((len(rows), width, len(columns)), self.view.dtype)
+        first = tile.rows[rows[0]]
+        first = first if tile.grid.whole_m else cute.math.min(first, tile.extents[0] - len(rows))
+        for place, column in enumerate(columns):
+            line = tensor.iterator + first + tile.read_columns[column] * tensor.stride[1]
+            for k in range(width):
+                cute.autovec_copy(aligned(line + k * tensor.stride[1], self.view, len(rows)), held[None, k, place])
+        return held
+
     def _load(self, tile: Tile, tensor: Any) -> Any:
         """What the thread needs, a register tensor (vector, columns, rows): extents are 1 where the view broadcasts."""
+        if self.view.across:
+            return self._load_across(tile, tensor)
         rows = tile.row_range if self.view.step_m != 0 else tile.row_range[:1]
         columns = tile.column_range if self.view.step_n != 0 else tile.column_range[:1]
         width = tile.grid.vector if self.view.step_n != 0 else 1
@@ -70,6 +88,7 @@ class MaskLoad(EpilogueOp):
     """A mask of bits as `stores.MaskStore` writes it, as Booleans."""
 
     view: View
+    counts_bits: ClassVar[bool] = True
 
     @property
     def views(self) -> tuple[View, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright.cute as cute
 from tilewright.cute import Numeric
@@ -35,7 +35,9 @@ class View:
         step_m: the stride along M.
         step_n: the stride along N.
         steps_l: the strides of the batch modes, the fastest first.
-        align: to how many elements the address and all strides but that along N are aligned.
+        align: to how many elements the address and all strides but that of accesses are aligned.
+        across: whether accesses go along M, where the rows of a thread follow each other (`ThreadGrid.rows_follow`),
+            not along N.
     """
 
     dtype: type[Numeric]
@@ -43,6 +45,7 @@ class View:
     step_n: Step
     steps_l: tuple[Step, ...] = ()
     align: int = 1
+    across: bool = False
 
     @property
     def bytes(self) -> int:
@@ -52,7 +55,7 @@ class View:
     def fake(self, extents: Sequence[Any]) -> Any:
         """A tensor to compile for, with these extents, symbols or numbers, along M, N and the batch modes."""
         steps = [
-            cute.sym_int64(divisibility=self.align if self.step_n == 1 else 1) if step is None else step
+            cute.sym_int64(divisibility=self.align if self.across or self.step_n == 1 else 1) if step is None else step
             for step in (self.step_m, self.step_n, *self.steps_l)
         ]
         return cute.runtime.make_fake_tensor(self.dtype, tuple(extents), stride=tuple(steps), assumed_align=self.bytes)
@@ -71,6 +74,11 @@ class EpilogueOp:
     inputs: tuple[str, ...]
 
     # On the host
+
+    whole_rows: ClassVar[bool] = False
+    """Whether it needs tiles that have whole rows of the problem."""
+    counts_bits: ClassVar[bool] = False
+    """Whether its tensor has a bit for each element: bytes along N."""
 
     @property
     def views(self) -> tuple[View, ...]:

@@ -95,15 +95,15 @@ class Space:
         """Whether an operand has an element for each place of the space."""
         return all(axis.strides[name] != 0 or axis.extent == 1 for axis in self.axes)
 
-    def aligned(self, name: str, most: int) -> int:
+    def aligned(self, name: str, most: int, along: Axis | None = None) -> int:
         """The most elements, up to `most`, to which the address and the strides of an operand are aligned.
 
-        1 where its elements do not lie behind each other along N.
+        1 where its elements do not lie behind each other along the mode, N where it is not given.
         """
-        operand = self.operands[name]
-        if self.n.strides[name] != 1:
+        operand, along = self.operands[name], self.n if along is None else along
+        if along.strides[name] != 1:
             return 1
-        others = [axis.strides[name] for axis in self.axes if axis is not self.n]
+        others = [axis.strides[name] for axis in self.axes if axis is not along]
         count = most
         while count > 1 and (operand.start % (count * operand.element_bytes) or any(step % count for step in others)):
             count //= 2
@@ -136,11 +136,16 @@ def space_of(operands: Sequence[Operand], shape: Sequence[int], rows_whole: bool
     made = _assigned(_merged(_ordered(axes, operands, row), row), operands)
     for operand in operands:
         if operand.bits:
-            _check_bits(made, operand)
+            check_bits(made, operand)
     return made
 
 
-def _check_bits(space: Space, operand: Operand) -> None:
+def check_bits(space: Space, operand: Operand) -> None:
+    """Refuse a mask whose bits a kernel cannot take as bytes along N.
+
+    Raises:
+        EpilogueError: it shows the strides.
+    """
     others = [axis.strides[operand.name] for axis in space.axes if axis is not space.n]
     if space.n.strides[operand.name] != 1 or any(step % BITS for step in others):
         raise EpilogueError(
@@ -231,10 +236,13 @@ def _assigned(axes: Sequence[Axis], operands: Sequence[Operand]) -> Space:
         return Space(Axis(1, still), last, (), by_name)
 
     def wish(axis: Axis) -> int:
-        """How much is saved when a thread holds several places along a mode: reductions first, then broadcasts."""
-        return sum(
-            (1000 if op.reduced else 1) for op in operands if axis.strides[op.name] == 0 and last.strides[op.name] != 0
-        )
+        """How much is saved when a thread holds several places along a mode.
+
+        Most by reductions, then by tensors whose elements lie behind each other there, then by broadcasts.
+        """
+        still = [op for op in operands if axis.strides[op.name] == 0 and last.strides[op.name] != 0]
+        across = [op for op in operands if axis.strides[op.name] == 1 and last.strides[op.name] > 1]
+        return sum(1000 if op.reduced else 1 for op in still) + 10 * sum(op.element_bytes for op in across)
 
     rows = max(reversed(others), key=wish)
     batch = [axis for axis in reversed(others) if axis is not rows]

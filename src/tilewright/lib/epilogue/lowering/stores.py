@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright as cutlass
 import tilewright.cute as cute
@@ -38,7 +38,23 @@ class TensorStore(EpilogueOp):
     def visit(self, tile: Tile, state: Any, fetched: Any, inputs: Sequence[Any]) -> Any:
         return inputs[0]
 
+    def _store_across(self, tile: Tile, state: Any, value: Any) -> None:
+        """Write by accesses along M."""
+        vector, columns, rows = tile.shape
+        held = cute.make_rmem_tensor((rows, vector, columns), self.view.dtype)
+        seen = cute.make_layout((vector, columns, rows), stride=(rows, rows * vector, 1))
+        cute.make_tensor(held.iterator, seen).store(converted(value, self.view.dtype))
+        first = tile.row_range[0]
+        for place, column in enumerate(tile.column_range):
+            line = state.iterator + tile.rows[first] + tile.columns[column] * state.stride[1]
+            for k in range(vector):
+                target = aligned(line + k * state.stride[1], self.view, rows)
+                copy_if(tile.inside(first, column), held[None, k, place], target)
+
     def end_loop(self, tile: Tile, state: Any, value: Any) -> None:
+        if self.view.across:
+            self._store_across(tile, state, value)
+            return
         held = cute.make_rmem_tensor(tile.shape, self.view.dtype)
         held.store(converted(value, self.view.dtype))
         step_m, step_n = state.stride
@@ -61,6 +77,7 @@ class MaskStore(EpilogueOp):
     """
 
     view: View
+    counts_bits: ClassVar[bool] = True
 
     @property
     def views(self) -> tuple[View, ...]:

@@ -34,6 +34,8 @@ class ThreadGrid:
         vector: elements that follow each other along N in one thread. The extent of N is a multiple of it.
         rows: vectors of a thread along M.
         columns: vectors of a thread along N.
+        rows_follow: whether a thread's rows follow each other, and M is a multiple of their number; else they lie
+            `threads_m` apart, so that threads of neighbouring rows take neighbouring ones.
         whole_m: whether M is known to be a multiple of the tile's.
         whole_n: whether N is.
     """
@@ -43,6 +45,7 @@ class ThreadGrid:
     vector: int
     rows: int = 1
     columns: int = 1
+    rows_follow: bool = False
     whole_m: bool = False
     whole_n: bool = False
 
@@ -132,7 +135,10 @@ class Tile:
         self.thread = thread
         self.thread_n = thread % grid.threads_n if grid.threads_n > 1 else cute.Int32(0)
         self.thread_m = thread // grid.threads_n if grid.threads_m > 1 else cute.Int32(0)
-        self.local_rows = [self.thread_m + number * grid.threads_m for number in range(grid.rows)]
+        self.local_rows = [
+            self.thread_m * grid.rows + number if grid.rows_follow else self.thread_m + number * grid.threads_m
+            for number in range(grid.rows)
+        ]
         self.local_columns = [(self.thread_n + number * grid.threads_n) * grid.vector for number in range(grid.columns)]
         self.accumulator: Any = None
         self.row_range, self.column_range = range(grid.rows), range(grid.columns)

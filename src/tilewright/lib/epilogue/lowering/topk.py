@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright.cute as cute
 from tilewright.cute import Int32, Numeric
@@ -31,6 +31,7 @@ class TopKSoftmax(EpilogueOp):
     k: int
     dtype: type[Numeric]
     result: type[Numeric] | None = None
+    whole_rows: ClassVar[bool] = True
 
     def smem_bytes(self, grid: ThreadGrid) -> int:
         count = grid.warps_n * grid.threads_m * grid.rows
