@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -114,9 +116,10 @@ def zero_rows(x: cute.Tensor):
 
 def test_the_loop_of_a_persistent_block():
     made = text(zero_rows, matrix())
-    (loop,) = [line.split() for line in made.splitlines() if "scf.for" in line]
-    index = {line.split()[0]: line for line in made.splitlines() if "cute.index" in line}
-    assert "block_idx.x" in index[loop[loop.index("=") + 1]] and "grid_dim.x" in index[loop[loop.index("step") + 1]]
+    names = {line.split(" = ")[-1]: line.split()[0] for line in made.splitlines() if "cute.index" in line}
+    (own,), (step,) = ([names[key] for key in names if word in key] for word in ("block_idx.x", "grid_dim.x"))
+    (product,) = re.findall(rf"(%\d+) = arith.muli %arg1, {step} : i32", made)
+    assert f"arith.addi {own}, {product} : i32" in made
 
 
 @pytest.mark.parametrize(
@@ -154,8 +157,6 @@ def test_the_loop_of_a_persistent_block():
     ],
 )
 def test_what_it_refuses(body, message):
-    import re
-
     assert re.search(message, refused(body, matrix()))
 
 
