@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from tilewright.arguments.aggregates import is_aggregate, member_at
 from tilewright.arguments.binding import BoundCall, is_tensor
 from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor
 from tilewright.base.errors import CompileError
-from tilewright.base.signature import TensorParam
+from tilewright.base.signature import TensorParam, TupleParam
 from tilewright.hw.tensix import CORES, WORMHOLE
 from tilewright.passes.pipeline import PassManager
 from tilewright.targets.cute_stage import CUTE, PYTHON
@@ -65,6 +66,8 @@ class Tenstorrent(BackEnd):
 
 def _fixed(param: Any, value: Any) -> Any:
     """The parameter with the extents of the tensor that is passed, where it is passed as it is."""
+    if isinstance(param, TupleParam) and is_aggregate(value):
+        return replace(param, items=tuple(_fixed(item, member_at(value, param.name, item.name)) for item in param.items))
     if not isinstance(param, TensorParam) or not param.implicit or not is_tensor(value):
         return param
     if isinstance(value, RuntimeTensor | FakeTensor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from tilewright.arguments.dlpack import view
 from tilewright.arguments.runtime_tensor import RuntimeTensor
 from tilewright.base import dlpack_types
 from tilewright.base.errors import ArgumentError, EmulationError
-from tilewright.base.signature import Param, ScalarParam, StreamParam, TensorParam
+from tilewright.base.signature import Param, ScalarParam, StreamParam, TensorParam, TupleParam
 from tilewright.hw.tensix import FORMATS
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device, check_count
@@ -50,7 +50,7 @@ class SimulatedDevice(Device):
     def run(self, values: Sequence[Any]) -> None:
         check_count(self._params, values)
         given: dict[str, Any] = {}
-        for param, value in zip(self._params, values, strict=True):
+        for param, value in _flat(self._params, values):
             if not isinstance(param, StreamParam):
                 given[param.name] = _host_value(param, value)
         for launch in self._host.launches:
@@ -90,6 +90,15 @@ class SimulatedDevice(Device):
                 hint=fault.hint or None,
                 kind="deadlock" if fault.message.startswith("deadlock") else "program",
             ) from fault
+
+
+def _flat(params: Sequence[Param], values: Sequence[Any]) -> Iterator[tuple[Param, Any]]:
+    """Parameters with their values, those of tuples one by one."""
+    for param, value in zip(params, values, strict=True):
+        if isinstance(param, TupleParam):
+            yield from _flat(param.items, value)
+        else:
+            yield param, value
 
 
 def _uploaded(array: Any, buffer: Any) -> Any:

@@ -25,7 +25,7 @@ Testing:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.targets.tenstorrent.passes._common import evaluate
@@ -141,26 +141,24 @@ class _Engines:
                 made += [] if kinds[0] == vector else [evaluate("tt.sfpu.init", kind=kinds[0])]
                 vector = kinds[0]
             if len(needs) > 1 or len(kinds) > 1:
-                made += self._switch(state, None)
+                made += [*self._switch(state, None), self._inside(item)]
                 state, vector = None, ""
-                item = self._inside(item)
-            made += self._around_pack(item) if isinstance(item, Evaluate) else [self._packs_inside(item)]
-        return [*made, *self._end(state)]
-
-    def _end(self, state: Need | None) -> list[Stmt]:
-        return self._switch(state, None)
+                continue
+            made += self._packed(item)
+        return [*made, *self._switch(state, None)]
 
     def _inside(self, item: Stmt) -> Stmt:
+        """A loop or branch with configuration inside."""
+
+        def within(body: Stmt | None) -> Stmt:
+            return seq(self._configured(statements(body), None))
+
         match item:
             case For():
-                return For(item.loop_var, item.extent, seq(self._configured(statements(item.body), None)), item.kind,
-                           item.carried, item.results, item.location)  # fmt: skip
+                return replace(item, body=within(item.body))
             case IfThenElse():
-                other = None
-                if item.else_case is not None:
-                    other = seq(self._configured(statements(item.else_case), None))
-                then = seq(self._configured(statements(item.then_case), None))
-                return IfThenElse(item.condition, then, other, item.location)
+                other = None if item.else_case is None else within(item.else_case)
+                return replace(item, then_case=within(item.then_case), else_case=other)
         return item
 
     def _switch(self, state: Need | None, need: Need | None) -> list[Stmt]:
@@ -180,10 +178,16 @@ class _Engines:
         """A statement that `_inside` has not gone through, with its packs configured."""
         if not (self.mixed_packs or self.relu == {True, False}) or not calls(item, "tt.pack"):
             return item
+
+        def within(body: Stmt | None) -> Stmt:
+            return seq([made for part in statements(body) for made in self._packed(part)])
+
         match item:
             case For():
-                inner = [made for part in statements(item.body) for made in self._packed(part)]
-                return For(item.loop_var, item.extent, seq(inner), item.kind, item.carried, item.results, item.location)
+                return replace(item, body=within(item.body))
+            case IfThenElse():
+                other = None if item.else_case is None else within(item.else_case)
+                return replace(item, then_case=within(item.then_case), else_case=other)
         return item
 
     def _packed(self, item: Stmt) -> list[Stmt]:

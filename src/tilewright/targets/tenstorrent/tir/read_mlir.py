@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,7 @@ def _host(function: ir.Operation, module: ir.Operation) -> HostFunc:
         grid = tuple(extent for extent in launch.grid if isinstance(extent, int))
         if len(grid) != len(launch.grid):
             raise refusal("a grid whose extents are known only at run time", place, "compile with tensors of fixed shape")
-        taken = {name: _argument(value, name, place) for name, value in launch.arguments.items()}
+        taken = {identifier(name): _argument(value, name, place) for name, value in launch.arguments.items()}
         if any(item.kernel == launch.kernel for item in made):
             raise refusal(f"a second launch of kernel {launch.kernel}", place, "launch another @cute.kernel")
         made.append(LaunchedKernel(launch.kernel, grid, taken))  # type: ignore[arg-type]
@@ -108,6 +109,11 @@ def _argument(value: ir.Value, name: str, place: SourceLocation | None) -> Argum
     return Argument(found)
 
 
+def identifier(name: str) -> str:
+    """The name of a parameter, such as `tensors.0`, as one of Python and C++."""
+    return re.sub(r"\W+", "_", name).strip("_")
+
+
 def refusal(what: str, place: SourceLocation | None, hint: str) -> PassError:
     """The error for a construct that this target does not have."""
     return PassError(f"the tenstorrent target does not take {what}", location=place, hint=hint)
@@ -126,7 +132,7 @@ class _Reader:
         params, buffers = [], {}
         place = source_location(self.kernel.location)
         for name, value in arguments(self.kernel).items():
-            param = Var(name.replace(".", "_"), str(value.type))
+            param = Var(identifier(name), str(value.type))
             params.append(param)
             self.values[value] = param
             if is_tensor(value):
