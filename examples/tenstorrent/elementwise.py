@@ -1,7 +1,7 @@
 """c = a * b - a, tile by tile, on a Tenstorrent core grid: in the simulator, against NumPy.
 
-    python examples/tenstorrent/elementwise.py
-    tilewright compile examples/tenstorrent/elementwise.py:main --target tenstorrent -o out \
+python examples/tenstorrent/elementwise.py
+tilewright compile examples/tenstorrent/elementwise.py:main --target tenstorrent -o out \
         --arg 'bf16[256,256]' --arg 'bf16[256,256]' --arg 'bf16[256,256]'
 """
 

@@ -1,7 +1,7 @@
 """C = A B of (M, K) and (K, N), accumulated in DST: in the simulator, against NumPy.
 
-    python examples/tenstorrent/gemm.py
-    tilewright compile examples/tenstorrent/gemm.py:main --target tenstorrent -o out \
+python examples/tenstorrent/gemm.py
+tilewright compile examples/tenstorrent/gemm.py:main --target tenstorrent -o out \
         --arg 'bf16[256,256]' --arg 'bf16[256,256]' --arg 'bf16[256,256]'
 """
 

@@ -1,6 +1,6 @@
 """y[i] = sum of row i of x, added up in DST over the tiles of the row: in the simulator, against NumPy.
 
-    python examples/tenstorrent/row_sum.py
+python examples/tenstorrent/row_sum.py
 """
 
 import ml_dtypes

@@ -68,9 +68,7 @@ def trace(function: Any, *args: Any, options: Any = None, **kwargs: Any) -> IRMo
 
     The arguments are those of `cute.compile`.
     """
-    return read_cute(
-        decorated(function), args, kwargs, "tenstorrent", options, lambda job: read_module(job.module)
-    )
+    return read_cute(decorated(function), args, kwargs, "tenstorrent", options, lambda job: read_module(job.module))
 
 
 __all__ = [

@@ -8,8 +8,8 @@ import tilewright.cute as cute
 import tilewright.tile as tile
 from tests.tenstorrent.programs import before, gemm_module, launched, zeros
 from tilewright import PassError
-from tilewright.tenstorrent import For, GridToCore, PrimFunc, SeqStmt, T, analyze_loops, calls, ir_module, trace
 from tilewright.targets.tenstorrent.simulator.program import expression
+from tilewright.tenstorrent import For, GridToCore, PrimFunc, SeqStmt, T, analyze_loops, calls, ir_module, trace
 
 
 def test_a_loop_over_the_blocks_of_a_core(applied):
@@ -48,12 +48,12 @@ def test_threads_are_refused():
         tile.store(a, (thread, 0), tile.zeros((32, 32), a.element_type))
 
     a = zeros(32, 32)
-    with pytest.raises(PassError, match="does not take thread_idx.x: a core has no threads") as caught:
+    with pytest.raises(PassError, match=r"does not take thread_idx.x: a core has no threads") as caught:
         GridToCore(before("grid-to-core", trace(launched(body, a), a)))
     assert caught.value.location.file == __file__
 
 
 def test_it_needs_the_partition():
-    with pytest.raises(PassError, match="f has no tt.work_partition"):
+    with pytest.raises(PassError, match=r"f has no tt.work_partition"):
         GridToCore(PrimFunc("f", body=SeqStmt()), None, None)
     assert GridToCore(before("grid-to-core", gemm_module()))

@@ -67,7 +67,9 @@ class Tenstorrent(BackEnd):
 def _fixed(param: Any, value: Any) -> Any:
     """The parameter with the extents of the tensor that is passed, where it is passed as it is."""
     if isinstance(param, TupleParam) and is_aggregate(value):
-        return replace(param, items=tuple(_fixed(item, member_at(value, param.name, item.name)) for item in param.items))
+        return replace(
+            param, items=tuple(_fixed(item, member_at(value, param.name, item.name)) for item in param.items)
+        )
     if not isinstance(param, TensorParam) or not param.implicit or not is_tensor(value):
         return param
     if isinstance(value, RuntimeTensor | FakeTensor):

@@ -133,6 +133,3 @@ def _host_value(param: Param, value: Any) -> Any:
     raw = (ctypes.c_char * size).from_address(address)
     dtype = NUMPY[FORMATS[param.dtype][0]]
     return np.ndarray(seen.shape, dtype, raw, 0, tuple(step * dtype.itemsize for step in seen.stride))
-
-
-

@@ -157,7 +157,9 @@ def _check_call(func: PrimFunc, found: Call, maker: str) -> None:
     least = sum(not item.endswith("*") for item in spec.operands)
     lowered_read = name in ("tt.read_to_cb", "tt.write_from_cb") and len(found.args) <= least + 1
     if len(found.args) < least or (len(found.args) > least and least == len(spec.operands) and not lowered_read):
-        raise _broken(func, found, maker, f"it takes {least} operands ({' '.join(spec.operands)}), not {len(found.args)}")
+        raise _broken(
+            func, found, maker, f"it takes {least} operands ({' '.join(spec.operands)}), not {len(found.args)}"
+        )
     for text, item in zip(spec.operands, found.args, strict=False):
         operand, kind = text.rstrip("*").split(":")
         wanted = _KINDS.get(kind, "")

@@ -37,7 +37,9 @@ def command(
         ),
     ] = None,
     options: Annotated[str, typer.Option(help='compile options: "--opt-level 2 --generate-line-info"')] = "",
-    target: Annotated[str, typer.Option(help="what to compile for: emu, tenstorrent, or a target that FILE registers")] = "emu",
+    target: Annotated[
+        str, typer.Option(help="what to compile for: emu, tenstorrent, or a target that FILE registers")
+    ] = "emu",
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the files")] = Path(),
 ) -> None:
     """Compile a function and write stages to <function>.<arch>.<ext>; another compilation's files are left alone."""

@@ -32,7 +32,12 @@ _OPERATORS = {
 _SIGNED = {"arith.divsi": "/", "arith.remsi": "%", "arith.shrsi": ">>"}
 _COMPARE = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 _FIRST_UNSIGNED = 6
-_CHOICE = {"arith.minsi": ("<", True), "arith.minui": ("<", False), "arith.maxsi": (">", True), "arith.maxui": (">", False)}
+_CHOICE = {
+    "arith.minsi": ("<", True),
+    "arith.minui": ("<", False),
+    "arith.maxsi": (">", True),
+    "arith.maxui": (">", False),
+}
 _TYPES = {"i1": "bool", "i64": "uint64_t"}
 
 

@@ -38,7 +38,9 @@ def find_intrinsic_calls(func: PrimFunc, intrinsic_name: str) -> list[Stmt]:
     return [
         item
         for item in walk(func.body)
-        if isinstance(item, Evaluate | LetStmt) and isinstance(item.value, Call) and item.value.op.name == intrinsic_name
+        if isinstance(item, Evaluate | LetStmt)
+        and isinstance(item.value, Call)
+        and item.value.op.name == intrinsic_name
     ]
 
 

@@ -1,5 +1,4 @@
-"""
-Pass Name: compute-init
+"""Pass Name: compute-init
 Purpose: Configure the engines of a compute kernel before what it does.
 
 Input Expectations:
@@ -212,7 +211,7 @@ def _vector_kind(found: Call) -> str:
 
 
 @func_pass(opt_level=0)
-def ComputeInit(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:  # noqa: N802
+def ComputeInit(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:
     """Configure the engines."""
     if func.attrs.get("tt.kernel_role") != "compute":
         return func

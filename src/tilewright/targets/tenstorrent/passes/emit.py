@@ -1,5 +1,4 @@
-"""
-Pass Name: emit
+"""Pass Name: emit
 Purpose: Write the C++ of each kernel from its statements and the registry of intrinsics.
 
 Input Expectations:
@@ -28,7 +27,7 @@ from tilewright.targets.tenstorrent.tir.nodes import PrimFunc
 
 
 @func_pass(opt_level=0)
-def Emit(func: PrimFunc, mod: Any, ctx: PassContext) -> PrimFunc:  # noqa: N802
+def Emit(func: PrimFunc, mod: Any, ctx: PassContext) -> PrimFunc:
     """Write C++."""
     if "tt.kernel_role" not in func.attrs:
         return func

@@ -1,5 +1,4 @@
-"""
-Pass Name: finalize-args
+"""Pass Name: finalize-args
 Purpose: Number the arguments of each kernel, in one table that the kernels and the plan share.
 
 Input Expectations:
@@ -56,7 +55,7 @@ class _Numbered(IRMutator):
 
 
 @func_pass(opt_level=0)
-def FinalizeArgs(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:  # noqa: N802
+def FinalizeArgs(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:
     """Number the arguments."""
     if "tt.kernel_role" not in func.attrs:
         return func

@@ -1,5 +1,4 @@
-"""
-Pass Name: grid-to-core
+"""Pass Name: grid-to-core
 Purpose: Make of a kernel of one block a program of one core, which goes through its blocks in a loop.
 
 Input Expectations:
@@ -53,7 +52,7 @@ class _Indices(IRMutator):
 
 
 @func_pass(opt_level=0)
-def GridToCore(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:  # noqa: N802
+def GridToCore(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:
     """Loop over the blocks of a core."""
     if "tt.work_partition" not in func.attrs:
         raise PassError(f"{func.name} has no tt.work_partition", hint="run the pass partition before")

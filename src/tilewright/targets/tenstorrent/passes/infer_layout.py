@@ -1,5 +1,4 @@
-"""
-Pass Name: infer-layout
+"""Pass Name: infer-layout
 Purpose: Say of each tensor how it lies in the machine's memory.
 
 Input Expectations:
@@ -43,7 +42,7 @@ def tile_element(dtype: str) -> str:
 
 
 @func_pass(opt_level=0)
-def InferLayout(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:  # noqa: N802
+def InferLayout(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:
     """Describe every tensor that is loaded or stored."""
     for param, buffer in func.buffer_map.items():
         loads = [item for item in calls(func.body, "cute.tile_load") if item.args[0] is param]
@@ -58,7 +57,9 @@ def _described(buffer: Buffer, loads: list[Call], stores: list[Call]) -> Buffer:
     if buffer.dtype not in FORMATS:
         raise refusal(f"tensor {buffer.name} of {buffer.dtype}", place, f"use {' or '.join(FORMATS)}")
     if len(buffer.shape) != 2:
-        raise refusal(f"tensor {buffer.name} of {len(buffer.shape)} modes", place, "view it as a matrix in the host function")
+        raise refusal(
+            f"tensor {buffer.name} of {len(buffer.shape)} modes", place, "view it as a matrix in the host function"
+        )
     if buffer.strides != (buffer.shape[1], 1) and buffer.shape[0] != 1:
         raise refusal(f"tensor {buffer.name}, which is not row-major and compact", place, "pass a contiguous array")
     padded = [-(-size // unit) * unit for size, unit in zip(buffer.shape, _units(buffer, loads + stores), strict=True)]

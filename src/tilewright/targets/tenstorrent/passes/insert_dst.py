@@ -1,5 +1,4 @@
-"""
-Pass Name: insert-dst
+"""Pass Name: insert-dst
 Purpose: Put the life cycle of the DST registers around what is computed.
 
 Input Expectations:
@@ -56,7 +55,7 @@ _BETWEEN_PACKS = ("tt.pack", "tt.pack.reconfig", "tt.pack.relu")
 
 
 @func_pass(opt_level=0)
-def InsertDst(func: PrimFunc, mod: Any, ctx: PassContext) -> PrimFunc:  # noqa: N802
+def InsertDst(func: PrimFunc, mod: Any, ctx: PassContext) -> PrimFunc:
     """Acquire, commit, wait, release."""
     if func.attrs.get("tt.kernel_role") != "compute":
         return func

@@ -1,5 +1,4 @@
-"""
-Pass Name: lower-dataflow
+"""Pass Name: lower-dataflow
 Purpose: Write the protocol of circular buffers and of the network on chip.
 
 Input Expectations:
@@ -174,7 +173,7 @@ _RULES = {
 
 
 @func_pass(opt_level=0)
-def LowerDataflow(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:  # noqa: N802
+def LowerDataflow(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:
     """Write the protocol."""
     return func.with_body(_Protocol(func).visit_body(func.body))
 

@@ -1,5 +1,4 @@
-"""
-Pass Name: partition
+"""Pass Name: partition
 Purpose: Divide the blocks of the launch among cores.
 
 Input Expectations:
@@ -30,7 +29,7 @@ from tilewright.targets.tenstorrent.tir.nodes import PrimFunc
 
 
 @func_pass(opt_level=0)
-def Partition(func: PrimFunc, mod: Any, ctx: PassContext) -> PrimFunc:  # noqa: N802
+def Partition(func: PrimFunc, mod: Any, ctx: PassContext) -> PrimFunc:
     """Give each core a run of consecutive blocks."""
     if "tt.grid" not in func.attrs:
         raise PassError(f"{func.name} has no grid", hint='it is launched, or has the attribute "tt.grid"')

@@ -1,5 +1,4 @@
-"""
-Pass Name: smem-to-cb
+"""Pass Name: smem-to-cb
 Purpose: Give each load and store a circular buffer, through which the block's tiles come and go.
 
 Input Expectations:
@@ -86,7 +85,7 @@ class _Transfers(IRMutator):
 
 
 @func_pass(opt_level=0)
-def SmemToCb(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:  # noqa: N802
+def SmemToCb(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:
     """Put circular buffers between memory and what is computed."""
     transfers = _Transfers(func)
     body = transfers.visit_body(func.body)

@@ -1,5 +1,4 @@
-"""
-Pass Name: split
+"""Pass Name: split
 Purpose: Make of the program of a core its three kernels: one that reads, one that computes, one that writes.
 
 Input Expectations:
@@ -44,7 +43,7 @@ class _Part(IRMutator):
 
 
 @module_pass(opt_level=0)
-def Split(mod: IRModule, ctx: Any) -> IRModule:  # noqa: N802
+def Split(mod: IRModule, ctx: Any) -> IRModule:
     """Three kernels for each."""
     made: dict[str, Any] = {}
     for name, func in mod.functions.items():

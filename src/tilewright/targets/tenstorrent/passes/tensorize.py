@@ -1,5 +1,4 @@
-"""
-Pass Name: tensorize
+"""Pass Name: tensorize
 Purpose: Turn what is computed with the user's tiles into operations on tiles of 32 x 32 in circular buffers and DST.
 
 Input Expectations:
@@ -33,7 +32,7 @@ from tilewright.targets.tenstorrent.tir.nodes import PrimFunc
 
 
 @func_pass(opt_level=0)
-def Tensorize(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:  # noqa: N802
+def Tensorize(func: PrimFunc, mod: Any, ctx: Any) -> PrimFunc:
     """Compute by the tile engines."""
     return func.with_body(prune(Planner(func).body()))
 

@@ -1,5 +1,4 @@
-"""
-Pass Name: tile-dfg
+"""Pass Name: tile-dfg
 Purpose: Find who produces and who consumes each circular buffer, and give it an id, a size and a place in L1.
 
 Input Expectations:
@@ -53,7 +52,7 @@ class _Assign(IRMutator):
 
 
 @func_pass(opt_level=0)
-def TileDfg(func: PrimFunc, mod: Any, ctx: PassContext) -> PrimFunc:  # noqa: N802
+def TileDfg(func: PrimFunc, mod: Any, ctx: PassContext) -> PrimFunc:
     """Assign the circular buffers."""
     flows = _flows(func)
     entries: dict[Var, dict[str, Any]] = {}
@@ -127,7 +126,9 @@ def _check_memory(func: PrimFunc, ctx: PassContext, entries: dict[Var, dict[str,
     limit = ctx.core.l1_bytes - ctx.core.l1_reserved
     if total > limit:
         largest = max(entries, key=lambda var: entries[var]["pages"] * entries[var]["page_size"])
-        place = next((item.location for item in walk(func.body) if isinstance(item, LetStmt) and item.var is largest), None)
+        place = next(
+            (item.location for item in walk(func.body) if isinstance(item, LetStmt) and item.var is largest), None
+        )
         raise PassError(
             f"the circular buffers of {func.name} take {total} bytes of L1, there are {limit}",
             location=place,

@@ -1,5 +1,4 @@
-"""
-Pass Name: verify-protocol
+"""Pass Name: verify-protocol
 Purpose: Prove that the three kernels of a core keep the protocol: always on, and the last pass.
 
 Input Expectations:
@@ -44,7 +43,7 @@ TRIPS, BLOCKS = 3, 2
 
 
 @module_pass(opt_level=0)
-def VerifyProtocol(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: N802
+def VerifyProtocol(mod: IRModule, ctx: PassContext) -> IRModule:
     """Refuse kernels that break a rule."""
     for name, kernels in by_kernel(mod).items():
         _check_roles(name, kernels)

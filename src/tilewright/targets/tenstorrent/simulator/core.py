@@ -241,7 +241,9 @@ class Core:
         if not self.started:
             raise Fault("configures the engines before tt.engine.startup")
         if self.mask:
-            raise Fault("configures the engines while the packer is masked for a reduction", "put tt.reduce.uninit before")
+            raise Fault(
+                "configures the engines while the packer is masked for a reduction", "put tt.reduce.uninit before"
+            )
         self.config = config
 
     def mm_init(self, at: int, left: CircularBuffer, right: CircularBuffer) -> None:
@@ -388,9 +390,12 @@ class Core:
             if buffer.pushed != buffer.popped or buffer.reserved or buffer.waited:
                 raise Fault(
                     f"leaves {buffer.pushed - buffer.popped} pages in {buffer.name} that nothing takes"
-                    if buffer.pushed != buffer.popped else f"leaves pages of {buffer.name} reserved or waited for"
+                    if buffer.pushed != buffer.popped
+                    else f"leaves pages of {buffer.name} reserved or waited for"
                 )
         if self.checked and (self.reads or self.writes):
             raise Fault("ends before its reads and writes have arrived")
         if self.dst != "free":
             raise Fault(f"ends while DST is {self.dst}")
+        if self.mask:
+            raise Fault("ends while the packer is masked for a reduction", "put tt.reduce.uninit at the end")

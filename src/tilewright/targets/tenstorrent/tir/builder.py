@@ -89,7 +89,7 @@ class Script:
         self._blocks: list[list[Stmt]] = []
         self._count = 0
 
-    def Buffer(self, shape: Sequence[int], dtype: str = "float32") -> Any:  # noqa: N802
+    def Buffer(self, shape: Sequence[int], dtype: str = "float32") -> Any:
         """The annotation of a tensor."""
         return BufferType(tuple(shape), dtype)
 

@@ -82,7 +82,8 @@ class Call(Expr):
     location: Place = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        parts = [*map(str, self.args), *(f"{key}={value!r}" for key, value in self.attrs.items())]
+        attrs = (f"{key}={value!r}" for key, value in self.attrs.items() if key != "extern")
+        parts = [*map(str, self.args), *attrs]
         return f"{self.op.name}({', '.join(parts)})"
 
     def with_args(self, args: Iterable[Expr]) -> Call:
@@ -159,7 +160,6 @@ class For(Stmt):
     carried: tuple[tuple[Var, Expr], ...] = ()
     results: tuple[Var, ...] = ()
     location: Place = field(default=None, compare=False)
-
 
     @property
     def min(self) -> IntImm:

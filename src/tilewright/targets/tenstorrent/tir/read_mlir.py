@@ -86,7 +86,9 @@ def _host(function: ir.Operation, module: ir.Operation) -> HostFunc:
         place = source_location(launch.op.location)
         grid = tuple(extent for extent in launch.grid if isinstance(extent, int))
         if len(grid) != len(launch.grid):
-            raise refusal("a grid whose extents are known only at run time", place, "compile with tensors of fixed shape")
+            raise refusal(
+                "a grid whose extents are known only at run time", place, "compile with tensors of fixed shape"
+            )
         taken = {identifier(name): _argument(value, name, place) for name, value in launch.arguments.items()}
         if any(item.kernel == launch.kernel for item in made):
             raise refusal(f"a second launch of kernel {launch.kernel}", place, "launch another @cute.kernel")

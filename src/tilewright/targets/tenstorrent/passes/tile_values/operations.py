@@ -273,4 +273,3 @@ OPERATIONS: dict[str, Operation] = {
     "cute.tile_dot": Dot(),
 }
 """By the name of the operation; all others of tiles are refused."""
-

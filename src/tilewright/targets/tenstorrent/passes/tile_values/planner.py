@@ -183,7 +183,9 @@ class Planner:
         body = self._block(_without_tiles(item))
         for var, _, result in tiles:
             self.values[result] = self.live[result] = self.sums.pop(var).place
-        self.out.append(For(item.loop_var, item.extent, seq(body), item.kind, kept, tuple(r for _, r in rest), item.location))
+        self.out.append(
+            For(item.loop_var, item.extent, seq(body), item.kind, kept, tuple(r for _, r in rest), item.location)
+        )
         for _, _, result in tiles:
             if self.uses[result] != 1:
                 self.values[result] = self.held(self.values[result])

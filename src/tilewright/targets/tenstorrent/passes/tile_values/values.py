@@ -56,9 +56,11 @@ class Spread(Value):
     def index(self, row: Expr, col: Expr) -> Expr:
         """The tile of the source that the tile at (row, col) repeats."""
         zero = IntImm(0)
-        return self.source.index(zero if self.dim == "rows" else row, zero if self.dim == "cols" else col) if (
-            self.dim != "scalar"
-        ) else zero
+        return (
+            self.source.index(zero if self.dim == "rows" else row, zero if self.dim == "cols" else col)
+            if (self.dim != "scalar")
+            else zero
+        )
 
 
 @dataclass(frozen=True)
