@@ -2,8 +2,8 @@
 
     python examples/tenstorrent/softmax.py
 
-The maximum, the sum, the difference and the product with the reciprocals are of the matrix engine (FPU); exp and the reciprocal
-are of the vector engine (SFPU). plan.json says so: "sfpu": true.
+The maximum, the sum, the difference and the product with the reciprocals are of the matrix engine (FPU); exp and the
+reciprocal are of the vector engine (SFPU). plan.json says so: "sfpu": true.
 """
 
 import ml_dtypes

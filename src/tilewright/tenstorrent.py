@@ -1,4 +1,4 @@
-"""Passes for Tenstorrent kernels: `from tilewright.tenstorrent import func_pass, ...`. docs/tenstorrent.md teaches it."""
+"""Passes for Tenstorrent kernels, written in Python. docs/tenstorrent.md teaches it."""
 
 from __future__ import annotations
 

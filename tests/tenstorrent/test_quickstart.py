@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import pdb
+import pdb  # noqa: T100
 import subprocess
 import sys
 
@@ -244,7 +244,8 @@ def test_debugging_commands():
     func = InferLayout(gemm_module()).prim_funcs[0]
     assert func.script() == str(func)
     assert dict(func.attrs.items()) == {"tt.grid": (2, 2, 1)}
-    assert [f"{buf.name}: {buf.shape} {buf.dtype}" for buf in func.buffer_map.values()][0] == "a: (128, 128) bf16"
+    listed = [f"{buf.name}: {buf.shape} {buf.dtype}" for buf in func.buffer_map.values()]
+    assert listed == [f"{name}: (128, 128) bf16" for name in "abc"]
 
 
 def test_every_pass_is_documented():

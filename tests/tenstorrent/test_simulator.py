@@ -182,7 +182,8 @@ def test_a_deadlock_names_roles_and_buffers():
         core = DataCore(reader.attrs["tt.cb_assignment"], {"c": tilize(zeros(64, 64))}, 4, "fp32")
         run_core(core, programs, {"c": 0, "start_id": 0, "count": 1})
     assert caught.value.values == {
-        "compute": "waits for 2 pages of cb_a, which has 0 of 4", "writer": "waits for 4 pages of cb_c, which has 0 of 8",
+        "compute": "waits for 2 pages of cb_a, which has 0 of 4",
+        "writer": "waits for 4 pages of cb_c, which has 0 of 8",
     }  # fmt: skip
 
 

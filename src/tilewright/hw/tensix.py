@@ -1,7 +1,7 @@
 """Facts of Tenstorrent's Tensix cores.
 
-Sources, in the headers of ttnn 0.81.1: `dev_mem_map.h` (L1), `ckernel_defs.h` of `tt_llk_wormhole_b0` (DST: 1024 rows of 16
-numbers of 16 bits, half of it at a time where math and packer overlap, and half as many numbers of 32 bits),
+Sources, in the headers of ttnn 0.81.1: `dev_mem_map.h` (L1), `ckernel_defs.h` of `tt_llk_wormhole_b0` (DST: 1024 rows
+of 16 numbers of 16 bits, half of it at a time where math and packer overlap, and half as many numbers of 32 bits),
 `circular_buffer_constants.h` (circular buffers), `wormhole_b0_80_arch.yaml` (the grid of worker cores).
 """
 

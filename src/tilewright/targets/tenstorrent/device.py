@@ -59,7 +59,7 @@ class SimulatedDevice(Device):
     def _launch(self, launch: LaunchedKernel, given: dict[str, Any]) -> None:
         kernels = self._kernels[launch.kernel]
         first = kernels[0]
-        taken = {name: given[item.name] if item.name else item.value for name, item in launch.arguments.items()}
+        taken: dict[str, Any] = {name: given[item.name] if item.name else item.value for name, item in launch.arguments.items()}
         buffers = {item.name: item for item in first.buffer_map.values() if "tt.padded_shape" in item.attrs}
         memory = {name: _uploaded(taken[name], item) for name, item in buffers.items()}
         programs = [Program(item) for item in kernels]
@@ -130,6 +130,6 @@ def _host_value(param: Param, value: Any) -> Any:
     if seen.device != dlpack_types.CPU:
         raise ArgumentError(f"{param.name} is not in the host's memory", hint="the simulator runs on the host")
     address, size = seen.extent()
-    raw = (ctypes.c_char * size).from_address(address)
+    raw: Any = (ctypes.c_char * size).from_address(address)
     dtype = NUMPY[FORMATS[param.dtype][0]]
     return np.ndarray(seen.shape, dtype, raw, 0, tuple(step * dtype.itemsize for step in seen.stride))

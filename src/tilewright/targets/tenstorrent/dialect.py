@@ -1,8 +1,8 @@
 """The `tt` dialect as a table, its IRDL, and the rules for functions of stage `tt`.
 
-Types: `!tt.cb`, a circular buffer of a core; `!tt.accessor`, a tensor in memory that transfers address by tiles. An operand is
-written `name:kind`; kinds are cb, accessor, tensor, i32 and number. Operations before `split` (`tt.read_to_cb`,
-`tt.write_from_cb`, `tt.consume`, `tt.fill`, `tt.fill_scaler`) say what moves; those after say how.
+Types: `!tt.cb`, a circular buffer of a core; `!tt.accessor`, a tensor in memory that transfers address by tiles. An
+operand is written `name:kind`; kinds are cb, accessor, tensor, i32 and number. Operations before `split`
+(`tt.read_to_cb`, `tt.write_from_cb`, `tt.consume`, `tt.fill`, `tt.fill_scaler`) say what moves; those after say how.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The registry of intrinsics: what each operation of `tt` is in C++, by API profile.
 
-A row has the form of the call, in which `{0}`, `{1}` are the operands and `{name}` attributes, the number of operands, and the
-header that declares it. The names are those of the headers of ttnn 0.81.1, `tt_metal/hw/inc/api`.
+A row has the form of the call, in which `{0}`, `{1}` are the operands, the number of operands, and the header that
+declares it. A form that depends on attributes is a function of them. The names are those of the headers of
+ttnn 0.81.1, `tt_metal/hw/inc/api`.
 """
 
 from __future__ import annotations

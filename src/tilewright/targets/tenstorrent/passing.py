@@ -5,8 +5,8 @@
         return func.with_attr("tt.my_pass_ran", True)
 
 A pass can be called in three ways: `MyFirstPass(func, mod, None)` on one function, `MyFirstPass()(func)` the same, and
-`MyFirstPass(module)` on all functions of a module. It is a `Pass` of the project too: `passes=MyFirstPass` puts it into a
-compilation.
+`MyFirstPass(module)` on all functions of a module. It is a `Pass` of the project too: `passes=MyFirstPass` puts it into
+a compilation.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class FuncPass(TirPass):
         return self._on(target, rest[0] if rest else None, context)
 
     def run_module(self, module: IRModule, context: PassContext | None = None) -> IRModule:
-        made = {}
+        made: dict[str, Any] = {}
         for name, item in module.functions.items():
             if not isinstance(item, PrimFunc):
                 made[name] = item

@@ -215,8 +215,11 @@ def let(var: Var, op: str, /, *args: Any, location: SourceLocation | None = None
     return LetStmt(var, call(op, *args, dtype=var.dtype, location=location, **attrs), location)
 
 
-_PURE = ("arith.", "math.", "cute.index", "tt.runtime_arg", "tt.alloc_cb", "tt.read_to_cb", "cute.tile_load", "cute.tile_reduce",
-         "cute.tile_dot", "cute.tile_broadcast", "cute.tile_full")  # fmt: skip
+_PURE = (
+    "arith.", "math.", "cute.index", "cute.tile_load", "cute.tile_reduce", "cute.tile_dot", "cute.tile_broadcast",
+    "cute.tile_full", "tt.runtime_arg", "tt.alloc_cb", "tt.read_to_cb",
+)  # fmt: skip
+"""How the names of operations begin whose result is all that they are for."""
 
 
 def prune(body: Stmt) -> SeqStmt:

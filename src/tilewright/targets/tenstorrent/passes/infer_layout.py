@@ -57,9 +57,8 @@ def _described(buffer: Buffer, loads: list[Call], stores: list[Call]) -> Buffer:
     if buffer.dtype not in FORMATS:
         raise refusal(f"tensor {buffer.name} of {buffer.dtype}", place, f"use {' or '.join(FORMATS)}")
     if len(buffer.shape) != 2:
-        raise refusal(
-            f"tensor {buffer.name} of {len(buffer.shape)} modes", place, "view it as a matrix in the host function"
-        )
+        modes = len(buffer.shape)
+        raise refusal(f"tensor {buffer.name} of {modes} modes", place, "view it as a matrix in the host function")
     if buffer.strides != (buffer.shape[1], 1) and buffer.shape[0] != 1:
         raise refusal(f"tensor {buffer.name}, which is not row-major and compact", place, "pass a contiguous array")
     padded = [-(-size // unit) * unit for size, unit in zip(buffer.shape, _units(buffer, loads + stores), strict=True)]
@@ -71,7 +70,8 @@ def _described(buffer: Buffer, loads: list[Call], stores: list[Call]) -> Buffer:
     usage = "both" if loads and stores else "read" if loads else "written"
     for key, value in {
         "tt.memory": "dram", "tt.layout": "interleaved", "tt.tile_shape": (TILE, TILE),
-        "tt.format": FORMATS[buffer.dtype][0], "tt.padded_shape": tuple(padded), "tt.pad": pads.pop(), "tt.usage": usage,
+        "tt.format": FORMATS[buffer.dtype][0], "tt.padded_shape": tuple(padded), "tt.pad": pads.pop(),
+        "tt.usage": usage,
     }.items():  # fmt: skip
         buffer = buffer.with_attr(key, value)
     return buffer
@@ -97,8 +97,8 @@ def _check_extent(buffer: Buffer, mode: int, extent: int, item: Call) -> None:
         raise refusal(
             f"a tile of extent {extent} along mode {mode} of {buffer.name}",
             item.location,
-            f"tiles are multiples of {TILE}, or 1 where the tensor's extent is 1; give load a `pad` where the tensor ends "
-            "inside one",
+            f"tiles are multiples of {TILE}, or 1 where the tensor's extent is 1; a tensor that ends inside a tile is "
+            "padded by its load",
         )
 
 

@@ -135,6 +135,7 @@ def _is_pack(item: Stmt) -> bool:
 
 def _check_capacity(func: PrimFunc, ctx: PassContext) -> None:
     """Refuse more tiles of DST than there are."""
+    name = func.attrs.get("tt.kernel", func.name)
     extents = {item.loop_var: item.extent for item in walk(func.body) if isinstance(item, For)}
     for found in calls(func.body):
         if not is_dst_operation(found) and found.op.name != "tt.pack":
@@ -142,7 +143,7 @@ def _check_capacity(func: PrimFunc, ctx: PassContext) -> None:
         most = max((_most(item, extents) for item in _dst_operands(found)), default=0)
         if most >= ctx.dst_capacity:
             raise PassError(
-                f"{func.attrs.get('tt.kernel', func.name)} keeps {most + 1} or more tiles in DST, which holds {ctx.dst_capacity}",
+                f"{name} keeps {most + 1} or more tiles in DST, which holds {ctx.dst_capacity}",
                 location=found.location,
                 values={"DST": f"{ctx.options.dst}, {ctx.dst_capacity} tiles of 32 x 32"},
                 hint="sum into a smaller tile, such as 32 x 64, or accumulate in bf16: --dst bf16",

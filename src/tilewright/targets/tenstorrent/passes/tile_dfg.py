@@ -63,8 +63,9 @@ def TileDfg(func: PrimFunc, mod: Any, ctx: PassContext) -> PrimFunc:
             continue
         flow = flows.get(item.var)
         if flow is None or not (flow["producer"] and flow["consumer"]):
+            missing = "consumer" if flow and flow["producer"] else "producer"
             raise PassError(
-                f"circular buffer {found.attrs['name']} has no {'producer' if not (flow or {}).get('producer') else 'consumer'}",
+                f"circular buffer {found.attrs['name']} has no {missing}",
                 location=item.location,
                 hint="every tile that is read is used, and every tile that is used is read",
             )

@@ -1,4 +1,4 @@
-"""A core as the protocol sees it: who has reserved, pushed, waited for and popped what; the life of DST; configurations.
+"""A core as the protocol sees it: who has reserved, pushed, waited for and popped what; DST; configurations.
 
 Every rule that a kernel breaks is a `Fault`. No data is moved here; `data.DataCore` does that.
 """

@@ -1,7 +1,7 @@
 """Running the three kernels of a core in turns, each until it waits.
 
-A circular buffer has one producer and one consumer, and kernels see each other through these alone. So the order of turns
-changes nothing, and one order that gets stuck is proof of a deadlock.
+A circular buffer has one producer and one consumer, and kernels see each other through these alone. So the order of
+turns changes nothing, and one order that gets stuck is proof of a deadlock.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
 
     Module["main"]
 
-The body is run once: loops over `T.grid` and `T.serial` become `For`, `T.evaluate` an `Evaluate`, reading and writing elements
-calls of `cute.load` and `cute.store`.
+The body is run once: loops over `T.grid` and `T.serial` become `For`, `T.evaluate` an `Evaluate`, reading and writing
+elements calls of `cute.load` and `cute.store`.
 """
 
 from __future__ import annotations

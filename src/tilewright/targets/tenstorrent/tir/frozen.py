@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from tilewright.base.errors import PassError
 
 
-class Frozen(Mapping[str, Any]):
+class Frozen(Mapping[Any, Any]):
     """A mapping that refuses to be written, and whose dicts and lists are frozen too."""
 
     def __init__(self, values: Mapping[Any, Any] | None = None, *, hint: str = "") -> None:

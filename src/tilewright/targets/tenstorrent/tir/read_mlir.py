@@ -1,4 +1,4 @@
-"""From a module of MLIR at stage `cute` to functions of `tir`: kernels become `PrimFunc`s, host functions `HostFunc`s."""
+"""From MLIR at stage `cute` to functions of `tir`: kernels become `PrimFunc`s, host functions `HostFunc`s."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def read_module(module: ir.Operation) -> IRModule:
 
 
 def _host(function: ir.Operation, module: ir.Operation) -> HostFunc:
-    made = []
+    made: list[LaunchedKernel] = []
     for launch in launches(module):
         place = source_location(launch.op.location)
         grid = tuple(extent for extent in launch.grid if isinstance(extent, int))
@@ -157,7 +157,8 @@ class _Reader:
         if name in ("gpu.return", "scf.yield"):
             return Yield(self._operands(op)) if keeps_yield and op.operands else None
         if name == "arith.constant":
-            return self._constant(op)
+            self._constant(op)
+            return None
         if name == "scf.for":
             return self._loop(op, place)
         if name == "scf.if":

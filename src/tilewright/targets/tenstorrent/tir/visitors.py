@@ -1,8 +1,8 @@
 """Walking functions: `StmtVisitor` looks, `IRMutator` makes a changed copy.
 
-A subclass overrides `visit_evaluate`, `visit_let`, `visit_for`, `visit_if`, `visit_yield`, `visit_seq`, and for expressions
-`visit_call` and `visit_var`. An override that handles a node with children calls `super()`; a `StmtVisitor` that forgets to
-is an error, which names the method.
+A subclass overrides `visit_evaluate`, `visit_let`, `visit_for`, `visit_if`, `visit_yield`, `visit_seq`, and for
+expressions `visit_call` and `visit_var`. An override that handles a node with children calls `super()`; a `StmtVisitor`
+that forgets to is an error, which names the method.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Walks a kernel and decides where each value of a tile type is computed and kept.
 
-Values are computed late: when something needs their tiles in a circular buffer, or when they are stored. What has several
-uses, or a use inside a loop that it stands before, is computed at once.
+Values are computed late: when something needs their tiles in a circular buffer, or when they are stored. What has
+several uses, or a use inside a loop that it stands before, is computed at once.
 """
 
 from __future__ import annotations
