@@ -1,12 +1,14 @@
 """Stands where ttnn looks for its RISC-V compiler, which its wheel lacks, and runs Debian's in its place.
 
-It drops the flags that only Tenstorrent's compiler knows, and lets GNU as write the one instruction that it lacks, `.ttinsn x`,
-as a word with the bits of x turned left by two. Firmware is not built: the kernels run with a set of firmware from the wheel.
-Kernels of the vector engine need the compiler's vector types and are not compiled this way.
+It drops the flags that only Tenstorrent's compiler knows, and lets GNU as write the one instruction that it lacks,
+`.ttinsn x`, as a word with the bits of x turned left by two. Firmware is not built: kernels run with a set of firmware
+from the wheel (FIRMWARE names its folder). Kernels of the vector engine need the compiler's vector types, and are not
+compiled this way.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -51,8 +53,8 @@ def firmware(arguments: list[str], output: Path) -> int:
         Path(arguments[arguments.index("-MF") + 1]).write_text(f"{output}:\n")
     if output.suffix == ".o":
         return subprocess.run([GXX, *COMMON, "-c", "-x", "c++", "/dev/null", "-o", str(output)], check=False).returncode
-    found = HERE / "firmware" / output.parent.name / output.name.partition(".")[0]
-    shutil.copy(found.with_suffix(".elf"), output)
+    name = output.name.partition(".")[0]
+    shutil.copy(Path(os.environ["FIRMWARE"]) / output.parent.name / f"{name}.elf", output)
     return 0
 
 
@@ -61,7 +63,7 @@ def compile_kernel(arguments: list[str], output: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "kernel.s"
         flags = [str(text) if flag == str(output) else "-S" if flag == "-c" else flag for flag in arguments]
-        more = ["-fno-tree-loop-distribute-patterns", "-MT", str(output)]
+        more = ["-fno-tree-loop-distribute-patterns", "-fno-jump-tables", "-MT", str(output)]
         done = subprocess.run([GXX, *flags, *COMMON, *INCLUDES, *more], check=False)
         if done.returncode:
             return done.returncode
@@ -70,8 +72,8 @@ def compile_kernel(arguments: list[str], output: Path) -> int:
 
 
 def link(arguments: list[str], output: Path) -> int:
-    """A kernel. Of the wheel's objects, which are intermediate code of its compiler, one is built from its source here, and
-    those that only firmware uses are left out."""
+    """A kernel. Of the wheel's objects, which are intermediate code of its compiler, one is built from its source here,
+    and those that only firmware uses are left out."""
     kept = [flag for flag in arguments if Path(flag).name not in ("noc.o", "tdma_xmov.o")]
     for place, flag in enumerate(kept):
         if Path(flag).name == "substitutes.o":
@@ -87,6 +89,4 @@ def link(arguments: list[str], output: Path) -> int:
 
 
 if __name__ == "__main__":
-    with (Path(tempfile.gettempdir()) / "tt-gxx.log").open("a") as log:
-        log.write(f"{Path.cwd()} :: {' '.join(sys.argv[1:])}\n")
     sys.exit(main(sys.argv[1:]))

@@ -59,7 +59,9 @@ class SimulatedDevice(Device):
     def _launch(self, launch: LaunchedKernel, given: dict[str, Any]) -> None:
         kernels = self._kernels[launch.kernel]
         first = kernels[0]
-        taken: dict[str, Any] = {name: given[item.name] if item.name else item.value for name, item in launch.arguments.items()}
+        taken: dict[str, Any] = {
+            name: given[item.name] if item.name else item.value for name, item in launch.arguments.items()
+        }
         buffers = {item.name: item for item in first.buffer_map.values() if "tt.padded_shape" in item.attrs}
         memory = {name: _uploaded(taken[name], item) for name, item in buffers.items()}
         programs = [Program(item) for item in kernels]
