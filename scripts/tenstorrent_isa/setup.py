@@ -1,9 +1,9 @@
 """Make `.venv-tenstorrent`: ttnn and wolfpine, and a compiler where ttnn looks for one.
 
-Run from anywhere: `python scripts/tenstorrent_isa/setup.py`. It needs CPython 3.12 or 3.10 (ttnn 0.81.1 has no wheel for
-3.11; TENSTORRENT_PYTHON names another), 1.2 GB of disk, and of Debian gcc-riscv64-unknown-elf,
-picolibc-riscv64-unknown-elf and libstdc++-12-dev, which it installs where it runs as root. Prints what is missing and
-exits with 1 where it cannot go on.
+Run from anywhere: `python scripts/tenstorrent_isa/setup.py`. It needs CPython 3.12 or 3.10, since ttnn 0.81.1 has no
+wheel for 3.11 (TENSTORRENT_PYTHON names one that is not on the PATH), 1.2 GB of disk, and of Debian
+gcc-riscv64-unknown-elf, picolibc-riscv64-unknown-elf and libstdc++-12-dev, which it installs where it runs as root. It
+prints what is missing and exits with 1 where it cannot go on.
 """
 
 from __future__ import annotations
