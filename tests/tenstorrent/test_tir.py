@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
-
+import numpy as np
 import pytest
 
-from tests.tenstorrent.programs import before, gemm_module, kernels
-from tilewright import PassError
+import tilewright.cute as cute
+from examples.tenstorrent import row_sum
+from tests.tenstorrent.programs import before, error, gemm_module, kernels, random, zeros
+from tilewright import CompileError, PassError
 from tilewright.ir import mlir
 from tilewright.ir.context import compile_context
+from tilewright.targets.artifact_bytes import from_bytes, to_bytes
+from tilewright.targets.target import device_of
 from tilewright.targets.tenstorrent import dialect
+from tilewright.targets.tenstorrent.tir.data import module_from_json, module_to_json
 from tilewright.targets.tenstorrent.tir.frozen import thaw
 from tilewright.targets.tenstorrent.tir.write_mlir import module_text
 from tilewright.tenstorrent import (
@@ -41,7 +45,7 @@ from tilewright.tenstorrent import (
 @ir_module
 class Module:
     @T.prim_func
-    def main(A: T.Buffer((64, 32), "float32"), n: i32):  # noqa: F821
+    def main(A: T.Buffer((64, 32), "float32"), n: T.i32):
         for i, j in T.grid(64, 32):
             A[i, j] = A[j, i]
         T.evaluate(T.call("tt.noc.read_barrier"))
@@ -131,9 +135,24 @@ def test_a_mutator_makes_a_copy():
     assert len(IRMutator().visit(branch).lines()) == len(branch.lines())
 
 
-def test_functions_go_through_pickle():
-    module = before("verify-protocol", gemm_module())
-    assert pickle.loads(pickle.dumps(module)).script() == module.script()
+def test_modules_go_through_text(traced):
+    module = before("verify-protocol", traced)
+    text = module_to_json(module)
+    again = module_from_json(text)
+    assert again.script() == module.script() and module_to_json(again) == text
+    verify(again, "reading")
+    for name, item in module.functions.items():
+        assert isinstance(again[name], PrimFunc) == isinstance(item, PrimFunc)
+    with pytest.raises(CompileError, match="the program of an artifact cannot be read"):
+        module_from_json('{"variables": []}')
+
+
+def test_an_artifact_goes_through_bytes():
+    x, y = random(64, 64), zeros(64, 1)
+    artifact = cute.compile(row_sum.main, x, y, target="tenstorrent", options="--dst bf16 --core-grid 2x1").artifact
+    copy = from_bytes(to_bytes(artifact))
+    device_of("tenstorrent")(copy, True).run([x, y])
+    assert error(y, x.astype(np.float64).sum(1, keepdims=True)) < 2e-2
 
 
 def parsed(module):

@@ -12,7 +12,7 @@ import tilewright.cute as cute
 import tilewright.tile as tile
 from examples.tenstorrent import gemm, row_sum
 from tests.tenstorrent import test_random_programs
-from tests.tenstorrent.programs import launched, random, zeros
+from tests.tenstorrent.programs import BF16, launched, random, zeros
 from tilewright import Float32
 from tilewright.targets.tenstorrent.stages import files_of
 
@@ -102,7 +102,8 @@ def named():
         "row_sum": Program(row_sum.main, (x, zeros(64, 1)), _wide(x)[0].sum(1, keepdims=True), 3e-3),
         "bias": _one(_bias_body, random(32, 128), random(128, 64), random(1, 64), zeros(32, 64),
                      expected=lambda a, b, bias: a @ b + bias),
-        "maximum": _one(_max_body, random(32, 64), zeros(32, 1), expected=lambda x: x.max(1, keepdims=True)),
+        "maximum": _one(_max_body, -abs(random(32, 64)) - BF16(1), zeros(32, 1),
+                        expected=lambda x: x.max(1, keepdims=True)),
         "scaled": _one(_scaled_body, random(32, 64), random(32, 1), zeros(32, 64),
                        expected=lambda x, y: (x - y) * 0.5 + 1),
     }  # fmt: skip

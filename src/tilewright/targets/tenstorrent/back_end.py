@@ -17,11 +17,11 @@ from tilewright.targets.cute_stage import CUTE, PYTHON
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.options import Options
 from tilewright.targets.target import BackEnd
-from tilewright.targets.tenstorrent.device import encoded
 from tilewright.targets.tenstorrent.options import TenstorrentOptions
 from tilewright.targets.tenstorrent.passes.standard import STANDARD
 from tilewright.targets.tenstorrent.passes.verify_protocol import VerifyProtocol
-from tilewright.targets.tenstorrent.stages import CPP, MODULE, PLAN, TT, context_of
+from tilewright.targets.tenstorrent.stages import CPP, MODULE, PLAN, TT
+from tilewright.targets.tenstorrent.tir.data import module_to_json
 
 
 class Tenstorrent(BackEnd):
@@ -53,7 +53,7 @@ class Tenstorrent(BackEnd):
         return replace(call, signature=replace(call.signature, params=tuple(params)))
 
     def parts(self, job: Job) -> dict[str, str | bytes]:
-        return {"cute": job.texts["cute"], "program": encoded(job.parts[MODULE], context_of(job))}
+        return {"cute": job.texts["cute"], "program": module_to_json(job.parts[MODULE])}
 
     def kernel_parts(self, kernel: KernelJob) -> dict[str, str | bytes]:
         return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from tilewright.arguments.runtime_tensor import RuntimeTensor
 from tilewright.base import dlpack_types
 from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.base.signature import Param, ScalarParam, StreamParam, TensorParam, TupleParam
-from tilewright.hw.tensix import FORMATS
+from tilewright.hw.tensix import CORES, FORMATS
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device, check_count
 from tilewright.targets.tenstorrent.context import PassContext
@@ -24,13 +23,8 @@ from tilewright.targets.tenstorrent.simulator.faults import Fault
 from tilewright.targets.tenstorrent.simulator.numerics import NUMPY, tilize, untilize
 from tilewright.targets.tenstorrent.simulator.program import Program
 from tilewright.targets.tenstorrent.simulator.schedule import run_core
-from tilewright.targets.tenstorrent.tir.nodes import IRModule
+from tilewright.targets.tenstorrent.tir.data import module_from_json
 from tilewright.targets.tenstorrent.tir.read_mlir import HostFunc, LaunchedKernel
-
-
-def encoded(module: IRModule, context: PassContext) -> bytes:
-    """What an artifact keeps to run a program."""
-    return pickle.dumps((module, context))
 
 
 class SimulatedDevice(Device):
@@ -39,9 +33,8 @@ class SimulatedDevice(Device):
     last_stage = "tt"
 
     def __init__(self, artifact: Artifact, checks: Any) -> None:
-        program = artifact.stages["program"]
-        assert isinstance(program, bytes)
-        module, self._context = pickle.loads(program)
+        module = module_from_json(str(artifact.stages["program"]))
+        self._context = PassContext(CORES[artifact.arch], artifact.options)  # type: ignore[arg-type]
         self._host = next(item for item in module.functions.values() if isinstance(item, HostFunc))
         self._kernels = by_kernel(module)
         self._checked = checks is not False

@@ -85,6 +85,8 @@ def _indices(index: Any) -> tuple[Any, ...]:
 class Script:
     """What `T` offers."""
 
+    i32, f32 = "i32", "f32"  # annotations of parameters that are numbers
+
     def __init__(self) -> None:
         self._blocks: list[list[Stmt]] = []
         self._count = 0
