@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.hw.tensix import FACE, TILE
 from tilewright.targets.tenstorrent.simulator import numerics
 from tilewright.targets.tenstorrent.simulator.core import CircularBuffer, Core
+from tilewright.targets.tenstorrent.simulator.faults import Fault
 from tilewright.targets.tenstorrent.simulator.numerics import BINARY, NUMPY, UNARY, rounded, spread, unpacked
 
 
@@ -43,6 +44,10 @@ class DataCore(Core):
 
     def make_buffer(self, entry: Mapping[str, Any], base: int) -> CircularBuffer:
         return DataBuffer(entry, base)
+
+    def extern(self, at: int) -> None:
+        name = self.calls.calls[at].op.name
+        raise Fault(f"calls {name}, a function of C++", "the simulator runs operations of tt; run this in wolfpine")
 
     # Memory.
 

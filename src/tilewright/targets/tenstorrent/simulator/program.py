@@ -143,6 +143,14 @@ class Program:
     def _operation(self, found: Call, target: str) -> list[str]:
         at = len(self.calls)
         self.calls.append(found)
+        if found.attrs.get("extern"):
+            return [f"{target}core.extern({at})"]
+        if not found.op.name.startswith("tt."):
+            raise PassError(
+                f"{found.op.name} is no operation of a kernel",
+                location=found.location,
+                hint="kernels have operations of tt, integer arithmetic, and call_extern of C++ functions",
+            )
         name = found.op.name.removeprefix("tt.").replace(".", "_")
         if name == "runtime_arg":
             return [f"{target}arguments[{found.attrs['name']!r}]"]

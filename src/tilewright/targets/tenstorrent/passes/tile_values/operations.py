@@ -20,7 +20,7 @@ from tilewright.targets.tenstorrent.passes.tile_values.values import (
     Spread,
     Value,
 )
-from tilewright.targets.tenstorrent.tir.nodes import Call, Expr, IntImm, Stmt, Var
+from tilewright.targets.tenstorrent.tir.nodes import Call, Expr, IntImm, PrimFunc, Stmt, Var
 from tilewright.targets.tenstorrent.tir.read_mlir import refusal
 
 
@@ -28,6 +28,7 @@ class Values(Protocol):
     """What an operation asks of the planner."""
 
     names: Any
+    func: PrimFunc
 
     def held(self, value: Value) -> Held: ...
     def filled(self, value: Value, source: Expr | None = None) -> Held: ...
@@ -157,7 +158,7 @@ class Fill(Operation):
 
     def __call__(self, plan: Values, found: Call, operands: Sequence[Value]) -> Value:
         source = found.args[0]
-        if not isinstance(source, Var):
+        if source not in plan.func.params:
             raise refusal("a tile of a number that the kernel computes", found.location, "pass it as an argument")
         extents = _blocks(found.dtype)
         return plan.filled(Value(*extents, found.dtype.rpartition("x")[2].rstrip(">"), ()), source)
