@@ -255,13 +255,13 @@ def test_every_pass_is_documented():
 
     for item in (*STANDARD, VerifyProtocol, Emit):
         text = importlib.import_module(type(item).__module__).__doc__
-        assert text.splitlines()[1] == f"Pass Name: {item.name}"
+        assert text.strip().splitlines()[0] == f"Pass Name: {item.name}"
         for section in ("Purpose:", "Input Expectations:", "Output Guarantees:", "Example:", "Before:", "Testing:"):
             assert section in text, (item.name, section)
         assert f"tests/tenstorrent/test_{item.name.replace('-', '_')}.py" in text
 
 
-def test_edit_and_see(tmp_path):
+def test_edit_and_see(tmp_path, capsys):
     """A pass in a file of its own: edited, it takes effect in the next process, in about a second."""
     source = (
         "from tilewright.tenstorrent import T, func_pass, ir_module\n\n"
@@ -269,11 +269,12 @@ def test_edit_and_see(tmp_path):
         "@ir_module\nclass Module:\n    @T.prim_func\n    def main(A: T.Buffer((256, 256), 'float32')):\n"
         "        T.evaluate(0)\n\nprint(MyNewPass()(Module['main']).attrs['tt.value'])\n"
     )
-    for value in ("1", "2"):
-        file = tmp_path / "my_new_pass.py"
-        file.write_text(source.replace("VALUE", value))
-        done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == value
+    file = tmp_path / "my_new_pass.py"
+    file.write_text(source.replace("VALUE", "1"))
+    exec(compile(file.read_text(), str(file), "exec"), {"__name__": "my_new_pass"})
+    file.write_text(source.replace("VALUE", "2"))
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=True)
+    assert (capsys.readouterr().out.strip(), done.stdout.strip()) == ("1", "2")
 
 
 def test_insert_dst_as_the_documentation_has_it():
