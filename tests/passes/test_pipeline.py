@@ -126,7 +126,7 @@ def test_a_missing_requirement():
         def run(self, module):
             raise AssertionError
 
-    with pytest.raises(PassError, match="Pass late requires early but early was not run") as caught:
+    with pytest.raises(PassError, match=r"^Error: Pass late requires early but early was not run") as caught:
         compiled(Late())
     assert caught.value.hint == "put early before late" and caught.value.location.file == __file__
 
@@ -162,7 +162,7 @@ def make_operation(name):
 @pytest.mark.parametrize("name", ["custom.my_op", "cute.no_such_op", "arith.frobnicate"])
 def test_an_operation_of_no_dialect(name):
     """Where MLIR would end the process."""
-    with pytest.raises(PassError, match=f"unknown operation '{name}'") as caught:
+    with pytest.raises(PassError, match=f"^Error: unknown operation '{name}'") as caught:
         compiled(make_operation(name))
     assert caught.value.values == {"made by": "pass maker"} and "@dsl_user_op" in caught.value.hint
     assert (caught.value.location.file, caught.value.location.line) == ("made.py", 12)

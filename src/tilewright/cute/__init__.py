@@ -7,6 +7,7 @@ from tilewright.base.not_built import missing as _missing
 from tilewright.compiler.compile_options import CompileOptions
 from tilewright.compiler.jit import compile_function as compile
 from tilewright.compiler.jit import dsl_user_op, jit, kernel
+from tilewright.compiler.profiling import profile
 from tilewright.cute import arch, math, typing
 from tilewright.cute.math import (
     acos,

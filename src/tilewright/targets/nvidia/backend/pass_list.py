@@ -26,6 +26,9 @@ _FIELDS = {
     "opt-level": "opt_level",
     "enable-assertions": "enable_assertions",
     "preserve-line-info": "generate_line_info",
+    "profile": "profile",
+    "profile-warps": "profile_warps",
+    "profile-events": "profile_events",
 }
 # Those of a compilation that cute-to-nvvm itself has no part in.
 _OTHERS = {entry.name.replace("_", "-"): entry.name for entry in fields(NvidiaOptions)}
