@@ -1,0 +1,221 @@
+"""Loads and stores of tiles, by the thread's groups of elements that lie side by side.
+
+Where the tile lies inside the tensor as a whole, which is one uniform branch, groups move without further questions. Else
+each group is looked at, and the elements of one that is only partly inside one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright.ir import build, mlir, types, vectors
+from tilewright.lang.numbers.numeric import Int32, Numeric
+from tilewright.lang.tensors.algebra import local_tile
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
+from tilewright.layout.dynamic import is_multiple
+from tilewright.targets.nvidia.tiles.assignment import GROUP_BYTES, contiguous_mode
+from tilewright.targets.nvidia.tiles.block import Block, every, extents_of, tensor_of, when
+from tilewright.targets.nvidia.tiles.distribution import Distribution
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a tensor that a tile covers, seen by a thread.
+
+    `origin` is where the tile begins, in tiles; a group is `width` elements along mode `fast`.
+    """
+
+    block: Block
+    tensor: Tensor
+    origin: Sequence[Any]
+    held: Distribution
+    fast: int
+    width: int
+
+    @property
+    def groups(self) -> range:
+        """The first values of the groups."""
+        return range(0, len(self.held.values), self.width)
+
+    def index(self, value: int, mode: int) -> Any:
+        """The coordinate of a group along a mode, in groups along `fast`."""
+        unit = self.width if mode == self.fast else 1
+        start = Int32(self.origin[mode]) * (self.held.shape[mode] // unit)
+        return start + self.block.part(self.held, mode, unit) + self.held.values[value][mode] // unit
+
+    def element(self, value: int, number: int = 0) -> list[Any]:
+        """The coordinate of an element of a group."""
+        found = [self.index(value, mode) for mode in range(len(self.held.shape))]
+        if self.width > 1:
+            found[self.fast] = found[self.fast] * self.width + number
+        return found
+
+    def group(self, value: int) -> Tensor:
+        """A group as a tensor."""
+        tiler = tuple(self.width if mode == self.fast else 1 for mode in range(len(self.held.shape)))
+        return local_tile(self.tensor, tiler, tuple(self.index(value, mode) for mode in range(len(tiler))))
+
+    def whole_inside(self) -> Any:
+        """Whether the tensor has every element of the tile; True where that is known."""
+        return every([
+            self._covers(mode, extent) or (Int32(self.origin[mode]) + 1) * self.held.shape[mode] <= extent
+            for mode, extent in enumerate(extents_of(self.tensor))
+        ])  # fmt: skip
+
+    def _covers(self, mode: int, extent: Any) -> bool:
+        origin = self.origin[mode]
+        known = origin if isinstance(origin, int) else origin.value if origin.is_static else None
+        return known is not None and isinstance(extent, int) and (known + 1) * self.held.shape[mode] <= extent
+
+    def inside(self, value: int, count: int, number: int = 0) -> Any:
+        """Whether the tensor has `count` elements of a group from `number` on."""
+        at = self.element(value, number)
+        conditions = []
+        for mode, extent in enumerate(extents_of(self.tensor)):
+            if self.held.shape[mode] == 1 and self._covers(mode, extent):
+                continue
+            conditions.append(at[mode] + (count - 1) < extent if mode == self.fast and count > 1 else at[mode] < extent)
+        return every(conditions)
+
+    @property
+    def splits(self) -> bool:
+        """Whether a group may be inside the tensor in part."""
+        return self.width > 1 and not is_multiple(extents_of(self.tensor)[self.fast], self.width)
+
+
+def window(block: Block, tensor: ir.Value, origin: Sequence[ir.Value], held: Distribution) -> Window:
+    """The window of a load or store."""
+    found = contiguous_mode(tensor)
+    seen = tensor_of(tensor)
+    fast = len(held.shape) - 1 if found is None else found
+    most = max(GROUP_BYTES * 8 // seen.element_type.width, 1)
+    numbers = [Int32.from_ir(value) for value in origin]
+    known = [_constant(value) for value in origin]
+    start = [number if item is None else item for number, item in zip(numbers, known, strict=True)]
+    return Window(block, seen, start, held, fast, held.run(fast, most))
+
+
+def _constant(value: ir.Value) -> int | None:
+    owner = value.owner
+    if getattr(owner, "name", "") != "arith.constant":
+        return None
+    return int(mlir.ir.IntegerAttr(owner.attributes["value"]).value)
+
+
+def load(seen: Window, pad: float) -> ir.Value:
+    """The thread's elements of a tile as a vector."""
+    dtype = seen.tensor.element_type
+    whole = types.vector(len(seen.held.values), dtype.facts.name)
+    part = types.vector(seen.width, dtype.facts.name)
+
+    def all_groups() -> ir.Value:
+        return joined([_read(seen, value) for value in seen.groups], whole)
+
+    def each_group() -> ir.Value:
+        return joined([_read_inside(seen, value, part, pad) for value in seen.groups], whole)
+
+    found: ir.Value = when(seen.whole_inside(), whole, all_groups, each_group)
+    return found
+
+
+def _read(seen: Window, value: int) -> ir.Value:
+    if seen.width == 1:
+        return _vector_of([_element(seen, value, 0)], seen.tensor.element_type)
+    return seen.group(value).load().value
+
+
+def _element(seen: Window, value: int, number: int) -> ir.Value:
+    found: Numeric = seen.tensor[_coordinate(seen.element(value, number))]
+    return found.ir_value()
+
+
+def _read_inside(seen: Window, value: int, part: ir.Type, pad: float) -> ir.Value:
+    def padding() -> ir.Value:
+        return build.splat(pad_of(pad, seen.tensor.element_type), part)
+
+    def element(number: int) -> ir.Value:
+        machine = seen.tensor.element_type.mlir_type
+        outside = lambda: build.constant(pad_of(pad, seen.tensor.element_type), machine)  # noqa: E731
+        inside = lambda: _element(seen, value, number)  # noqa: E731
+        found: ir.Value = when(seen.inside(value, 1, number), machine, inside, outside)
+        return found
+
+    def elements() -> ir.Value:
+        return _vector_of([element(number) for number in range(seen.width)], seen.tensor.element_type)
+
+    otherwise = elements if seen.splits else padding
+    found: ir.Value = when(seen.inside(value, seen.width), part, lambda: _read(seen, value), otherwise)
+    return found
+
+
+def store(seen: Window, vector: ir.Value) -> None:
+    """Write the thread's elements of a tile; of those who hold the same, one writes."""
+    parts = [piece(vector, value, seen.width) for value in seen.groups]
+
+    def all_groups() -> None:
+        for part, value in zip(parts, seen.groups, strict=True):
+            _write(seen, value, part)
+
+    def each_group() -> None:
+        for part, value in zip(parts, seen.groups, strict=True):
+            _write_inside(seen, value, part)
+
+    def write() -> None:
+        when(seen.whole_inside(), None, all_groups, each_group)
+
+    first = seen.block.first_of_copies(seen.held)
+    when(True if first is None else first, None, write)
+
+
+def _write(seen: Window, value: int, part: ir.Value) -> None:
+    if seen.width == 1:
+        _write_element(seen, value, 0, part)
+    else:
+        group = seen.group(value)
+        group.store(TensorSSA(part, group.shape, seen.tensor.element_type))
+
+
+def _write_element(seen: Window, value: int, number: int, part: ir.Value) -> None:
+    element = seen.tensor.element_type.from_ir(vectors.extract(part, number))
+    seen.tensor[_coordinate(seen.element(value, number))] = element
+
+
+def _write_inside(seen: Window, value: int, part: ir.Value) -> None:
+    def elements() -> None:
+        for number in range(seen.width):
+            when(seen.inside(value, 1, number), None, lambda number=number: _write_element(seen, value, number, part))  # type: ignore[misc]
+
+    otherwise: Callable[[], None] | None = elements if seen.splits else None
+    when(seen.inside(value, seen.width), None, lambda: _write(seen, value, part), otherwise)
+
+
+def _coordinate(items: Sequence[Any]) -> Any:
+    return tuple(items) if len(items) > 1 else items[0]
+
+
+def pad_of(pad: float, dtype: type[Numeric]) -> int | float:
+    """The padding as a number of the element type."""
+    return pad if dtype.is_float else int(pad)
+
+
+# Vectors of a thread's elements.
+
+
+def piece(vector: ir.Value, first: int, count: int) -> ir.Value:
+    """`count` elements of a vector."""
+    return vectors.shuffle(vector, range(first, first + count))
+
+
+def joined(parts: Sequence[ir.Value], whole: ir.Type) -> ir.Value:
+    """Vectors of one length side by side."""
+    return parts[0] if len(parts) == 1 else build.cute("join", (whole,), (parts,)).results[0]
+
+
+def _vector_of(elements: Sequence[ir.Value], dtype: type[Numeric]) -> ir.Value:
+    return build.value("vector.from_elements", types.vector(len(elements), dtype.facts.name), elements)
