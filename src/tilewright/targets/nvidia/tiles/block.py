@@ -64,7 +64,9 @@ class Block:
             while count < len(rest) and rest[count] == (rest[0][0] + count, rest[0][1] << count):
                 count += 1
             low, step = rest[0]
-            found = (self.thread >> low) & ((1 << count) - 1) if (1 << low + count) < self.threads else self.thread >> low
+            found = (
+                (self.thread >> low) & ((1 << count) - 1) if (1 << low + count) < self.threads else self.thread >> low
+            )
             total = total + found * step
             rest = rest[count:]
         return total

@@ -28,9 +28,7 @@ def row_major(shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> L
     return Layout(shape if len(shape) > 1 else shape[0], tuple(strides) if len(shape) > 1 else strides[0])
 
 
-def converted(
-    block: Block, op: ir.Operation, vector: ir.Value, source: Distribution, target: Distribution
-) -> ir.Value:
+def converted(block: Block, op: ir.Operation, vector: ir.Value, source: Distribution, target: Distribution) -> ir.Value:
     """The elements of a tile as `target` has them. `op` is what needs them."""
     if source == target:
         return vector

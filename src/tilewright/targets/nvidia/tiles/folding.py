@@ -74,9 +74,7 @@ def _among_warps(
 
     when(alone, None, write)
     block.meet()
-    return [
-        tree([memory[warp, place].ir_value() for warp in range(shape[0])], combine) for place in places
-    ]
+    return [tree([memory[warp, place].ir_value() for warp in range(shape[0])], combine) for place in places]
 
 
 def _place(block: Block, target: Distribution, number: int):  # type: ignore[no-untyped-def]
