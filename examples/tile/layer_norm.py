@@ -1,4 +1,7 @@
-"""Layer norm of rows with weight and bias, at tile level. `python examples/tile/layer_norm.py` checks it against NumPy."""
+"""Layer norm of rows with weight and bias, at tile level.
+
+`python examples/tile/layer_norm.py` checks it against NumPy.
+"""
 
 import numpy as np
 

@@ -1,4 +1,7 @@
-"""Softmax of rows, at tile level: a block holds whole rows. `python examples/tile/softmax.py` checks it against NumPy."""
+"""Softmax of rows, at tile level: a block holds whole rows.
+
+`python examples/tile/softmax.py` checks it against NumPy.
+"""
 
 import numpy as np
 

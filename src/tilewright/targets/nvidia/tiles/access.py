@@ -1,11 +1,12 @@
 """Loads and stores of tiles, by the thread's groups of elements that lie side by side.
 
-Where the tile lies inside the tensor as a whole, which is one uniform branch, groups move without further questions. Else
-each group is looked at, and the elements of one that is only partly inside one by one.
+Where the tile lies inside the tensor as a whole, which is one uniform branch, groups move without further questions.
+Else each group is looked at, and the elements of one that is only partly inside one by one.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -114,20 +115,28 @@ def load(seen: Window, pad: float) -> ir.Value:
     whole = types.vector(len(seen.held.values), dtype.facts.name)
     part = types.vector(seen.width, dtype.facts.name)
 
-    def all_groups() -> ir.Value:
-        return joined([_read(seen, value) for value in seen.groups], whole)
-
     def each_group() -> ir.Value:
-        return joined([_read_inside(seen, value, part, pad) for value in seen.groups], whole)
+        return _joined([_take_inside(seen, value, part, pad) for value in seen.groups], whole)
 
-    found: ir.Value = when(seen.whole_inside(), whole, all_groups, each_group)
+    found: ir.Value = when(seen.whole_inside(), whole, lambda: take_all(seen), each_group)
     return found
 
 
-def _read(seen: Window, value: int) -> ir.Value:
-    if seen.width == 1:
-        return _vector_of([_element(seen, value, 0)], seen.tensor.element_type)
-    return seen.group(value).load().value
+def take_all(seen: Window) -> ir.Value:
+    """The thread's elements as a vector, all of which are inside."""
+    whole = types.vector(len(seen.held.values), seen.tensor.element_type.facts.name)
+    return _joined([_take(seen, value) for value in seen.groups], whole)
+
+
+def put_all(seen: Window, vector: ir.Value) -> None:
+    """Write the thread's elements, all of which are inside."""
+    for value in seen.groups:
+        _put(seen, value, piece(vector, value, seen.width))
+
+
+def _take(seen: Window, value: int) -> ir.Value:
+    """A group: a vector, or a number where it is one element."""
+    return _element(seen, value, 0) if seen.width == 1 else seen.group(value).load().value
 
 
 def _element(seen: Window, value: int, number: int) -> ir.Value:
@@ -135,73 +144,65 @@ def _element(seen: Window, value: int, number: int) -> ir.Value:
     return found.ir_value()
 
 
-def _read_inside(seen: Window, value: int, part: ir.Type, pad: float) -> ir.Value:
-    def padding() -> ir.Value:
-        return build.splat(pad_of(pad, seen.tensor.element_type), part)
-
-    def element(number: int) -> ir.Value:
-        machine = seen.tensor.element_type.mlir_type
-        outside = lambda: build.constant(pad_of(pad, seen.tensor.element_type), machine)  # noqa: E731
-        inside = lambda: _element(seen, value, number)  # noqa: E731
-        found: ir.Value = when(seen.inside(value, 1, number), machine, inside, outside)
-        return found
+def _take_inside(seen: Window, value: int, part: ir.Type, pad: float) -> ir.Value:
+    dtype = seen.tensor.element_type
+    number = pad if dtype.is_float else int(pad)
+    if seen.width == 1:
+        return _element_inside(seen, value, 0, number)
 
     def elements() -> ir.Value:
-        return _vector_of([element(number) for number in range(seen.width)], seen.tensor.element_type)
+        return _vector_of([_element_inside(seen, value, at, number) for at in range(seen.width)], part)
 
-    otherwise = elements if seen.splits else padding
-    found: ir.Value = when(seen.inside(value, seen.width), part, lambda: _read(seen, value), otherwise)
+    otherwise = elements if seen.splits else lambda: build.splat(number, part)
+    found: ir.Value = when(seen.inside(value, seen.width), part, lambda: _take(seen, value), otherwise)
+    return found
+
+
+def _element_inside(seen: Window, value: int, number: int, pad: float) -> ir.Value:
+    machine = seen.tensor.element_type.mlir_type
+    inside = seen.inside(value, 1, number)
+    found: ir.Value = when(inside, machine, lambda: _element(seen, value, number), lambda: build.constant(pad, machine))
     return found
 
 
 def store(seen: Window, vector: ir.Value) -> None:
     """Write the thread's elements of a tile; of those who hold the same, one writes."""
-    parts = [piece(vector, value, seen.width) for value in seen.groups]
-
-    def all_groups() -> None:
-        for part, value in zip(parts, seen.groups, strict=True):
-            _write(seen, value, part)
 
     def each_group() -> None:
-        for part, value in zip(parts, seen.groups, strict=True):
-            _write_inside(seen, value, part)
+        for value in seen.groups:
+            _put_inside(seen, value, piece(vector, value, seen.width))
 
     def write() -> None:
-        when(seen.whole_inside(), None, all_groups, each_group)
+        when(seen.whole_inside(), None, lambda: put_all(seen, vector), each_group)
 
     first = seen.block.first_of_copies(seen.held)
     when(True if first is None else first, None, write)
 
 
-def _write(seen: Window, value: int, part: ir.Value) -> None:
+def _put(seen: Window, value: int, part: ir.Value) -> None:
     if seen.width == 1:
-        _write_element(seen, value, 0, part)
+        _put_element(seen, value, 0, part)
     else:
         group = seen.group(value)
         group.store(TensorSSA(part, group.shape, seen.tensor.element_type))
 
 
-def _write_element(seen: Window, value: int, number: int, part: ir.Value) -> None:
+def _put_element(seen: Window, value: int, number: int, part: ir.Value) -> None:
     element = seen.tensor.element_type.from_ir(vectors.extract(part, number))
     seen.tensor[_coordinate(seen.element(value, number))] = element
 
 
-def _write_inside(seen: Window, value: int, part: ir.Value) -> None:
+def _put_inside(seen: Window, value: int, part: ir.Value) -> None:
     def elements() -> None:
         for number in range(seen.width):
-            when(seen.inside(value, 1, number), None, lambda number=number: _write_element(seen, value, number, part))  # type: ignore[misc]
+            when(seen.inside(value, 1, number), None, functools.partial(_put_element, seen, value, number, part))
 
     otherwise: Callable[[], None] | None = elements if seen.splits else None
-    when(seen.inside(value, seen.width), None, lambda: _write(seen, value, part), otherwise)
+    when(seen.inside(value, seen.width), None, lambda: _put(seen, value, part), otherwise)
 
 
 def _coordinate(items: Sequence[Any]) -> Any:
     return tuple(items) if len(items) > 1 else items[0]
-
-
-def pad_of(pad: float, dtype: type[Numeric]) -> int | float:
-    """The padding as a number of the element type."""
-    return pad if dtype.is_float else int(pad)
 
 
 # Vectors of a thread's elements.
@@ -212,10 +213,12 @@ def piece(vector: ir.Value, first: int, count: int) -> ir.Value:
     return vectors.shuffle(vector, range(first, first + count))
 
 
-def joined(parts: Sequence[ir.Value], whole: ir.Type) -> ir.Value:
-    """Vectors of one length side by side."""
+def _joined(parts: Sequence[ir.Value], whole: ir.Type) -> ir.Value:
+    """Numbers, or vectors of one length, side by side."""
+    if not vectors.is_vector(parts[0].type):
+        return _vector_of(parts, whole)
     return parts[0] if len(parts) == 1 else build.cute("join", (whole,), (parts,)).results[0]
 
 
-def _vector_of(elements: Sequence[ir.Value], dtype: type[Numeric]) -> ir.Value:
-    return build.value("vector.from_elements", types.vector(len(elements), dtype.facts.name), elements)
+def _vector_of(elements: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
+    return build.value("vector.from_elements", type_, elements)

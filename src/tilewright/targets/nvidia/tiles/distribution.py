@@ -1,12 +1,12 @@
 """Who holds which element of a tile.
 
 A distribution is linear in the bits of a thread's number: bit `b` moves the thread's part by `threads[b]`, a mode and a
-number of elements, and `values` are the coordinates of its elements from there on. Where a bit moves nothing, threads hold
-the same elements.
+number of elements, and `values` are the coordinates of its elements from there on. Where a bit moves nothing, threads
+hold the same elements.
 
-* `blocked`: elements that lie side by side in memory go to one thread, 16 bytes at a time; the lanes of a warp follow along
-  the same mode and then along the others; warps go along the other modes first. So a row is folded within a warp where
-  there are as many rows as warps.
+* `blocked`: elements that lie side by side in memory go to one thread, 16 bytes at a time; the lanes of a warp follow
+  along the same mode and then along the others; warps go along the other modes first. So a row is folded within a warp
+  where there are as many rows as warps.
 * `folded`: what is left of a distribution when a mode is folded. All who held a part of it hold the result.
 * `of_fragments`: any distribution that the layout algebra gives, as of accumulators of an MMA.
 """

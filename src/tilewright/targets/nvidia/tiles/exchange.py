@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.ir import types, vectors
-from tilewright.lang.numbers.numeric import from_mlir_type
-from tilewright.lang.tensors.tensor_ssa import TensorSSA
+from tilewright.ir import vectors
 from tilewright.layout import Layout
-from tilewright.targets.nvidia.tiles.access import Window, joined, piece
+from tilewright.targets.nvidia.tiles.access import Window, put_all, take_all
 from tilewright.targets.nvidia.tiles.assignment import GROUP_BYTES
 from tilewright.targets.nvidia.tiles.block import Block, when
 from tilewright.targets.nvidia.tiles.distribution import Distribution
@@ -41,33 +39,13 @@ def converted(block: Block, op: ir.Operation, vector: ir.Value, source: Distribu
     block.meet_again(op)
     write(block, memory, vector, source)
     block.meet()
-    return read(block, memory, target)
+    return take_all(_window(block, memory, target))
 
 
 def write(block: Block, memory: Tensor, vector: ir.Value, held: Distribution) -> None:
     """A tile to shared memory of its shape; of those who hold the same, one writes."""
-    seen = _window(block, memory, held)
-
-    def groups() -> None:
-        for value in seen.groups:
-            put(seen, value, piece(vector, value, seen.width))
-
-    first = block.first_of_copies(held)
-    when(True if first is None else first, None, groups)
-
-
-def put(seen: Window, value: int, part: ir.Value) -> None:
-    """A group of a thread's elements to memory."""
-    group = seen.group(value)
-    group.store(TensorSSA(part, group.shape, group.element_type))
-
-
-def read(block: Block, memory: Tensor, held: Distribution) -> ir.Value:
-    """A thread's elements of a tile in shared memory."""
-    seen = _window(block, memory, held)
-    dtype = from_mlir_type(memory.element_type.mlir_type)
-    whole = types.vector(len(held.values), dtype.facts.name)
-    return joined([seen.group(value).load().value for value in seen.groups], whole)
+    seen, first = _window(block, memory, held), block.first_of_copies(held)
+    when(True if first is None else first, None, lambda: put_all(seen, vector))
 
 
 def _window(block: Block, memory: Tensor, held: Distribution) -> Window:

@@ -182,7 +182,7 @@ class _Expansion:
         return Product.of(self._shapes[a], self._shapes[b], a.type.element_type, self._threads)
 
 
-_STEPS: dict[str, Callable[[_Expansion, "ir.Operation"], "ir.Value | None"]] = {
+_STEPS: dict[str, Callable[[_Expansion, ir.Operation], ir.Value | None]] = {
     "cute.tile_load": _Expansion.load,
     "cute.tile_store": _Expansion.store,
     "cute.tile_broadcast": _Expansion.broadcast,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, types, vectors
 from tilewright.ir.accessors import number_of, text_of
@@ -40,7 +40,7 @@ def fold(block: Block, op: ir.Operation, vector: ir.Value, source: Distribution)
         found = [combine(item, _of_lane(item, 1 << bit)) for item in found]
     warps = [bit for bit in bits if bit >= LANE_BITS]
     if warps:
-        found = _among_warps(block, op, found, source, target, warps, combine)
+        found = _among_warps(block, op, found, target, warps, combine)
     made = build.value("vector.from_elements", types.vector(len(found), dtype.facts.name), found)
     return made, target
 
@@ -55,7 +55,6 @@ def _among_warps(
     block: Block,
     op: ir.Operation,
     found: list[ir.Value],
-    source: Distribution,
     target: Distribution,
     warps: list[int],
     combine: Combine,
@@ -65,7 +64,7 @@ def _among_warps(
     memory = block.shared(found[0].type, row_major(shape), math.prod(shape))
     dtype = memory.element_type
     places = [_place(block, target, number) for number in range(len(found))]
-    alone = _one_of_each_warp(block, source, target, warps)
+    alone = _one_of_each_warp(block, target, warps)
     block.meet_again(op)
 
     def write() -> None:
@@ -77,7 +76,7 @@ def _among_warps(
     return [tree([memory[warp, place].ir_value() for warp in range(shape[0])], combine) for place in places]
 
 
-def _place(block: Block, target: Distribution, number: int):  # type: ignore[no-untyped-def]
+def _place(block: Block, target: Distribution, number: int) -> Any:
     """Which of the results a thread's value is, counted with the last mode fastest."""
     place, step = 0, 1
     for mode in reversed(range(len(target.shape))):
@@ -86,7 +85,7 @@ def _place(block: Block, target: Distribution, number: int):  # type: ignore[no-
     return place
 
 
-def _one_of_each_warp(block: Block, source: Distribution, target: Distribution, warps: list[int]):  # type: ignore[no-untyped-def]
+def _one_of_each_warp(block: Block, target: Distribution, warps: list[int]) -> Any:
     """Whether this thread is the first of those in its warp that have found the same."""
     same = [bit for bit, step in enumerate(target.threads) if step is None and bit not in warps]
     mask = sum(1 << bit for bit in same)

@@ -1,11 +1,11 @@
 """Products of tiles.
 
-Elements of 8 and 16 bits are multiplied by `mma.sync`: both operands go to shared memory, whose rows are 16 bytes longer
-than the tile's so that `ldmatrix` finds them in different banks, and from there to the fragments of a tiled MMA. Warps
-stand side by side along M and N so that each has about a square.
+Elements of 8 and 16 bits are multiplied by `mma.sync`: both operands go to shared memory, whose rows are 16 bytes
+longer than the tile's so that `ldmatrix` finds them in different banks, and from there to the fragments of a tiled MMA.
+Warps stand side by side along M and N so that each has about a square.
 
-Other elements (Float32, Int32) are multiplied and added one by one, exactly as written: each thread has a block of the sums,
-and reads a column of A and a row of B for each step of K.
+Other elements (Float32, Int32) are multiplied and added one by one, exactly as written: each thread has a block of the
+sums, and reads a column of A and a row of B for each step of K.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _atom(element: ir.Type) -> Any:
     if name in ("f16", "bf16"):
         return warp.MmaF16BF16Op(dtype, from_mlir_type(types.parse("f32")), (16, 8, 16))
     if name in ("f8e4m3fn", "f8e5m2") or dtype.__name__ in ("Float8E4M3FN", "Float8E5M2"):
-        return warp.MmaFP8Op(dtype, dtype, from_mlir_type(types.parse("f32")), (16, 8, 32))
+        return warp.MmaFP8Op(dtype, from_mlir_type(types.parse("f32")), (16, 8, 32))
     if name == "i8":
         return warp.MmaI8Op(dtype, (16, 8, 32))
     if name in ("f32", "i32", "u32"):
@@ -140,7 +140,7 @@ def _by_warps(
 def _reads(tiled: TiledMma, extent: int, mode: int) -> int:
     """How many matrices of 8 rows an ldmatrix reads: along K there are two, and along M two, along N two where the tile
     has room."""
-    return 4 if mode == 0 or tiled.tile_size(1) // _extent_of_atoms(tiled, 1) >= 2 else 2  # noqa: PLR2004
+    return 4 if mode == 0 or tiled.tile_size(1) // _extent_of_atoms(tiled, 1) >= 2 else 2
 
 
 def _extent_of_atoms(tiled: TiledMma, mode: int) -> int:
@@ -153,7 +153,7 @@ def _staged(block: Block, operand: Operand, k_mode: int) -> tuple[Tensor, bool]:
     vector, held = operand
     element = vector.type.element_type
     dtype = from_mlir_type(element)
-    by_k = dtype.width < 16 or held.run(k_mode, 2) > 1 or held.run(1 - k_mode, 2) == 1  # noqa: PLR2004
+    by_k = dtype.width < 16 or held.run(k_mode, 2) > 1 or held.run(1 - k_mode, 2) == 1
     fast = k_mode if by_k else 1 - k_mode
     row = held.shape[fast] + _ROW_PAD_BYTES * 8 // dtype.width
     stride = tuple(1 if mode == fast else row for mode in (0, 1))
@@ -172,7 +172,7 @@ class _Fragments:
     @classmethod
     def of(cls, name: str, tiled: TiledMma, mine: Any, memory: Tensor, by_k: bool, matrices: int) -> _Fragments:
         dtype = memory.element_type
-        read = warp.LdMatrix8x16x8bOp if dtype.width == 8 else warp.LdMatrix8x8x16bOp  # noqa: PLR2004
+        read = warp.LdMatrix8x16x8bOp if dtype.width == 8 else warp.LdMatrix8x8x16bOp
         atom = make_copy_atom(read(not by_k, matrices), dtype)
         made = (make_tiled_copy_A if name == "A" else make_tiled_copy_B)(atom, tiled)
         part = (mine.partition_A if name == "A" else mine.partition_B)(memory)
