@@ -63,6 +63,7 @@ class _Expansion:
         threads = _threads(kernel)
         _check_shapes(ops)
         self._threads = threads
+        self._products: dict[Any, Product] = {}
         self._shapes = {value: shape_of(value) for value in _tiles(ops)}
         self._classes = Assignment(ops, threads, lambda op: _at(op, lambda: self._product(op).held))
         self._block = Block(kernel, threads)
@@ -179,7 +180,10 @@ class _Expansion:
 
     def _product(self, op: ir.Operation) -> Product:
         a, b = op.operands[0], op.operands[1]
-        return Product.of(self._shapes[a], self._shapes[b], a.type.element_type, self._threads)
+        key = (self._shapes[a], self._shapes[b], a.type.element_type)
+        if key not in self._products:
+            self._products[key] = Product.of(*key, self._threads)
+        return self._products[key]
 
 
 _STEPS: dict[str, Callable[[_Expansion, ir.Operation], ir.Value | None]] = {
