@@ -14,6 +14,7 @@ import tilewright.cute as cute
 import tilewright.tile as tile
 from tests.tile.kernels import alone, mapped
 from tilewright import Boolean, CompileError, Constexpr, Float16, Float32, Int32
+from tilewright.emulate import observe
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "tile"
 
@@ -75,6 +76,23 @@ def test_vectors_where_layout_and_alignment_allow(shape, columns_first):
     contiguous = x.shape[0] if columns_first else x.shape[1]
     if contiguous % 4 == 0:
         assert "ld.global.v4.b32" in ptx and "st.global.v4.b32" in ptx and "ld.global.b32" not in ptx
+
+
+@pytest.mark.parametrize(("shift", "columns", "wide"), [(0, 64, True), (4, 64, False), (0, 66, False), (0, 96, True)])
+def test_vectors_where_address_and_strides_turn_out_to_allow_them(shift, columns, wide):
+    """Nothing is known while compiling; the kernel looks."""
+    raw = np.zeros(4 * 32 * columns + 64, np.uint8)
+    start = -raw.ctypes.data % 16 + shift
+    x = raw[start : start + 4 * 32 * columns].view(np.float32).reshape(32, columns)
+    x[...] = integers(x.shape)
+    y = np.zeros((32, columns), np.float32)
+    made = compiled(mapped, x, y, lambda t: t + 1.0)
+    assert "ld.global.v4.b32" in made.stages["ptx"] and "ld.global.b32" in made.stages["ptx"]
+    with observe(counters=True) as reports:
+        made(x, y)
+    assert np.array_equal(y, x + 1)
+    loads = [line for line in reports[0].traffic if line.instruction.startswith("ld.global.v4")]
+    assert bool(loads) == wide
 
 
 def test_padding():

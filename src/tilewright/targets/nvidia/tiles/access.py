@@ -1,21 +1,25 @@
 """Loads and stores of tiles, by the thread's groups of elements that lie side by side.
 
-Where the tile lies inside the tensor as a whole, which is one uniform branch, groups move without further questions.
-Else each group is looked at, and the elements of one that is only partly inside one by one.
+Where the tile lies inside the tensor as a whole, and its address and strides are multiples of a group, groups move as
+wide as they are: one branch, the same for the whole block, and none where the type says so already. Else each group is
+looked at, and the elements of one that is only partly inside one by one.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir, types, vectors
 from tilewright.lang.numbers.numeric import Int32, Numeric
 from tilewright.lang.tensors.algebra import local_tile
-from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
+from tilewright.layout import ComposedLayout, Layout
 from tilewright.layout.dynamic import is_multiple
 from tilewright.targets.nvidia.tiles.assignment import GROUP_BYTES, contiguous_mode
 from tilewright.targets.nvidia.tiles.block import Block, every, extents_of, tensor_of, when
@@ -84,10 +88,53 @@ class Window:
             conditions.append(at[mode] + (count - 1) < extent if mode == self.fast and count > 1 else at[mode] < extent)
         return every(conditions)
 
+    def wide(self) -> tuple[Any, Window]:
+        """Whether each group lies at a multiple of its size, and the window that takes it for granted."""
+        tensor, width = self.tensor, self.width
+        bytes_ = width * tensor.element_type.width // 8
+        steps = [step for mode, step in enumerate(_steps(tensor)) if mode != self.fast]
+        unknown = [step for step in steps if not is_multiple(step, width)]
+        if width == 1 or bytes_ < 2 or not self._contiguous or any(isinstance(step, int) for step in unknown):
+            return True, self
+        conditions = [step % width == 0 for step in unknown]
+        if tensor.iterator.alignment < bytes_:
+            conditions.append(tensor.iterator.toint() % bytes_ == 0)
+        return every(conditions), replace(self, tensor=_taken_for_granted(tensor, self.fast, width, bytes_))
+
+    @property
+    def _contiguous(self) -> bool:
+        step = _steps(self.tensor)[self.fast]
+        return isinstance(step, int) and step == 1
+
     @property
     def splits(self) -> bool:
         """Whether a group may be inside the tensor in part."""
         return self.width > 1 and not is_multiple(extents_of(self.tensor)[self.fast], self.width)
+
+
+def _steps(tensor: Tensor) -> Sequence[Any]:
+    """The strides of a tensor, mode by mode."""
+    if isinstance(tensor.layout, ComposedLayout):
+        return [0] * len(extents_of(tensor))
+    return tensor.stride if isinstance(tensor.stride, tuple) else (tensor.stride,)
+
+
+def _taken_for_granted(tensor: Tensor, fast: int, width: int, bytes_: int) -> Tensor:
+    """The tensor with an address and strides that are known multiples."""
+
+    def multiple(mode: int, step: Any) -> Any:
+        if mode == fast or isinstance(step, int):
+            return step
+        made = type(step).from_ir(step.ir_value())
+        made.divisibility, made.bound = math.lcm(step.divisibility, width), step.bound
+        return made
+
+    strides = tuple(multiple(mode, step) for mode, step in enumerate(_steps(tensor)))
+    layout = Layout(tensor.shape, strides if isinstance(tensor.shape, tuple) else strides[0])
+    dtype, space = tensor.element_type, tensor.memspace
+    align = max(tensor.iterator.alignment, bytes_)
+    cast = build.cute("ptr_cast", (types.ptr(dtype.facts.name, str(space), align),), ((tensor.iterator.value,),))
+    return make_tensor(Pointer(cast.results[0], dtype, space, align), layout)
 
 
 def window(block: Block, tensor: ir.Value, origin: Sequence[ir.Value], held: Distribution) -> Window:
@@ -118,7 +165,8 @@ def load(seen: Window, pad: float) -> ir.Value:
     def each_group() -> ir.Value:
         return _joined([_take_inside(seen, value, part, pad) for value in seen.groups], whole)
 
-    found: ir.Value = when(seen.whole_inside(), whole, lambda: take_all(seen), each_group)
+    aligned, wide = seen.wide()
+    found: ir.Value = when(every([seen.whole_inside(), aligned]), whole, lambda: take_all(wide), each_group)
     return found
 
 
@@ -173,7 +221,8 @@ def store(seen: Window, vector: ir.Value) -> None:
             _put_inside(seen, value, piece(vector, value, seen.width))
 
     def write() -> None:
-        when(seen.whole_inside(), None, lambda: put_all(seen, vector), each_group)
+        aligned, wide = seen.wide()
+        when(every([seen.whole_inside(), aligned]), None, lambda: put_all(wide, vector), each_group)
 
     first = seen.block.first_of_copies(seen.held)
     when(True if first is None else first, None, write)
