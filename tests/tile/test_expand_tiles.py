@@ -332,6 +332,76 @@ def test_products_of_every_size(t, k, threads):
     assert np.array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 32), (70, 90, 160), (33, 8, 24), (64, 64, 2), (40, 50, 333)])
+@pytest.mark.parametrize("dtype", [np.float16, np.int8])
+def test_operands_are_copied_ahead(m, n, k, dtype):
+    """Stages of cp.async, or loads where the sizes turn out not to fit; the emulator checks that none is read early."""
+    a, b = integers((m, k), dtype, -3, 4), np.ascontiguousarray(integers((k, n), dtype, -3, 4, seed=1).T).T
+    sums = Int32 if dtype is np.int8 else Float32
+    c = np.zeros((m, n), np.int32 if dtype is np.int8 else np.float32)
+    made = compiled(product, a, b, c, 32, 32, sums, 128)
+    assert "cp.async.wait_group" in made.stages["ptx"]
+    for seed in (0, 5):
+        c[...] = -1
+        with observe(seed=seed):
+            made(a, b, c)
+        assert np.array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
+
+
+def test_stages_are_filled_without_questions_where_everything_is_known():
+    (a, left), (b, right) = aligned(integers((64, 96), np.float16)), aligned(integers((96, 64), np.float16, seed=1))
+    c = np.zeros((64, 64), np.float32)
+    made = compiled(product, left, right, c, 32, 32, Float32, 128)
+    made(left, right, c)
+    assert np.array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
+    assert "ld.global" not in made.stages["ptx"] and "cp.async.cg.shared.global" in made.stages["ptx"]
+
+
+def test_stages_of_a_persistent_block():
+    @cute.kernel
+    def kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+        for work in tile.persistent(cute.ceil_div(a.shape[0], 32)):
+            acc = tile.zeros((32, 32), Float32)
+            for step in range(cute.ceil_div(a.shape[1], 32)):
+                acc = tile.dot(tile.load(a, (work, step), (32, 32)), tile.load(b, (step, 0), (32, 32)), acc)
+            tile.store(c, (work, 0), acc)
+
+    @cute.jit
+    def host(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+        kernel(a, b, c).launch(grid=2, block=128)
+
+    a, b, c = integers((150, 64), np.float16), integers((64, 32), np.float16, seed=1), np.zeros((150, 32), np.float32)
+    made = compiled(host, a, b, c)
+    made(a, b, c)
+    assert np.array_equal(c, a.astype(np.float64) @ b) and "cp.async" in made.stages["ptx"]
+
+
+def test_loops_that_write_memory_or_compute_an_operand_copy_nothing_ahead():
+    @cute.kernel
+    def kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, writes: Constexpr):
+        acc = tile.zeros((32, 32), Float32)
+        for step in range(cute.ceil_div(a.shape[1], 32)):
+            left = tile.load(a, (0, step), (32, 32))
+            if cutlass.const_expr(writes):
+                tile.store(c, (step, 0), acc)
+            else:
+                left = left + left
+            acc = tile.dot(left, tile.load(b, (step, 0), (32, 32)), acc)
+        tile.store(c, (cute.ceil_div(a.shape[1], 32), 0), acc)
+
+    @cute.jit
+    def host(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, writes: Constexpr):
+        kernel(a, b, c, writes).launch(grid=1, block=128)
+
+    a, b = integers((32, 64), np.float16), integers((64, 32), np.float16, seed=1)
+    for writes in (True, False):
+        c = np.zeros((96, 32), np.float32)
+        made = compiled(host, a, b, c, writes)
+        made(a, b, c)
+        assert np.array_equal(c[64:], (1 if writes else 2) * (a.astype(np.float64) @ b))
+        assert "cp.async" not in made.stages["ptx"]
+
+
 def test_a_product_of_a_computed_tile_and_what_follows_it():
     """Attention's pattern: a product, its softmax by rows, another product."""
 

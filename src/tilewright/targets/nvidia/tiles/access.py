@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tilewright.ir import build, mlir, types, vectors
+from tilewright.ir import build, types, vectors
+from tilewright.ir.accessors import constant_of
 from tilewright.lang.numbers.numeric import Int32, Numeric
 from tilewright.lang.tensors.algebra import local_tile
 from tilewright.lang.tensors.pointer import Pointer
@@ -42,6 +43,10 @@ class Window:
     held: Distribution
     fast: int
     width: int
+
+    def at(self, origin: Sequence[Any]) -> Window:
+        """The window of another tile."""
+        return replace(self, origin=origin)
 
     @property
     def groups(self) -> range:
@@ -144,16 +149,14 @@ def window(block: Block, tensor: ir.Value, origin: Sequence[ir.Value], held: Dis
     fast = len(held.shape) - 1 if found is None else found
     most = max(GROUP_BYTES * 8 // seen.element_type.width, 1)
     numbers = [Int32.from_ir(value) for value in origin]
-    known = [_constant(value) for value in origin]
-    start = [number if item is None else item for number, item in zip(numbers, known, strict=True)]
+    known = [constant_of(value) for value in origin]
+    start = [number if item is None else int(item) for number, item in zip(numbers, known, strict=True)]
     return Window(block, seen, start, held, fast, held.run(fast, most))
 
 
-def _constant(value: ir.Value) -> int | None:
-    owner = value.owner
-    if getattr(owner, "name", "") != "arith.constant":
-        return None
-    return int(mlir.ir.IntegerAttr(owner.attributes["value"]).value)
+def whole_groups(seen: Window, memory: Tensor) -> Window:
+    """The groups of a window in memory that holds the tile alone."""
+    return replace(seen, tensor=memory, origin=[0] * len(seen.held.shape))
 
 
 def load(seen: Window, pad: float) -> ir.Value:

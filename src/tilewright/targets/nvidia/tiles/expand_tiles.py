@@ -17,7 +17,7 @@ from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types, vectors
 from tilewright.ir.context import located
 from tilewright.ir.locations import source_location
-from tilewright.ir.walk import operations
+from tilewright.ir.walk import address, operations
 from tilewright.lang import trace
 from tilewright.lang.numbers.numeric import from_mlir_type
 from tilewright.passes.pass_errors import locate_error
@@ -29,6 +29,7 @@ from tilewright.targets.nvidia.tiles.block import Block
 from tilewright.targets.nvidia.tiles.distribution import Coordinate, Distribution, folded
 from tilewright.targets.nvidia.tiles.exchange import converted
 from tilewright.targets.nvidia.tiles.folding import fold
+from tilewright.targets.nvidia.tiles.main_loops import MainLoop, Pipeline, find_main_loops
 from tilewright.targets.nvidia.tiles.products import Product, multiply
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ class _Expansion:
         _check_shapes(ops)
         self._threads = threads
         self._products: dict[Any, Product] = {}
+        self._main_loops = {address(item.loop): item for item in find_main_loops(ops)}
+        self._pipelines: dict[ir.Value, Pipeline] = {}
+        self._copied_ahead: list[ir.Value] = []
         self._shapes = {value: shape_of(value) for value in _tiles(ops)}
         self._classes = Assignment(ops, threads, lambda op: _at(op, lambda: self._product(op).held))
         self._block = Block(kernel, threads)
@@ -74,7 +78,7 @@ class _Expansion:
         self._retype()
         for op in self._ops:
             _at(op, lambda op=op: self._expand(op))  # type: ignore[misc]
-        for value in self._free:
+        for value in (*self._copied_ahead, *self._free):
             value.owner.erase()
         self._block.finish()
 
@@ -88,6 +92,10 @@ class _Expansion:
     def _expand(self, op: ir.Operation) -> None:
         if op.name in FREE:
             return  # made where they are used
+        if address(op) in self._main_loops:
+            self._begin_pipeline(self._main_loops[address(op)])
+        if op.name == "cute.tile_load" and op.results[0] in self._copied_ahead:
+            return
         step = _STEPS.get(op.name)
         if step is not None:
             made = step(self, op)
@@ -98,6 +106,16 @@ class _Expansion:
             op.erase()
             return
         self._fit_operands(op)
+
+    def _begin_pipeline(self, found: MainLoop) -> None:
+        """In front of a main loop: its operands are copied ahead, where shared memory can hold them in stages."""
+        loads = [op.results[0] for op in found.loads]
+        product = self._product(found.dot)
+        made = Pipeline(self._block, found, product, [self._held[value] for value in loads])
+        if product.tiled is not None and made.stages():
+            made.before()
+            self._pipelines[found.dot.results[0]] = made
+            self._copied_ahead += loads
 
     def _fit_operands(self, op: ir.Operation) -> None:
         """Arithmetic, loops and branches stay; numbers that are repeated get the size that is needed."""
@@ -175,7 +193,11 @@ class _Expansion:
         (a,), (b,), (c,) = build.groups(op)
         product, held = self._product(op), self._held[op.results[0]]
         sums = self._operand_as(op, c, product.held)
-        found = multiply(self._block, op, product, self._operand(a), self._operand(b), sums)
+        pipeline = self._pipelines.get(op.results[0])
+        if pipeline is not None:
+            found = pipeline.multiply(sums)
+        else:
+            found = multiply(self._block, op, product, self._operand(a), self._operand(b), sums)
         return converted(self._block, op, found, product.held, held)
 
     def _product(self, op: ir.Operation) -> Product:

@@ -36,6 +36,8 @@ Operand = tuple["ir.Value", Distribution]
 _ROW_PAD_BYTES = 16
 _ATOM_MN = (16, 8)
 _WARP = 32
+_LDMATRIX_BITS = 16  # of the elements that ldmatrix can transpose
+_MATRICES_A = 4  # of 8 rows that an ldmatrix of A reads: two along M, two along K
 
 
 @dataclass(frozen=True)
@@ -111,25 +113,36 @@ def multiply(block: Block, op: ir.Operation, product: Product, a: Operand, b: Op
     """The sums after a `cute.tile_dot`; `c` are those before it, as the product holds them."""
     if product.tiled is None:
         return _one_by_one(block, op, product, a, b, c)
-    return _by_warps(block, op, product, product.tiled, a, b, c)
+    return _by_warps(block, op, product, a, b, c)
 
 
-def _by_warps(
-    block: Block, op: ir.Operation, product: Product, tiled: TiledMma, a: Operand, b: Operand, c: ir.Value
-) -> ir.Value:
-    m, n, k = product.shape
-    left, left_by_k = _staged(block, a, k_mode=1)
-    right, right_by_k = _staged(block, b, k_mode=0)
+@dataclass(frozen=True)
+class Staged:
+    """An operand in shared memory; `by_k`: K is contiguous."""
+
+    memory: Tensor
+    by_k: bool
+
+
+def _by_warps(block: Block, op: ir.Operation, product: Product, a: Operand, b: Operand, c: ir.Value) -> ir.Value:
+    left, right = _staged(block, a, k_mode=1), _staged(block, b, k_mode=0)
     block.meet_again(op)
-    write(block, left, *a)
-    write(block, right, *b)
+    write(block, left.memory, *a)
+    write(block, right.memory, *b)
     block.meet()
+    return multiply_staged(block, product, left, right, c)
+
+
+def multiply_staged(block: Block, product: Product, a: Staged, b: Staged, c: ir.Value) -> ir.Value:
+    """The sums after a product of operands in shared memory, A (M, K) and B (K, N)."""
+    (m, n, k), tiled, right = product.shape, product.tiled, b.memory
+    assert tiled is not None
     as_nk = make_tensor(right.iterator, Layout((n, k), right.stride[::-1]))
     mine = tiled.get_slice(block.thread & (tiled.size - 1))
     sums = tiled.make_fragment_C(tiled.partition_shape_C((m, n)))
     sums.store(TensorSSA(c, sums.shape, sums.element_type))
-    left_parts = _Fragments.of("A", tiled, mine, left, left_by_k, _reads(tiled, m, 0))
-    right_parts = _Fragments.of("B", tiled, mine, as_nk, right_by_k, _reads(tiled, n, 1))
+    left_parts = _Fragments.of("A", tiled, mine, a.memory, a.by_k, _MATRICES_A)
+    right_parts = _Fragments.of("B", tiled, mine, as_nk, b.by_k, _matrices_of_b(tiled))
     for step in range(k // tiled.tile_size(2)):
         first, second = left_parts.take(step), right_parts.take(step)
         gemm(tiled, sums, first, second, sums)
@@ -137,27 +150,27 @@ def _by_warps(
     return found.value
 
 
-def _reads(tiled: TiledMma, extent: int, mode: int) -> int:
-    """How many matrices of 8 rows an ldmatrix reads: along K there are two, and along M two, along N two where the tile
-    has room."""
-    return 4 if mode == 0 or tiled.tile_size(1) // _extent_of_atoms(tiled, 1) >= 2 else 2
+def _matrices_of_b(tiled: TiledMma) -> int:
+    """How many matrices of 8 rows an ldmatrix of B reads: two along K, and two along N where the tile has room."""
+    return 4 if tiled.tile_size(1) >= 2 * tiled._covered(1) else 2
 
 
-def _extent_of_atoms(tiled: TiledMma, mode: int) -> int:
-    return tiled._covered(mode)
-
-
-def _staged(block: Block, operand: Operand, k_mode: int) -> tuple[Tensor, bool]:
-    """Shared memory for an operand, and whether K is contiguous in it: as the threads hold it, so that they write 16
-    bytes at a time; always so where ldmatrix cannot transpose."""
+def _staged(block: Block, operand: Operand, k_mode: int) -> Staged:
+    """Shared memory for an operand. It lies as the threads hold it, so that they write 16 bytes at a time; K is
+    contiguous where ldmatrix cannot transpose."""
     vector, held = operand
     element = vector.type.element_type
-    dtype = from_mlir_type(element)
-    by_k = dtype.width < 16 or held.run(k_mode, 2) > 1 or held.run(1 - k_mode, 2) == 1
+    width = from_mlir_type(element).width
+    by_k = width < _LDMATRIX_BITS or held.run(k_mode, 2) > 1 or held.run(1 - k_mode, 2) == 1
     fast = k_mode if by_k else 1 - k_mode
-    row = held.shape[fast] + _ROW_PAD_BYTES * 8 // dtype.width
+    row = row_elements(held.shape, fast, width)
     stride = tuple(1 if mode == fast else row for mode in (0, 1))
-    return block.shared(element, Layout(held.shape, stride), row * held.shape[1 - fast]), by_k
+    return Staged(block.shared(element, Layout(held.shape, stride), row * held.shape[1 - fast]), by_k)
+
+
+def row_elements(shape: Coordinate, fast: int, width: int) -> int:
+    """The elements of `width` bits from one row of an operand to the next in shared memory."""
+    return shape[fast] + _ROW_PAD_BYTES * 8 // width
 
 
 @dataclass(frozen=True)
