@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tilewright.ir import types
+import tilewright.cute as cute
 from tilewright.ir.context import compile_context
 from tilewright.targets.nvidia.tiles.distribution import blocked, folded, of_fragments
 from tilewright.targets.nvidia.tiles.products import Product
@@ -71,12 +71,12 @@ def test_folding_leaves_each_result_with_all_who_held_a_part(shape):
 
 @pytest.mark.parametrize("threads", [32, 128, 256])
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 8, 16), (32, 32, 32), (64, 128, 32), (128, 16, 64), (16, 256, 16)])
-@pytest.mark.parametrize("element", ["f16", "i8"])
+@pytest.mark.parametrize("element", [cute.Float16, cute.Int8])
 def test_accumulators_are_shared_evenly(m, n, k, threads, element):
-    if element == "i8" and k == 16:
+    if element is cute.Int8 and k == 16:
         k = 32
     with compile_context():
-        made = Product.of((m, k), (k, n), types.parse(element), threads).held
+        made = Product.of((m, k), (k, n), element.mlir_type, threads).held
     found = holders(made, threads)
     assert set(found) == set(itertools.product(range(m), range(n)))
     assert set(found.values()) == {2 ** bin(made.copies).count("1")}
