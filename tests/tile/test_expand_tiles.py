@@ -174,10 +174,9 @@ def test_numbers_of_run_time_and_numbers_that_several_tiles_share():
 SHAPES = [(16, 32), (1, 1024), (128, 8), (2, 256), (64, 64), (32, 1)]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "threads"), [(shape, 128) for shape in SHAPES] + [((16, 32), 32), ((8, 64), 64)])
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("threads", [32, 128])
-def test_sums_and_greatest(shape, axis, threads):
+def test_sums_and_greatest(shape, threads, axis):
     x = integers(shape)
     y = np.zeros([1 if mode == axis else extent for mode, extent in enumerate(shape)], np.float32)
     compiled(alone, x, y, lambda t: tile.sum(t, axis), shape, threads)(x, y)
@@ -325,7 +324,7 @@ def test_products_of_every_type_and_order(dtype, transposed):
     assert np.array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
 
 
-@pytest.mark.parametrize(("t", "k", "threads"), [(16, 16, 32), (16, 16, 256), (32, 64, 64), (64, 16, 128)])
+@pytest.mark.parametrize(("t", "k", "threads"), [(16, 16, 32), (16, 16, 256), (32, 32, 64), (64, 16, 128)])
 def test_products_of_every_size(t, k, threads):
     a, b, c = integers((70, 40), np.float16), integers((40, 64), np.float16, seed=1), np.zeros((70, 64), np.float32)
     compiled(product, a, b, c, t, k, Float32, threads)(a, b, c)
@@ -428,7 +427,7 @@ def test_a_product_of_a_computed_tile_and_what_follows_it():
 # The examples, and files of them.
 
 
-@pytest.mark.parametrize("shape", [(64, 96), (33, 41)])
+@pytest.mark.parametrize("shape", [(33, 41)])
 def test_examples(shape):
     assert example("elementwise").check(shape) < 2e-6
     assert example("row_sum").check(shape)
@@ -437,7 +436,7 @@ def test_examples(shape):
     assert example("gemm").check(*shape, 50)
 
 
-@pytest.mark.parametrize(("rows", "threads"), [(1, 128), (4, 128), (8, 32), (2, 256)])
+@pytest.mark.parametrize(("rows", "threads"), [(1, 128), (4, 128), (2, 32), (2, 256)])
 def test_rows_and_threads_are_free(rows, threads):
     assert example("softmax").check((13, 200), rows=rows, columns=256, threads=threads) < 1e-6
     assert example("layer_norm").check((13, 200), rows=rows, columns=256, threads=threads) < 1e-5
