@@ -141,6 +141,17 @@ def test_arithmetic_and_choices(threads):
     assert np.array_equal(y, np.where(x > 0.5, x * 2 - 1, np.maximum(-x, np.float32(0.25))))
 
 
+def test_approximate_functions_on_request():
+    x = np.random.default_rng(1).standard_normal((16, 32)).astype(np.float32)
+    y = np.zeros_like(x)
+    for fast in (False, True):
+        made = compiled(mapped, x, y, lambda t: tile.exp(t, fastmath=fast))  # noqa: B023
+        made(x, y)
+        exact = np.exp(x.astype(np.float64))
+        assert (np.abs(y - exact) <= (3e-7 if fast else 1.2e-7) * exact).all()
+    assert "fma" not in made.stages["ptx"] and "ex2.approx" in made.stages["ptx"]
+
+
 def test_conversions():
     x = integers((16, 32), np.int32, -300, 300)
     y = np.zeros(x.shape, np.float16)

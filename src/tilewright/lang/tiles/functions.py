@@ -211,14 +211,15 @@ def _extreme(name: str, x: Any, y: Any) -> Tile:
     return Tile(value, a.shape, dtype)
 
 
-def _unary(op: str, doc: str) -> Callable[[Tile], Tile]:
-    def function(x: Tile) -> Tile:
+def _unary(op: str, doc: str) -> Callable[..., Tile]:
+    def function(x: Tile, fastmath: bool = False) -> Tile:
         x = as_tile(x, f"tile.{name}")
         x = x if x.dtype.is_float else x.to(Float32)
-        return x.mapped(lambda value: build.value(op, value.type, (value,)))
+        attributes = {"fastmath": build.attribute("#arith.fastmath<fast>")} if fastmath else None
+        return x.mapped(lambda value: build.value(op, value.type, (value,), attributes))
 
     name = function.__name__ = op.rpartition(".")[2]
-    function.__doc__ = doc
+    function.__doc__ = f"{doc} With `fastmath` by the approximate instruction, where there is one."
     return function
 
 

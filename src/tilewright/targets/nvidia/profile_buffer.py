@@ -111,10 +111,20 @@ def _nanoseconds(records: Sequence[WarpRecord], khz: int) -> Callable[[int, int]
     for record in records:
         samples.setdefault(record.processor, []).extend(record.samples)
     rate = _rate(samples, khz)
+    # Differences of whole numbers are exact; the numbers themselves are too great for floats.
+    first = min((record.begin_ns for record in records), default=0)
+    zeros = {key: min(clock for _, clock in found) for key, found in samples.items()}
     # globaltimer lags behind by up to a step, so the latest of the starts that samples give is the nearest.
-    starts = {key: max(ns - clock / rate for ns, clock in found) for key, found in samples.items()}
-    zero = min((starts[record.processor] + record.begin / rate for record in records), default=0.0)
-    return lambda processor, clock: starts[processor] + clock / rate - zero
+    starts = {
+        key: max(ns - first - (clock - zeros[key]) / rate for ns, clock in found) for key, found in samples.items()
+    }
+
+    def at(processor: int, clock: int) -> float:
+        return starts[processor] + (clock - zeros[processor]) / rate - begin
+
+    begin = 0.0
+    begin = min((at(record.processor, record.begin) for record in records), default=0.0)
+    return at
 
 
 def _rate(samples: Mapping[int, Sequence[tuple[int, int]]], khz: int) -> float:

@@ -1,15 +1,15 @@
 """Loads and stores of tiles, by the thread's groups of elements that lie side by side.
 
-Where the tile lies inside the tensor as a whole, and its address and strides are multiples of a group, groups move as
-wide as they are: one branch, the same for the whole block, and none where the type says so already. Else each group is
-looked at, and the elements of one that is only partly inside one by one.
+Where address, strides and the extent along the group are multiples of a group, groups move as wide as they are, each
+where the tensor has it: what the types do not say of this is asked once, the same for the whole block. Else elements
+are looked at one by one.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,37 +71,34 @@ class Window:
         tiler = tuple(self.width if mode == self.fast else 1 for mode in range(len(self.held.shape)))
         return local_tile(self.tensor, tiler, tuple(self.index(value, mode) for mode in range(len(tiler))))
 
-    def whole_inside(self) -> Any:
-        """Whether the tensor has every element of the tile; True where that is known."""
-        return every([
-            self._covers(mode, extent) or (Int32(self.origin[mode]) + 1) * self.held.shape[mode] <= extent
-            for mode, extent in enumerate(extents_of(self.tensor))
-        ])  # fmt: skip
-
     def _covers(self, mode: int, extent: Any) -> bool:
         origin = self.origin[mode]
         known = origin if isinstance(origin, int) else origin.value if origin.is_static else None
         return known is not None and isinstance(extent, int) and (known + 1) * self.held.shape[mode] <= extent
 
     def inside(self, value: int, count: int, number: int = 0) -> Any:
-        """Whether the tensor has `count` elements of a group from `number` on."""
+        """Whether the tensor has `count` elements of a group from `number` on; True where that is known."""
         at = self.element(value, number)
         conditions = []
         for mode, extent in enumerate(extents_of(self.tensor)):
-            if self.held.shape[mode] == 1 and self._covers(mode, extent):
+            if self._covers(mode, extent):
                 continue
             conditions.append(at[mode] + (count - 1) < extent if mode == self.fast and count > 1 else at[mode] < extent)
         return every(conditions)
 
     def wide(self) -> tuple[Any, Window]:
-        """Whether each group lies at a multiple of its size, and the window that takes it for granted."""
+        """Whether each group lies at a multiple of its size and is inside the tensor as a whole or not at all, and the
+        window that takes the first for granted."""
         tensor, width = self.tensor, self.width
         bytes_ = width * tensor.element_type.width // 8
         steps = [step for mode, step in enumerate(_steps(tensor)) if mode != self.fast]
         unknown = [step for step in steps if not is_multiple(step, width)]
+        conditions: list[Any] = []
+        if width > 1 and not is_multiple(extent := extents_of(tensor)[self.fast], width):
+            conditions.append(extent % width == 0)
         if width == 1 or bytes_ < 2 or not self._contiguous or any(isinstance(step, int) for step in unknown):
-            return True, self
-        conditions = [step % width == 0 for step in unknown]
+            return every(conditions), self
+        conditions += [step % width == 0 for step in unknown]
         if tensor.iterator.alignment < bytes_:
             conditions.append(tensor.iterator.toint() % bytes_ == 0)
         return every(conditions), replace(self, tensor=_taken_for_granted(tensor, self.fast, width, bytes_))
@@ -110,11 +107,6 @@ class Window:
     def _contiguous(self) -> bool:
         step = _steps(self.tensor)[self.fast]
         return isinstance(step, int) and step == 1
-
-    @property
-    def splits(self) -> bool:
-        """Whether a group may be inside the tensor in part."""
-        return self.width > 1 and not is_multiple(extents_of(self.tensor)[self.fast], self.width)
 
 
 def _steps(tensor: Tensor) -> Sequence[Any]:
@@ -162,14 +154,18 @@ def whole_groups(seen: Window, memory: Tensor) -> Window:
 def load(seen: Window, pad: float) -> ir.Value:
     """The thread's elements of a tile as a vector."""
     dtype = seen.tensor.element_type
-    whole = types.vector(len(seen.held.values), dtype.facts.name)
-    part = types.vector(seen.width, dtype.facts.name)
+    whole, part = (types.vector(count, dtype.facts.name) for count in (len(seen.held.values), seen.width))
+    number = pad if dtype.is_float else int(pad)
+    wide_enough, wide = seen.wide()
 
-    def each_group() -> ir.Value:
-        return _joined([_take_inside(seen, value, part, pad) for value in seen.groups], whole)
+    def by_groups() -> ir.Value:
+        return _joined([_take_inside(wide, value, part, number) for value in seen.groups], whole)
 
-    aligned, wide = seen.wide()
-    found: ir.Value = when(every([seen.whole_inside(), aligned]), whole, lambda: take_all(wide), each_group)
+    def by_elements() -> ir.Value:
+        places = [(value, at) for value in seen.groups for at in range(seen.width)]
+        return _joined([_element_inside(seen, value, at, number) for value, at in places], whole)
+
+    found: ir.Value = when(wide_enough, whole, by_groups, by_elements)
     return found
 
 
@@ -196,16 +192,10 @@ def _element(seen: Window, value: int, number: int) -> ir.Value:
 
 
 def _take_inside(seen: Window, value: int, part: ir.Type, pad: float) -> ir.Value:
-    dtype = seen.tensor.element_type
-    number = pad if dtype.is_float else int(pad)
     if seen.width == 1:
-        return _element_inside(seen, value, 0, number)
-
-    def elements() -> ir.Value:
-        return _vector_of([_element_inside(seen, value, at, number) for at in range(seen.width)], part)
-
-    otherwise = elements if seen.splits else lambda: build.splat(number, part)
-    found: ir.Value = when(seen.inside(value, seen.width), part, lambda: _take(seen, value), otherwise)
+        return _element_inside(seen, value, 0, pad)
+    inside = seen.inside(value, seen.width)
+    found: ir.Value = when(inside, part, lambda: _take(seen, value), lambda: build.splat(pad, part))
     return found
 
 
@@ -218,14 +208,21 @@ def _element_inside(seen: Window, value: int, number: int, pad: float) -> ir.Val
 
 def store(seen: Window, vector: ir.Value) -> None:
     """Write the thread's elements of a tile; of those who hold the same, one writes."""
+    wide_enough, wide = seen.wide()
 
-    def each_group() -> None:
+    def by_groups() -> None:
         for value in seen.groups:
-            _put_inside(seen, value, piece(vector, value, seen.width))
+            part = piece(vector, value, seen.width)
+            when(seen.inside(value, seen.width), None, functools.partial(_put, wide, value, part))
+
+    def by_elements() -> None:
+        for value in seen.groups:
+            part = piece(vector, value, seen.width)
+            for at in range(seen.width):
+                when(seen.inside(value, 1, at), None, functools.partial(_put_element, seen, value, at, part))
 
     def write() -> None:
-        aligned, wide = seen.wide()
-        when(every([seen.whole_inside(), aligned]), None, lambda: put_all(wide, vector), each_group)
+        when(wide_enough, None, by_groups, by_elements)
 
     first = seen.block.first_of_copies(seen.held)
     when(True if first is None else first, None, write)
@@ -242,15 +239,6 @@ def _put(seen: Window, value: int, part: ir.Value) -> None:
 def _put_element(seen: Window, value: int, number: int, part: ir.Value) -> None:
     element = seen.tensor.element_type.from_ir(vectors.extract(part, number))
     seen.tensor[_coordinate(seen.element(value, number))] = element
-
-
-def _put_inside(seen: Window, value: int, part: ir.Value) -> None:
-    def elements() -> None:
-        for number in range(seen.width):
-            when(seen.inside(value, 1, number), None, functools.partial(_put_element, seen, value, number, part))
-
-    otherwise: Callable[[], None] | None = elements if seen.splits else None
-    when(seen.inside(value, seen.width), None, lambda: _put(seen, value, part), otherwise)
 
 
 def _coordinate(items: Sequence[Any]) -> Any:

@@ -24,10 +24,9 @@ from tilewright.lang.numbers.numeric import Int32, Uint32
 from tilewright.lang.nvgpu.cpasync import CopyG2SOp, LoadCacheMode
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
-from tilewright.layout.dynamic import is_multiple
 from tilewright.targets.nvidia.tiles.access import Window, load, put_all, whole_groups, window
 from tilewright.targets.nvidia.tiles.assignment import contiguous_mode
-from tilewright.targets.nvidia.tiles.block import Block, every, extents_of, when
+from tilewright.targets.nvidia.tiles.block import Block, when
 from tilewright.targets.nvidia.tiles.distribution import Distribution
 from tilewright.targets.nvidia.tiles.products import Product, Staged, multiply_staged, row_elements
 
@@ -175,22 +174,19 @@ class Pipeline:
 
 def _fill(seen: Window, memory: Tensor) -> None:
     """Copy a tile to shared memory; zeros lie where the tensor ends."""
-    aligned, wide = seen.wide()
-    extent = extents_of(seen.tensor)[seen.fast]
-    whole = True if is_multiple(extent, seen.width) else extent % seen.width == 0
+    wide_enough, wide = seen.wide()
     target = whole_groups(seen, memory)
 
     def asynchronous() -> None:
         bits = seen.width * seen.tensor.element_type.width
         cache = LoadCacheMode.GLOBAL if bits == _COPIED_BITS[-1] else LoadCacheMode.ALWAYS
         atom = build.string(CopyG2SOp(cache).text(bits))
-        known = seen.whole_inside()
         for value in seen.groups:
-            inside = True if known is True else seen.inside(value, seen.width)
+            inside = seen.inside(value, seen.width)
             pred = () if inside is True else (_flag(inside),)
             build.cute("copy", (), ((wide.group(value).value,), (target.group(value).value,), pred), atom=atom)
 
-    when(every([aligned, whole]), None, asynchronous, lambda: put_all(target, load(seen, 0.0)))
+    when(wide_enough, None, asynchronous, lambda: put_all(target, load(seen, 0.0)))
 
 
 def _flag(condition: Any) -> ir.Value:
