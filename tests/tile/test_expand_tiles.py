@@ -557,6 +557,12 @@ def test_products_of_double_precision():
     assert "tile.dot of Float64 has no instruction here" in str(error)
 
 
+def test_products_of_unsigned_elements():
+    a, b, c = integers((32, 32), np.uint8, 0), integers((32, 32), np.uint8, 0), np.zeros((32, 32), np.int32)
+    error = refused_by(lambda: compiled(product, a, b, c, 32, 32, Int32, 128))
+    assert "tile.dot takes signed elements" in str(error) and "Int32" in error.hint
+
+
 def test_tiles_that_are_too_large_for_the_threads():
     x, y = integers((16, 32)), np.zeros((16, 32), np.float32)
     error = refused_by(lambda: compiled(mapped, x, y, lambda t: t, (256, 128), 32))

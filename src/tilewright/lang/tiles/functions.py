@@ -119,6 +119,13 @@ def dot(a: Tile, b: Tile, acc: Tile | None = None) -> Tile:
     """
     trace.device("tile.dot")
     a, b = as_tile(a, "tile.dot"), as_tile(b, "tile.dot")
+    if "u" in (a.dtype.facts.arithmetic_kind, b.dtype.facts.arithmetic_kind):
+        raise CompileError(
+            "tile.dot takes signed elements",
+            location=user_location(),
+            values={"a": a, "b": b},
+            hint="convert the tiles, such as x.to(cutlass.Int32)",
+        )
     fits = len(a.shape) == len(b.shape) == 2 and a.shape[1] == b.shape[0] and a.dtype is b.dtype
     wanted = Float32 if a.dtype.is_float else Int32
     if acc is None and fits:

@@ -38,7 +38,7 @@ MOST_BYTES = 112 * 1024
 """Of shared memory for the stages, so that two blocks find room on a multiprocessor."""
 _COPIED_BITS = (32, 64, 128)
 _MULTIPLIED_BITS = (8, 16)  # by mma.sync
-_QUIET = ("arith.", "math.", "vector.", "cute.tile_", "cute.convert", "scf.", "cute.leaf", "cute.index")
+_QUIET = ("arith.", "math.", "vector.", "scf.", "cute.tile_", "cute.convert", "cute.leaf", "cute.index", "cute.profile")
 
 
 @dataclass(frozen=True)
