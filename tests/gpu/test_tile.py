@@ -9,7 +9,7 @@ import tilewright.cute as cute
 from tests.tile.test_expand_tiles import Float32, Int32, aligned, example, integers, product
 
 
-@pytest.mark.parametrize("shape", [(64, 128), (333, 77), (1000, 100)])
+@pytest.mark.parametrize("shape", [(333, 77)])
 def test_examples(shape):
     assert example("elementwise").check(shape) < 2e-6
     assert example("row_sum").check(shape)
@@ -18,11 +18,9 @@ def test_examples(shape):
     assert example("gemm").check(*shape, 90)
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "threads"), [(1, 1024, 128), (1, 8192, 512), (4, 2048, 256), (64, 128, 32)]
-)
+@pytest.mark.parametrize(("rows", "columns", "threads"), [(1, 8192, 512), (4, 512, 128)])
 def test_rows_of_many_lengths(rows, columns, threads):
-    for length in (columns, columns - 3, columns // 2 + 8):
+    for length in (columns, columns - 3):
         options = {"rows": rows, "columns": columns, "threads": threads}
         assert example("softmax").check((130, length), **options) < 1e-6
         assert example("layer_norm").check((130, length), **options) < 2e-5
