@@ -149,14 +149,16 @@ def missing(module: str, late: Mapping[str, str] | None = None, *, rest: str = "
 
     Args:
         module: the module's full name.
-        late: modules that are loaded when asked for, by the name under which they are.
+        late: modules that are loaded when asked for, by the name under which they are; `module:name` for a name in one.
         rest: what every name is for that has no row, where the module stands for one of NVIDIA's compiler.
     """
     modules = late or {}
 
     def absent(name: str) -> Any:
         if name in modules:
-            return importlib.import_module(modules[name])
+            path, _, attribute = modules[name].partition(":")
+            found = importlib.import_module(path)
+            return getattr(found, attribute) if attribute else found
         raise absence(module, name, sys._getframe(1), rest)
 
     return absent

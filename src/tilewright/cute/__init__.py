@@ -276,12 +276,24 @@ if TYPE_CHECKING:
 _LATE = ("nvgpu", "runtime", "testing")  # loaded when asked for: they bring hardware tables and the host side
 
 
+_COLLECTIVES = {
+    f"{scope}_{name}": f"tilewright.lib.comm.{scope}:{scope}_{name}"
+    for scope, names in {
+        "warp": "all allreduce any ballot barrier broadcast match reduce scan",
+        "block": "all allreduce any barrier broadcast count reduce scan",
+        "cluster": "all allreduce any barrier broadcast reduce scan",
+        "grid": "allreduce barrier broadcast reduce workspace",
+    }.items()
+    for name in names.split()
+}
+
 if not TYPE_CHECKING:  # a type checker would take any name for granted
-    __getattr__ = _missing(__name__, {name: f"tilewright.cute.{name}" for name in _LATE})
+    _LATER = {name: f"tilewright.cute.{name}" for name in _LATE} | _COLLECTIVES
+    __getattr__ = _missing(__name__, _LATER)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    return sorted({*globals(), *_LATE, *_COLLECTIVES})
 
 
 __all__ = [

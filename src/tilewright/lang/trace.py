@@ -41,6 +41,9 @@ class Trace:
     side: Literal["host", "device"] = "host"
     host_memory: bool = False  # tensors of the host were passed
     block: tuple[Any, ...] = ()  # of the kernel being traced, its extents where they are known
+    grid: tuple[Any, ...] = ()  # the same of its launch
+    cluster: tuple[Any, ...] = ()  # zeros where it has none
+    cooperative: bool = False  # all blocks of the grid run at once
 
     @property
     def checks(self) -> bool:
