@@ -33,6 +33,18 @@ def at_top() -> bool:
     return not any(True for _ in _around())
 
 
+def ends() -> tuple[list[ir.Operation], list[ir.Operation]]:
+    """The operations of the kernel's body: those before the place where code is built, and all."""
+    around = list(_around())
+    body = around[-1].block if around else mlir.ir.InsertionPoint.current.block
+    every = [op.operation for op in body.operations]
+    stop = around[-1] if around else mlir.ir.InsertionPoint.current.ref_operation
+    if stop is None:
+        return every, every
+    place = next(number for number, op in enumerate(every) if op == stop.operation)
+    return every[:place], every
+
+
 @contextmanager
 def kernel_entry() -> Iterator[None]:
     """Build at the beginning of the kernel, before all that is there: what is made there may be used everywhere.

@@ -20,7 +20,7 @@ from tilewright.lang.arch import shuffle_sync
 from tilewright.lang.control.generate import if_generate, run_if, select_
 from tilewright.lang.control.placement import in_loop
 from tilewright.lang.math import extreme
-from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint32, as_numeric
+from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint8, Uint16, Uint32, Uint64, as_numeric
 from tilewright.lang.nvgpu.instructions import instruction
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.lib.comm.folds import Fold, tree
@@ -39,6 +39,7 @@ from tilewright.lib.comm.warp import (
 )
 
 READ_AT_ONCE = 8  # slots that every thread reads
+BITS: dict[int, type[Numeric]] = {8: Uint8, 16: Uint16, 32: Uint32, 64: Uint64}
 
 Numbers = list[Numeric]
 
@@ -212,21 +213,35 @@ def block_scan(
     """
     group = group_of(threads, barrier_id)
     numbers, rebuild = taken_apart(x)
-    folds, lanes = folds_of(x, op, numbers), lanes_of(WARP)
-    own = [scan_lanes(fold.lift(number), fold, lanes) for fold, number in zip(folds, numbers, strict=True)]
-    shown = [lane_before(item, lanes, fold.identity) if exclusive else item for item, fold in zip(own, folds, strict=True)]
-    if group.warps > 1:
-        slots = slots_of(smem, [fold.computing for fold in folds], group.slots)
-        last = WARP - 1 if lanes.count is None else lanes.count - 1
-        _put(slots, own, group.first_slot + group.warp, group.lane == last)
-        group.sync()
-        before = _before(slots, folds, group)
-        if smem is not None or in_loop():
-            group.sync()
-        shown = [fold(left, right) for fold, left, right in zip(folds, before, shown, strict=True)]
+    folds = folds_of(x, op, numbers)
+    lifted = [fold.lift(number) for fold, number in zip(folds, numbers, strict=True)]
+    _, shown = scan_block(lifted, folds, group, exclusive, smem)
     if exclusive:
         shown = [select_(group.rank == 0, fold.neutral, item) for fold, item in zip(folds, shown, strict=True)]
     return rebuild([fold.lower(item) for fold, item in zip(folds, shown, strict=True)])
+
+
+def scan_block(
+    numbers: Numbers, folds: Sequence[Fold], group: Group, exclusive: bool, smem: Any = None
+) -> tuple[Numbers, Numbers]:
+    """The inclusive scans over the group, and those that were asked for, whose first is the fold's identity."""
+    lanes = lanes_of(WARP)
+    own = [scan_lanes(number, fold, lanes) for number, fold in zip(numbers, folds, strict=True)]
+    shown = own
+    if exclusive:
+        shown = [lane_before(item, lanes, fold.identity) for item, fold in zip(own, folds, strict=True)]
+    if group.warps == 1:
+        return own, shown
+    slots = slots_of(smem, [fold.computing for fold in folds], group.slots)
+    last = WARP - 1 if lanes.count is None else lanes.count - 1
+    _put(slots, own, group.first_slot + group.warp, group.lane == last)
+    group.sync()
+    before = _before(slots, folds, group)
+    if smem is not None or in_loop():
+        group.sync()
+    return tuple(
+        [fold(left, right) for fold, left, right in zip(folds, before, items, strict=True)] for items in (own, shown)
+    )  # type: ignore[return-value]
 
 
 def _before(slots: Sequence[Tensor], folds: Sequence[Fold], group: Group) -> Numbers:

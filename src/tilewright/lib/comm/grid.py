@@ -1,0 +1,201 @@
+"""Collectives of a grid all of whose blocks run at once: a cooperative launch.
+
+The barrier is one counter in global memory, zero before its first use, which only ever counts on. In each round the
+first block adds what makes its highest bit flip when all others have added 1; everyone spins until it has flipped.
+
+    all threads of a block   barrier of the block
+    its first thread         add to the counter, release ──► spin on it, acquire
+    all threads of a block   barrier of the block
+
+An all-reduce puts a number for each block into a workspace on one side of such a barrier, and every block folds all of
+them in one order on the other. The two halves of the workspace take turns by that bit, so one barrier a round is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.base.errors import CompileError
+from tilewright.lang import trace
+from tilewright.lang.arch import block_idx, grid_dim
+from tilewright.lang.atomics import atomic_add
+from tilewright.lang.control.generate import for_generate, run_if, select_, while_generate, yield_out
+from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint32, Uint64, as_numeric
+from tilewright.lang.nvgpu.ordered import load
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout.query import room
+from tilewright.lib.comm import block as blocks_
+from tilewright.lib.comm.block import Numbers
+from tilewright.lib.comm.folds import Fold
+from tilewright.lib.comm.participants import Group, group_of
+from tilewright.lib.comm.places import caller
+from tilewright.lib.comm.values import folds_of, taken_apart
+
+FLIP = 0x80000000
+WORD = 8  # bytes of a number in the workspace
+
+
+def grid_workspace(blocks: int, values: int = 1) -> int:
+    """How many 64-bit words the workspace of a grid of `blocks` blocks takes that fold `values` numbers at once.
+
+    It is zero before its first use, and belongs to one launch at a time. Later launches with as many blocks need no
+    zeros: the counter goes on.
+    """
+    return 1 + 2 * blocks * values
+
+
+def _cooperative(what: str) -> trace.Trace:
+    found = trace.device(what)
+    if not found.cooperative:
+        raise CompileError(
+            f"{what} in a launch that is not cooperative: its blocks need not run at once, and would wait for ever",
+            location=caller(), hint="kernel(...).launch(grid=..., block=..., cooperative=True)",
+        )  # fmt: skip
+    return found
+
+
+def _extents(found: trace.Trace) -> list[Any]:
+    """The grid's extents: Python numbers where they are known."""
+    if found.grid and all(isinstance(extent, int) for extent in found.grid):
+        return list(found.grid)
+    return list(grid_dim())
+
+
+def _counter(state: Any, what: str, least: int = 4) -> Pointer:
+    """The counter at the beginning of `state`."""
+    pointer = state.iterator if isinstance(state, Tensor) else state
+    spaces = (AddressSpace.gmem, AddressSpace.generic)
+    if not isinstance(pointer, Pointer) or pointer.memspace not in spaces:
+        raise CompileError(
+            f"{what} takes a tensor or a pointer in global memory", location=caller(), values={"got": state},
+            hint="a tensor of zeros; a barrier takes one Int32, others as many Int64 as grid_workspace() says",
+        )  # fmt: skip
+    if isinstance(state, Tensor):
+        size = room(state.layout)
+        if isinstance(size, int) and size * pointer.dtype.width // 8 < least:
+            raise CompileError(
+                f"{what} needs {least} bytes of global memory, and got {size * pointer.dtype.width // 8}",
+                location=caller(), hint="cute.grid_workspace(blocks, values) says how many Int64 it takes",
+            )  # fmt: skip
+    return pointer.recast(Uint32)
+
+
+def grid_barrier(state: Any, *, loc: object = None, ip: object = None) -> None:
+    """Wait for all threads of the grid; memory written before is visible to them after.
+
+    Args:
+        state: a tensor or pointer in global memory, of which 32 bits are used: zero before its first use.
+
+    Raises:
+        CompileError: the launch is not cooperative, or `state` is no global memory.
+    """
+    found = _cooperative("grid_barrier")
+    _meet(_counter(state, "grid_barrier"), found, group_of(None, 0))
+
+
+def _meet(counter: Pointer, found: trace.Trace, group: Group) -> None:
+    x, y, z = _extents(found)
+    first = (as_numeric(block_idx()[0]) == 0) & (block_idx()[1] == 0) & (block_idx()[2] == 0)
+    others = Uint32(x * y * z - 1)
+    group.sync()
+    with run_if(group.rank == 0):
+        amount = select_(first, Uint32(FLIP) - others, Uint32(1))
+        old = Uint32(atomic_add(counter, amount, sem="release", scope="gpu"))
+        # What the others released is acquired by the loads below.
+        with while_generate([_seen(counter)], lambda seen: ((seen ^ old) & FLIP) == 0):
+            yield_out([_seen(counter)])
+    group.sync()
+
+
+def _seen(counter: Pointer) -> Uint32:
+    return Uint32(load(counter, Uint32, sem="acquire", scope="gpu"))
+
+
+def grid_allreduce(
+    x: Any, op: Any = "add", workspace: Any = None, *, loc: object = None, ip: object = None
+) -> Any:
+    """`x` folded over all threads of the grid; all of them get the same bits, in every run. All of them must call.
+
+    Args:
+        x: a number, a vector, or a tuple of them, which share the barrier.
+        op: add, mul, min, max, and, or, xor; for a tuple also a tuple of operations.
+        workspace: a tensor in global memory of `grid_workspace(blocks, values)` Int64, zero before its first use.
+
+    Raises:
+        CompileError: the launch is not cooperative, or the workspace is too small or missing.
+    """
+    found = _cooperative("grid_allreduce")
+    numbers, rebuild = taken_apart(x)
+    folds, group = folds_of(x, op, numbers), group_of(None, 0)
+    lifted = [fold.lift(number) for fold, number in zip(folds, numbers, strict=True)]
+    places = _Workspace(workspace, [fold.computing for fold in folds], found, "grid_allreduce")
+    own = blocks_.fold_block(lifted, folds, group, to_all=False)
+    with run_if(group.rank == 0):
+        places.put(own, places.block)
+    _meet(places.counter, found, group)
+    parts = [_folded(places, number, fold, group) for number, fold in enumerate(folds)]
+    results = blocks_.fold_block(parts, folds, group)
+    return rebuild([fold.lower(number) for fold, number in zip(folds, results, strict=True)])
+
+
+def grid_reduce(
+    x: Any, op: Any = "add", workspace: Any = None, *, loc: object = None, ip: object = None
+) -> Any:
+    """`grid_allreduce` for the first block alone. (It costs the same barrier, so all blocks have the result for now.)"""
+    return grid_allreduce(x, op, workspace)
+
+
+def grid_broadcast(x: Any, workspace: Any = None, src: Any = 0, *, loc: object = None, ip: object = None) -> Any:
+    """What the first thread of block `src` has, in all threads of the grid. `src` counts blocks, x fastest.
+
+    `workspace` is that of `grid_allreduce`.
+    """
+    found = _cooperative("grid_broadcast")
+    numbers, rebuild = taken_apart(x)
+    group = group_of(None, 0)
+    kinds = [Uint32 if type(number) is Boolean else type(number) for number in numbers]
+    places = _Workspace(workspace, kinds, found, "grid_broadcast")
+    with run_if((group.rank == 0) & (places.block == src)):
+        places.put([kind(number) for kind, number in zip(kinds, numbers, strict=True)], places.block)
+    _meet(places.counter, found, group)
+    got = [places.get(number, src) for number in range(len(kinds))]
+    return rebuild([item != 0 if type(given) is Boolean else item for item, given in zip(got, numbers, strict=True)])
+
+
+class _Workspace:
+    """A place for a number of each type for each block, in the half whose turn it is."""
+
+    def __init__(self, memory: Any, types: Sequence[type[Numeric]], found: trace.Trace, what: str) -> None:
+        x, y, z = _extents(found)
+        self.blocks = x * y * z
+        known = isinstance(self.blocks, int)
+        least = WORD * grid_workspace(self.blocks if known else 1, len(types))
+        self.counter = _counter(memory, what, least)
+        self.types = types
+        place = block_idx()
+        self.block = place[0] + x * (place[1] + y * place[2])
+        # No block flips the bit before this one has arrived.
+        self._half = Int32(Uint32(load(self.counter, Uint32, sem="relaxed", scope="gpu")) >> 31)
+
+    def _place(self, number: int, block: Any) -> Pointer:
+        index = (as_numeric(block) + number * self.blocks) * 2 + self._half + 1
+        return (self.counter.recast(Uint64).with_alignment(WORD) + index).recast(self.types[number])
+
+    def put(self, numbers: Numbers, block: Any) -> None:
+        for number, item in enumerate(numbers):
+            self._place(number, block).store(item)
+
+    def get(self, number: int, block: Any) -> Numeric:
+        return self._place(number, block).load()
+
+
+def _folded(places: _Workspace, number: int, fold: Fold, group: Group) -> Numeric:
+    """The fold of the numbers of every so many blocks, in one order."""
+    loop = for_generate(group.rank, places.blocks, group.threads, iter_args=[fold.identity])
+    with loop as (block, so_far):
+        yield_out([fold(so_far, places.get(number, block))])
+    return loop.results[0]
+
+
