@@ -25,6 +25,7 @@ from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint32, Uin
 from tilewright.lang.nvgpu.ordered import load
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout import is_static
 from tilewright.layout.query import room
 from tilewright.lib.comm import block as blocks_
 from tilewright.lib.comm.block import Numbers
@@ -72,11 +73,11 @@ def _counter(state: Any, what: str, least: int = 4) -> Pointer:
             f"{what} takes a tensor or a pointer in global memory", location=caller(), values={"got": state},
             hint="a tensor of zeros; a barrier takes one Int32, others as many Int64 as grid_workspace() says",
         )  # fmt: skip
-    if isinstance(state, Tensor):
-        size = room(state.layout)
-        if isinstance(size, int) and size * pointer.dtype.width // 8 < least:
+    if isinstance(state, Tensor) and is_static(state.layout):
+        given = room(state.layout) * pointer.dtype.width // 8
+        if given < least:
             raise CompileError(
-                f"{what} needs {least} bytes of global memory, and got {size * pointer.dtype.width // 8}",
+                f"{what} needs {least} bytes of global memory, and got {given}",
                 location=caller(), hint="cute.grid_workspace(blocks, values) says how many Int64 it takes",
             )  # fmt: skip
     return pointer.recast(Uint32)

@@ -11,6 +11,7 @@ from tilewright.lang.tensors.algebra import make_layout
 from tilewright.lang.tensors.allocation import SmemAllocator
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
+from tilewright.layout import is_static
 from tilewright.layout.query import room
 from tilewright.lib.comm.places import caller
 
@@ -46,7 +47,7 @@ def _memory(smem: Any, needed: int) -> Pointer:
             "smem is shared memory at a multiple of 16 bytes", location=caller(), values={"got": smem},
             hint="utils.SmemAllocator().allocate_tensor(cutlass.Int8, bytes, 16), or leave smem out",
         )  # fmt: skip
-    if isinstance(smem, Tensor):
+    if isinstance(smem, Tensor) and is_static(smem.layout):
         given = room(smem.layout) * pointer.dtype.width // 8
         if given < needed:
             raise CompileError(
