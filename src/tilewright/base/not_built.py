@@ -50,8 +50,6 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "experimental": "is CuTe DSL's experimental part, not built yet",
         "_pack_tile _pack_shape _tvm_ffi_args_spec_converter": INTERNAL,
         "make_atom get_leaves static kernel_smem_size ffi": INTERNAL,
-        "allreduce_sum": "is communication between threads, blocks and devices, not built yet: warps have "
-        "cute.arch.warp_reduction_sum",
         "profile": "times parts of a kernel, not built yet: cute.testing.benchmark times whole ones",
     },
     "tilewright.cute.math": {

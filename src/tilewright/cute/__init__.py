@@ -57,6 +57,7 @@ from tilewright.lang.atoms import (
     mma_atom_call,
 )
 from tilewright.lang.calls.annotations import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
+from tilewright.lang.communication import allreduce, allreduce_sum, broadcast, scan
 from tilewright.lang.mlir_types import T
 from tilewright.lang.numbers.fast_divmod import (
     FastDivmodDivisor,
@@ -304,9 +305,9 @@ __all__ = [
     "LinkLibraries", "MmaAtom", "MmaOp", "Numeric", "NvdisasmOptions", "OptLevel", "PTXBackend", "Pointer",
     "PtxasOptions", "Ratio", "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt", "T", "Tensor",
     "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32",
-    "Uint64", "Uint8", "XTuple", "acos", "all_", "any_", "append", "append_ones", "arch", "asin", "assume", "atan",
+    "Uint64", "Uint8", "XTuple", "acos", "all_", "allreduce", "allreduce_sum", "any_", "append", "append_ones", "arch", "asin", "assume", "atan",
     "atan2", "autovec_copy", "bank_conflicts", "basic_copy", "basic_copy_if", "basis_get", "basis_value", "block_idx_x",
-    "block_idx_y", "block_idx_z", "blocked_product", "ceil_div", "coalesce", "coalescing", "common_sub_layout",
+    "block_idx_y", "block_idx_z", "blocked_product", "broadcast", "ceil_div", "coalesce", "coalescing", "common_sub_layout",
     "compatible", "compile", "complement", "composition", "congruent", "copy", "copy_atom_call", "cos", "cosize",
     "crd2crd", "crd2idx", "depth", "dice", "domain_offset", "downcast", "dsl_user_op", "elem_less", "empty_like",
     "equal", "erf", "exp", "exp2", "fast_divmod_create_divisor", "fast_divmod_create_divisor_v2", "filter",
@@ -326,7 +327,7 @@ __all__ = [
     "print_latex_tv", "print_layout", "print_layout_tv", "print_tensor", "printf", "product", "product_each",
     "product_like", "raked_product", "rank", "recast_layout", "recast_ptr", "recast_tensor", "render_layout_svg",
     "render_swizzle_svg", "render_tv_layout_svg", "repeat", "repeat_as_tuple", "repeat_like", "replace",
-    "right_inverse", "round_up", "rsqrt", "runtime", "select", "shape", "shape_div", "sin", "size", "size_in_bytes",
+    "right_inverse", "round_up", "rsqrt", "runtime", "scan", "select", "shape", "shape_div", "sin", "size", "size_in_bytes",
     "slice_", "slice_and_offset", "sqrt", "stride", "struct", "swizzle_svg", "sym_int", "sym_int32", "sym_int64", "tan",
     "tanh", "testing", "tile_to_mma_shape", "tile_to_shape", "tiled_divide", "tiled_product", "transform_apply",
     "transform_leaf", "tuple_cat", "tv_layout_svg", "typing", "unflatten", "union", "unwrap", "upcast", "vector_width",

@@ -1,0 +1,179 @@
+"""Collectives as operations of the program: `allreduce` and its kind say what is wanted; the pass
+`communication-optimization` chooses how it is done (docs/communication.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.base.errors import CompileError
+from tilewright.ir import build
+from tilewright.lang import trace
+from tilewright.lang.locations import user_location
+from tilewright.lang.numbers.numeric import Boolean, Numeric, Uint32, as_numeric, is_number
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
+
+SCOPES = ("auto", "warp", "block", "cluster", "grid")
+OPS = ("add", "mul", "min", "max", "and", "or", "xor")
+_SPELLINGS = {"sum": "add", "prod": "mul", "product": "mul", "minimum": "min", "maximum": "max"}
+_TYPES = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64")
+_Rebuild = Callable[[list[Numeric]], Any]
+
+
+def allreduce(
+    x: Any, op: Any = "add", scope: str = "auto", group: int | None = None, workspace: Any = None, *,
+    loc: object = None, ip: object = None,
+) -> Any:  # fmt: skip
+    """`x` folded over threads; all of them get the same bits, and all of them must call.
+
+    Args:
+        x: a number, a vector, or a tuple of them.
+        op: add, mul, min, max, and, or, xor; for a tuple also a tuple of operations.
+        scope: warp, block, cluster or grid; auto is the least that all threads of the launch, or of a group, are in.
+        group: with a number, `x` is folded over each group of so many consecutive threads.
+        workspace: global memory for a scope that needs it, see `cute.grid_workspace`.
+
+    Raises:
+        CompileError: an argument is wrong. What does not go with the launch, or lies in divergent control flow, is a
+            PassError later.
+    """
+    numbers, rebuild = _parts("allreduce", x)
+    ops = _ops(x, op, numbers)
+    attributes = {"scope": _scope(scope), "group": build.i32(_group(group)), "mode": build.string("auto")}
+    place = _workspace(workspace)
+    return rebuild(_by_type("allreduce", numbers, ops, place, attributes))
+
+
+def allreduce_sum(
+    x: Any, scope: str = "auto", group: int | None = None, workspace: Any = None, *, loc: object = None,
+    ip: object = None,
+) -> Any:  # fmt: skip
+    """`allreduce(x, "add")`."""
+    return allreduce(x, "add", scope, group, workspace)
+
+
+def broadcast(
+    x: Any, source: int = 0, scope: str = "auto", group: int | None = None, workspace: Any = None, *,
+    loc: object = None, ip: object = None,
+) -> Any:  # fmt: skip
+    """What thread `source` has, in all threads of the scope: it counts lanes of a warp, threads of a block, x fastest;
+    of a cluster or grid it counts blocks, and their first threads send. Other arguments are those of `allreduce`."""
+    if not isinstance(source, int) or isinstance(source, bool) or source < 0:
+        raise CompileError("the source of a broadcast is known while compiling", location=user_location(),
+                           values={"source": source}, hint="cute.warp_broadcast and block_broadcast take any number")  # fmt: skip
+    numbers, rebuild = _parts("broadcast", x)
+    attributes = {"scope": _scope(scope), "group": build.i32(_group(group)), "source": build.i32(source)}
+    return rebuild(_by_type("broadcast", numbers, None, _workspace(workspace), attributes))
+
+
+def scan(
+    x: Any, op: Any = "add", exclusive: bool = False, scope: str = "auto", group: int | None = None, *,
+    loc: object = None, ip: object = None,
+) -> Any:  # fmt: skip
+    """`x` folded over the threads up to this one, or where `exclusive` up to the one before. Arguments are those of
+    `allreduce`; over a grid there is no scan."""
+    numbers, rebuild = _parts("scan", x)
+    attributes = {
+        "scope": _scope(scope), "group": build.i32(_group(group)), "exclusive": build.i32(int(bool(exclusive)))
+    }  # fmt: skip
+    return rebuild(_by_type("scan", numbers, _ops(x, op, numbers), None, attributes))
+
+
+def _by_type(
+    name: str, numbers: Sequence[Numeric], ops: Sequence[str] | None, workspace: Any, attributes: dict[str, Any]
+) -> list[Numeric]:
+    """One operation for the values of each type (those of an operation have one); passes merge them."""
+    trace.device(f"a {name}")
+    results: list[Any] = [None] * len(numbers)
+    kinds = list(dict.fromkeys(type(number).mlir_type for number in numbers))
+    for kind in kinds:
+        chosen = [place for place, number in enumerate(numbers) if type(number).mlir_type == kind]
+        values = [numbers[place].ir_value() for place in chosen]
+        own = dict(attributes, types=build.string(",".join(type(numbers[place]).facts.name for place in chosen)))
+        if ops is not None:
+            own["op"] = build.string(",".join(ops[place] for place in chosen))
+        groups = [values] if name == "scan" else [values, [] if workspace is None else [workspace]]
+        made = build.cute(name, [kind] * len(values), groups, **own)
+        for place, result in zip(chosen, made.results, strict=True):
+            results[place] = type(numbers[place]).from_ir(result)
+    return results
+
+
+def _parts(name: str, x: Any) -> tuple[list[Numeric], _Rebuild]:
+    if isinstance(x, tuple | list):
+        parts = [_parts(name, item) for item in x]
+        counts = [len(found) for found, _ in parts]
+
+        def rebuild(results: list[Numeric]) -> Any:
+            source = iter(results)
+            made = [make([next(source) for _ in range(n)]) for n, (_, make) in zip(counts, parts, strict=True)]
+            return type(x)(made)
+
+        return [number for found, _ in parts for number in found], rebuild
+    if isinstance(x, TensorSSA):
+        return list(x), lambda results: TensorSSA.from_elements(results).reshape(x.shape)
+    number = as_numeric(x) if is_number(x) else None
+    if number is None or type(number).facts.name not in _TYPES:
+        raise CompileError(
+            f"{name} of a {type(x).__name__}", location=user_location(),
+            hint="it takes numbers, vectors and tuples of them: of a tensor load what the thread holds, tensor[i] or "
+            "tensor.load(); convert narrow floats",
+        )  # fmt: skip
+    return [number], lambda results: results[0]
+
+
+def _ops(x: Any, op: Any, numbers: Sequence[Numeric]) -> list[str]:
+    if not isinstance(op, tuple | list):
+        return [_op(op, type(number)) for number in numbers]
+    if not isinstance(x, tuple | list) or len(x) != len(op):
+        count = len(x) if isinstance(x, tuple | list) else 1
+        raise CompileError(
+            f"{len(op)} operations for {count} values", location=user_location(),
+            hint="give one operation for all, or one for each value of a tuple",
+        )  # fmt: skip
+    return [_op(kind, type(number)) for kind, item in zip(op, x, strict=True) for number in _parts("", item)[0]]
+
+
+def _op(op: Any, dtype: type[Numeric]) -> str:
+    name = str(getattr(op, "value", op))
+    name = _SPELLINGS.get(name, name)
+    if name not in OPS:
+        raise CompileError(f"no collective folds with {op!r}", location=user_location(),
+                           hint=f"op is one of {', '.join(OPS)}")  # fmt: skip
+    logic = name in ("and", "or", "xor")
+    if (logic and dtype.is_float) or (dtype is Boolean and not logic):
+        raise CompileError(
+            f"{name} of a {dtype}", location=user_location(),
+            hint="and, or, xor take integers and Booleans; the others take integers and floats, a Boolean as Int32(x)",
+        )  # fmt: skip
+    return name
+
+
+def _scope(scope: Any) -> Any:
+    if scope not in SCOPES:
+        raise CompileError(f"scope {scope!r}", location=user_location(3), hint=f"one of {', '.join(SCOPES)}")
+    return build.string(scope)
+
+
+def _group(group: Any) -> int:
+    if group is None:
+        return 0
+    if not isinstance(group, int) or isinstance(group, bool) or group < 1:
+        raise CompileError("group is a number of threads, known while compiling", location=user_location(3),
+                           values={"group": group})  # fmt: skip
+    return group
+
+
+def _workspace(memory: Any) -> Any:
+    """The address of the workspace, or None."""
+    if memory is None:
+        return None
+    pointer = memory.iterator if isinstance(memory, Tensor) else memory
+    if not isinstance(pointer, Pointer) or pointer.memspace not in (AddressSpace.gmem, AddressSpace.generic):
+        raise CompileError(
+            "workspace is a tensor or a pointer in global memory", location=user_location(3), values={"got": memory},
+            hint="as many Int64 as cute.grid_workspace(blocks, values) says, zero before the first use",
+        )  # fmt: skip
+    return pointer.recast(Uint32).with_alignment(8).value
