@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.base.dtypes import TABLE
@@ -148,7 +149,7 @@ def remark(op: ir.Operation, found: KernelFacts) -> str:
     scope = f"{said.scope} of {said.group}" if said.group else said.scope
     way = f"{taken.algorithm} to the first thread" if said.mode == "first" else taken.algorithm
     place = source_location(op.location)
-    where = f"{place}: " if place is not None else ""
+    where = f"{Path(place.file).name}:{place.line}: " if place is not None else ""
     barriers = f"{taken.barriers} barrier{'' if taken.barriers == 1 else 's'}"
     return (
         f"{where}{what} of {', '.join(said.types)}: scope {scope}, {way}, {barriers}, {taken.bytes} bytes,"

@@ -71,7 +71,8 @@ class Fold:
     def neutral(self) -> Numeric:
         """What an exclusive scan begins with: 0, 1, the greatest or the least number, all bits."""
         cls = self.computing
-        least, most = (-math.inf, math.inf) if cls.is_float else (cls.facts.min, cls.facts.max)
+        facts = self.dtype.facts
+        least, most = (-math.inf, math.inf) if cls.is_float else (facts.min, facts.max)
         value = {"add": 0, "mul": 1, "min": most, "max": least, "and": -1, "or": 0, "xor": 0}[self.op]
         if self.op == "and" and not cls.facts.min:
             value = cls.facts.max

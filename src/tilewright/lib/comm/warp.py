@@ -259,7 +259,9 @@ def warp_scan(
 def warp_broadcast(
     x: Any, src: Any = 0, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None
 ) -> Any:
-    """What lane `src` of each group of `width` lanes has."""
+    """What lane `src` of each group of `width` lanes has, which must be there."""
+    if isinstance(src, int) and not 0 <= src < width:
+        raise CompileError(f"lane {src} of groups of {width}", location=caller(), hint="src counts within the group")
     numbers, rebuild = taken_apart(x)
     lanes = lanes_of(width, mask)
     return rebuild([shuffled(number, src, lanes) for number in numbers])
