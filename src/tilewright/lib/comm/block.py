@@ -81,9 +81,12 @@ def _reduced(x: Any, op: Any, smem: Any, group: Group, to_all: bool) -> Any:
 
 
 def fold_block(
-    numbers: Numbers, folds: Sequence[Fold], group: Group, smem: Any = None, to_all: bool = True
+    numbers: Numbers, folds: Sequence[Fold], group: Group, smem: Any = None, to_all: bool = True, guarded: bool = False
 ) -> Numbers:
-    """The fold over the group, in the types in which folds compute: in every thread, or in those of the first warp."""
+    """The fold over the group, in the types in which folds compute: in every thread, or in those of the first warp.
+
+    The caller is `guarded` where a barrier of its own comes before the slots are used again.
+    """
     lanes = lanes_of(WARP)
     if group.warps == 1:
         return [fold_lanes(number, fold, lanes) for number, fold in zip(numbers, folds, strict=True)]
@@ -97,7 +100,7 @@ def fold_block(
         found = _gather(slots, folds, group)
     else:
         found = _gathered_by_first_warp(slots, folds, group)
-    if smem is not None or in_loop():
+    if smem is not None or (in_loop() and not guarded):
         group.sync()
     return found
 

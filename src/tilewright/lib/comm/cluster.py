@@ -208,7 +208,7 @@ def _emptied(boxes: Mailboxes, folds: Sequence[Fold]) -> Numbers:
 
 
 def _pulled(numbers: Numbers, folds: Sequence[Fold], group: Group) -> Numbers:
-    own = blocks.fold_block(numbers, folds, group)
+    own = blocks.fold_block(numbers, folds, group, guarded=True)
     slots = slots_of(None, [fold.computing for fold in folds], 1)
     with run_if(group.rank == 0):
         for slot, number in zip(slots, own, strict=True):

@@ -96,17 +96,19 @@ def grid_barrier(state: Any, *, loc: object = None, ip: object = None) -> None:
     _meet(_counter(state, "grid_barrier"), found, group_of(None, 0))
 
 
-def _meet(counter: Pointer, found: trace.Trace, group: Group) -> None:
+def _meet(counter: Pointer, found: trace.Trace, group: Group, gathered: bool = False) -> None:
+    """The barrier; the threads of the block have `gathered` where they met since they read what others may overwrite."""
     x, y, z = _extents(found)
     first = (as_numeric(block_idx()[0]) == 0) & (block_idx()[1] == 0) & (block_idx()[2] == 0)
     others = Uint32(x * y * z - 1)
-    group.sync()
+    if not gathered:
+        group.sync()
     with run_if(group.rank == 0):
         amount = select_(first, Uint32(FLIP) - others, Uint32(1))
         old = Uint32(atomic_add(counter, amount, sem="release", scope="gpu"))
-        # What the others released is acquired by the loads below.
-        with while_generate([_seen(counter)], lambda seen: ((seen ^ old) & FLIP) == 0):
-            yield_out([_seen(counter)])
+        # What the others released is acquired by the load that sees it.
+        with while_generate([], lambda: ((_seen(counter) ^ old) & FLIP) == 0):
+            yield_out()
     group.sync()
 
 
@@ -132,12 +134,12 @@ def grid_allreduce(
     folds, group = folds_of(x, op, numbers), group_of(None, 0)
     lifted = [fold.lift(number) for fold, number in zip(folds, numbers, strict=True)]
     places = _Workspace(workspace, [fold.computing for fold in folds], found, "grid_allreduce")
-    own = blocks_.fold_block(lifted, folds, group, to_all=False)
+    own = blocks_.fold_block(lifted, folds, group, to_all=False, guarded=True)
     with run_if(group.rank == 0):
         places.put(own, places.block)
-    _meet(places.counter, found, group)
+    _meet(places.counter, found, group, gathered=group.warps > 1)
     parts = [_folded(places, number, fold, group) for number, fold in enumerate(folds)]
-    results = blocks_.fold_block(parts, folds, group)
+    results = blocks_.fold_block(parts, folds, group, guarded=True)
     return rebuild([fold.lower(number) for fold, number in zip(folds, results, strict=True)])
 
 
