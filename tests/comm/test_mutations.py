@@ -108,7 +108,13 @@ class Program:
         self.x = np.random.default_rng(1).integers(-40, 40, count).astype(np.int32)
         arrays = [from_dlpack(array) for array in self.arrays()]
         self.compiled = cute.compile(
-            cases.launch_rows, *arrays, lambda x, work: [body(x, work)], self.grid, self.block, self.cluster, cooperative
+            cases.launch_rows,
+            *arrays,
+            lambda x, work: [body(x, work)],
+            self.grid,
+            self.block,
+            self.cluster,
+            cooperative,
         )
         self.ptx = self.compiled.stages["ptx"]
         self.kernel = next(iter(self.compiled.kernels))

@@ -3,23 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from tilewright.base.collectives import SCOPES
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
 from tilewright.lang import trace
+from tilewright.lang.collective_values import ops_of, taken_apart
 from tilewright.lang.locations import user_location
-from tilewright.lang.numbers.numeric import Boolean, Numeric, Uint32, as_numeric, is_number
+from tilewright.lang.numbers.numeric import Numeric, Uint32
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
-from tilewright.lang.tensors.tensor_ssa import TensorSSA
-
-SCOPES = ("auto", "warp", "block", "cluster", "grid")
-OPS = ("add", "mul", "min", "max", "and", "or", "xor")
-_SPELLINGS = {"sum": "add", "prod": "mul", "product": "mul", "minimum": "min", "maximum": "max"}
-_TYPES = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64")
-_Rebuild = Callable[[list[Numeric]], Any]
 
 
 def allreduce(
@@ -39,8 +34,8 @@ def allreduce(
         CompileError: an argument is wrong. What does not go with the launch, or lies in divergent control flow, is a
             PassError later.
     """
-    numbers, rebuild = _parts("allreduce", x)
-    ops = _ops(x, op, numbers)
+    numbers, rebuild = taken_apart(x)
+    ops = ops_of(x, op, numbers)
     attributes = {"scope": _scope(scope), "group": build.i32(_group(group)), "mode": build.string("auto")}
     place = _workspace(workspace)
     return rebuild(_by_type("allreduce", numbers, ops, place, attributes))
@@ -61,9 +56,13 @@ def broadcast(
     """What thread `source` has, in all threads of the scope: it counts lanes of a warp, threads of a block, x fastest;
     of a cluster or grid it counts blocks, and their first threads send. Other arguments are those of `allreduce`."""
     if not isinstance(source, int) or isinstance(source, bool) or source < 0:
-        raise CompileError("the source of a broadcast is known while compiling", location=user_location(),
-                           values={"source": source}, hint="cute.warp_broadcast and block_broadcast take any number")  # fmt: skip
-    numbers, rebuild = _parts("broadcast", x)
+        raise CompileError(
+            "the source of a broadcast is known while compiling",
+            location=user_location(),
+            values={"source": source},
+            hint="cute.warp_broadcast and block_broadcast take any number",
+        )
+    numbers, rebuild = taken_apart(x)
     attributes = {"scope": _scope(scope), "group": build.i32(_group(group)), "source": build.i32(source)}
     return rebuild(_by_type("broadcast", numbers, None, _workspace(workspace), attributes))
 
@@ -74,11 +73,11 @@ def scan(
 ) -> Any:  # fmt: skip
     """`x` folded over the threads up to this one, or where `exclusive` up to the one before. Arguments are those of
     `allreduce`; over a grid there is no scan."""
-    numbers, rebuild = _parts("scan", x)
+    numbers, rebuild = taken_apart(x)
     attributes = {
         "scope": _scope(scope), "group": build.i32(_group(group)), "exclusive": build.i32(int(bool(exclusive)))
     }  # fmt: skip
-    return rebuild(_by_type("scan", numbers, _ops(x, op, numbers), None, attributes))
+    return rebuild(_by_type("scan", numbers, ops_of(x, op, numbers), None, attributes))
 
 
 def _by_type(
@@ -99,56 +98,6 @@ def _by_type(
         for place, result in zip(chosen, made.results, strict=True):
             results[place] = type(numbers[place]).from_ir(result)
     return results
-
-
-def _parts(name: str, x: Any) -> tuple[list[Numeric], _Rebuild]:
-    if isinstance(x, tuple | list):
-        parts = [_parts(name, item) for item in x]
-        counts = [len(found) for found, _ in parts]
-
-        def rebuild(results: list[Numeric]) -> Any:
-            source = iter(results)
-            made = [make([next(source) for _ in range(n)]) for n, (_, make) in zip(counts, parts, strict=True)]
-            return type(x)(made)
-
-        return [number for found, _ in parts for number in found], rebuild
-    if isinstance(x, TensorSSA):
-        return list(x), lambda results: TensorSSA.from_elements(results).reshape(x.shape)
-    number = as_numeric(x) if is_number(x) else None
-    if number is None or type(number).facts.name not in _TYPES:
-        raise CompileError(
-            f"{name} of a {type(x).__name__}", location=user_location(),
-            hint="it takes numbers, vectors and tuples of them: of a tensor load what the thread holds, tensor[i] or "
-            "tensor.load(); convert narrow floats",
-        )  # fmt: skip
-    return [number], lambda results: results[0]
-
-
-def _ops(x: Any, op: Any, numbers: Sequence[Numeric]) -> list[str]:
-    if not isinstance(op, tuple | list):
-        return [_op(op, type(number)) for number in numbers]
-    if not isinstance(x, tuple | list) or len(x) != len(op):
-        count = len(x) if isinstance(x, tuple | list) else 1
-        raise CompileError(
-            f"{len(op)} operations for {count} values", location=user_location(),
-            hint="give one operation for all, or one for each value of a tuple",
-        )  # fmt: skip
-    return [_op(kind, type(number)) for kind, item in zip(op, x, strict=True) for number in _parts("", item)[0]]
-
-
-def _op(op: Any, dtype: type[Numeric]) -> str:
-    name = str(getattr(op, "value", op))
-    name = _SPELLINGS.get(name, name)
-    if name not in OPS:
-        raise CompileError(f"no collective folds with {op!r}", location=user_location(),
-                           hint=f"op is one of {', '.join(OPS)}")  # fmt: skip
-    logic = name in ("and", "or", "xor")
-    if (logic and dtype.is_float) or (dtype is Boolean and not logic):
-        raise CompileError(
-            f"{name} of a {dtype}", location=user_location(),
-            hint="and, or, xor take integers and Booleans; the others take integers and floats, a Boolean as Int32(x)",
-        )  # fmt: skip
-    return name
 
 
 def _scope(scope: Any) -> Any:
@@ -173,7 +122,9 @@ def _workspace(memory: Any) -> Any:
     pointer = memory.iterator if isinstance(memory, Tensor) else memory
     if not isinstance(pointer, Pointer) or pointer.memspace not in (AddressSpace.gmem, AddressSpace.generic):
         raise CompileError(
-            "workspace is a tensor or a pointer in global memory", location=user_location(3), values={"got": memory},
+            "workspace is a tensor or a pointer in global memory",
+            location=user_location(3),
+            values={"got": memory},
             hint="as many Int64 as cute.grid_workspace(blocks, values) says, zero before the first use",
-        )  # fmt: skip
+        )
     return pointer.recast(Uint32).with_alignment(8).value

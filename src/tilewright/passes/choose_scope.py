@@ -31,10 +31,11 @@ def choose_scope(op: ir.Operation, found: KernelFacts) -> None:
         _check_grid(op, found)
     if scope == "cluster" and not supports("cluster", found.facts.arch):
         raise PassError(
-            f"{_name(op)} over a cluster on {found.facts.arch}, which has no clusters", location=place_of(op),
+            f"{_name(op)} over a cluster on {found.facts.arch}, which has no clusters",
+            location=place_of(op),
             hint="compile for sm_90 or later; elsewhere launch without cluster= and with cooperative=True, and use"
             " scope='grid' with a workspace",
-        )  # fmt: skip
+        )
 
 
 def _chosen(op: ir.Operation, found: KernelFacts) -> tuple[str, int]:
@@ -63,9 +64,10 @@ def _of_group(op: ir.Operation, found: KernelFacts, scope: str, group: int, thre
         if group < threads and group % WARP == 0:
             if threads // group > _BARRIERS:
                 raise PassError(
-                    f"{threads // group} groups of {group} threads in a block of {threads}", location=place_of(op),
+                    f"{threads // group} groups of {group} threads in a block of {threads}",
+                    location=place_of(op),
                     hint=f"each group takes a barrier, of which a block has {_BARRIERS}: use larger groups",
-                )  # fmt: skip
+                )
             return "block", group
     if scope == "auto" and threads is not None and found.cluster > 1 and group == threads * found.cluster:
         return "cluster", 0
@@ -75,12 +77,13 @@ def _of_group(op: ir.Operation, found: KernelFacts, scope: str, group: int, thre
         f"{_name(op)} over groups of {group} threads" + ("" if scope == "auto" else f" of a {scope}"),
         location=place_of(op),
         values={
-            "block": found.facts.block or "known at run time", "cluster": found.facts.cluster or "known at run time",
+            "block": found.facts.block or "known at run time",
+            "cluster": found.facts.cluster or "known at run time",
             "grid": found.facts.grid or "known at run time",
         },
-        hint="groups are 1 to 32 lanes, a power of two; whole warps of a block; or all threads of the block, cluster or "
-        "grid",
-    )  # fmt: skip
+        hint="groups are 1 to 32 lanes, a power of two; whole warps of a block; or all threads of the block, the"
+        " cluster or the grid",
+    )
 
 
 def _check_grid(op: ir.Operation, found: KernelFacts) -> None:
@@ -96,9 +99,10 @@ def _check_grid(op: ir.Operation, found: KernelFacts) -> None:
         )
     if workspace_of(op) is None:
         raise PassError(
-            f"{_name(op)} over the grid takes global memory", location=place_of(op),
+            f"{_name(op)} over the grid takes global memory",
+            location=place_of(op),
             hint="workspace=tensor of cute.grid_workspace(blocks, values) Int64, zero before its first use",
-        )  # fmt: skip
+        )
 
 
 def _name(op: ir.Operation) -> str:

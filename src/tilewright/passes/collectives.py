@@ -103,14 +103,17 @@ def as_collective(op: ir.Operation) -> Collective:
     """What the operation says."""
     kind = kind_of(op)
     return Collective(
-        kind, values_of(op), text_of(op, "types").split(","),
+        kind,
+        values_of(op),
+        text_of(op, "types").split(","),
         text_of(op, "op").split(",") if "op" in op.attributes else (),
-        text_of(op, "scope"), number_of(op, "group"),
+        text_of(op, "scope"),
+        number_of(op, "group"),
         mode=text_of(op, "mode") if "mode" in op.attributes else "auto",
         source=number_of(op, "source") if "source" in op.attributes else 0,
         exclusive=bool(number_of(op, "exclusive")) if "exclusive" in op.attributes else False,
         workspace=workspace_of(op),
-    )  # fmt: skip
+    )
 
 
 def around(op: ir.Operation) -> list[ir.Operation]:
@@ -137,9 +140,7 @@ def cost_of(op: ir.Operation, found: KernelFacts) -> Cost:
     types = [TABLE[name] for name in said.types]
     foldable = all(item.kind in "iub" and item.width <= WARP for item in types) and "mul" not in said.ops
     widths = tuple(item.width for item in types)
-    return cost(
-        said.kind, said.scope, threads, blocks, widths, integers=foldable, mode=said.mode, repeats=in_loop(op)
-    )
+    return cost(said.kind, said.scope, threads, blocks, widths, integers=foldable, mode=said.mode, repeats=in_loop(op))
 
 
 def remark(op: ir.Operation, found: KernelFacts) -> str:
@@ -165,5 +166,3 @@ def place_of(op: ir.Operation) -> SourceLocation | None:
 def set_text(op: ir.Operation, name: str, text: str) -> None:
     """Change a string attribute."""
     op.attributes[name] = build.string(text)
-
-

@@ -3,8 +3,8 @@
 before: `cute.allreduce %x {scope = "auto", group = 0, ...}`
 after:  the same with `tilewright.participants`; or an error
 
-A collective in control flow that differs among its threads is an error that names the condition's line. With `type` only
-collectives of one kind are marked, and improved later: allreduce, broadcast or scan. `findings` has a line for each.
+A collective in control flow that differs among its threads is an error that names the condition's line. With `type`
+only collectives of one kind are marked, and improved later: allreduce, broadcast or scan. `findings` has a line each.
 """
 
 from __future__ import annotations
@@ -130,7 +130,11 @@ def _divergent(op: ir.Operation, outer: ir.Operation, condition: str, reason: st
     return PassError(
         f"the {name} lies in a {what} whose {condition} differs {reason}: those that do not come to it are waited for",
         location=place,
-        values={name: place_of(op), "scope": text_of(op, "scope"), condition: "" if place is None else place.source().strip()},
-        hint=f"let all threads call it, those that have nothing with what changes nothing (0 for add), and put only the "
-        f"use of the result into the {what}",
+        values={
+            name: place_of(op),
+            "scope": text_of(op, "scope"),
+            condition: "" if place is None else place.source().strip(),
+        },
+        hint="let all threads call it, those that have nothing with what changes nothing (0 for add), and put only the"
+        f" use of the result into the {what}",
     )

@@ -51,4 +51,3 @@ class ExpandCommunication(Pass):
             placed = placed or SMEM_BYTES in found.kernel.attributes
         if placed:
             PlaceSharedMemory().run(module)
-

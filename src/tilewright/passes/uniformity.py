@@ -28,8 +28,8 @@ Labels = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a value: `labels` by thread, `numbers` by thread where they are known, whether it may differ from
-    block to block (`by_block`), and whether equal labels are proved to be equal values (`is_sure`)."""
+    """What is known of a value: `labels` by thread, and `numbers` where they are known; whether it differs from block
+    to block of a cluster, and from cluster to cluster; whether equal labels are proved equal values (`is_sure`)."""
 
     labels: Labels
     numbers: tuple[int, ...] | None = None
@@ -162,7 +162,11 @@ class Uniformity:
         x, y, _z = self.block
         threads = range(self.threads)
         if head == "thread_idx":
-            values = {"x": [t % x for t in threads], "y": [t // x % y for t in threads], "z": [t // x // y for t in threads]}
+            values = {
+                "x": [t % x for t in threads],
+                "y": [t // x % y for t in threads],
+                "z": [t // x // y for t in threads],
+            }
             return Known(tuple(values[axis]), tuple(values[axis]))
         if head == "lane_idx":
             lanes = tuple(t % WARP for t in threads)
@@ -188,9 +192,10 @@ class Uniformity:
         size = group or {"warp": WARP, "thread": 1}.get(scope, self.threads)
         within = scope in ("auto", "thread", "warp", "block")
         return Known(
-            tuple(t // size for t in range(self.threads)), by_block=within and scope != "auto",
+            tuple(t // size for t in range(self.threads)),
+            by_block=within and scope != "auto",
             by_cluster=scope not in ("auto", "grid"),
-        )  # fmt: skip
+        )
 
     def _of_warps(self, op: ir.Operation, operands: Sequence[Known]) -> Known:
         if op.name == "cute.shuffle" and (text_of(op, "kind") != "idx" or not operands[1].uniform(WARP)):
@@ -225,9 +230,12 @@ class Uniformity:
             names: dict[tuple[int, ...], int] = {}
             labels = tuple(names.setdefault(row, len(names)) for row in zip(*several, strict=True))
         return Known(
-            labels, None, any(item.by_block for item in items), any(item.by_cluster for item in items),
+            labels,
+            None,
+            any(item.by_block for item in items),
+            any(item.by_cluster for item in items),
             all(item.is_sure for item in items),
-        )  # fmt: skip
+        )
 
 
 def _unnumbered(item: Known) -> Known:

@@ -27,7 +27,7 @@ _MARK = "tilewright.cluster_begin"  # of the arrival and of the wait
 
 
 def ready_for_cluster(prepare: Callable[[], T]) -> T:
-    """Call `prepare` at the kernel's entry; what comes after this may use what it gives in all blocks of the cluster."""
+    """Call `prepare` at the kernel's entry; code after this may use what it gives in all blocks of the cluster."""
     before, body = ends()
     marked = [op for op in body if _MARK in op.attributes]
     with kernel_entry():
@@ -60,7 +60,9 @@ def _last_built() -> ir.Operation:
     return found[place - 1].operation
 
 
-def _wait_before(before: list[ir.Operation], arrival: ir.Operation, wait: ir.Operation, body: list[ir.Operation]) -> None:
+def _wait_before(
+    before: list[ir.Operation], arrival: ir.Operation, wait: ir.Operation, body: list[ir.Operation]
+) -> None:
     """Let the wait that is there come before the code built now, if it does not yet."""
     if not any(op == wait for op in before):
         wait.move_after(arrival)

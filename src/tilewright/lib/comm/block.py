@@ -17,17 +17,17 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.lang.arch import shuffle_sync
+from tilewright.lang.collective_values import taken_apart
 from tilewright.lang.control.generate import if_generate, run_if, select_
 from tilewright.lang.control.placement import in_loop
+from tilewright.lang.locations import calling_location
 from tilewright.lang.math import extreme
 from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint8, Uint16, Uint32, Uint64, as_numeric
 from tilewright.lang.nvgpu.instructions import instruction
 from tilewright.lang.tensors.tensor import Tensor
-from tilewright.lib.comm.folds import Fold, tree
+from tilewright.lib.comm.folds import Fold, folds_of, tree
 from tilewright.lib.comm.participants import Group, group_of
-from tilewright.lib.comm.places import caller
 from tilewright.lib.comm.slots import slots_of
-from tilewright.lib.comm.values import folds_of, taken_apart
 from tilewright.lib.comm.warp import (
     WARP,
     Lanes,
@@ -166,7 +166,6 @@ def _gathered_by_first_warp(slots: Sequence[Tensor], folds: Sequence[Fold], grou
         found = [fold_lanes(number, fold, lanes) for number, fold in zip(numbers, folds, strict=True)]
         _put(slots, found, group.first_slot, group.lane == 0)
 
-
     if group.is_static:
         with run_if(group.warp == 0):
             fold_slots()
@@ -188,7 +187,9 @@ def block_broadcast(
     numbers, rebuild = taken_apart(x)
     if isinstance(src, int) and isinstance(group.threads, int) and not 0 <= src < group.threads:
         raise CompileError(
-            f"thread {src} of a group of {group.threads}", location=caller(), hint="src counts within the group"
+            f"thread {src} of a group of {group.threads}",
+            location=calling_location(),
+            hint="src counts within the group",
         )
     kinds = [Uint32 if type(number) is Boolean else type(number) for number in numbers]
     each = group.slots // group.warps
@@ -297,14 +298,14 @@ def block_any(
     pred: Any, barrier_id: Any = 0, threads: int | None = None, *, loc: object = None, ip: object = None
 ) -> Boolean:
     """True where the predicate holds in some thread of the group: one barrier, no memory."""
-    return _vote("or", pred, group_of(threads, barrier_id)) != 0
+    return Boolean(_vote("or", pred, group_of(threads, barrier_id)) != 0)
 
 
 def block_all(
     pred: Any, barrier_id: Any = 0, threads: int | None = None, *, loc: object = None, ip: object = None
 ) -> Boolean:
     """True where the predicate holds in all threads of the group: one barrier, no memory."""
-    return _vote("and", pred, group_of(threads, barrier_id)) != 0
+    return Boolean(_vote("and", pred, group_of(threads, barrier_id)) != 0)
 
 
 def block_count(
@@ -325,11 +326,9 @@ def _vote(kind: str, pred: Any, group: Group) -> Uint32:
         text = f"{begin}bar.red.popc.u32 $0, {at}, p; }}"
     else:
         text = f"{begin}bar.red.{kind}.pred q, {at}, p; selp.u32 $0, 1, 0, q; }}"
-    return instruction(text, operands, result=Uint32)
+    return Uint32(instruction(text, operands, result=Uint32))
 
 
-def block_barrier(
-    barrier_id: Any = 0, threads: int | None = None, *, loc: object = None, ip: object = None
-) -> None:
+def block_barrier(barrier_id: Any = 0, threads: int | None = None, *, loc: object = None, ip: object = None) -> None:
     """Wait for all threads of the block, or of the caller's group."""
     group_of(threads, barrier_id).sync()

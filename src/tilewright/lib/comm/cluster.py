@@ -22,8 +22,10 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.lang import trace
 from tilewright.lang.arch import block_idx_in_cluster, lane_idx
+from tilewright.lang.collective_values import taken_apart
 from tilewright.lang.control.generate import if_generate, run_if, select_
 from tilewright.lang.control.placement import in_loop, kernel_entry
+from tilewright.lang.locations import calling_location
 from tilewright.lang.numbers.numeric import Boolean, Int32, Int64, Numeric, Uint32, as_numeric
 from tilewright.lang.nvgpu.cluster_begin import ready_for_cluster
 from tilewright.lang.nvgpu.distributed import map_dsmem_ptr, store_async_dsmem
@@ -38,11 +40,9 @@ from tilewright.lang.tensors.algebra import make_layout
 from tilewright.lang.tensors.allocation import SmemAllocator, make_rmem_tensor
 from tilewright.lib.comm import block as blocks
 from tilewright.lib.comm.block import Numbers
-from tilewright.lib.comm.folds import Fold, tree
+from tilewright.lib.comm.folds import Fold, folds_of, tree
 from tilewright.lib.comm.participants import Group, group_of, linear_thread
-from tilewright.lib.comm.places import caller
 from tilewright.lib.comm.slots import ALIGN, slots_of
-from tilewright.lib.comm.values import folds_of, taken_apart
 from tilewright.lib.comm.warp import WARP, fold_lanes, lanes_of
 
 MODES = ("auto", "push", "pull")
@@ -57,10 +57,12 @@ def cluster_blocks() -> int:
     extents = trace.device("a collective of a cluster").cluster
     if not all(isinstance(extent, int) for extent in extents):
         raise CompileError(
-            "the blocks of the cluster are known only at run time", location=caller(),
-            values={"cluster": extents}, hint="launch with cluster=(x, y, z) of Python numbers",
-        )  # fmt: skip
-    return max(math.prod(extents), 1)
+            "the blocks of the cluster are known only at run time",
+            location=calling_location(),
+            values={"cluster": extents},
+            hint="launch with cluster=(x, y, z) of Python numbers",
+        )
+    return max(int(math.prod(extents)), 1)
 
 
 class Mailboxes:
@@ -121,9 +123,7 @@ class Mailboxes:
         return [slot[place, self.stage] for slot in self._slots]
 
 
-def cluster_allreduce(
-    x: Any, op: Any = "add", mode: str = "auto", *, loc: object = None, ip: object = None
-) -> Any:
+def cluster_allreduce(x: Any, op: Any = "add", mode: str = "auto", *, loc: object = None, ip: object = None) -> Any:
     """`x` folded over all threads of the cluster; all of them get the same bits. All of them must call.
 
     Args:
@@ -135,7 +135,7 @@ def cluster_allreduce(
         CompileError: the chip has no clusters, or the launch says only at run time how large they are.
     """
     if mode not in MODES:
-        raise CompileError(f"mode {mode!r}", location=caller(), hint=f"one of {', '.join(MODES)}")
+        raise CompileError(f"mode {mode!r}", location=calling_location(), hint=f"one of {', '.join(MODES)}")
     numbers, rebuild = taken_apart(x)
     folds = folds_of(x, op, numbers)
     lifted = [fold.lift(number) for fold, number in zip(folds, numbers, strict=True)]
@@ -198,7 +198,11 @@ def _emptied(boxes: Mailboxes, folds: Sequence[Fold]) -> Numbers:
     width = min(1 << (boxes.places - 1).bit_length(), WARP)
     lanes = lanes_of(width, 0xFFFFFFFF)
     rounds = [boxes.at(lanes.place + first) for first in range(0, boxes.places // width * width, width)]
-    found = [tree(list(items), fold) for items, fold in zip(zip(*rounds, strict=True), folds, strict=True)] if rounds else []
+    found = (
+        [tree(list(items), fold) for items, fold in zip(zip(*rounds, strict=True), folds, strict=True)]
+        if rounds
+        else []
+    )
     rest = boxes.places % width
     if rest:
         last = boxes.at(select_(lanes.place < rest, boxes.places - rest + lanes.place, boxes.places - 1))
@@ -227,7 +231,9 @@ def cluster_broadcast(x: Any, src: Any = 0, *, loc: object = None, ip: object = 
     numbers, rebuild = taken_apart(x)
     count, group = cluster_blocks(), group_of(None, 0)
     if isinstance(src, int) and not 0 <= src < count:
-        raise CompileError(f"block {src} of a cluster of {count}", location=caller(), hint="src is a block's rank")
+        raise CompileError(
+            f"block {src} of a cluster of {count}", location=calling_location(), hint="src is a block's rank"
+        )
     if count == 1:
         return blocks.block_broadcast(x)
     kinds = [_sent_as(type(number)) for number in numbers]
@@ -261,13 +267,11 @@ def _as_given(sent: Numeric, cls: type[Numeric]) -> Numeric:
     if type(sent) is cls:
         return sent
     if cls is Boolean:
-        return sent != 0
-    return blocks.BITS[cls.width](sent).bitcast(cls) if cls.is_float else cls(sent)
+        return Boolean(sent != 0)
+    return cls(blocks.BITS[cls.width](sent).bitcast(cls)) if cls.is_float else cls(sent)
 
 
-def cluster_scan(
-    x: Any, op: Any = "add", exclusive: bool = False, *, loc: object = None, ip: object = None
-) -> Any:
+def cluster_scan(x: Any, op: Any = "add", exclusive: bool = False, *, loc: object = None, ip: object = None) -> Any:
     """`x` folded over the threads of the cluster up to this one, or where `exclusive` up to the one before.
 
     Threads count by the rank of their block, then x fastest.
@@ -300,12 +304,12 @@ def cluster_scan(
 
 def cluster_any(pred: Any, *, loc: object = None, ip: object = None) -> Boolean:
     """True where the predicate holds in some thread of the cluster."""
-    return cluster_allreduce(Boolean(as_numeric(pred)), "or")
+    return Boolean(cluster_allreduce(Boolean(as_numeric(pred)), "or"))
 
 
 def cluster_all(pred: Any, *, loc: object = None, ip: object = None) -> Boolean:
     """True where the predicate holds in all threads of the cluster."""
-    return cluster_allreduce(Boolean(as_numeric(pred)), "and")
+    return Boolean(cluster_allreduce(Boolean(as_numeric(pred)), "and"))
 
 
 def cluster_barrier(*, loc: object = None, ip: object = None) -> None:

@@ -19,16 +19,19 @@ _WORKSPACE_ALIGN = 8
 def expand(found: Collective, facts: LaunchFacts, module: Any) -> list[Any]:
     """Build the code at the insertion point; the MLIR values of the results, of the types of the values."""
     program = trace.Trace(
-        module, facts.arch, side="device", grid=facts.grid or (), block=facts.block or (),
-        cluster=facts.cluster or (0, 0, 0), cooperative=facts.cooperative,
-    )  # fmt: skip
+        module,
+        facts.arch,
+        side="device",
+        grid=facts.grid or (),
+        block=facts.block or (),
+        cluster=facts.cluster or (0, 0, 0),
+        cooperative=facts.cooperative,
+    )
     classes = [BY_NAME[name] for name in found.types]
     with trace.program(program), aliases.body():
         numbers = [_unpacked(value, cls) for value, cls in zip(found.values, classes, strict=True)]
         results = _BUILDERS[found.kind](found, tuple(numbers))
-        return [
-            _packed(number, value) for number, value in zip(results, found.values, strict=True)
-        ]
+        return [_packed(number, value) for number, value in zip(results, found.values, strict=True)]
 
 
 def _unpacked(value: Any, cls: type[Numeric]) -> Numeric:
@@ -37,10 +40,10 @@ def _unpacked(value: Any, cls: type[Numeric]) -> Numeric:
         return cls.from_ir(value)
     word = _WORDS[value.type.width].from_ir(value)
     if cls is Boolean:
-        return word != 0
+        return Boolean(word != 0)
     if not cls.is_float:
         return cls(word)
-    return block.BITS[cls.width](word).bitcast(cls)
+    return cls(block.BITS[cls.width](word).bitcast(cls))
 
 
 def _packed(number: Numeric, like: Any) -> Any:

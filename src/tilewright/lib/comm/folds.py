@@ -1,6 +1,6 @@
 """What collectives fold with: an operation and a number type, in the type in which participants compute.
 
-Integers of 8 and 16 bits and Booleans are folded in 32 bits, Float16 and BFloat16 in Float32 and rounded once at the end.
+Integers of 8 and 16 bits and Booleans are folded in 32 bits, Float16 and BFloat16 in Float32, rounded once at the end.
 NaN and -0.0 are NumPy's: `min` and `max` give NaN where one is, and -0.0 plus -0.0 is -0.0. Every fold commutes bit for
 bit, so participants that fold in different orders of two still agree: sums and products are instructions of their own,
 which no compiler joins with what stands around them, and a NaN is the same NaN everywhere.
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.base.errors import CompileError
+from tilewright.lang.collective_values import ops_of
 from tilewright.lang.control.generate import select_
 from tilewright.lang.math import extreme
 from tilewright.lang.numbers.numeric import (
@@ -34,15 +34,11 @@ from tilewright.lang.numbers.numeric import (
     Uint64,
 )
 from tilewright.lang.nvgpu.instructions import instruction
-from tilewright.lib.comm.places import caller
 
-OPS = ("add", "mul", "min", "max", "and", "or", "xor")
-_SPELLINGS = {"sum": "add", "prod": "mul", "product": "mul", "minimum": "min", "maximum": "max"}
 _COMPUTING: dict[type[Numeric], type[Numeric]] = {
     Boolean: Uint32, Int8: Int32, Int16: Int32, Int32: Int32, Int64: Int64, Uint8: Uint32, Uint16: Uint32,
     Uint32: Uint32, Uint64: Uint64, Float16: Float32, BFloat16: Float32, Float32: Float32, Float64: Float64,
 }  # fmt: skip
-_LOGIC = ("and", "or", "xor")
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ class Fold:
         if self.computing is Float64:  # whose instructions keep the bits of one of two NaNs
             number = select_(number != number, Float64(math.nan), number)
         if self.dtype is Boolean:
-            return number != 0
+            return Boolean(number != 0)
         return number if self.dtype is self.computing else self.dtype(number)
 
     def __call__(self, a: Any, b: Any) -> Any:
@@ -118,29 +114,9 @@ _FOLDS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def fold_of(op: Any, dtype: type[Numeric]) -> Fold:
-    """The fold of an operation by its name, or a `cute.ReductionOp`.
-
-    Raises:
-        CompileError: there is no such operation, or not on this type.
-    """
-    name = str(getattr(op, "value", op))
-    name = _SPELLINGS.get(name, name)
-    if name not in OPS:
-        raise CompileError(
-            f"no collective folds with {op!r}", location=caller(), hint=f"op is one of {', '.join(OPS)}"
-        )
-    if dtype not in _COMPUTING:
-        raise CompileError(
-            f"collectives take no {dtype}", location=caller(),
-            hint=f"convert the number to one of {', '.join(map(str, _COMPUTING))}",
-        )  # fmt: skip
-    if (name in _LOGIC and dtype.is_float) or (dtype is Boolean and name not in _LOGIC):
-        raise CompileError(
-            f"{name} of a {dtype}", location=caller(),
-            hint="and, or, xor take integers and Booleans; the others take integers and floats, a Boolean as Int32(x)",
-        )  # fmt: skip
-    return Fold(name, dtype)
+def folds_of(x: Any, op: Any, numbers: Sequence[Numeric]) -> list[Fold]:
+    """The fold of each number; see `ops_of`."""
+    return [Fold(kind, type(number)) for kind, number in zip(ops_of(x, op, numbers), numbers, strict=True)]
 
 
 def tree(items: list[Any], fold: Callable[[Any, Any], Any]) -> Any:

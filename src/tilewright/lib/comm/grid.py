@@ -8,7 +8,7 @@ first block adds what makes its highest bit flip when all others have added 1; e
     all threads of a block   barrier of the block
 
 An all-reduce puts a number for each block into a workspace on one side of such a barrier, and every block folds all of
-them in one order on the other. The two halves of the workspace take turns by that bit, so one barrier a round is enough.
+them in one order on the other. The two halves of the workspace take turns by that bit: one barrier a round is enough.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from tilewright.base.errors import CompileError
 from tilewright.lang import trace
 from tilewright.lang.arch import block_idx, grid_dim
 from tilewright.lang.atomics import atomic_add
+from tilewright.lang.collective_values import taken_apart
 from tilewright.lang.control.generate import for_generate, run_if, select_, while_generate, yield_out
+from tilewright.lang.locations import calling_location
 from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint32, Uint64, as_numeric
 from tilewright.lang.nvgpu.ordered import load
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
@@ -29,10 +31,8 @@ from tilewright.layout import is_static
 from tilewright.layout.query import room
 from tilewright.lib.comm import block as blocks_
 from tilewright.lib.comm.block import Numbers
-from tilewright.lib.comm.folds import Fold
+from tilewright.lib.comm.folds import Fold, folds_of
 from tilewright.lib.comm.participants import Group, group_of
-from tilewright.lib.comm.places import caller
-from tilewright.lib.comm.values import folds_of, taken_apart
 
 FLIP = 0x80000000
 WORD = 8  # bytes of a number in the workspace
@@ -52,8 +52,9 @@ def _cooperative(what: str) -> trace.Trace:
     if not found.cooperative:
         raise CompileError(
             f"{what} in a launch that is not cooperative: its blocks need not run at once, and would wait for ever",
-            location=caller(), hint="kernel(...).launch(grid=..., block=..., cooperative=True)",
-        )  # fmt: skip
+            location=calling_location(),
+            hint="kernel(...).launch(grid=..., block=..., cooperative=True)",
+        )
     return found
 
 
@@ -70,16 +71,19 @@ def _counter(state: Any, what: str, least: int = 4) -> Pointer:
     spaces = (AddressSpace.gmem, AddressSpace.generic)
     if not isinstance(pointer, Pointer) or pointer.memspace not in spaces:
         raise CompileError(
-            f"{what} takes a tensor or a pointer in global memory", location=caller(), values={"got": state},
+            f"{what} takes a tensor or a pointer in global memory",
+            location=calling_location(),
+            values={"got": state},
             hint="a tensor of zeros; a barrier takes one Int32, others as many Int64 as grid_workspace() says",
-        )  # fmt: skip
+        )
     if isinstance(state, Tensor) and is_static(state.layout):
         given = room(state.layout) * pointer.dtype.width // 8
         if given < least:
             raise CompileError(
                 f"{what} needs {least} bytes of global memory, and got {given}",
-                location=caller(), hint="cute.grid_workspace(blocks, values) says how many Int64 it takes",
-            )  # fmt: skip
+                location=calling_location(),
+                hint="cute.grid_workspace(blocks, values) says how many Int64 it takes",
+            )
     return pointer.recast(Uint32)
 
 
@@ -97,7 +101,7 @@ def grid_barrier(state: Any, *, loc: object = None, ip: object = None) -> None:
 
 
 def _meet(counter: Pointer, found: trace.Trace, group: Group, gathered: bool = False) -> None:
-    """The barrier; the threads of the block have `gathered` where they met since they read what others may overwrite."""
+    """The barrier. The threads of the block have `gathered` where they met after reading what others may overwrite."""
     x, y, z = _extents(found)
     first = (as_numeric(block_idx()[0]) == 0) & (block_idx()[1] == 0) & (block_idx()[2] == 0)
     others = Uint32(x * y * z - 1)
@@ -116,9 +120,7 @@ def _seen(counter: Pointer) -> Uint32:
     return Uint32(load(counter, Uint32, sem="acquire", scope="gpu"))
 
 
-def grid_allreduce(
-    x: Any, op: Any = "add", workspace: Any = None, *, loc: object = None, ip: object = None
-) -> Any:
+def grid_allreduce(x: Any, op: Any = "add", workspace: Any = None, *, loc: object = None, ip: object = None) -> Any:
     """`x` folded over all threads of the grid; all of them get the same bits, in every run. All of them must call.
 
     Args:
@@ -143,10 +145,8 @@ def grid_allreduce(
     return rebuild([fold.lower(number) for fold, number in zip(folds, results, strict=True)])
 
 
-def grid_reduce(
-    x: Any, op: Any = "add", workspace: Any = None, *, loc: object = None, ip: object = None
-) -> Any:
-    """`grid_allreduce` for the first block alone. (It costs the same barrier, so all blocks have the result for now.)"""
+def grid_reduce(x: Any, op: Any = "add", workspace: Any = None, *, loc: object = None, ip: object = None) -> Any:
+    """`grid_allreduce` for the first block alone. (It costs the same barrier, so all blocks have the result.)"""
     return grid_allreduce(x, op, workspace)
 
 
@@ -184,7 +184,8 @@ class _Workspace:
 
     def _place(self, number: int, block: Any) -> Pointer:
         index = (as_numeric(block) + number * self.blocks) * 2 + self._half + 1
-        return (self.counter.recast(Uint64).with_alignment(WORD) + index).recast(self.types[number])
+        place: Pointer = self.counter.recast(Uint64).with_alignment(WORD) + index
+        return place.recast(self.types[number])
 
     def put(self, numbers: Numbers, block: Any) -> None:
         for number, item in enumerate(numbers):
@@ -199,6 +200,5 @@ def _folded(places: _Workspace, number: int, fold: Fold, group: Group) -> Numeri
     loop = for_generate(group.rank, places.blocks, group.threads, iter_args=[fold.identity])
     with loop as (block, so_far):
         yield_out([fold(so_far, places.get(number, block))])
-    return loop.results[0]
-
-
+    found: Numeric = loop.results[0]
+    return found

@@ -9,8 +9,8 @@ from typing import Any
 from tilewright.base.errors import CompileError
 from tilewright.lang import trace
 from tilewright.lang.arch import barrier, block_dim, lane_idx, linear_thread_idx, sync_threads, thread_idx
+from tilewright.lang.locations import calling_location
 from tilewright.lang.numbers.numeric import Int32
-from tilewright.lib.comm.places import caller
 
 WARP = 32
 MOST_WARPS = 32
@@ -20,9 +20,10 @@ def block_threads() -> int | Int32:
     """The threads of a block: a number where the launch gives its extents while compiling."""
     block = trace.device("a collective").block
     if block and all(isinstance(extent, int) for extent in block):
-        return math.prod(block)
+        return int(math.prod(block))
     x, y, z = block_dim()
-    return (x * y * z).assuming(bound=1024)
+    found: Int32 = (x * y * z).assuming(bound=1024)
+    return found
 
 
 def linear_thread() -> Int32:
@@ -63,7 +64,7 @@ class Group:
     @property
     def warp(self) -> Int32:
         """The number of the warp in the group."""
-        return self.rank // WARP
+        return Int32(self.rank // WARP)
 
     @property
     def running(self) -> int | Int32:
@@ -106,18 +107,21 @@ def group_of(threads: int | None, barrier_id: Any) -> Group:
         return Group(all_threads, True, barrier_id, isinstance(all_threads, int))
     if not isinstance(threads, int) or threads <= 0 or threads % WARP:
         raise CompileError(
-            f"a group of {threads} threads of a block", location=caller(),
+            f"a group of {threads} threads of a block",
+            location=calling_location(),
             hint="threads is a multiple of 32, the group's warps follow each other; smaller groups are those of a warp:"
             " warp_allreduce(x, width=8)",
-        )  # fmt: skip
+        )
     if isinstance(all_threads, int) and threads > all_threads:
         raise CompileError(
-            f"a group of {threads} threads in a block of {all_threads}", location=caller(),
+            f"a group of {threads} threads in a block of {all_threads}",
+            location=calling_location(),
             hint="leave threads out for the whole block",
-        )  # fmt: skip
+        )
     if isinstance(barrier_id, int) and barrier_id == 0:
         raise CompileError(
-            f"a group of {threads} threads meets at barrier 0", location=caller(),
+            f"a group of {threads} threads meets at barrier 0",
+            location=calling_location(),
             hint="barrier 0 is the whole block's; give each group one of its own: barrier_id=1 + group",
-        )  # fmt: skip
+        )
     return Group(threads, False, barrier_id, True)

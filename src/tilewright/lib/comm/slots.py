@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.base.errors import CompileError
+from tilewright.lang.locations import calling_location
 from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.tensors.algebra import make_layout
 from tilewright.lang.tensors.allocation import SmemAllocator
@@ -13,7 +14,6 @@ from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout import is_static
 from tilewright.layout.query import room
-from tilewright.lib.comm.places import caller
 
 ALIGN = 16  # bytes: several slots are read by one access
 
@@ -44,14 +44,17 @@ def _memory(smem: Any, needed: int) -> Pointer:
     pointer = smem.iterator if isinstance(smem, Tensor) else smem
     if not isinstance(pointer, Pointer) or pointer.memspace is not AddressSpace.smem or pointer.alignment % ALIGN:
         raise CompileError(
-            "smem is shared memory at a multiple of 16 bytes", location=caller(), values={"got": smem},
+            "smem is shared memory at a multiple of 16 bytes",
+            location=calling_location(),
+            values={"got": smem},
             hint="utils.SmemAllocator().allocate_tensor(cutlass.Int8, bytes, 16), or leave smem out",
-        )  # fmt: skip
+        )
     if isinstance(smem, Tensor) and is_static(smem.layout):
         given = room(smem.layout) * pointer.dtype.width // 8
         if given < needed:
             raise CompileError(
-                f"smem has {given} bytes, and {needed} are needed", location=caller(),
+                f"smem has {given} bytes, and {needed} are needed",
+                location=calling_location(),
                 hint="16 bytes at least for each value: a number for each warp, in 32 or 64 bits",
-            )  # fmt: skip
+            )
     return pointer

@@ -25,15 +25,15 @@ from tilewright.lang.arch import (
     sync_warp,
     vote_ballot_sync,
 )
+from tilewright.lang.collective_values import taken_apart
 from tilewright.lang.control.generate import select_
+from tilewright.lang.locations import calling_location
 from tilewright.lang.math import extreme
 from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint16, Uint32, Uint64, as_numeric, is_number
 from tilewright.lang.nvgpu.redux import warp_redux_sync
 from tilewright.lang.nvgpu.threads import brev, clz, match_any_sync
-from tilewright.lib.comm.folds import Fold
+from tilewright.lib.comm.folds import Fold, folds_of
 from tilewright.lib.comm.participants import block_threads, linear_thread
-from tilewright.lib.comm.places import caller
-from tilewright.lib.comm.values import folds_of, taken_apart
 
 WARP = 32
 _NOWHERE = 32  # the place of a lane that is none
@@ -78,7 +78,9 @@ def lanes_of(width: int, mask: Any = None) -> Lanes:
         CompileError: `width` is no power of two up to 32.
     """
     if width not in (1, 2, 4, 8, 16, 32):
-        raise CompileError(f"groups of {width} lanes", location=caller(), hint="width is a power of two up to 32")
+        raise CompileError(
+            f"groups of {width} lanes", location=calling_location(), hint="width is a power of two up to 32"
+        )
     if mask is not None:
         return _masked(width, mask)
     threads = block_threads()
@@ -102,12 +104,16 @@ def _first(width: int) -> Any:
 
 def _masked(width: int, mask: Any) -> Lanes:
     if not is_number(mask):
-        raise CompileError(f"mask is {mask!r}", location=caller(), hint="32 bits, one for each lane that takes part")
+        raise CompileError(
+            f"mask is {mask!r}", location=calling_location(), hint="32 bits, one for each lane that takes part"
+        )
     if not isinstance(mask, int):
         return Lanes(width, Uint32(as_numeric(mask)), some=True)
     bits, group = mask & FULL_MASK, (1 << width) - 1
     if not bits:
-        raise CompileError("mask names no lane", location=caller(), hint="one bit for each lane that takes part")
+        raise CompileError(
+            "mask names no lane", location=calling_location(), hint="one bit for each lane that takes part"
+        )
     whole = all(bits >> first & group in (0, group) for first in range(0, WARP, width))
     return Lanes(width, bits, some=not whole)
 
@@ -122,7 +128,7 @@ def fold_lanes(number: Numeric, fold: Fold, lanes: Lanes) -> Numeric:
     if lanes.some:
         return _by_links(number, fold, lanes)
     if lanes.count is not None:
-        return shuffle_sync(_to_first(number, fold, lanes), 0, lanes.mask, lanes.clamp | 31)
+        return type(number)(shuffle_sync(_to_first(number, fold, lanes), 0, lanes.mask, lanes.clamp | 31))
     cls = type(number)
     if lanes.width == WARP and cls in (Int32, Uint32) and fold.op != "mul":
         return cls(warp_redux_sync(number, fold.op, lanes.mask))
@@ -150,7 +156,7 @@ def _to_first(number: Numeric, fold: Fold, lanes: Lanes) -> Numeric:
 def _by_links(number: Numeric, fold: Fold, lanes: Lanes) -> Numeric:
     """Any lanes: each folds with the next one, then with the next but one, and so on; then the first has all."""
     found = _follow(number, fold, _next(lanes), lanes)
-    return shuffle_sync(found, _lowest(lanes.members), lanes.mask)
+    return type(number)(shuffle_sync(found, _lowest(lanes.members), lanes.mask))
 
 
 def _follow(number: Numeric, fold: Fold, link: Int32, lanes: Lanes) -> Numeric:
@@ -159,7 +165,7 @@ def _follow(number: Numeric, fold: Fold, link: Int32, lanes: Lanes) -> Numeric:
         source = select_(is_there, link, lane_idx())
         other, further = shuffle_sync(number, source, lanes.mask), shuffle_sync(link, source, lanes.mask)
         number = select_(is_there, fold(number, other), number)
-        link = select_(is_there, further, link)
+        link = Int32(select_(is_there, further, link))
     return number
 
 
@@ -176,7 +182,7 @@ def _next(lanes: Lanes) -> Int32:
 def _previous(lanes: Lanes) -> Int32:
     """The next lower lane that takes part; 32 where there is none."""
     below = lanes.members & ((Uint32(1) << Uint32(lane_idx())) - 1)
-    return select_(below == 0, Int32(_NOWHERE), 31 - clz(below))
+    return Int32(select_(below == 0, Int32(_NOWHERE), 31 - clz(below)))
 
 
 def scan_lanes(number: Numeric, fold: Fold, lanes: Lanes) -> Numeric:
@@ -232,10 +238,12 @@ def warp_reduce(
 ) -> Any:  # fmt: skip
     """`warp_allreduce` for those who need the result in lane `dst` of each group only: in others it is not specified.
 
-    (A butterfly costs no more than a tree, so all lanes have it for now.)
+    (A butterfly costs no more than a tree, so all lanes have it.)
     """
     if not 0 <= dst < width:
-        raise CompileError(f"lane {dst} of groups of {width}", location=caller(), hint="dst counts within the group")
+        raise CompileError(
+            f"lane {dst} of groups of {width}", location=calling_location(), hint="dst counts within the group"
+        )
     return warp_allreduce(x, op, width, mask)
 
 
@@ -261,7 +269,9 @@ def warp_broadcast(
 ) -> Any:
     """What lane `src` of each group of `width` lanes has, which must be there."""
     if isinstance(src, int) and not 0 <= src < width:
-        raise CompileError(f"lane {src} of groups of {width}", location=caller(), hint="src counts within the group")
+        raise CompileError(
+            f"lane {src} of groups of {width}", location=calling_location(), hint="src counts within the group"
+        )
     numbers, rebuild = taken_apart(x)
     lanes = lanes_of(width, mask)
     return rebuild([shuffled(number, src, lanes) for number in numbers])
@@ -270,32 +280,26 @@ def warp_broadcast(
 def shuffled(number: Numeric, source: Any, lanes: Lanes) -> Numeric:
     """What lane `source` of the group has, of any type."""
     if type(number) is Boolean:
-        return shuffle_sync(Uint32(number), source, lanes.mask, lanes.clamp | 31) != 0
-    return shuffle_sync(number, source, lanes.mask, lanes.clamp | 31)
+        return Boolean(shuffle_sync(Uint32(number), source, lanes.mask, lanes.clamp | 31) != 0)
+    return type(number)(shuffle_sync(number, source, lanes.mask, lanes.clamp | 31))
 
 
-def warp_any(
-    pred: Any, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None
-) -> Boolean:
+def warp_any(pred: Any, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None) -> Boolean:
     """True where the predicate holds in some lane of the group."""
     lanes = lanes_of(width, mask)
-    return (Uint32(vote_ballot_sync(pred, lanes.mask)) & lanes.members) != 0
+    return Boolean((Uint32(vote_ballot_sync(pred, lanes.mask)) & lanes.members) != 0)
 
 
-def warp_all(
-    pred: Any, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None
-) -> Boolean:
+def warp_all(pred: Any, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None) -> Boolean:
     """True where the predicate holds in all lanes of the group."""
     lanes = lanes_of(width, mask)
-    return (Uint32(vote_ballot_sync(pred, lanes.mask)) & lanes.members) == lanes.members
+    return Boolean((Uint32(vote_ballot_sync(pred, lanes.mask)) & lanes.members) == lanes.members)
 
 
-def warp_ballot(
-    pred: Any, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None
-) -> Uint32:
+def warp_ballot(pred: Any, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None) -> Uint32:
     """The lanes of the own group in which the predicate holds, as bits by lane of the warp."""
     lanes = lanes_of(width, mask)
-    return Uint32(vote_ballot_sync(pred, lanes.mask)) & lanes.members
+    return Uint32(Uint32(vote_ballot_sync(pred, lanes.mask)) & lanes.members)
 
 
 def warp_match(x: Any, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None) -> Uint32:
@@ -303,7 +307,7 @@ def warp_match(x: Any, width: int = WARP, mask: Any = None, *, loc: object = Non
     lanes, number = lanes_of(width, mask), as_numeric(x)
     if type(number).is_float:
         number = number.bitcast({16: Uint16, 32: Uint32, 64: Uint64}[number.width])
-    return Uint32(match_any_sync(number, lanes.mask)) & lanes.members
+    return Uint32(Uint32(match_any_sync(number, lanes.mask)) & lanes.members)
 
 
 def warp_barrier(mask: Any = None, *, loc: object = None, ip: object = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tilewright.base.collectives import CHOSEN_SCOPES, LOGIC, OPS, TYPES
 from tilewright.base.dtypes import TABLE
 from tilewright.passes.verify.operation import Invalid, OpSummary
 from tilewright.passes.verify.table import verifies
@@ -11,11 +12,7 @@ from tilewright.passes.verify.table import verifies
 if TYPE_CHECKING:
     from mlir import ir
 
-SCOPES = ("auto", "thread", "warp", "block", "cluster", "grid")
-OPS = ("add", "mul", "min", "max", "and", "or", "xor")
 MODES = ("auto", "push", "pull", "first")
-_LOGIC = ("and", "or", "xor")
-_WIDTHS = (8, 16, 32, 64)
 _MOST_THREADS = 1024
 
 
@@ -50,9 +47,10 @@ def _values(op: OpSummary) -> list[str]:
     values, names = op.groups[0], op.text("types").split(",")
     if not values or list(values) != list(op.results):
         raise Invalid(
-            "each value has a result of its type", values=[str(item) for item in values],
+            "each value has a result of its type",
+            values=[str(item) for item in values],
             results=[str(item) for item in op.results],
-        )  # fmt: skip
+        )
     if len(names) != len(values):
         raise Invalid("types names the type of each value", types=op.text("types"), values=len(values))
     for name, type_ in zip(names, values, strict=True):
@@ -63,9 +61,9 @@ def _values(op: OpSummary) -> list[str]:
 
 
 def _check_type(name: str, type_: ir.Type) -> None:
-    known = TABLE.get(name)
-    if known is None or known.width not in _WIDTHS or known.mlir.startswith(("f8", "f6", "f4")) or name == "tf32":
-        raise Invalid(f"collectives take no {name!r}", "bool, integers of 8 to 64 bits, f16, bf16, f32, f64")
+    if name not in TYPES:
+        raise Invalid(f"collectives take no {name!r}", f"types: {', '.join(TYPES)}")
+    known = TABLE[name]
     if str(type_) != known.mlir and not _holds(str(type_), known.width):
         raise Invalid("types does not fit the value", types=name, value=type_)
 
@@ -82,12 +80,12 @@ def _operations(op: OpSummary, names: list[str]) -> None:
     for kind, name in zip(ops, names, strict=True):
         if kind not in OPS:
             raise Invalid(f"no collective folds with {kind!r}", f"op is one of {', '.join(OPS)}")
-        if (kind in _LOGIC) < (name == "bool") or (kind in _LOGIC and TABLE[name].kind == "f"):
+        if (kind in LOGIC) < (name == "bool") or (kind in LOGIC and TABLE[name].kind == "f"):
             raise Invalid(f"{kind} of a {name}", "and, or, xor take integers and Booleans, the others all but Booleans")
 
 
 def _scope(op: OpSummary) -> str:
-    scope, group = op.one_of("scope", SCOPES), op.number("group")
+    scope, group = op.one_of("scope", CHOSEN_SCOPES), op.number("group")
     if group < 0:
         raise Invalid("a group has threads, 0 stands for all of the scope", group=group)
     if scope == "warp" and group not in (0, 1, 2, 4, 8, 16, 32):
