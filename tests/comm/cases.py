@@ -45,7 +45,9 @@ def inputs(dtype, count, seed=0):
     if dtype in INTEGERS:
         info = np.iinfo(dtype)
         return random.integers(info.min, info.max, count, dtype, endpoint=True)
-    return np.where(random.random(count) < 0.5, -1, 1).astype(dtype) * (random.random(count) / 8 + 0.95).astype(dtype)
+    sizes = random.random(count) + 0.5
+    sizes[1::2] = 1 / sizes[: count // 2 * 2 : 2]
+    return (np.where(random.random(count) < 0.5, -1, 1) * sizes).astype(dtype)
 
 
 def check(op, dtype, found, group):

@@ -35,6 +35,22 @@ def many_warps(x, _):
     return in_a_loop(x, lambda y: cute.block_allreduce(y, "max"))
 
 
+def wide(x, _):
+    return in_a_loop(x, lambda y: cute.block_allreduce(y))
+
+
+def memory(x, _):
+    """The caller's memory, used twice in two ways."""
+    place = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Int8, 256, 16)
+
+    def collective(y):
+        wide = cute.block_allreduce(cutlass.Int64(y), smem=place)
+        least, most, total = cute.block_allreduce((y, y, y), ("min", "max", "add"), smem=place)
+        return least + most + total + cutlass.Int32(wide)
+
+    return in_a_loop(x, collective)
+
+
 def scan(x, _):
     return in_a_loop(x, lambda y: cute.block_scan(y))
 
@@ -84,6 +100,8 @@ def grid_broadcast(x, work):
 PROGRAMS = {  # body: grid, block, cluster, cooperative
     block: (1, (128, 1, 1), None, False),
     many_warps: (1, (290, 1, 1), None, False),
+    wide: (1, (320, 1, 1), None, False),
+    memory: (1, (300, 1, 1), None, False),
     scan: (1, (160, 1, 1), None, False),
     broadcast: (1, (64, 1, 1), None, False),
     groups: (1, (128, 1, 1), None, False),

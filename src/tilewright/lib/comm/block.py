@@ -6,8 +6,11 @@
 
 Up to 8 warps each thread reads all slots at once; more than that a warp reads one slot a lane and folds again over its
 lanes. A second barrier follows where the slots are used again: in a loop, or in memory that the caller gives. Several
-values share the barriers. Where the block's last warp is not whole, or its extents come at run time, and there are more
-than 8 warps, the first warp folds the slots for all, which takes one barrier more.
+values share the barriers.
+
+Of more than 8 warps the first one may fold the slots for all, and leave the result in a place of its own behind a second
+barrier, which is then the last: in a loop, where this is less work; and where the block's last warp is not whole or its
+extents come at run time, and that warp could not.
 """
 
 from __future__ import annotations
@@ -91,16 +94,19 @@ def fold_block(
     if group.warps == 1:
         return [fold_lanes(number, fold, lanes) for number, fold in zip(numbers, folds, strict=True)]
     parts = [fold_to_first(number, fold, lanes) for number, fold in zip(numbers, folds, strict=True)]
-    slots = slots_of(smem, [fold.computing for fold in folds], group.slots)
+    again = smem is not None or (in_loop() and not guarded)
+    by_first = (to_all or not group.is_static) and not _each_gathers(group, again)
+    kinds = [fold.computing for fold in folds]
+    slots = slots_of(smem, kinds, group.slots * (2 if by_first else 1))
     _put(slots, parts, group.first_slot + group.warp, group.lane == 0)
     group.sync()
-    if not to_all and group.is_static:
-        found = _in_first_warp(lambda: _gather(slots, folds, group), parts, group)
-    elif _each_can_gather(group):
+    if by_first:
+        found = _gathered_by_first_warp(slots, folds, group)
+    elif to_all:
         found = _gather(slots, folds, group)
     else:
-        found = _gathered_by_first_warp(slots, folds, group)
-    if smem is not None or (in_loop() and not guarded):
+        found = _in_first_warp(lambda: _gather(slots, folds, group), parts, group)
+    if smem is not None or (again and not by_first):  # another call may use the caller's memory in another way
         group.sync()
     return found
 
@@ -111,9 +117,9 @@ def _put(slots: Sequence[Tensor], numbers: Sequence[Numeric], place: Any, condit
             slot[place] = number
 
 
-def _each_can_gather(group: Group) -> bool:
-    """True where every thread can fold the slots: they are few, or every warp has a lane for each."""
-    return group.is_static and (group.warps <= READ_AT_ONCE or group.full)
+def _each_gathers(group: Group, again: bool) -> bool:
+    """True where every thread folds the slots: they are few, or every warp has a lane for each and does it once."""
+    return group.is_static and (group.warps <= READ_AT_ONCE or (group.full and not again))
 
 
 def _in_first_warp(make: Callable[[], Numbers], otherwise: Numbers, group: Group) -> Numbers:
@@ -158,21 +164,31 @@ def _one_each(slots: Sequence[Tensor], folds: Sequence[Fold], group: Group, lane
 
 
 def _gathered_by_first_warp(slots: Sequence[Tensor], folds: Sequence[Fold], group: Group) -> Numbers:
-    """The first warp, which is whole where there are several, folds all slots and leaves the result in the first."""
+    """The first warp, which is whole where there are several, folds all slots and leaves the result behind them.
+
+    Nobody writes slots again before all warps have passed the barrier here, nor the result before the next one's.
+    """
+    place = group.slots + group.first_slot
 
     def fold_slots() -> None:
         lanes = lanes_of(WARP, 0xFFFFFFFF)
         numbers = _one_each(slots, folds, group, lanes)
         found = [fold_lanes(number, fold, lanes) for number, fold in zip(numbers, folds, strict=True)]
-        _put(slots, found, group.first_slot, group.lane == 0)
+        _put(slots, found, place, group.lane == 0)
+
+    def take_slot() -> None:  # of the only warp, which is not whole
+        with run_if(group.rank == 0):
+            for slot in slots:
+                slot[place] = slot[0]
 
     if group.is_static:
         with run_if(group.warp == 0):
             fold_slots()
     else:
-        if_generate((group.warp == 0) & (as_numeric(group.threads) >= WARP), fold_slots)
+        with run_if(group.warp == 0):
+            if_generate(as_numeric(group.threads) >= WARP, fold_slots, take_slot)
     group.sync()
-    return [slot[group.first_slot] for slot in slots]
+    return [slot[place] for slot in slots]
 
 
 def block_broadcast(
@@ -252,7 +268,7 @@ def _before(slots: Sequence[Tensor], folds: Sequence[Fold], group: Group) -> Num
     """The fold of the slots of the warps before this one; what changes nothing in the first."""
     if group.is_static and group.warps <= READ_AT_ONCE:
         return [_fold_before(_read(slot, group), fold, group) for slot, fold in zip(slots, folds, strict=True)]
-    if _each_can_gather(group):
+    if _each_gathers(group, again=False):
         lanes = lanes_of(WARP, 0xFFFFFFFF)
         scans = [
             scan_lanes(number, fold, lanes)
