@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from tilewright.base import settings
 from tilewright.compiler.target_choice import choose_arch
 from tilewright.hw.chips import chip
 from tilewright.kernels.plans import ACCESS_BYTES, RowPlan, row_plan
+from tilewright.kernels.tuned_plans import tuned_plan
 
 ROWS, RESULT, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "result", "columns", "numbers", "scalar", "constant"
 """What a kernel takes: (..., N) that it reads; (..., N) that it writes; (N) that all rows share; a number for each row
@@ -37,6 +37,7 @@ class RowKernel:
     """
 
     def __init__(self, launch: Any, kinds: Sequence[str], plans: Plans = row_plan) -> None:
+        self.name = launch.function.__name__.removeprefix("launch_")
         self._launch = launch
         self._kinds = tuple(kinds)
         self._places = [(place, kind) for place, kind in enumerate(kinds) if kind is not SCALAR]
@@ -78,9 +79,10 @@ class RowKernel:
             for kind, value in zip(self._kinds, arguments, strict=True)
         ]
         read = [value for kind, value in pairs if kind is ROWS and value is not None]
-        size = min(dtype_of(item).width for item in read) // 8
-        most = most_blocks("cuda" if on_gpu(read[0]) else "emu")
-        return self._plans(read[0].shape[1], widest(pairs), size, held=len(read), most_blocks=most)
+        columns, vector, size = read[0].shape[1], widest(pairs), min(dtype_of(item).width for item in read) // 8
+        target = "cuda" if on_gpu(read[0]) else "emu"
+        tuned = tuned_plan(_arch(target), self.name, columns, size, len(read), vector)
+        return tuned or self._plans(columns, vector, size, held=len(read), most_blocks=most_blocks(target))
 
     def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> _Call:
         pairs = list(zip(self._kinds, values, strict=True))
@@ -113,10 +115,13 @@ class _Call:
             self._executor(*taken)  # which says what is wrong
 
 
-@functools.cache
 def most_blocks(target: str) -> int:
     """The most blocks of a cluster on the chip that is compiled for."""
-    return chip(choose_arch(settings.get("arch"), target)).cluster_max
+    return chip(_arch(target)).cluster_max
+
+
+def _arch(target: str) -> str:
+    return choose_arch(settings.get("arch"), target)
 
 
 def _configuration(kind: str, value: Any) -> Any:
