@@ -34,6 +34,7 @@ def allreduce(
         CompileError: an argument is wrong. What does not go with the launch, or lies in divergent control flow, is a
             PassError later.
     """
+    trace.device("a collective")
     numbers, rebuild = taken_apart(x)
     ops = ops_of(x, op, numbers)
     attributes = {"scope": _scope(scope), "group": build.i32(_group(group)), "mode": build.string("auto")}
@@ -62,6 +63,7 @@ def broadcast(
             values={"source": source},
             hint="cute.warp_broadcast and block_broadcast take any number",
         )
+    trace.device("a collective")
     numbers, rebuild = taken_apart(x)
     attributes = {"scope": _scope(scope), "group": build.i32(_group(group)), "source": build.i32(source)}
     return rebuild(_by_type("broadcast", numbers, None, _workspace(workspace), attributes))
@@ -73,6 +75,7 @@ def scan(
 ) -> Any:  # fmt: skip
     """`x` folded over the threads up to this one, or where `exclusive` up to the one before. Arguments are those of
     `allreduce`; over a grid there is no scan."""
+    trace.device("a collective")
     numbers, rebuild = taken_apart(x)
     attributes = {
         "scope": _scope(scope), "group": build.i32(_group(group)), "exclusive": build.i32(int(bool(exclusive)))
@@ -84,7 +87,6 @@ def _by_type(
     name: str, numbers: Sequence[Numeric], ops: Sequence[str] | None, workspace: Any, attributes: dict[str, Any]
 ) -> list[Numeric]:
     """One operation for the values of each type (those of an operation have one); passes merge them."""
-    trace.device(f"a {name}")
     results: list[Any] = [None] * len(numbers)
     kinds = list(dict.fromkeys(type(number).mlir_type for number in numbers))
     for kind in kinds:

@@ -135,7 +135,7 @@ def _warn(found: KernelFacts) -> None:
     if spent <= rest:
         return
     message = (
-        f"Communication overhead exceeds computation: about {spent / 1000:.2f} us of {(spent + rest) / 1000:.2f} us in"
+        f"Warning: Communication overhead exceeds computation: about {spent / 1000:.2f} us of {(spent + rest) / 1000:.2f} us in"
         f" kernel {text_of(found.kernel, 'sym_name')}; give each thread more to do before it communicates, or use a"
         " smaller scope"
     )
