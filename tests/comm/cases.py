@@ -150,21 +150,26 @@ class OnEmulator:
         return array
 
 
+def arrays(count, work=1):
+    """Arguments of `launch_rows` for so many threads and one row."""
+    return np.ones(count, np.float32), np.zeros((1, count), np.float32), np.zeros(work, np.int64)
+
+
 def rows(
     body, x, count, out=None, *, grid=(1, 1, 1), block=(32, 1, 1), cluster=None, cooperative=False, work=1,
     run=None, dynamic=False, **options,
 ):  # fmt: skip
     """The rows that `body` gives, and the compiled function."""
     run = run or OnEmulator()
-    arrays = [x, np.zeros((count, len(x)), out or x.dtype), np.zeros(work, np.int64)]
-    shown = [run.place(array) for array in arrays]
+    given = [x, np.zeros((count, len(x)), out or x.dtype), np.zeros(work, np.int64)]
+    shown = [run.place(array) for array in given]
     if dynamic:
         others = (block[0],)
         compiled = cute.compile(launch_rows_of, *shown, body, grid, *others, **options)
     else:
         others = ()
         compiled = cute.compile(launch_rows, *shown, body, grid, block, cluster, cooperative, **options)
-    return run(compiled, arrays, *others), compiled
+    return run(compiled, given, *others), compiled
 
 
 def threads_of(block):

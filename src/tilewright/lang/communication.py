@@ -10,11 +10,15 @@ from tilewright.base.collectives import SCOPES
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
 from tilewright.lang import trace
+from tilewright.lang.arch import WARP_SIZE
 from tilewright.lang.collective_values import ops_of, taken_apart
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Numeric, Uint32
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
+
+
+_LANES = (1, 2, 4, 8, 16, 32)
 
 
 def allreduce(
@@ -37,7 +41,7 @@ def allreduce(
     trace.device("a collective")
     numbers, rebuild = taken_apart(x)
     ops = ops_of(x, op, numbers)
-    attributes = {"scope": _scope(scope), "group": build.i32(_group(group)), "mode": build.string("auto")}
+    attributes = {"scope": _scope(scope), "group": build.i32(_group(group, scope)), "mode": build.string("auto")}
     place = _workspace(workspace)
     return rebuild(_by_type("allreduce", numbers, ops, place, attributes))
 
@@ -65,7 +69,7 @@ def broadcast(
         )
     trace.device("a collective")
     numbers, rebuild = taken_apart(x)
-    attributes = {"scope": _scope(scope), "group": build.i32(_group(group)), "source": build.i32(source)}
+    attributes = {"scope": _scope(scope), "group": build.i32(_group(group, scope)), "source": build.i32(source)}
     return rebuild(_by_type("broadcast", numbers, None, _workspace(workspace), attributes))
 
 
@@ -76,9 +80,15 @@ def scan(
     """`x` folded over the threads up to this one, or where `exclusive` up to the one before. Arguments are those of
     `allreduce`; over a grid there is no scan."""
     trace.device("a collective")
+    if scope == "grid":
+        raise CompileError(
+            "there is no scan over a grid",
+            location=user_location(),
+            hint="scan each block, scope='block', and their totals in a second kernel",
+        )
     numbers, rebuild = taken_apart(x)
     attributes = {
-        "scope": _scope(scope), "group": build.i32(_group(group)), "exclusive": build.i32(int(bool(exclusive)))
+        "scope": _scope(scope), "group": build.i32(_group(group, scope)), "exclusive": build.i32(int(bool(exclusive)))
     }  # fmt: skip
     return rebuild(_by_type("scan", numbers, ops_of(x, op, numbers), None, attributes))
 
@@ -108,12 +118,22 @@ def _scope(scope: Any) -> Any:
     return build.string(scope)
 
 
-def _group(group: Any) -> int:
+def _group(group: Any, scope: str) -> int:
+    """The size of a group, 0 for all of the scope."""
     if group is None:
         return 0
     if not isinstance(group, int) or isinstance(group, bool) or group < 1:
-        raise CompileError("group is a number of threads, known while compiling", location=user_location(3),
-                           values={"group": group})  # fmt: skip
+        raise CompileError(
+            "group is a number of threads, known while compiling", location=user_location(3), values={"group": group}
+        )
+    fits = {"auto": True, "warp": group in _LANES, "block": group % WARP_SIZE == 0}.get(scope, False)
+    if not fits:
+        raise CompileError(
+            f"groups of {group} threads of scope {scope}",
+            location=user_location(3),
+            hint="groups of a warp are 1, 2, 4, 8, 16 or 32 lanes, those of a block whole warps; a cluster and a grid have"
+            " none",
+        )
     return group
 
 

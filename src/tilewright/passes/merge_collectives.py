@@ -21,20 +21,26 @@ _SIZES = "operandSegmentSizes"
 def merge_block(block: ir.Block) -> int:
     """Merge the neighbours of a block; how many are gone."""
     merged = 0
+    while _merge_two(block):
+        merged += 1
+    return merged
+
+
+def _merge_two(block: ir.Block) -> bool:
+    """Merge the first two neighbours of a block that can be; False where there are none."""
     first: ir.Operation | None = None
     between: list[ir.Operation] = []
     for op in [op.operation for op in block.operations]:
         if op.name in COLLECTIVES:
             if first is not None and _alike(first, op) and _independent(first, between, op):
-                first, merged = _merged(first, between, op), merged + 1
-            else:
-                first = op if PARTICIPANTS in op.attributes else None
-            between = []
+                _merge(first, between, op)
+                return True
+            first, between = op if PARTICIPANTS in op.attributes else None, []
         elif not _is_pure(op):
             first, between = None, []
         elif first is not None:
             between.append(op)
-    return merged
+    return False
 
 
 def _is_pure(op: ir.Operation) -> bool:
@@ -65,7 +71,7 @@ def _behind(first: ir.Operation, between: list[ir.Operation]) -> list[ir.Operati
     return found
 
 
-def _merged(first: ir.Operation, between: list[ir.Operation], op: ir.Operation) -> ir.Operation:
+def _merge(first: ir.Operation, between: list[ir.Operation], op: ir.Operation) -> None:
     """One operation in the place of the second; what uses the first's results moves behind it."""
     location = first.location
     with mlir.ir.InsertionPoint(op), located(lambda: location):
@@ -87,7 +93,6 @@ def _merged(first: ir.Operation, between: list[ir.Operation], op: ir.Operation) 
         result.replace_all_uses_with(value)
     first.erase()
     op.erase()
-    return made
 
 
 def _names(op: ir.Operation) -> list[str]:

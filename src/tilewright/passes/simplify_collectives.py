@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from tilewright.base.dtypes import TABLE
 from tilewright.ir import build, mlir, types
-from tilewright.ir.accessors import number_of, text_of
+from tilewright.ir.accessors import constant_of, number_of, text_of
 from tilewright.ir.context import located
+from tilewright.ir.walk import operations
 from tilewright.passes.collectives import (
     PARTICIPANTS,
     WARP,
@@ -28,6 +29,7 @@ _SIZES = "operandSegmentSizes"
 
 def simplify(found: KernelFacts) -> int:
     """Drop the values that need no communication; how many."""
+    _read_elements_directly(found.kernel)
     dropped = 0
     known = Uniformity(found.kernel, found.facts.block)
     for op in list(collectives(found.kernel)):
@@ -36,6 +38,18 @@ def simplify(found: KernelFacts) -> int:
         known = known if not dropped else Uniformity(found.kernel, found.facts.block)
         dropped += _simplified(op, found, known)
     return dropped
+
+
+def _read_elements_directly(kernel: ir.Operation) -> None:
+    """Let what reads one element of a vector of numbers use the number, so that it shows which are used."""
+    for op in operations(kernel):
+        place = constant_of(op.operands[1]) if op.name == "llvm.extractelement" else None
+        if place is not None and getattr(op.operands[0].owner, "name", "") == "vector.from_elements":
+            op.results[0].replace_all_uses_with(op.operands[0].owner.operands[place])
+            op.erase()
+    for op in operations(kernel, inner_first=True):
+        if op.name == "vector.from_elements" and not any(True for _ in op.results[0].uses):
+            op.erase()
 
 
 def _simplified(op: ir.Operation, found: KernelFacts, known: Uniformity) -> int:

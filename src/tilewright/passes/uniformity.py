@@ -150,7 +150,7 @@ class Uniformity:
         found = self._together(operands)
         if name in _FOLDED and all(item.numbers is not None for item in operands):
             return self._computed(op, operands, found)
-        pure = name.startswith(("arith.", "math.", "vector.")) or name in PURE_OPS
+        pure = name.startswith(("arith.", "math.", "vector.", "llvm.extract", "llvm.insert")) or name in PURE_OPS
         return found if pure else replace(found, is_sure=False)
 
     def _constant(self, op: ir.Operation) -> Known:

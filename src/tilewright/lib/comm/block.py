@@ -140,8 +140,8 @@ def _gather(slots: Sequence[Tensor], folds: Sequence[Fold], group: Group) -> Num
 
 
 def _read(slot: Tensor, group: Group) -> Numbers:
-    """The slots of the group, in vectors."""
-    if group.whole:
+    """The slots of the group; in vectors where they fill them."""
+    if group.whole and group.warps & (group.warps - 1) == 0:
         return list(slot.load())
     return [slot[group.first_slot + number] for number in range(group.warps)]
 

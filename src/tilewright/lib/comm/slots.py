@@ -30,14 +30,16 @@ def slots_of(smem: Any, types: Sequence[type[Numeric]], slots: int) -> list[Tens
         CompileError: `smem` is no shared memory, or too small.
     """
     layout = make_layout(slots)
-    if smem is None:
-        return [SmemAllocator().allocate_tensor(cls, layout, ALIGN) for cls in types]
+    if smem is None:  # in whole accesses: what lies between two numbers may be read with them
+        arrays = [smem_bytes([cls], slots) * 8 // cls.width for cls in types]
+        found = [SmemAllocator().allocate_array(cls, count, ALIGN) for cls, count in zip(types, arrays, strict=True)]
+        return [make_tensor(pointer, layout) for pointer in found]
     pointer = _memory(smem, smem_bytes(types, slots))
-    found, offset = [], 0
+    tensors, offset = [], 0
     for cls in types:
-        found.append(make_tensor((pointer + offset).recast(cls).with_alignment(ALIGN), layout))
+        tensors.append(make_tensor((pointer + offset).recast(cls).with_alignment(ALIGN), layout))
         offset += smem_bytes([cls], slots) * 8 // pointer.dtype.width
-    return found
+    return tensors
 
 
 def _memory(smem: Any, needed: int) -> Pointer:
