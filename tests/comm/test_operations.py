@@ -50,7 +50,9 @@ def test_the_least_scope_is_chosen(threads, group, scope):
 
 def test_a_launch_of_one_cluster_and_of_one_grid():
     options = {"grid": (4, 1, 1), "cluster": (4, 1, 1)}
-    x, found, said, _ = program(lambda v: [cute.allreduce_sum(v), cute.allreduce(v, "max", group=512)], count=2, **options)
+    x, found, said, _ = program(
+        lambda v: [cute.allreduce_sum(v), cute.allreduce(v, "max", group=512)], count=2, **options
+    )
     assert (found[0] == x.sum()).all() and (found[1] == x.max()).all()
     assert scopes(said) == ["cluster"]  # one exchange for both
 
@@ -178,13 +180,20 @@ def test_a_sum_of_equal_values_is_a_product_in_each_type():
 def test_a_second_all_reduce_and_a_broadcast_behind_one_are_dropped():
     def body(v):
         total = cute.allreduce(v)
-        return [cute.allreduce(total), cute.allreduce(total, "max"), cute.broadcast(total, 5), cute.allreduce(v, "min", "warp")]
+        return [
+            cute.allreduce(total),
+            cute.allreduce(total, "max"),
+            cute.broadcast(total, 5),
+            cute.allreduce(v, "min", "warp"),
+        ]
 
     x, found, said, _ = program(body, count=4, dtype=np.int32)
     np.testing.assert_array_equal(found[:3, 0], [x.sum() * 128, x.sum(), x.sum()])
     assert len(said) == 2
     # A product, a smaller scope's result and a result of another group stay.
-    kept = program(lambda v: [cute.allreduce(cute.allreduce(v), "mul"), cute.allreduce(cute.allreduce(v, scope="warp"))], count=2)
+    kept = program(
+        lambda v: [cute.allreduce(cute.allreduce(v), "mul"), cute.allreduce(cute.allreduce(v, scope="warp"))], count=2
+    )
     assert len(kept[2]) == 4
 
 
@@ -381,7 +390,9 @@ def test_wrong_arguments(body, text):
 
 def test_a_type_that_nobody_knows():
     with pytest.raises(PassError, match="communication-analysis looks at no collectives of type 'gather'"):
-        program(lambda v: [cute.allreduce(v)], pipeline="builtin.module(communication-analysis{type=gather},cute-to-nvvm)")
+        program(
+            lambda v: [cute.allreduce(v)], pipeline="builtin.module(communication-analysis{type=gather},cute-to-nvvm)"
+        )
 
 
 def test_optimization_needs_the_analysis():

@@ -50,7 +50,11 @@ def test_a_list_gives_a_list_and_a_vector_a_vector():
 
 def test_python_numbers_and_operations_of_the_language():
     def body(x):
-        return [x * 0 + cute.block_allreduce(1), cute.block_allreduce(x, cute.ReductionOp.MAX), cute.warp_reduce(x, "sum")]
+        return [
+            x * 0 + cute.block_allreduce(1),
+            cute.block_allreduce(x, cute.ReductionOp.MAX),
+            cute.warp_reduce(x, "sum"),
+        ]
 
     found, _ = of_block(body, np.arange(64, dtype=np.int32), 3)
     np.testing.assert_array_equal(found[:, 0], [64, 63, 496])
@@ -91,8 +95,12 @@ def test_nan_infinities_and_zeros(dtype):
 
 
 def test_nans_of_several_payloads_are_one_nan_everywhere():
-    payloads = np.array([0x7FF8000000000001, 0x7FF8000000000002, 0xFFF8000000000003, 0x3FF0000000000000] * 16, np.uint64)
-    found, _ = of_block(lambda x: [cute.block_allreduce(x), cute.warp_allreduce(x, "max")], payloads.view(np.float64), 2)
+    payloads = np.array(
+        [0x7FF8000000000001, 0x7FF8000000000002, 0xFFF8000000000003, 0x3FF0000000000000] * 16, np.uint64
+    )
+    found, _ = of_block(
+        lambda x: [cute.block_allreduce(x), cute.warp_allreduce(x, "max")], payloads.view(np.float64), 2
+    )
     assert np.isnan(found).all()
     assert cases.equal_bits(found[0]) and cases.equal_bits(found[1])
 
@@ -169,7 +177,9 @@ def test_votes_of_lanes(threads, width):
         np.testing.assert_array_equal(found[:, thread], wanted)
 
 
-@pytest.mark.parametrize("dtype", (np.float16, cases.BF16, np.float32, np.float64, np.int64, np.uint8), ids=cases.name_of)
+@pytest.mark.parametrize(
+    "dtype", (np.float16, cases.BF16, np.float32, np.float64, np.int64, np.uint8), ids=cases.name_of
+)
 def test_match_compares_bits(dtype):
     x = np.array([1.25, 1.5, 1.25, 0.0, -0.0, 1.5, 2.0, 2.0] * 4).astype(dtype)
     found, _ = of_block(lambda v: [cutlass.Uint32(cute.warp_match(v))], x, 1, np.uint32, block=(32, 1, 1))
@@ -222,7 +232,9 @@ def test_groups_of_warps_of_a_block(threads):
     found, _ = of_block(body, x, 5, block=(count, 1, 1), run=cases.OnEmulator(range(4)))
     for first in range(0, count, threads):
         group, seen = x[first : first + threads], found[:, first : first + threads]
-        for row, number in zip(seen[[0, 1, 3, 4]], (group.sum(), group.max(), group[-1], (group > 0).sum()), strict=True):
+        for row, number in zip(
+            seen[[0, 1, 3, 4]], (group.sum(), group.max(), group[-1], (group > 0).sum()), strict=True
+        ):
             assert (row == number).all()
         np.testing.assert_array_equal(seen[2], np.cumsum(group))
 
@@ -334,4 +346,3 @@ def test_a_barrier_of_the_grid_needs_a_cooperative_launch():
     with pytest.raises(CompileError, match="grid_barrier in a launch that is not cooperative") as raised:
         cute.compile(launch, np.zeros(1, np.int32))
     assert "cooperative=True" in str(raised.value)
-
