@@ -1,8 +1,9 @@
 """Collectives of a warp, a block, a cluster and a grid: time of each in a chain, beside CUB and cooperative groups.
 
-Each kernel does `ROUNDS` collectives one after the other, the next on what the last gave; a row is the time of one. With
-132 blocks it is the latency, with a full device what a multiprocessor gets done. Calls of one row are interleaved. It
-needs a GPU and PyTorch, and for the comparison `nvcc` (CUDA 13) on the path or in /usr/local/cuda.
+Each kernel does `ROUNDS` collectives one after the other, the next on what the last gave; a row is the time of one.
+With a block for each multiprocessor it is the latency, with a full device what a multiprocessor gets done. Calls of one
+row are interleaved. It needs a GPU and PyTorch, and for the comparison `nvcc` (CUDA 13) on the path or in
+/usr/local/cuda.
 """
 
 from __future__ import annotations

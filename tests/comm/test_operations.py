@@ -36,8 +36,8 @@ def scopes(said):
     ("threads", "group", "scope"),
     (
         (1, None, []), (32, None, ["warp"]), (20, None, ["warp"]), (128, None, ["block"]), (300, None, ["block"]),
-        (128, 1, []), (128, 4, ["warp of 4"]), (128, 32, ["warp of 32"]), (128, 64, ["block of 64"]), (96, 96, ["block"]),
-        (300, 300, ["block"]),
+        (128, 1, []), (128, 4, ["warp of 4"]), (128, 32, ["warp of 32"]), (128, 64, ["block of 64"]),
+        (96, 96, ["block"]), (300, 300, ["block"]),
     ),
 )  # fmt: skip
 def test_the_least_scope_is_chosen(threads, group, scope):
@@ -352,8 +352,8 @@ def test_control_flow_that_is_the_same_for_all_who_take_part():
 @pytest.mark.parametrize(
     ("body", "options", "text"),
     (
-        (lambda v: [cute.allreduce(v)], {"grid": (2, 1, 1)}, "an all-reduce over the grid, in a launch that is not cooperative"),
-        (lambda v: [cute.allreduce(v, scope="grid")], {"cooperative": True}, "an all-reduce over the grid takes global memory"),
+        (lambda v: [cute.allreduce(v)], {"grid": (2, 1, 1)}, "over the grid, in a launch that is not cooperative"),
+        (lambda v: [cute.allreduce(v, scope="grid")], {"cooperative": True}, "over the grid takes global memory"),
         (lambda v: [cute.scan(v)], {"grid": (3, 1, 1)}, "a scan over the grid"),
         (lambda v: [cute.allreduce(v, group=48)], {}, "an all-reduce over groups of 48 threads"),
         (lambda v: [cute.allreduce(v, group=64)], {"threads": 1024}, "16 groups of 64 threads in a block of 1024"),

@@ -162,8 +162,8 @@ def test_votes_of_lanes(threads, width):
     def body(x):
         odd = x % 2 != 0
         return [
-            Int32(cute.warp_any(x > 50, width)), Int32(cute.warp_all(x < 60, width)), Int32(cute.warp_ballot(odd, width)),
-            Int32(cute.warp_match(x // 16, width)),
+            Int32(cute.warp_any(x > 50, width)), Int32(cute.warp_all(x < 60, width)),
+            Int32(cute.warp_ballot(odd, width)), Int32(cute.warp_match(x // 16, width)),
         ]  # fmt: skip
 
     x = np.random.default_rng(3).integers(0, 64, threads).astype(np.int32)

@@ -17,7 +17,6 @@ from tilewright.lang.numbers.numeric import Numeric, Uint32
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
 
-
 _LANES = (1, 2, 4, 8, 16, 32)
 
 
@@ -131,8 +130,8 @@ def _group(group: Any, scope: str) -> int:
         raise CompileError(
             f"groups of {group} threads of scope {scope}",
             location=user_location(3),
-            hint="groups of a warp are 1, 2, 4, 8, 16 or 32 lanes, those of a block whole warps; a cluster and a grid have"
-            " none",
+            hint="groups of a warp are 1, 2, 4, 8, 16 or 32 lanes, those of a block whole warps; a cluster and a grid"
+            " have none",
         )
     return group
 

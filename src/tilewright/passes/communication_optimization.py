@@ -135,9 +135,9 @@ def _warn(found: KernelFacts) -> None:
     if spent <= rest:
         return
     message = (
-        f"Warning: Communication overhead exceeds computation: about {spent / 1000:.2f} us of {(spent + rest) / 1000:.2f} us in"
-        f" kernel {text_of(found.kernel, 'sym_name')}; give each thread more to do before it communicates, or use a"
-        " smaller scope"
+        f"Warning: Communication overhead exceeds computation: about {spent / 1000:.2f} us of"
+        f" {(spent + rest) / 1000:.2f} us in kernel {text_of(found.kernel, 'sym_name')}; give each thread more to do"
+        " before it communicates, or use a smaller scope"
     )
     place = place_of(max(ops, key=lambda op: cost_of(op, found).nanoseconds))
     if place is None:

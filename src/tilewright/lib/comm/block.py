@@ -8,9 +8,9 @@ Up to 8 warps each thread reads all slots at once; more than that a warp reads o
 lanes. A second barrier follows where the slots are used again: in a loop, or in memory that the caller gives. Several
 values share the barriers.
 
-Of more than 8 warps the first one may fold the slots for all, and leave the result in a place of its own behind a second
-barrier, which is then the last: in a loop, where this is less work; and where the block's last warp is not whole or its
-extents come at run time, and that warp could not.
+Of more than 8 warps the first one may fold the slots for all, and leave the result in a place of its own behind a
+second barrier, which is then the last: in a loop, where this is less work; and where the block's last warp is not whole
+or its extents come at run time, and that warp could not.
 """
 
 from __future__ import annotations
