@@ -369,6 +369,28 @@ def test_a_cluster_on_a_chip_without_them():
     assert "over a cluster on sm_80, which has no clusters" in error.message
 
 
+def test_a_cluster_meets_in_global_memory_where_the_chip_has_none():
+    def body(v, work):
+        total, most = cute.allreduce((v, v), ("add", "max"), "cluster", workspace=work)
+        return [total, most, cute.broadcast(v, 1, "cluster", workspace=work)]
+
+    x = np.random.default_rng(8).integers(-40, 40, 6 * 64).astype(np.int32)
+    options = {"grid": (6, 1, 1), "block": (64, 1, 1), "cluster": (2, 1, 1), "cooperative": True}
+    words = cute.grid_workspace(6, 2, groups=3)
+    for arch_name, scope in (("sm_80", "2 blocks of the grid"), ("sm_90a", "cluster")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CommunicationWarning)
+            found, compiled = cases.rows(
+                body, x, 3, work=words, arch=arch_name, run=cases.OnEmulator(range(4)), **options
+            )
+        for first in range(0, len(x), 128):
+            group = x[first : first + 128]
+            seen = found[:, first : first + 128]
+            assert (seen == np.array([[group.sum()], [group.max()], [group[64]]])).all()
+        said = compiled.report().kernels[0].communication
+        assert scopes([line.partition(": ")[2] for line in said]) == [scope] * 2
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     (

@@ -334,6 +334,26 @@ def test_more_wrong_arguments():
     )
 
 
+def test_groups_of_blocks_meet_apart():
+    """Each group of three blocks at a counter of its own."""
+
+    def body(v, work):
+        total, least = cute.grid_allreduce((v, cutlass.Float64(v)), ("add", "min"), work, blocks=3)
+        return [total, Int32(least), cute.grid_broadcast(v, work, 2, blocks=3)]
+
+    x = np.random.default_rng(9).integers(-40, 40, 9 * 64).astype(np.int32)
+    words = cute.grid_workspace(9, 2, groups=3)
+    found, _ = cases.rows(
+        body, x, 3, grid=(9, 1, 1), block=(64, 1, 1), cooperative=True, work=words, run=cases.OnEmulator(range(4))
+    )
+    for first in range(0, len(x), 192):
+        group = x[first : first + 192]
+        assert (found[:, first : first + 192] == np.array([[group.sum()], [group.min()], [group[128]]])).all()
+    with pytest.raises(CompileError, match="groups of 4 blocks in a grid of 9"):
+        cases.rows(lambda v, work: [cute.grid_allreduce(v, "add", work, 4)], x, 1, grid=(9, 1, 1), block=(64, 1, 1),
+                   cooperative=True, work=words)  # fmt: skip
+
+
 def test_a_barrier_of_the_grid_needs_a_cooperative_launch():
     @cute.kernel
     def kernel(state: cute.Tensor):

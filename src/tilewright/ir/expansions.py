@@ -45,6 +45,7 @@ class Collective:
     source: int = 0
     exclusive: bool = False
     workspace: ir.Value | None = None
+    blocks: int | None = None  # of a grid: those that meet, where not all do
 
 
 Expand = Callable[[Collective, LaunchFacts, "ir.Module"], "list[ir.Value]"]

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from tilewright.base.errors import PassError
 from tilewright.hw.features import supports
-from tilewright.ir import build
+from tilewright.ir import build, mlir
 from tilewright.ir.accessors import number_of, text_of
-from tilewright.passes.collectives import NAMES, WARP, KernelFacts, kind_of, place_of, set_text, workspace_of
+from tilewright.ir.context import located
+from tilewright.passes.collectives import BLOCKS, NAMES, WARP, KernelFacts, kind_of, place_of, set_text, workspace_of
 
 if TYPE_CHECKING:
     from mlir import ir
 
 _BARRIERS = 15  # of a block, beside barrier 0
+_SIZES, _CLUSTER = "operandSegmentSizes", 7  # of a launch: the first extent of a cluster
 
 
 def choose_scope(op: ir.Operation, found: KernelFacts) -> None:
@@ -30,12 +32,48 @@ def choose_scope(op: ir.Operation, found: KernelFacts) -> None:
     if scope == "grid":
         _check_grid(op, found)
     if scope == "cluster" and not supports("cluster", found.facts.arch):
+        _through_global_memory(op, found)
+
+
+def _through_global_memory(op: ir.Operation, found: KernelFacts) -> None:
+    """On a chip without clusters: the same blocks meet at a counter in the workspace.
+
+    Raises:
+        PassError: there is no workspace, the blocks need not run at once, or the cluster has more extents than one.
+    """
+    cluster = found.facts.cluster
+    is_row = cluster is not None and cluster[1:] == (1, 1)
+    if kind_of(op) == "scan" or workspace_of(op) is None or not found.facts.cooperative or not is_row:
         raise PassError(
             f"{_name(op)} over a cluster on {found.facts.arch}, which has no clusters",
             location=place_of(op),
-            hint="compile for sm_90 or later; elsewhere launch without cluster= and with cooperative=True, and use"
-            " scope='grid' with a workspace",
+            values={"cluster": cluster or "known at run time", "cooperative": found.facts.cooperative},
+            hint="compile for sm_90 or later; or give an all-reduce or broadcast a workspace and launch clusters"
+            " (n, 1, 1) with cooperative=True: then its blocks meet in global memory",
         )
+    set_text(op, "scope", "grid")
+    if "mode" in op.attributes:
+        set_text(op, "mode", "auto")
+    op.attributes[BLOCKS] = build.i32(found.cluster)
+
+
+def launch_without_clusters(found: KernelFacts) -> None:
+    """Launch a kernel whose clusters meet in global memory as a plain grid."""
+    if "nvvm.cluster_dim" in found.kernel.attributes:
+        del found.kernel.attributes["nvvm.cluster_dim"]
+    if found.launch is None or found.facts.cluster is None:
+        return
+    op = found.launch.op
+    sizes = list(mlir.ir.DenseI32ArrayAttr(op.attributes[_SIZES]))
+    first = sum(sizes[:_CLUSTER])
+    extents = range(first, first + sum(sizes[_CLUSTER : _CLUSTER + 3]))
+    operands = [value for number, value in enumerate(op.operands) if number not in extents]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes[_SIZES] = build.i32_array([*sizes[:_CLUSTER], 0, 0, 0, *sizes[_CLUSTER + 3 :]])
+    location = op.location
+    with mlir.ir.InsertionPoint(op), located(lambda: location):
+        build.emit(op.name, (), operands, attributes)
+    op.erase()
 
 
 def _chosen(op: ir.Operation, found: KernelFacts) -> tuple[str, int]:

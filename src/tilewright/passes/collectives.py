@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FLAGS = "tilewright.launch_flags"
 PARTICIPANTS = "tilewright.participants"  # of a collective: threads, 0 for those of a grid of unknown size
+BLOCKS = "tilewright.blocks"  # of a collective of a grid: how many blocks meet, where not all do
 REMARKS = "tilewright.communication"  # of a kernel: a line for each collective
 WARP = 32
 NAMES = {"allreduce": "all-reduce", "broadcast": "broadcast", "scan": "scan"}
@@ -113,6 +114,7 @@ def as_collective(op: ir.Operation) -> Collective:
         source=number_of(op, "source") if "source" in op.attributes else 0,
         exclusive=bool(number_of(op, "exclusive")) if "exclusive" in op.attributes else False,
         workspace=workspace_of(op),
+        blocks=number_of(op, BLOCKS) if BLOCKS in op.attributes else None,
     )
 
 
@@ -136,7 +138,7 @@ def cost_of(op: ir.Operation, found: KernelFacts) -> Cost:
     threads = said.group or found.threads
     if said.scope == "warp":
         threads = min(said.group or WARP, found.threads)
-    blocks = {"cluster": found.cluster, "grid": found.blocks or 132}.get(said.scope, 1)
+    blocks = {"cluster": found.cluster, "grid": said.blocks or found.blocks or 132}.get(said.scope, 1)
     types = [TABLE[name] for name in said.types]
     foldable = all(item.kind in "iub" and item.width <= WARP for item in types) and "mul" not in said.ops
     widths = tuple(item.width for item in types)
@@ -148,6 +150,7 @@ def remark(op: ir.Operation, found: KernelFacts) -> str:
     said, taken = as_collective(op), cost_of(op, found)
     what = " ".join([NAMES[said.kind], *dict.fromkeys(said.ops)])
     scope = f"{said.scope} of {said.group}" if said.group else said.scope
+    scope = f"{said.blocks} blocks of the grid" if said.blocks else scope
     way = f"{taken.algorithm} to the first thread" if said.mode == "first" else taken.algorithm
     place = source_location(op.location)
     where = f"{Path(place.file).name}:{place.line}: " if place is not None else ""

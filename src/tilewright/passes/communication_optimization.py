@@ -17,8 +17,9 @@ from tilewright.ir import build, mlir
 from tilewright.ir.accessors import text_of
 from tilewright.ir.erasing import erase_unused
 from tilewright.ir.walk import operations
-from tilewright.passes.choose_scope import choose_scope
+from tilewright.passes.choose_scope import choose_scope, launch_without_clusters
 from tilewright.passes.collectives import (
+    BLOCKS,
     PARTICIPANTS,
     REMARKS,
     KernelFacts,
@@ -62,6 +63,8 @@ class CommunicationOptimization(Pass):
         for found in kernel_facts(module, str(self["chip"])):
             for op in collectives(found.kernel):
                 choose_scope(op, found)
+            if any(BLOCKS in op.attributes for op in collectives(found.kernel)):
+                launch_without_clusters(found)
             simplify(found)
             _hoist(found)
             for block in _blocks(found.kernel):

@@ -10,6 +10,7 @@ from tilewright.ir.accessors import constant_of, number_of, text_of
 from tilewright.ir.context import located
 from tilewright.ir.walk import operations
 from tilewright.passes.collectives import (
+    BLOCKS,
     PARTICIPANTS,
     WARP,
     KernelFacts,
@@ -107,6 +108,8 @@ def _count(op: ir.Operation, found: KernelFacts) -> int:
         return min(width, threads) if threads % width == 0 or threads < width else 0
     if scope == "block":
         return group or threads
+    if BLOCKS in op.attributes:
+        return threads * number_of(op, BLOCKS)
     return threads * (found.cluster if scope == "cluster" else found.blocks or 0)
 
 

@@ -81,7 +81,7 @@ def _allreduce(found: Collective, x: tuple[Numeric, ...]) -> Any:
         return function(x, ops, **_in_block(found))
     if found.scope == "cluster":
         return cluster.cluster_allreduce(x, ops, mode=found.mode)
-    return grid.grid_allreduce(x, ops, _workspace(found))
+    return grid.grid_allreduce(x, ops, _workspace(found), found.blocks)
 
 
 def _broadcast(found: Collective, x: tuple[Numeric, ...]) -> Any:
@@ -91,7 +91,7 @@ def _broadcast(found: Collective, x: tuple[Numeric, ...]) -> Any:
         return block.block_broadcast(x, found.source, **_in_block(found))
     if found.scope == "cluster":
         return cluster.cluster_broadcast(x, found.source)
-    return grid.grid_broadcast(x, _workspace(found), found.source)
+    return grid.grid_broadcast(x, _workspace(found), found.source, found.blocks)
 
 
 def _scan(found: Collective, x: tuple[Numeric, ...]) -> Any:
