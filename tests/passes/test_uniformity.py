@@ -47,7 +47,9 @@ def known_of(body, block=BLOCK):
 
 def differing(labels, numbers):
     """Threads of equal labels that have other numbers."""
-    return [label for label in set(labels) if len({n for own, n in zip(labels, numbers, strict=True) if own == label}) > 1]
+    return [
+        label for label in set(labels) if len({n for own, n in zip(labels, numbers, strict=True) if own == label}) > 1
+    ]
 
 
 def arithmetic(x, i):

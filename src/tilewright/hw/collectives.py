@@ -5,8 +5,9 @@
     cluster   warp + exchange + again                      st.async, mbarrier, wait
     grid      2 * block + barrier through the L2 cache
 
-The terms are medians of chains of each primitive on one H200 at its boost clock (docs/communication.md, "Costs").
-Several values share barriers and exchanges; each has shuffles of its own.
+The terms fit the medians of chains of each primitive on an H200 (`python -m bench communication`; the figures are in
+docs/communication.md, "Costs") within a fifth. Several values share barriers and exchanges; each has shuffles of its
+own.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-SHUFFLE, REDUX = 15.0, 12.0
-SLOTS, BLOCK_BARRIER = 30.0, 12.0
-EXCHANGE, CLUSTER_BARRIER, REMOTE_READ = 420.0, 190.0, 210.0
-GRID_BARRIER = 1150.0
+SHUFFLE, REDUX = 12.8, 17.0
+FURTHER_WORD = 0.35  # of a shuffle: those of several words overlap
+SLOTS, BLOCK_BARRIER = 22.0, 5.5  # a barrier: for each doubling of the warps
+EXCHANGE, EXCHANGE_BLOCK = 140.0, 10.0  # st.async and its mbarrier, and for each block
+CLUSTER_BARRIER, REMOTE_READ = 165.0, 188.0
+GRID_BARRIER, GRID_READ = 930.0, 300.0
 WARP = 32
-READ_AT_ONCE = 8  # slots that every thread reads
+READ_AT_ONCE, READ_AGAIN = 8, 4  # slots that every thread reads, as `lib.comm.block` has them
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,11 @@ def cost(
         by_warps = kind == "allreduce" and threads % WARP == 0 and warps * blocks <= 4 * WARP
         first = _warp(kind, WARP, widths, integers).nanoseconds if by_warps else inner.nanoseconds
         barriers = 1 if by_warps else 1 + inner.barriers
-        return Cost("push", barriers, size * blocks * (warps if by_warps else 1), first + EXCHANGE)
-    return Cost("workspace", 2 * inner.barriers + 3, size, 2 * inner.nanoseconds + GRID_BARRIER)
+        boxes = blocks * (warps if by_warps else 1)
+        again = 0.0 if boxes <= 2 * READ_AT_ONCE else _warp(kind, min(boxes, WARP), widths, integers).nanoseconds
+        time = first + EXCHANGE + EXCHANGE_BLOCK * blocks + again
+        return Cost("push", barriers, size * boxes, time)
+    return Cost("workspace", 2 * inner.barriers + 3, size, 2 * inner.nanoseconds + GRID_BARRIER + GRID_READ)
 
 
 def _warp(kind: str, lanes: int, widths: tuple[int, ...], integers: bool) -> Cost:
@@ -74,8 +80,7 @@ def _warp(kind: str, lanes: int, widths: tuple[int, ...], integers: bool) -> Cos
     if integers and lanes == WARP and kind == "allreduce":
         return Cost("redux", 0, 0, REDUX * len(widths))
     steps = max(lanes - 1, 1).bit_length()
-    # Shuffles of several values overlap; what is left is about a quarter for each further one.
-    time = SHUFFLE * steps * (1 + (_words(widths) - 1) / 4)
+    time = SHUFFLE * steps * (1 + (_words(widths) - 1) * FURTHER_WORD)
     return Cost("butterfly" if kind == "allreduce" else "shift", 0, 0, time)
 
 
@@ -83,13 +88,14 @@ def _block(kind: str, threads: int, widths: tuple[int, ...], integers: bool, rep
     warps = -(-threads // WARP)
     if warps == 1:
         return _warp(kind, threads, widths, integers)
-    first = _warp(kind, WARP, widths, integers)
-    again = 0.0 if warps <= READ_AT_ONCE or kind == "broadcast" else _warp(kind, warps, widths, integers).nanoseconds
-    barriers = 2 if repeats else 1
-    own = 0.0 if kind == "broadcast" else first.nanoseconds
+    by_first = warps > (READ_AGAIN if repeats else READ_AT_ONCE) and (repeats or threads % WARP > 0)
+    few = warps <= READ_AT_ONCE and not by_first
+    first, again = (_warp(kind, lanes, widths, integers).nanoseconds for lanes in (WARP, warps))
+    barriers = 2 if repeats or by_first else 1
     size = sum(max(width, WARP) // 8 for width in widths) * (1 if kind == "broadcast" else warps)
-    wait = BLOCK_BARRIER * (1 + math.log2(warps) / 2)
-    return Cost("slots", barriers, size, own + SLOTS + barriers * wait + again)
+    folds = 0.0 if kind == "broadcast" else first + (0.0 if few else again)
+    slots = SLOTS * (2 if by_first and kind != "broadcast" else 1)
+    return Cost("slots", barriers, size, folds + slots + barriers * BLOCK_BARRIER * math.log2(warps))
 
 
 def _words(widths: tuple[int, ...]) -> int:

@@ -145,12 +145,12 @@ class Uniformity:
             return self._collective(op, operands)
         if name in _WARP_WIDE:
             return self._of_warps(op, operands)
-        if name in ("cute.ptx_value", "llvm.inline_asm") and "elect.sync" in str(op.attributes):
+        if name in _INSTRUCTIONS and any(word in str(op.attributes) for word in _OF_THREADS):
             return Known(tuple(range(self.threads)), is_sure=False)
         found = self._together(operands)
         if name in _FOLDED and all(item.numbers is not None for item in operands):
             return self._computed(op, operands, found)
-        pure = name.startswith(("arith.", "math.", "vector.", "llvm.extract", "llvm.insert")) or name in PURE_OPS
+        pure = name.startswith(("arith.", "math.", "vector.", "llvm.extract", "llvm.insert")) or name in _PURE
         return found if pure else replace(found, is_sure=False)
 
     def _constant(self, op: ir.Operation) -> Known:
@@ -246,6 +246,9 @@ def _terminator(block: ir.Block) -> ir.Operation:
     return list(block.operations)[-1].operation
 
 
+_INSTRUCTIONS = ("cute.ptx", "cute.ptx_value", "cute.ptx_pure", "llvm.inline_asm")
+_OF_THREADS = ("elect.sync", "%lane", "%tid", "%warpid", "activemask")  # what tells threads of a block apart
+_PURE = PURE_OPS - {*_INSTRUCTIONS, "cute.index"}
 _WARP_WIDE = ("cute.shuffle", "cute.vote", "cute.warp_reduce")
 
 

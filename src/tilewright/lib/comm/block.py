@@ -8,9 +8,9 @@ Up to 8 warps each thread reads all slots at once; more than that a warp reads o
 lanes. A second barrier follows where the slots are used again: in a loop, or in memory that the caller gives. Several
 values share the barriers.
 
-Of more than 8 warps the first one may fold the slots for all, and leave the result in a place of its own behind a
-second barrier, which is then the last: in a loop, where this is less work; and where the block's last warp is not whole
-or its extents come at run time, and that warp could not.
+The first warp may also fold the slots for all, and leave the result in a place of its own behind a second barrier,
+which is then the last: in a loop, where of more than 4 warps this is less work; and of more than 8 where the block's
+last warp is not whole or its extents come at run time, and that warp could not.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tilewright.lib.comm.warp import (
     scan_lanes,
 )
 
-READ_AT_ONCE = 8  # slots that every thread reads
+READ_AT_ONCE, READ_AGAIN = 8, 4  # slots that every thread reads: once, and again and again
 BITS: dict[int, type[Numeric]] = {8: Uint8, 16: Uint16, 32: Uint32, 64: Uint64}
 
 Numbers = list[Numeric]
@@ -119,7 +119,9 @@ def _put(slots: Sequence[Tensor], numbers: Sequence[Numeric], place: Any, condit
 
 def _each_gathers(group: Group, again: bool) -> bool:
     """True where every thread folds the slots: they are few, or every warp has a lane for each and does it once."""
-    return group.is_static and (group.warps <= READ_AT_ONCE or (group.full and not again))
+    if again:
+        return group.is_static and group.warps <= READ_AGAIN
+    return group.is_static and (group.warps <= READ_AT_ONCE or group.full)
 
 
 def _in_first_warp(make: Callable[[], Numbers], otherwise: Numbers, group: Group) -> Numbers:

@@ -176,9 +176,7 @@ def _pushed(numbers: Numbers, folds: Sequence[Fold], group: Group, only_to_first
         with run_if(sends):
             boxes.send(parts, place, lane)
     else:
-        with run_if(group.rank == 0):
-            for to in range(1 if only_to_first else count):
-                boxes.send(parts, place, to)
+        _send_to_all(boxes, parts, place, 1 if only_to_first else count, group)
     if not only_to_first:
         boxes.wait()
         return _emptied(boxes, folds)
@@ -189,6 +187,17 @@ def _pushed(numbers: Numbers, folds: Sequence[Fold], group: Group, only_to_first
 
     found = if_generate(rank == 0, received, lambda: parts, (), [type(part) for part in parts])
     return found if isinstance(found, list) else [found]
+
+
+def _send_to_all(boxes: Mailboxes, numbers: Numbers, place: Any, count: int, group: Group) -> None:
+    """Send numbers that every thread has to the first `count` blocks: by a thread for each, where there are so many."""
+    if isinstance(group.threads, int) and group.threads >= count:
+        with run_if(group.rank < count):
+            boxes.send(numbers, place, group.rank)
+        return
+    with run_if(group.rank == 0):
+        for to in range(count):
+            boxes.send(numbers, place, to)
 
 
 def _emptied(boxes: Mailboxes, folds: Sequence[Fold]) -> Numbers:
