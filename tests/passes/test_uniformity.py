@@ -47,9 +47,8 @@ def known_of(body, block=BLOCK):
 
 def differing(labels, numbers):
     """Threads of equal labels that have other numbers."""
-    return [
-        label for label in set(labels) if len({n for own, n in zip(labels, numbers, strict=True) if own == label}) > 1
-    ]
+    pairs = set(zip(labels, numbers, strict=True))
+    return [label for label in set(labels) if sum(own == label for own, _ in pairs) > 1]
 
 
 def arithmetic(x, i):
