@@ -112,7 +112,7 @@ SPECS: dict[str, OpSpec] = {
     )
 }  # fmt: skip
 
-COLLECTIVES = ("cute.allreduce", "cute.broadcast", "cute.scan")
+COLLECTIVES = frozenset(("cute.allreduce", "cute.broadcast", "cute.scan"))
 
 PURE_OPS = frozenset(f"cute.{spec.name}" for spec in SPECS.values() if spec.pure)
 

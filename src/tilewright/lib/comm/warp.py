@@ -29,7 +29,7 @@ from tilewright.lang.collective_values import taken_apart
 from tilewright.lang.control.generate import select_
 from tilewright.lang.locations import calling_location
 from tilewright.lang.math import extreme
-from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint16, Uint32, Uint64, as_numeric, is_number
+from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint32, as_numeric, is_number
 from tilewright.lang.nvgpu.redux import warp_redux_sync
 from tilewright.lang.nvgpu.threads import brev, clz, match_any_sync
 from tilewright.lib.comm.folds import Fold, folds_of
@@ -304,10 +304,8 @@ def warp_ballot(pred: Any, width: int = WARP, mask: Any = None, *, loc: object =
 
 def warp_match(x: Any, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None) -> Uint32:
     """The lanes of the own group that have the bits of this lane's number, as bits by lane of the warp."""
-    lanes, number = lanes_of(width, mask), as_numeric(x)
-    if type(number).is_float:
-        number = number.bitcast({16: Uint16, 32: Uint32, 64: Uint64}[number.width])
-    return Uint32(Uint32(match_any_sync(number, lanes.mask)) & lanes.members)
+    lanes = lanes_of(width, mask)
+    return Uint32(Uint32(match_any_sync(x, lanes.mask)) & lanes.members)
 
 
 def warp_barrier(mask: Any = None, *, loc: object = None, ip: object = None) -> None:
