@@ -521,3 +521,11 @@ def test_blocks_whose_extents_come_at_run_time():
                           block=(200, 1, 1), dynamic=True)  # fmt: skip
     assert (found[0] == x.sum()).all()
     np.testing.assert_array_equal(found[1], np.arange(200) // 8 * 8 + 7)
+
+
+def test_the_report_has_a_line_for_each_collective():
+    _, _, said, compiled = program(lambda v: [cute.allreduce(v), cute.scan(v)], count=2)
+    printed = [line for line in str(compiled.report()).splitlines() if line.startswith("communication")]
+    assert len(said) == len(printed) == 2
+    assert all(line.startswith("communication test_operations.py:") for line in printed)
+    assert "communication" not in str(program(lambda v: [v])[3].report())

@@ -46,6 +46,9 @@ class Report:
         for kernel in self.kernels:
             for field in fields(kernel):
                 value = getattr(kernel, field.name)
+                if field.name == "communication":
+                    lines += [f"{field.name:<14}{line}" for line in value]
+                    continue
                 text = ", ".join(map(str, value)) if isinstance(value, tuple) else value
                 lines.append(f"{field.name.replace('_', ' '):<14}{text if text is not None else '-'}")
             lines.append("")
