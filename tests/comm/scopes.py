@@ -25,19 +25,19 @@ CLUSTERS = (((2, 1, 1), (64, 1, 1)), ((4, 1, 1), (40, 1, 1)), ((2, 2, 1), (128, 
 
 def warp(dtype, width, run=None, threads=96, arch=None):
     """All operations of a warp by groups of `width` lanes of a block."""
-    ops = cases.ops_of(dtype)
+    ops, source = cases.ops_of(dtype), min(3, (threads - 1) % width)  # of which the last group has one too
 
     def body(x, _):
         reduced = [cute.warp_allreduce(x, op, width=width) for op in ops]
         scans = [cute.warp_scan(x, op, exclusive, width) for op in ops for exclusive in (False, True)]
-        return [*reduced, *scans, cute.warp_broadcast(x, min(width - 1, 3), width)]
+        return [*reduced, *scans, cute.warp_broadcast(x, source, width)]
 
     x = cases.inputs(dtype, threads)
     found, _ = cases.rows(body, x, 3 * len(ops) + 1, block=(threads, 1, 1), run=run, **_for(arch))
     groups = [(x[first : first + width], slice(first, first + width)) for first in range(0, threads, width)]
     for group, place in groups:
         _check_rows(ops, dtype, found[:, place], group)
-        assert (found[-1, place] == group[min(width - 1, 3)]).all()
+        assert (found[-1, place] == group[source]).all()
 
 
 def block(dtype, shape, run=None, arch=None, dynamic=False):

@@ -1,6 +1,10 @@
 """Collectives as operations of the program: what the passes choose, do less of, refuse and say."""
 
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +13,9 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tests.comm import cases
 from tilewright import CompileError, Float32, Int32, Int64, PassError, passes
+from tilewright.passes import CommunicationWarning
 from tilewright.passes.communication_analysis import CommunicationAnalysis
-from tilewright.passes.communication_optimization import CommunicationOptimization, CommunicationWarning
+from tilewright.passes.communication_optimization import CommunicationOptimization
 
 arch = cute.arch
 
@@ -529,3 +534,29 @@ def test_the_report_has_a_line_for_each_collective():
     assert len(said) == len(printed) == 2
     assert all(line.startswith("communication test_operations.py:") for line in printed)
     assert "communication" not in str(program(lambda v: [v])[3].report())
+
+
+_TWO_PROCESSES = """
+import sys
+sys.path.insert(0, {root!r})
+import numpy as np
+import tilewright.cute as cute
+from tests.comm import cases
+
+def body(v, work):
+    total, most = cute.allreduce((v, v * v), ("add", "max"))
+    return [total + most + cute.allreduce(cute.Int32(v), "xor").to(cute.Float32), cute.cluster_allreduce(v)]
+
+compiled = cute.compile(cases.launch_rows, *cases.arrays(256), body, (2, 1, 1), (128, 1, 1), (2, 1, 1), False)
+print(compiled.stages["cute"], compiled.stages["ptx"])
+"""
+
+
+def test_two_processes_make_the_same_text():
+    root = str(Path(__file__).parents[2])
+    texts = []
+    for seed in ("1", "2"):
+        environment = dict(os.environ, PYTHONHASHSEED=seed, TILEWRIGHT_TARGET="emu", TILEWRIGHT_ARCH="sm_90a")
+        command = [sys.executable, "-c", _TWO_PROCESSES.format(root=root)]
+        texts.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert texts[0] == texts[1] and "tilewright.communication" in texts[0] and "st.async" in texts[0]
