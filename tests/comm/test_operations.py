@@ -73,6 +73,7 @@ def test_a_launch_of_one_cluster_and_of_one_grid():
     assert scopes(compiled.report().kernels[0].communication) == ["grid", "grid"]
 
 
+@pytest.mark.filterwarnings("ignore::tilewright.passes.CommunicationWarning")
 @pytest.mark.parametrize("scope", ("warp", "block", "cluster"))
 def test_a_scope_that_the_program_names(scope):
     def body(v):
