@@ -1,1 +1,1 @@
-"""Device code written against the public face: parts that kernels are made of."""
+"""Device code and tools written against the public face: epilogues, communication."""
