@@ -69,16 +69,30 @@ def test_other_chips(arch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", cases.TYPES, ids=cases.name_of)
-def test_every_type_over_every_group(dtype):
-    for width in (1, 2, 4, 8, 16, 32):
-        for threads in (96, 40, 5):
-            scopes.warp(dtype, width, MANY, threads)
-    for shape in scopes.BLOCKS:
+def test_every_type_under_twenty_schedules(dtype):
+    for width, threads in ((2, 96), (8, 40), (32, 96), (32, 40), (16, 5)):
+        scopes.warp(dtype, width, MANY, threads)
+    for shape in ((64, 1, 1), (20, 1, 1), (7, 5, 3), (288, 1, 1)):
         scopes.block(dtype, shape, MANY)
-    for threads in (20, 64, 300):
-        scopes.block(dtype, (threads, 1, 1), MANY, dynamic=True)
-    for cluster, shape in scopes.CLUSTERS:
+    scopes.block(dtype, (300, 1, 1), MANY, dynamic=True)
+    for cluster, shape in scopes.CLUSTERS[:2]:
         scopes.cluster(dtype, cluster, shape, MANY)
-    scopes.cluster(dtype, (4, 1, 1), (64, 1, 1), MANY, mode="pull")
-    for blocks, threads in ((1, 32), (5, 64), (3, 20), (9, 256)):
+    scopes.cluster(dtype, (2, 1, 1), (64, 1, 1), MANY, mode="pull")
+    for blocks, threads in ((3, 20), (5, 64)):
         scopes.grid(dtype, blocks, threads, MANY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", cases.TYPES, ids=cases.name_of)
+def test_every_type_over_every_group(dtype):
+    for width in (1, 4, 16):
+        for threads in (96, 40):
+            scopes.warp(dtype, width, FEW, threads)
+    for shape in scopes.BLOCKS:
+        scopes.block(dtype, shape, FEW)
+    for threads in (20, 64):
+        scopes.block(dtype, (threads, 1, 1), FEW, dynamic=True)
+    for cluster, shape in scopes.CLUSTERS:
+        scopes.cluster(dtype, cluster, shape, FEW)
+    for blocks, threads in ((1, 32), (9, 256)):
+        scopes.grid(dtype, blocks, threads, FEW)
