@@ -17,6 +17,7 @@ from tilewright.ir.walk import operations
 from tilewright.passes.verify import (  # noqa: F401
     accesses,
     addresses,
+    block_tiles,
     communication,
     cooperation,
     regions,
