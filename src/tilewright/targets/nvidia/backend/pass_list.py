@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.check_bounds import CheckBounds
+from tilewright.passes.communication import told_chip
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
@@ -84,9 +85,10 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
 
 
 def _told(item: Pass, arch: str, options: Options) -> Pass:
-    """cute-to-nvvm with the chip and the options of this compilation: a printed list compiles the same again."""
+    """cute-to-nvvm with the chip and the options of this compilation: a printed list compiles the same again. Passes
+    over collectives are told the chip."""
     if not isinstance(item, CuteToNvvm):
-        return item
+        return told_chip(item, arch)
     values = {key: getattr(options, field) for key, field in _FIELDS.items()}
     written = {key: value for key, value in values.items() if key in item.given or value != item.options[key]}
     return CuteToNvvm(**{**item.given, **written, "cubin-chip": arch})
