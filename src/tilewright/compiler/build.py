@@ -8,7 +8,7 @@ import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.arguments.binding import BoundCall, leaf_type, on_host, traced
 from tilewright.base import spans
@@ -34,6 +34,8 @@ from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.target import back_end_of, device_of
 
 user_ops.front_end = call_user_op
+
+T = TypeVar("T")
 
 
 def compile_function(
@@ -115,6 +117,23 @@ def compile_function(
     if spans.has_narrow(made.call.signature) and not made.override:
         executor.runner.wide_form = WideForm(made.call, compiled)
     return executor
+
+
+def read_cute(
+    decorated: tuple[EntryFunction[..., Any], tuple[Any, ...]],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    target: str,
+    options: Any,
+    read: Callable[[Job], T],
+) -> T:
+    """What `read` makes of a function at the end of stage `cute`; later stages do not run."""
+    function, bound = decorated
+    made = plan(function, args, kwargs, bound=bound, target=target, options=(options,))
+    job = _job(made)
+    with compile_context():
+        stages.run(job, "cute")
+        return read(job)
 
 
 def finished(job: Job, made: Plan, checks: Any, observers: Sequence[stages.Observer] = ()) -> Executor:
