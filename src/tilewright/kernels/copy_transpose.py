@@ -8,6 +8,7 @@ neighbouring threads, so both passes use all banks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -215,8 +216,9 @@ def _as_vectors(matrices: cute.Tensor, width: int) -> cute.Tensor:
     return cute.zipped_divide(matrices, (1, 1, width))
 
 
-_compiled: dict[Any, Any] = {}
-_chosen: dict[Any, Any] = {}
+Prepared = Callable[[Any, Any], None]
+_compiled: dict[Any, Prepared] = {}
+_chosen: dict[Any, Prepared] = {}
 
 
 def copy_transpose(y: Any, x: Any, tile_size: int | None = None) -> None:
@@ -226,19 +228,23 @@ def copy_transpose(y: Any, x: Any, tile_size: int | None = None) -> None:
     if executor is None:
         if 0 in x.shape:
             return
-        executor = views.keep(_chosen, key, _choose(y, x, tile_size))
-    if executor is copy:
-        copy(y, x.swapaxes(-1, -2))
-        return
-    if x.ndim > 3:
-        x, y = (item.reshape(-1, *item.shape[-2:]) for item in (x, y))
+        executor = views.keep(_chosen, key, prepare(y, x, tile_size))
     executor(y, x)
 
 
-def _choose(y: Any, x: Any, tile_size: int | None) -> Any:
-    """The kernel for these tensors; `copy` where the transpose of x is contiguous, or so narrow that tiles are idle."""
+def prepare(y: Any, x: Any, tile_size: int | None = None) -> Prepared:
+    """The kernel for tensors like these; a copy where the transpose is contiguous, or so narrow that tiles are idle."""
     if tile_size is None and (min(x.shape[-2:]) <= _NARROW or views.strides_of(x)[-2:] == (1, x.shape[-2])):
-        return copy
+        return _copy_turned
+    executor = _executor(y, x, tile_size)
+    return executor if x.ndim <= 3 else lambda y, x: executor(*(item.reshape(-1, *item.shape[-2:]) for item in (y, x)))
+
+
+def _copy_turned(y: Any, x: Any) -> None:
+    copy(y, x.swapaxes(-1, -2))
+
+
+def _executor(y: Any, x: Any, tile_size: int | None) -> Prepared:
     plan = transpose_plan(y, x, tile_size)
     rank, target = min(x.ndim, 3), "cuda" if on_gpu(x) else "emu"
     key = (plan, rank, target)

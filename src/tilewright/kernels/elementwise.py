@@ -129,7 +129,9 @@ def _as_vectors(tensor: cute.Tensor, shape: Any, width: int) -> cute.Tensor:
     return cute.make_tensor(tensor.iterator, layout)
 
 
-_prepared: dict[Any, Any] = {}
+Prepared = tuple[Callable[..., None], Sequence[views.Strided | None]]
+"""A compiled kernel, and for the result and each input the shape in which it takes them (None: as they are)."""
+_prepared: dict[Any, Prepared] = {}
 
 
 def elementwise(out: Any, inputs: Sequence[Any], function: Callable[..., Any], computed: type[cute.Numeric]) -> None:
@@ -143,14 +145,20 @@ def elementwise(out: Any, inputs: Sequence[Any], function: Callable[..., Any], c
     if found is None:
         if 0 in out.shape:
             return
-        found = views.keep(_prepared, key, _prepare(tensors, function, computed))
-    executor, shapes = found
-    pairs = zip(shapes, tensors, strict=True)
-    target, *sources = [tensor if shape is None else shape.of(tensor) for shape, tensor in pairs]
-    executor(target, tuple(sources))
+        found = views.keep(_prepared, key, prepare(out, inputs, function, computed))
+    run(found, out, inputs)
 
 
-def _prepare(tensors: Sequence[Any], function: Any, computed: Any) -> tuple[Any, list[views.Strided | None]]:
+def run(prepared: Prepared, out: Any, inputs: Sequence[Any]) -> None:
+    """Run a prepared kernel."""
+    executor, (shape, *shapes) = prepared
+    sources = [item if like is None else like.of(item) for like, item in zip(shapes, inputs, strict=True)]
+    executor(out if shape is None else shape.of(out), tuple(sources))
+
+
+def prepare(out: Any, inputs: Sequence[Any], function: Callable[..., Any], computed: type[cute.Numeric]) -> Prepared:
+    """The kernel of `elementwise` for tensors like these: of their types, shapes, strides and alignment."""
+    tensors = (out, *inputs)
     types = tuple(views.dtype_of(item) for item in tensors)
     extents, strides = together(tensors[0].shape, [_broadcast_strides(item, tensors[0].shape) for item in tensors])
     steps = tuple({1: DENSE, 0: CONSTANT}.get(of_one[0], STRIDED) for of_one in strides)

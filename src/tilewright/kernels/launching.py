@@ -14,12 +14,19 @@ from tilewright.base import settings
 from tilewright.compiler.target_choice import choose_arch
 from tilewright.hw.chips import chip
 from tilewright.kernels.plans import ACCESS_BYTES, RowPlan, row_plan
+from tilewright.targets.host import router
 
-ROWS, RESULT, COLUMNS, NUMBERS, SCALAR, CONSTANT = "rows", "result", "columns", "numbers", "scalar", "constant"
-"""What a kernel takes: (..., N) that it reads; (..., N) that it writes; (N) that all rows share; a number for each row
-(...); a number; what is compiled in."""
-_TENSORS = (ROWS, RESULT, COLUMNS, NUMBERS)
-_MATRICES = (ROWS, RESULT)
+ROWS, RESULT, PARTS, COLUMNS, NUMBERS, SCALAR, CONSTANT = (
+    "rows", "result", "parts", "columns", "numbers", "scalar", "constant",
+)  # fmt: skip
+"""What a kernel takes: (..., N) that it reads; (..., N) that it writes; (parts, N) that it writes; (N) that all rows
+share; a number for each row (...); a number; what is compiled in."""
+_TENSORS = (ROWS, RESULT, PARTS, COLUMNS, NUMBERS)
+_MATRICES = (ROWS, RESULT, PARTS)
+_ROUTED = {
+    ROWS: router.MATRIX, RESULT: router.MATRIX, PARTS: router.FREE_MATRIX, COLUMNS: router.COLUMNS,
+    NUMBERS: router.STRIDED, SCALAR: router.NUMBER, CONSTANT: router.CONSTANT,
+}  # fmt: skip
 
 _DTYPES = {
     "float16": cute.Float16, "bfloat16": cute.BFloat16, "float32": cute.Float32, "float64": cute.Float64,
@@ -33,7 +40,7 @@ class RowKernel:
 
     Tensors are those of NumPy, PyTorch, or any library with their `shape`, `dtype` and `reshape`; the last dimension of
     rows is contiguous. Those of a GPU run there, others on the emulator. A kernel is compiled when a configuration of
-    types and plan is first called.
+    types and plan is first called; on a GPU, later calls find it without Python (`router`).
     """
 
     def __init__(self, launch: Any, kinds: Sequence[str], plans: Plans = row_plan) -> None:
@@ -43,9 +50,21 @@ class RowKernel:
         self._plans = plans
         self._compiled: dict[Any, Any] = {}
         self._chosen: dict[Any, _Call] = {}
+        self.router = router.Router([_ROUTED[kind] for kind in kinds])
 
     def __call__(self, *arguments: Any, plan: RowPlan | None = None) -> None:
         """Run on these arguments; `plan` overrides the choice."""
+        if plan is not None or not self.quick(*arguments):
+            self._run(arguments, plan)
+
+    def quick(self, *arguments: Any) -> bool:
+        """Run on these arguments by native code alone; False where that was not possible, and nothing is done."""
+        try:
+            return not self.router.call(*arguments)
+        except Exception:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
+            return False  # the other way says what is wrong
+
+    def _run(self, arguments: Sequence[Any], plan: RowPlan | None) -> None:
         values = list(arguments)
         facts: list[Any] = [plan]
         for place, kind in self._places:
@@ -82,17 +101,20 @@ class RowKernel:
         most = most_blocks("cuda" if on_gpu(read[0]) else "emu")
         return self._plans(read[0].shape[1], widest(pairs), size, held=len(read), most_blocks=most)
 
-    def _choose(self, values: Sequence[Any], plan: RowPlan | None) -> _Call:
+    def _choose(self, values: Sequence[Any], given: RowPlan | None) -> _Call:
         pairs = list(zip(self._kinds, values, strict=True))
-        plan = plan or self.plan_for(*values)
+        plan = given or self.plan_for(*values)
         first = next(value for kind, value in pairs if kind is ROWS and value is not None)
         target = "cuda" if on_gpu(first) else "emu"
         key = (tuple(_configuration(kind, value) for kind, value in pairs), plan, target)
         if key not in self._compiled:
             fakes = [_fake(kind, value, plan) for kind, value in pairs]
             self._compiled[key] = cute.compile(self._launch, *fakes, plan, target=target)
+        executor = self._compiled[key]
+        if target == "cuda" and not given:
+            self.router.add(executor.device.host, values)
         places = [place for place, (kind, value) in enumerate(pairs) if value is not None and kind is not CONSTANT]
-        return _Call(self._compiled[key], places)
+        return _Call(executor, places)
 
 
 class _Call:
@@ -141,7 +163,7 @@ def _fake(kind: str, value: Any, plan: RowPlan) -> Any:
 
 def widest(pairs: Sequence[tuple[str, Any]]) -> int:
     """The elements of an access for which all rows and columns are aligned: 16 bytes of the narrowest at most."""
-    tensors = [value for kind, value in pairs if kind in (ROWS, RESULT, COLUMNS) and value is not None]
+    tensors = [value for kind, value in pairs if kind in (*_MATRICES, COLUMNS) and value is not None]
     vector: int = ACCESS_BYTES // min(dtype_of(item).width // 8 for item in tensors)
     while vector > 1 and not all(_fits(item, vector) for item in tensors):
         vector //= 2
@@ -163,7 +185,9 @@ def as_matrix(tensor: Any) -> Any:
 
 
 def stride_of(matrix: Any) -> int:
-    """Elements from a row to the next."""
+    """Elements from a row to the next; of a single row, its length."""
+    if matrix.shape[0] == 1:
+        return int(matrix.shape[1])
     return int(matrix.strides[0] // matrix.itemsize if isinstance(matrix, np.ndarray) else matrix.stride(0))
 
 

@@ -61,6 +61,7 @@ class SuiteRun:
     iterations: int
     watch: Watch
     budget: float | None = None
+    clock: str = "device"
     command: Sequence[str] = COMMAND
     silent_seconds: float = SILENT_SECONDS
     results: Results = field(default_factory=Results)
@@ -151,7 +152,7 @@ class SuiteRun:
         cases = [(number, asdict(self.cases[number]), names) for number, names in backends.items()]
         return {
             "target": self.target, "warmup": self.warmup, "iterations": self.iterations, "deadline": deadline,
-            "cases": cases,
+            "cases": cases, "clock": self.clock,
         }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from tilewright.tools.benching.subjects.subject import (
     Inputs,
     Subject,
     in_triton,
+    keeping,
     narrowed,
     operator,
     optional,
@@ -149,6 +150,10 @@ SUBJECTS = {
         ref=lambda x, weight: reference("rmsnorm")(x, weight, None, None, EPS)[0],
         exact=_rmsnorm,
         torch=_rmsnorm,
+        operator=keeping(
+            lambda x, weight: [torch.empty_like(x)],
+            lambda out, x, weight: operator("_rmsnorm")(out, None, None, x, weight, None, None, EPS),
+        ),
         peers={"triton": lambda case: _triton(case, False), "quack": _quack_rmsnorm},
     ),
     "rmsnorm_backward": Subject(
@@ -166,6 +171,10 @@ SUBJECTS = {
         ref=lambda x, weight, bias: reference("layernorm")(x, weight, bias, None, EPS)[0],
         exact=_layernorm,
         torch=_layernorm,
+        operator=keeping(
+            lambda x, weight, bias: [torch.empty_like(x)],
+            lambda out, x, weight, bias: operator("_layernorm")(out, None, None, None, x, weight, bias, None, EPS),
+        ),
         peers={"triton": lambda case: _triton(case, True), "quack": _quack_layernorm},
     ),
     "layernorm_backward": Subject(
