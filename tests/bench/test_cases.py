@@ -46,7 +46,12 @@ def test_cases_take_turns_between_ops(tmp_path):
 
 def test_what_is_left_out_has_the_documented_values(tmp_path):
     suite = read(tmp_path, GOOD)["plain"]
-    assert (suite.warmup, suite.iterations, suite.backends) == (10, 100, cases.BACKENDS)
+    assert (suite.warmup, suite.iterations, suite.backends) == (
+        10,
+        100,
+        tuple(name for name in cases.BACKENDS if name != "torch.ops"),
+    )
+    assert suite.clock == "device"
 
 
 def test_a_case_as_text():
@@ -104,7 +109,8 @@ def test_the_emulator_gets_small_shapes_each_once(tmp_path):
 def test_the_checkouts_suites_have_every_op_and_know_what_they_name():
     subjects = pytest.importorskip("tilewright.tools.benching.subjects").SUBJECTS
     suites, shapes = cases.read_suites(SUITES), cases.read_emulated(SUITES)
-    assert set(suites) == {"smoke", "standard", "full", "peers"}
+    assert set(suites) == {"smoke", "standard", "full", "peers", "host"}
+    assert {name for name, suite in suites.items() if suite.clock == "host"} == {"host"}
     public = {name for name in ops.__all__ if not name.startswith("set_")}
     for name, suite in suites.items():
         named = {case.op for case in suite.cases}

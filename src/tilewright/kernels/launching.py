@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,12 @@ class RowKernel:
         read = [value for kind, value in pairs if kind is ROWS and value is not None]
         size = min(dtype_of(item).width for item in read) // 8
         most = most_blocks("cuda" if on_gpu(read[0]) else "emu")
-        return self._plans(read[0].shape[1], widest(pairs), size, held=len(read), most_blocks=most)
+        columns, vector = read[0].shape[1], widest(pairs)
+        if vector * size < ACCESS_BYTES and self._plans is row_plan and begin_alike(pairs):
+            plan = self._plans(columns, ACCESS_BYTES // size, size, held=len(read), most_blocks=most)
+            if plan.threads >= 2 * plan.vector:  # its first threads have the elements outside whole vectors
+                return replace(plan, columns=0, shifted=True)
+        return self._plans(columns, vector, size, held=len(read), most_blocks=most)
 
     def _choose(self, values: Sequence[Any], given: RowPlan | None) -> _Call:
         pairs = list(zip(self._kinds, values, strict=True))
@@ -153,11 +159,12 @@ def _fake(kind: str, value: Any, plan: RowPlan) -> Any:
     dtype = dtype_of(value)
     if kind is NUMBERS:
         return cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(cute.sym_int64(),))
-    columns = plan.columns or cute.sym_int64(divisibility=plan.vector)
-    alignment = min(plan.vector * dtype.width // 8, ACCESS_BYTES)
+    vector = 1 if plan.shifted else plan.vector
+    columns = plan.columns or cute.sym_int64(divisibility=vector)
+    alignment = min(vector * dtype.width // 8, ACCESS_BYTES)
     if kind is COLUMNS:
         return cute.runtime.make_fake_tensor(dtype, (columns,), stride=(1,), assumed_align=alignment)
-    step = cute.sym_int64(divisibility=plan.vector)
+    step = cute.sym_int64(divisibility=vector)
     return cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(), columns), stride=(step, 1), assumed_align=alignment)
 
 
@@ -168,6 +175,16 @@ def widest(pairs: Sequence[tuple[str, Any]]) -> int:
     while vector > 1 and not all(_fits(item, vector) for item in tensors):
         vector //= 2
     return vector
+
+
+def begin_alike(pairs: Sequence[tuple[str, Any]]) -> bool:
+    """Whether each row begins as far from a multiple of 16 bytes in one matrix as in all others, of one element size."""
+    matrices = [value for kind, value in pairs if kind in _MATRICES and value is not None]
+    places = {
+        (width := dtype_of(item).width // 8, address_of(item) % ACCESS_BYTES, stride_of(item) * width % ACCESS_BYTES)
+        for item in matrices
+    }  # fmt: skip
+    return len(places) == 1
 
 
 def _fits(tensor: Any, vector: int) -> bool:

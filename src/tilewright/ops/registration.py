@@ -32,6 +32,7 @@ class Operator:
     `kernel(*outputs, *inputs)` runs on the tensors' device, or on the emulator; `reference(*inputs)` gives the results,
     one or a tuple, in PyTorch; `numpy_reference` in NumPy. `backend` is `kernel` or `ref`; None is the kernel on a GPU,
     and on memory of the host the reference, unless the setting `TILEWRIGHT_TARGET=emu` asks for the emulator.
+    `dispatched` is the operator as PyTorch calls it.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Operator:
     reference: Callable[..., Any]
     numpy_reference: Callable[..., Any]
     backend: str | None = None
+    dispatched: Any = None
 
     def run(self, *args: Any) -> None:
         """Run, past PyTorch's dispatcher."""
@@ -94,11 +96,6 @@ class Operator:
         way: Callable[..., None] = self.run if direct(*tensors) else self.dispatched
         return way
 
-    @functools.cached_property
-    def dispatched(self) -> Any:
-        """The operator as PyTorch calls it."""
-        return getattr(getattr(torch.ops, NAMESPACE), self.name).default
-
 
 def define(
     schema: str,
@@ -122,6 +119,7 @@ def define(
     made = Operator(name, outputs, kernel, reference, numpy_reference)
     if LIBRARY is not None:
         LIBRARY.define(schema, tags=[torch.Tag.pt2_compliant_tag])
+        made.dispatched = getattr(getattr(torch.ops, NAMESPACE), name).default
         for device in ("CUDA", "CPU"):
             LIBRARY.impl(name, made.run_on_any, device)
         qualified = f"{NAMESPACE}::{name}"
