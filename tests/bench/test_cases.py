@@ -44,6 +44,35 @@ def test_cases_take_turns_between_ops(tmp_path):
     assert (suite.warmup, suite.iterations, suite.backends) == (1, 7, ("kernel", "quack"))
 
 
+def test_a_slow_backend_is_measured_for_some_shapes_which_come_first(tmp_path):
+    suite = read(tmp_path, GOOD.replace("iterations: 7", "iterations: 7\n    only: {quack: [[4]]}"))["quick"]
+    assert [(case.op, case.shape) for case in suite.cases] == [
+        ("a", (4,)), ("b", (5,)), ("a", (4,)), ("a", (2, 3)), ("a", (2, 3)),
+    ]  # fmt: skip
+    wanted = [["kernel", "quack"], ["kernel"], ["kernel", "quack"], ["kernel"], ["kernel"]]
+    assert [suite.backends_of(case) for case in suite.cases] == wanted
+
+
+def test_a_suite_of_host_times(tmp_path):
+    assert read(tmp_path, GOOD.replace("iterations: 7", "iterations: 7\n    clock: host"))["quick"].clock == "host"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("clock: sun", "there is no clock 'sun'"), ("only: {jax: [[4]]}", "there is no backend 'jax'")],
+)
+def test_what_a_suite_cannot_say(tmp_path, line, message):
+    with pytest.raises(ArgumentError, match=message):
+        read(tmp_path, GOOD.replace("iterations: 7", f"iterations: 7\n    {line}"))
+
+
+def test_every_op_of_the_peers_meets_its_slow_peers_in_the_first_turns():
+    suite = cases.read_suites(SUITES)["peers"]
+    turns = 2 * len({(case.op, case.options) for case in suite.cases})  # two element types
+    first = {(case.op, case.options) for case in suite.cases[:turns] if "torch.compile" in suite.backends_of(case)}
+    assert first == {(case.op, case.options) for case in suite.cases}
+
+
 def test_what_is_left_out_has_the_documented_values(tmp_path):
     suite = read(tmp_path, GOOD)["plain"]
     assert (suite.warmup, suite.iterations, suite.backends) == (

@@ -178,7 +178,12 @@ def widest(pairs: Sequence[tuple[str, Any]]) -> int:
 
 
 def begin_alike(pairs: Sequence[tuple[str, Any]]) -> bool:
-    """Whether each row begins as far from a multiple of 16 bytes in one matrix as in all others, of one element size."""
+    """Whether each row begins as far from a multiple of 16 bytes in one matrix as in all others, of one element size.
+
+    It does not in tensors that all rows share: those are better read in the order of their elements.
+    """
+    if any(kind is COLUMNS and value is not None for kind, value in pairs):
+        return False
     matrices = [value for kind, value in pairs if kind in _MATRICES and value is not None]
     places = {
         (width := dtype_of(item).width // 8, address_of(item) % ACCESS_BYTES, stride_of(item) * width % ACCESS_BYTES)

@@ -47,7 +47,7 @@ class RowPlan:
         stages: rows that wait in shared memory at once, where a vector is 16 bytes; 0: they wait in registers.
         resident: blocks that a multiprocessor shall hold at once, which bounds a thread's registers; 0: any number.
         shifted: rows begin anywhere: accesses begin at the first multiple of 16 bytes of each, and what is before it,
-            or behind the last whole vector, is accessed one element at a time.
+            or behind the last whole vector, is accessed one element at a time. Not with tensors that all rows share.
     """
 
     columns: int

@@ -8,8 +8,8 @@ A row of N columns is held by `threads` threads of each of `cluster` blocks, fro
       V elements a thread and access: 16 bytes where rows are aligned
 
 A block holds `rows` rows side by side. All loads of a thread are issued before the first is used. Where a plan is
-`shifted`, access 0 begins at the row's first multiple of 16 bytes; the few elements before it, and those behind the last
-whole vector, belong to the first threads, one to each: access `EDGE`.
+`shifted`, access 0 begins at the row's first multiple of 16 bytes; the few elements before it, and those behind the
+last whole vector, belong to the first threads, one to each: access `EDGE`.
 """
 
 from __future__ import annotations
@@ -143,9 +143,7 @@ class RowTile:
 
     def of_columns(self, tensor: Any, number: Any, like: Any) -> Any:
         """The vector of access `number` of a tensor (columns) that all rows share, in the type of `like`."""
-        if number is EDGE:
-            return _at(tensor.iterator + cute.math.min(self.column(EDGE), self.columns - 1), 1).load().to(like.dtype)
-        return self._vector(tensor.iterator, number, not self.plan.shifted).load().to(like.dtype)
+        return self._vector(tensor.iterator, number).load().to(like.dtype)
 
     def folded(self, parts: Sequence[Part], function: Callable[..., Any], fold: Any, neutral: float) -> Any:
         """`function(vectors of the parts)` of each access, folded over all elements of the thread inside the row."""
@@ -224,11 +222,11 @@ class RowTile:
         inner = self.first + number * self.plan.threads * self.plan.vector
         return inner + self._head if self.plan.shifted else inner
 
-    def _vector(self, start: Any, number: Any, aligned: bool = True) -> Any:
+    def _vector(self, start: Any, number: Any) -> Any:
         column, vector = self.column(number), self.plan.vector
         if not self.plan.columns:
             column = cute.math.min(column, self._limit - vector)
-        return _at(start + column, vector, aligned)
+        return _at(start + column, vector)
 
     def warp_count(self) -> Any:
         """How many elements of the row the thread's warp holds."""
@@ -308,9 +306,9 @@ def _grid(plan: RowPlan, blocks: Any, exchanges: int) -> dict[str, Any]:
     return {"grid": (blocks, 1, 1), "block": (plan.block, 1, 1), **options}
 
 
-def _at(pointer: Any, elements: int, aligned: bool = True) -> Any:
-    """A tensor of some elements at a pointer that is aligned for them, or for one of them."""
-    alignment = min((elements if aligned else 1) * pointer.dtype.width // 8, ACCESS_BYTES)
+def _at(pointer: Any, elements: int) -> Any:
+    """A tensor of some elements at a pointer that is aligned for them."""
+    alignment = min(elements * pointer.dtype.width // 8, ACCESS_BYTES)
     return cute.make_tensor(pointer.with_alignment(alignment), elements)
 
 

@@ -21,7 +21,7 @@ VARIANTS = tuple(kernels.VARIANTS)
 
 def _kernel(out: Any, x: Any, dim: int = -1, variant: str = "auto") -> None:
     if 0 not in x.shape:
-        kernels.reduce(out, x, "sum", (dim,), variant)
+        kernels.reduce(out, x, "sum", (dim,), variant, op="reduce_sum")
     elif 0 not in out.shape:
         out[...] = 0
 
@@ -83,7 +83,9 @@ def _prepared(x: Any, dim: int, keepdim: bool, variant: str, kernel: bool) -> Ca
     place = _checked(x, dim, variant)
     shape, kept = (without(x.shape, (place,), each) for each in (False, True))
     make = maker(shape, _result_dtype(x), x.device)
-    passes = kernels.prepare(make(), x, "sum", (place,), variant) if kernel and 0 not in x.shape else None
+    passes = None
+    if kernel and 0 not in x.shape:
+        passes = kernels.prepare(make(), x, "sum", (place,), variant, op="reduce_sum")
 
     def run(x: Any) -> Any:
         out = make()

@@ -50,11 +50,15 @@ class Operator:
         else:
             self._refer(args[: self.outputs], args[self.outputs :])
 
+    def __post_init__(self) -> None:
+        self._router = getattr(self.kernel, "router", None)
+
     def quick(self, *args: Any) -> bool:
         """Run the kernel by native code alone; False where that is not possible, or is not wanted: nothing is done."""
-        route = getattr(self.kernel, "router", None)
+        if self._router is None or self.backend is not None:
+            return False
         try:
-            return route is not None and self.backend is None and not route.call(*args)
+            return not self._router.call(*args)
         except Exception:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
             return False  # the other way says what is wrong
 
@@ -154,12 +158,14 @@ def _leading(tensor: Any, dim: int | None, batch: int) -> Any:
     return tensor.expand(batch, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
-def direct(*tensors: Any) -> bool:
+def direct(first: Any, *tensors: Any) -> bool:
     """Whether an op may run past the dispatcher and autograd: no gradient, transform, mode or trace sees these tensors.
 
-    None is skipped.
+    None is skipped but in the first place.
     """
     if _is_compiling() or _modes() or _transforms() is not None or forward_ad._current_level >= 0:
+        return False
+    if type(first) not in _PLAIN or first.is_neg() or (first.requires_grad and _is_grad_enabled()):
         return False
     for tensor in tensors:
         if tensor is not None and (
@@ -205,14 +211,15 @@ NARROW: frozenset[Any] = frozenset() if torch is None else frozenset((torch.floa
 
 def computed_dtype(tensor: Any) -> Any:
     """The dtype of the result of an op that PyTorch runs in float32 under autocast, on a GPU."""
-    narrow = tensor.dtype in NARROW
-    return torch.float32 if narrow and tensor.is_cuda and torch.is_autocast_enabled("cuda") else tensor.dtype
+    if tensor.dtype in NARROW and torch.is_autocast_enabled("cuda") and tensor.is_cuda:
+        return torch.float32
+    return tensor.dtype
 
 
 def result_like(tensor: Any) -> Any:
     """A new contiguous tensor like this, of `computed_dtype`."""
-    if tensor.dtype in NARROW:
-        return torch.empty_like(tensor, dtype=computed_dtype(tensor), memory_format=torch.contiguous_format)
+    if tensor.dtype in NARROW and computed_dtype(tensor) is torch.float32:
+        return torch.empty_like(tensor, dtype=torch.float32, memory_format=torch.contiguous_format)
     if tensor.is_contiguous():
         return torch.empty_like(tensor)
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)

@@ -17,9 +17,9 @@ from tilewright.targets.host import abi
 from tilewright.targets.host.function import HostFunction
 
 MATRIX, FREE_MATRIX, COLUMNS, STRIDED, NUMBER, CONSTANT = abi.ROUTE_KINDS
-"""Kinds of arguments. A tensor (..., n) whose elements along n are neighbours, passed as (rows, n); the same with rows of
-its own number; one (n), likewise; a tensor (...) passed as (rows); a number, which decides nothing; an int or bool that
-is compiled in, and not passed on. None in the place of a tensor is not passed on either."""
+"""Kinds of arguments. A tensor (..., n) whose elements along n are neighbours, passed as (rows, n); the same with a
+number of rows of its own; one (n), likewise; a tensor (...) passed as (rows); a number, which decides nothing; an int or
+bool that is compiled in, and not passed on. None in the place of a tensor is not passed on either."""
 
 MOST_FUNCTIONS = 64
 
@@ -40,8 +40,8 @@ class Router:
         self._lock = threading.Lock()
         self._held: list[HostFunction] = []
         self.call: Callable[..., Any] = _nothing_added
-        """To be called with the arguments: it gives None when the call is done, or a matrix is empty, and True where no
-        function was added for such arguments, or matrices differ in their rows. Its errors are tvm-ffi's."""
+        """To be called with the arguments: it gives None when the call is done, and True where no function was added
+        for such arguments, or matrices differ in their rows or are empty. Its errors are tvm-ffi's."""
 
     def add(self, function: HostFunction, arguments: Sequence[Any]) -> bool:
         """Let calls with arguments like these go to `function`; whether that was done: matrices can be told as such."""

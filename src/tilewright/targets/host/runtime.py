@@ -100,7 +100,7 @@ def runtime_ir() -> str:
     route = llvm_file(
         "route",
         **{name: number for number, name in enumerate(abi.ROUTE_KINDS)},
-        unknown=abi.ROUTE_UNKNOWN, empty=abi.ROUTE_EMPTY, first_kind=abi.ROUTE_FIRST_KIND,
+        unknown=abi.ROUTE_UNKNOWN, first_kind=abi.ROUTE_FIRST_KIND,
         most=abi.ROUTE_MOST_ARGUMENTS, facts=abi.ROUTE_FACTS, alignment=abi.ROUTE_ALIGNMENT - 1, dl_size=abi.DL_SIZE,
         view_size=abi.DL_SIZE + 32, any_size=abi.ANY_SIZE, any_value=abi.ANY_VALUE, object_header=abi.OBJECT_HEADER,
         none=abi.NONE, bool=abi.BOOL, dltensor=abi.DLTENSOR, tensor=abi.TENSOR, data=abi.DL_DATA,

@@ -49,13 +49,13 @@ class Results:
 
 @dataclass
 class SuiteRun:
-    """The cases of a run and how they are measured; `budget` is in seconds, None for no end.
+    """The cases of a run, the backends of each and how they are measured; `budget` is in seconds, None for no end.
 
     `watch` is told of every message, and when it returns the results are as they are to be kept.
     """
 
     cases: Sequence[Case]
-    backends: Sequence[str]
+    backends: Sequence[Sequence[str]]
     target: str
     warmup: int
     iterations: int
@@ -73,7 +73,7 @@ class SuiteRun:
             LaunchError: nothing can be measured here.
         """
         deadline = None if self.budget is None else time.monotonic() + self.budget
-        backends = {number: list(self.backends) for number in range(len(self.cases))}
+        backends = {number: list(names) for number, names in enumerate(self.backends)}
         while backends:
             self._work(backends, deadline)
         return self.results

@@ -1,7 +1,7 @@
-"""Device time of calls, and what they take on the host, interleaved: each round times each function once, so that all see the same clocks and heat.
+"""What calls take, interleaved: each round times each function once, so that all see the same clocks and heat.
 
-Before each call the device reads memory beyond its L2 cache, which leaves lines in it that need no writing back, then
-waits until the host has enqueued the call: what is timed is the device alone.
+On the device: before each call it reads memory beyond its L2 cache, which leaves lines in it that need no writing back,
+then waits until the host has enqueued the call: what is timed is the device alone. On the host: series of calls.
 """
 
 from __future__ import annotations

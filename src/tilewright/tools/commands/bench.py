@@ -65,7 +65,8 @@ def run_ops(request: Request, suites: Path, out: Path | None, budget: float | No
     say(console, [f"cases: {len(chosen.cases)}, backends: {', '.join(chosen.backends)}"])
     reporter = Reporter(found, chosen.name, out, suites.parent / "results", console)
     counts = chosen.warmup, chosen.iterations
-    SuiteRun(chosen.cases, chosen.backends, target, *counts, reporter.watch, budget, chosen.clock, results=found).run()
+    backends = [chosen.backends_of(case) for case in chosen.cases]
+    SuiteRun(chosen.cases, backends, target, *counts, reporter.watch, budget, chosen.clock, results=found).run()
     return reporter.finish()
 
 

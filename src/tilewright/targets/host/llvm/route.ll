@@ -43,8 +43,8 @@ apart:
 }
 
 ; The facts of an argument to %key, four words, and what is passed on for it to %passed. Returns how many are passed
-; on, $unknown where no function takes such an argument as it is, $empty where there is nothing to do. %common has the
-; rows of the arguments before, or less than 0.
+; on, or $unknown where no function takes such an argument as it is. %common has the rows of the arguments before, or less
+; than 0.
 define internal i32 @look(i64 %kind, ptr %argument, ptr %key, ptr %passed, ptr %view, ptr %common) {
 entry:
   %extent = alloca i64
@@ -90,7 +90,9 @@ tensor:
   %strides_p = getelementptr i8, ptr %dl, i64 $strides
   %strides = load ptr, ptr %strides_p
   %compact = icmp eq ptr %strides, null
-  br i1 %compact, label %unknown, label %split
+  %has_modes = icmp ne i32 %ndim, 0
+  %unseen = and i1 %compact, %has_modes
+  br i1 %unseen, label %unknown, label %split
 split:
   ; Matrices and columns end with a mode of neighbours; the modes before it are flattened.
   %is_strided = icmp eq i64 %kind, $strided
@@ -165,9 +167,7 @@ vector:
 matrix:
   %elements = mul i64 %rows, %columns
   %nothing = icmp eq i64 %elements, 0
-  br i1 %nothing, label %empty, label %filled
-empty:
-  ret i32 $empty
+  br i1 %nothing, label %unknown, label %filled
 filled:
   %one_row = icmp eq i64 %rows, 1
   %used_step = select i1 %one_row, i64 %columns, i64 %row_step
@@ -192,7 +192,7 @@ unknown:
   ret i32 $unknown
 }
 
-; Looks at all arguments behind the first; returns how many are passed on, or a code of `@look`.
+; Looks at all arguments behind the first; returns how many are passed on, or $unknown.
 define internal i32 @look_at_all(ptr %route, ptr %arguments, ptr %key, ptr %passed, ptr %views) {
 entry:
   %common = alloca i64
@@ -226,7 +226,7 @@ stop:
 }
 
 ; A tvm-ffi function: (route, arguments...) calls the function whose entry has the facts of the arguments. Its result is
-; None when that is done or there was nothing to do, True where no entry has them.
+; None when that is done, True where no entry has them.
 define i32 @__tw_route(ptr %handle, ptr %args, i32 %given, ptr %result) {
 entry:
   %key = alloca [$most x [$facts x i64]], align 8
@@ -243,9 +243,6 @@ entry:
 look:
   %arguments = getelementptr i8, ptr %args, i64 $any_size
   %found = call i32 @look_at_all(ptr %route, ptr %arguments, ptr %key, ptr %passed, ptr %views)
-  %nothing = icmp eq i32 %found, $empty
-  br i1 %nothing, label %done, label %ask_unknown
-ask_unknown:
   %unknown = icmp slt i32 %found, 0
   br i1 %unknown, label %miss, label %search
 search:

@@ -105,6 +105,10 @@ SUBJECTS = {
         ref=lambda *inputs: reference("cross_entropy", "cross_entropy_backward")(*inputs, IGNORED, 0.0),
         exact=_backward,
         compiled=_like_x,
-        peers={"torch": _torch_backward, "quack": _quack_backward},
+        peers={
+            "torch": _torch_backward,
+            "triton": in_triton("cross_entropy_backward"),
+            "quack": _quack_backward,
+        },
     ),
 }

@@ -131,7 +131,7 @@ def operator(name: str) -> Any:
 
 
 def keeping(make: Function, run: Function) -> Callable[[], Function]:
-    """For `Subject.operator`: calls `run(*results, *inputs)` with results that `make(*inputs)` gave at the first call."""
+    """For `Subject.operator`: `run(*results, *inputs)` with what `make(*inputs)` gave at the first call."""
 
     def made() -> Function:
         kept: list[Any] = []
