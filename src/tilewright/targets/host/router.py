@@ -18,8 +18,8 @@ from tilewright.targets.host.function import HostFunction
 
 MATRIX, FREE_MATRIX, COLUMNS, STRIDED, NUMBER, CONSTANT = abi.ROUTE_KINDS
 """Kinds of arguments. A tensor (..., n) whose elements along n are neighbours, passed as (rows, n); the same with a
-number of rows of its own; one (n), likewise; a tensor (...) passed as (rows); a number, which decides nothing; an int or
-bool that is compiled in, and not passed on. None in the place of a tensor is not passed on either."""
+number of rows of its own; one (n), likewise; a tensor (...) passed as (rows); a number, which decides nothing; an int
+or bool that is compiled in, and not passed on. None in the place of a tensor is not passed on either."""
 
 MOST_FUNCTIONS = 64
 
