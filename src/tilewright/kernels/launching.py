@@ -53,10 +53,10 @@ class RowKernel:
         self._chosen: dict[Any, _Call] = {}
         self.router = router.Router([_ROUTED[kind] for kind in kinds])
 
-    def __call__(self, *arguments: Any, plan: RowPlan | None = None) -> None:
-        """Run on these arguments; `plan` overrides the choice."""
+    def __call__(self, *arguments: Any, plan: RowPlan | None = None, usual: RowPlan | None = None) -> None:
+        """Run on these arguments; `plan` overrides the choice, `usual` is the choice where the caller knows it."""
         if plan is not None or not self.quick(*arguments):
-            self._run(arguments, plan)
+            self._run(arguments, plan or usual, plan is None)
 
     def quick(self, *arguments: Any) -> bool:
         """Run on these arguments by native code alone; False where that was not possible, and nothing is done."""
@@ -65,7 +65,7 @@ class RowKernel:
         except Exception:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
             return False  # the other way says what is wrong
 
-    def _run(self, arguments: Sequence[Any], plan: RowPlan | None) -> None:
+    def _run(self, arguments: Sequence[Any], plan: RowPlan | None, routes: bool) -> None:
         values = list(arguments)
         facts: list[Any] = [plan]
         for place, kind in self._places:
@@ -88,14 +88,14 @@ class RowKernel:
         key = tuple(facts)
         call = self._chosen.get(key)
         if call is None:
-            call = self._chosen[key] = self._choose(values, plan)
+            call = self._chosen[key] = self._choose(values, plan, routes)
         call(values)
 
     def plan_for(self, *arguments: Any) -> RowPlan:
         """The plan that a call with these arguments takes."""
         pairs = [
             (kind, as_matrix(value) if kind in _MATRICES and value is not None else value)
-            for kind, value in zip(self._kinds, arguments, strict=True)
+            for kind, value in zip(self._kinds, arguments, strict=True) if kind is not PARTS  # they are made for the plan
         ]
         read = [value for kind, value in pairs if kind is ROWS and value is not None]
         size = min(dtype_of(item).width for item in read) // 8
@@ -107,9 +107,9 @@ class RowKernel:
                 return replace(plan, columns=0, shifted=True)
         return self._plans(columns, vector, size, held=len(read), most_blocks=most)
 
-    def _choose(self, values: Sequence[Any], given: RowPlan | None) -> _Call:
+    def _choose(self, values: Sequence[Any], plan: RowPlan | None, routes: bool) -> _Call:
         pairs = list(zip(self._kinds, values, strict=True))
-        plan = given or self.plan_for(*values)
+        plan = plan or self.plan_for(*values)
         first = next(value for kind, value in pairs if kind is ROWS and value is not None)
         target = "cuda" if on_gpu(first) else "emu"
         key = (tuple(_configuration(kind, value) for kind, value in pairs), plan, target)
@@ -117,7 +117,7 @@ class RowKernel:
             fakes = [_fake(kind, value, plan) for kind, value in pairs]
             self._compiled[key] = cute.compile(self._launch, *fakes, plan, target=target)
         executor = self._compiled[key]
-        if target == "cuda" and not given:
+        if target == "cuda" and routes:
             self.router.add(executor.device.host, values)
         places = [place for place, (kind, value) in enumerate(pairs) if value is not None and kind is not CONSTANT]
         return _Call(executor, places)

@@ -28,7 +28,7 @@ def _reference(x: Any, op: str = "sum", dim: int = -1) -> Any:
 
 
 def _triton(case: Case) -> Function | None:
-    options = {"op": "sum", "dim": -1} | dict(case.options)
+    options: dict[str, Any] = {"op": "sum", "dim": -1, **dict(case.options)}
     names = {("sum", -1): "row_sum", ("sum", 0): "column_sum", ("argmax", -1): "argmax"}
     name = names.get((options["op"], options["dim"]))
     return in_triton(name)(case) if name else None
