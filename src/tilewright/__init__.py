@@ -19,6 +19,7 @@ _LAZY = {
     "cutlass_dsl": "tilewright.cutlass_dsl",
     "base_dsl": "tilewright.compat.base_dsl",
     "runtime": "tilewright.cute.runtime",
+    "epilogue": "tilewright.epilogue",
 }
 
 

@@ -1,4 +1,4 @@
-"""`import cutlass` resolves to Tilewright.
+"""`import cutlass` resolves to Tilewright, and so does what it has of `cutlass_cppgen`, the epilogue trees.
 
 `python -m tilewright.dropin SCRIPT ARGS` and `python -m tilewright.dropin -m MODULE ARGS` run sources that cannot be
 changed; `import tilewright.dropin` first does the same inside a program. Programs that start other Python processes
@@ -24,6 +24,12 @@ from tilewright.ir import mlir as gate
 
 # Modules whose place here differs from their place in CuTe DSL. A name ending in "." stands for all below it.
 _ELSEWHERE = {
+    "cutlass.backend.evt": "tilewright.lib.epilogue",
+    "cutlass.backend.evt.": "tilewright.lib.epilogue.",
+    "cutlass_cppgen": "tilewright.compat.cppgen",
+    "cutlass_cppgen.epilogue": "tilewright.epilogue",
+    "cutlass_cppgen.backend.evt": "tilewright.lib.epilogue",
+    "cutlass_cppgen.backend.evt.": "tilewright.lib.epilogue.",
     "cutlass.base_dsl": "tilewright.compat.base_dsl",
     "cutlass.base_dsl.arch": "tilewright.compat.arch",
     "cutlass.base_dsl.enums": "tilewright.compat.arch",
@@ -59,8 +65,15 @@ _ELSEWHERE = {
 }
 _DIALECT = "cutlass._mlir.dialects."
 # Parents of modules above that are no modules here.
+_ROOTS = ("cutlass", "cutlass_cppgen")
 _EMPTY = frozenset(
-    ("cutlass._mlir._mlir_libs", "cutlass._mlir._mlir_libs._cutlass_ir", "cutlass._mlir._mlir_libs._cutlass_ir._mlir")
+    (
+        "cutlass.backend",
+        "cutlass_cppgen.backend",
+        "cutlass._mlir._mlir_libs",
+        "cutlass._mlir._mlir_libs._cutlass_ir",
+        "cutlass._mlir._mlir_libs._cutlass_ir._mlir",
+    )
 )
 
 
@@ -97,7 +110,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != "cutlass" and not fullname.startswith("cutlass."):
+        if fullname.partition(".")[0] not in _ROOTS:
             return None
         if (error := not_built.module_not_built(_ours(fullname))) is not None:
             raise error

@@ -117,7 +117,7 @@ def test_peers_are_not_run_on_the_emulator():
     ("options", "message"),
     [
         ({"suite": "tiny"}, "there is no suite 'tiny'"),
-        ({"op": "gemm"}, "the suite has no case of 'gemm'"),
+        ({"op": "convolution"}, "the suite has no case of 'convolution'"),
         ({"op": "rmsnorm", "backends": ["cudnn"]}, "there is no backend 'cudnn'"),
         ({"op": "rmsnorm", "dtypes": ["fp32"]}, "there is no dtype 'fp32'"),
         ({"op": "rmsnorm", "shapes": ["3x"]}, "'3x' is not a shape"),

@@ -124,8 +124,38 @@ def test_approximate_functions_use_approximate_instructions():
     executor = cute.compile(host, x, out)
     executor(x, out)
     assert np.allclose(out, np.exp2(x) + np.sin(x) + 2 * np.sqrt(x), rtol=1e-5)
-    assert all(name in executor.stages["ptx"] for name in ("ex2.approx", "sin.approx", "sqrt.approx.f32"))
+    assert all(
+        name in executor.stages["ptx"] for name in ("ex2.approx.ftz.f32", "sin.approx.ftz.f32", "sqrt.approx.ftz.f32")
+    )
     assert "sqrt.rn" not in executor.stages["ptx"]
+
+
+FAST = {
+    "exp": "ex2.approx.ftz.f32", "exp2": "ex2.approx.ftz.f32", "log": "lg2.approx.ftz.f32",
+    "log2": "lg2.approx.ftz.f32", "log10": "lg2.approx.ftz.f32", "sin": "sin.approx.ftz.f32",
+    "cos": "cos.approx.ftz.f32", "rsqrt": "rsqrt.approx.ftz.f32", "sqrt": "sqrt.approx.ftz.f32",
+    "tanh": "tanh.approx.f32",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_fast_math_is_one_approximate_instruction(name):
+    def body(x, out):
+        i = cute.arch.thread_idx()[0]
+        out[i] = getattr(cute.math, name)(x[i], fastmath=True)
+
+    kernel = cute.kernel(body)
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=N)
+
+    x, out = np.linspace(0.25, 2, N).astype(np.float32), np.zeros(N, np.float32)
+    executor = cute.compile(host, x, out)
+    executor(x, out)
+    wanted = 1 / np.sqrt(x) if name == "rsqrt" else getattr(np, name)(x)
+    np.testing.assert_allclose(out, wanted, rtol=2**-10, atol=2**-20)
+    assert executor.stages["ptx"].count(FAST[name]) == executor.stages["ptx"].count("approx") == 1
 
 
 def test_square_roots_are_rounded_to_nearest():

@@ -271,3 +271,31 @@ def test_compiled_code_has_no_such_instruction():
     assert "neg.s16" not in text
     assert "mul.lo.s16" in text
     np.testing.assert_array_equal(y, np.negative(VALUES).astype(np.int64))
+
+
+BARE = """
+\tadd.f32 \t%r1, %r2, %r3;
+\tsub.ftz.f32 \t%r1, %r2, %r3;
+\tmul.f16x2 \t%r1, %r2, %r3;
+\tmul.rn.f64 \t%rd1, %rd2, %rd3;
+\tadd.s32 \t%r1, %r2, %r3;
+\t// begin inline asm
+\tmul.f32 %r1, %r2, %r3;
+\t// end inline asm
+\tmul.bf16 \t%rs1, %rs2, %rs3;
+"""
+
+
+def test_sums_and_products_that_may_be_contracted_say_how_they_round():
+    lines = [line.strip() for line in mend(BARE).strip().splitlines()]
+    assert lines == [
+        "add.rn.f32 \t%r1, %r2, %r3;",
+        "sub.rn.ftz.f32 \t%r1, %r2, %r3;",
+        "mul.rn.f16x2 \t%r1, %r2, %r3;",
+        "mul.rn.f64 \t%rd1, %rd2, %rd3;",
+        "add.s32 \t%r1, %r2, %r3;",
+        "// begin inline asm",
+        "mul.f32 %r1, %r2, %r3;",
+        "// end inline asm",
+        "mul.rn.bf16 \t%rs1, %rs2, %rs3;",
+    ]

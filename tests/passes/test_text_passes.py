@@ -186,7 +186,7 @@ def test_a_wrong_stage_is_refused_when_registered():
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        (InLlvm(old="fadd float", new="fadd double"), "Check the text that pass in-llvm left"),
+        (InLlvm(old="fadd contract float", new="fadd contract double"), "Check the text that pass in-llvm left"),
         (
             InLlvm(old="@double_kernel(", new="@other("),
             "the text that pass in-llvm left for stage llvm has no kernel 'double_kernel'",

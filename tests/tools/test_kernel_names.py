@@ -12,6 +12,7 @@ CALLS = {
     "copy_transpose": lambda: ops.copy_transpose(X),
     "cross_entropy": lambda: ops.cross_entropy(X, np.zeros(70, np.int64)),
     "elementwise": lambda: ops.elementwise("add", X, X),
+    "gemm": lambda: ops.gemm(X, X.T),
     "layernorm": lambda: ops.layernorm(X),
     "reduce": lambda: [ops.reduce(X, name, dim) for name in ("sum", "argmax") for dim in (0, 1)],
     "reduce_sum": lambda: [ops.reduce_sum(X, variant=name) for name in ("naive", "shuffle", "vectorized", "split")],

@@ -104,6 +104,22 @@ class PassError(CompileError, ValueError):
     """A pass list is wrong, or a pass failed."""
 
 
+class EpilogueError(CompileError, RuntimeError):
+    """An epilogue, or a graph of one, is wrong; a RuntimeError, as EVT has it."""
+
+
+class EpilogueSyntaxError(EpilogueError, SyntaxError):
+    """An epilogue's source breaks a rule; also a SyntaxError, as EVT has it."""
+
+    def __init__(self, message: str, **parts: Any) -> None:
+        super().__init__(message, **parts)
+        self.msg = str(self)  # what Python prints of a SyntaxError
+
+
+class NoImplementationError(EpilogueError, NotImplementedError):
+    """No kernel implements a node; a NotImplementedError, as EVT has it."""
+
+
 class ArgumentError(TilewrightError, TypeError, ValueError):
     """An argument of a call does not fit what the function was compiled for."""
 

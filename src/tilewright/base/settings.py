@@ -67,6 +67,8 @@ TABLE: dict[str, Setting] = {
                         "line tables in the cubin"),
     "assertions": Setting(("TILEWRIGHT_ENABLE_ASSERTIONS", "CUTE_DSL_ENABLE_ASSERTIONS", "CUTLASS_ENABLE_ASSERTIONS"),
                           False, _flag, True, "device assertions"),
+    "fp_contract": Setting(("TILEWRIGHT_FP_CONTRACT",), "on", str, True,
+                           "on: a product and a sum of device code may become one fma; off: each is rounded"),
     "tvm_ffi": Setting(("CUTE_DSL_ENABLE_TVM_FFI", "CUTLASS_ENABLE_TVM_FFI"), False, _flag, False,
                        "accepted for compatibility: calls always go through tvm-ffi"),
     "toolkit": Setting(("CUDA_TOOLKIT_PATH", "CUDA_HOME", "CUDA_PATH"), "", str, True,

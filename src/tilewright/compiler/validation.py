@@ -1,8 +1,8 @@
 """`cute.compile(..., validate=inputs)`: the program before and after each pass of the user, on the emulator.
 
 The program before all of them gives what is right. Then the list is compiled with the first pass, with the first two,
-and so on; each result must be the same, element by element: equal bits, or NaN twice. Sums and products are contracted
-in none of them (the compiler contracts nothing that the program does not). The inputs are as they were afterwards.
+and so on; each result must be the same, element by element: equal bits, or NaN twice. All are
+compiled without contraction of sums and products. The inputs are as they were afterwards.
 """
 
 from __future__ import annotations

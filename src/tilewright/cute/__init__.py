@@ -57,6 +57,7 @@ from tilewright.lang.atoms import (
     mma_atom_call,
 )
 from tilewright.lang.calls.annotations import Coord, IntTuple, Shape, Stride, Tile, Tiler, XTuple
+from tilewright.lang.contraction import fp_contract
 from tilewright.lang.mlir_types import T
 from tilewright.lang.numbers.fast_divmod import (
     FastDivmodDivisor,
@@ -258,6 +259,7 @@ from tilewright.targets.options import (
     DumpDir,
     EnableAssertions,
     EnableTVMFFI,
+    FpContract,
     GPUArch,
     HostTarget,
     OptLevel,
@@ -287,9 +289,9 @@ def __dir__() -> list[str]:
 __all__ = [
     "AddressSpace", "BFloat16", "BankConflicts", "Boolean", "Coalescing", "CompileOptions", "ComposedLayout", "Coord",
     "CopyAtom", "CopyOp", "DumpDir", "E", "EnableAssertions", "EnableTVMFFI", "FastDivmodDivisor",
-    "FastDivmodDivisorV2", "Float", "Float16", "Float32", "Float64", "GPUArch", "GenerateLineInfo", "HostTarget", "Int",
-    "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepPTX", "KeepSASS", "Layout",
-    "LinkLibraries", "MmaAtom", "MmaOp", "Numeric", "NvdisasmOptions", "OptLevel", "PTXBackend", "Pointer",
+    "FastDivmodDivisorV2", "Float", "Float16", "Float32", "Float64", "FpContract", "GPUArch", "GenerateLineInfo",
+    "HostTarget", "Int", "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepPTX", "KeepSASS",
+    "Layout", "LinkLibraries", "MmaAtom", "MmaOp", "Numeric", "NvdisasmOptions", "OptLevel", "PTXBackend", "Pointer",
     "PtxasOptions", "Ratio", "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt", "T", "Tensor",
     "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32",
     "Uint64", "Uint8", "XTuple", "acos", "all_", "any_", "append", "append_ones", "arch", "asin", "assume", "atan",
@@ -299,9 +301,9 @@ __all__ = [
     "crd2crd", "crd2idx", "depth", "dice", "domain_offset", "downcast", "dsl_user_op", "elem_less", "empty_like",
     "equal", "erf", "exp", "exp2", "fast_divmod_create_divisor", "fast_divmod_create_divisor_v2", "filter",
     "filter_tuple", "filter_zeros", "find", "find_if", "flat_divide", "flat_product", "flatten", "flatten_to_tuple",
-    "from_dlpack", "front", "full", "full_like", "gemm", "get", "get_divisibility", "get_nonswizzle_portion",
-    "get_swizzle_portion", "group_modes", "has_underscore", "idx2crd", "increment_coord", "inner_partition",
-    "is_bijective", "is_compatible", "is_congruent", "is_major", "is_static", "is_weakly_compatible",
+    "fp_contract", "from_dlpack", "front", "full", "full_like", "gemm", "get", "get_divisibility",
+    "get_nonswizzle_portion", "get_swizzle_portion", "group_modes", "has_underscore", "idx2crd", "increment_coord",
+    "inner_partition", "is_bijective", "is_compatible", "is_congruent", "is_major", "is_static", "is_weakly_compatible",
     "is_weakly_congruent", "jit", "kernel", "layout_svg", "layout_text", "leading_dim", "left_inverse",
     "local_partition", "local_tile", "log", "log10", "log2", "logical_divide", "logical_product",
     "make_composed_layout", "make_copy_atom", "make_cotiled_copy", "make_fragment", "make_fragment_like",

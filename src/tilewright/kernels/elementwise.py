@@ -142,7 +142,11 @@ def _launch_three(out: cute.Tensor, x: cute.Tensor, y: cute.Tensor, z: cute.Tens
     launch_elementwise(out, (x, y, z), plan)
 
 
-_LAUNCH: dict[int, Any] = {1: _launch_one, 2: _launch_two, 3: _launch_three}  # a call passes tensors faster than a tuple of them
+_LAUNCH: dict[int, Any] = {
+    1: _launch_one,
+    2: _launch_two,
+    3: _launch_three,
+}  # a call passes tensors faster than a tuple of them
 
 
 def _as_vectors(tensor: cute.Tensor, shape: Any, width: int) -> cute.Tensor:

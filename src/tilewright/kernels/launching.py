@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from tilewright.base import settings
 from tilewright.compiler.target_choice import choose_arch
 from tilewright.hw.chips import chip
 from tilewright.kernels.plans import ACCESS_BYTES, RowPlan, row_plan
+from tilewright.kernels.tuned_plans import tuned_plan
 from tilewright.targets.host import router
 
 ROWS, RESULT, PARTS, COLUMNS, NUMBERS, SCALAR, CONSTANT = (
@@ -45,6 +45,7 @@ class RowKernel:
     """
 
     def __init__(self, launch: Any, kinds: Sequence[str], plans: Plans = row_plan) -> None:
+        self.name = launch.function.__name__.removeprefix("launch_")
         self._launch = launch
         self._kinds = tuple(kinds)
         self._places = [(place, kind) for place, kind in enumerate(kinds) if kind is not SCALAR]
@@ -95,17 +96,19 @@ class RowKernel:
         """The plan that a call with these arguments takes."""
         pairs = [
             (kind, as_matrix(value) if kind in _MATRICES and value is not None else value)
-            for kind, value in zip(self._kinds, arguments, strict=True) if kind is not PARTS  # they are made for the plan
+            for kind, value in zip(self._kinds, arguments, strict=True)
+            if kind is not PARTS  # they are made for the plan
         ]
         read = [value for kind, value in pairs if kind is ROWS and value is not None]
-        size = min(dtype_of(item).width for item in read) // 8
-        most = most_blocks("cuda" if on_gpu(read[0]) else "emu")
-        columns, vector = read[0].shape[1], widest(pairs)
+        columns, vector, size = read[0].shape[1], widest(pairs), min(dtype_of(item).width for item in read) // 8
+        target = "cuda" if on_gpu(read[0]) else "emu"
+        most = most_blocks(target)
         if vector * size < ACCESS_BYTES and self._plans is row_plan and begin_alike(pairs):
-            plan = self._plans(columns, ACCESS_BYTES // size, size, held=len(read), most_blocks=most)
+            plan = row_plan(columns, ACCESS_BYTES // size, size, held=len(read), most_blocks=most)
             if plan.threads >= 2 * plan.vector:  # its first threads have the elements outside whole vectors
                 return replace(plan, columns=0, shifted=True)
-        return self._plans(columns, vector, size, held=len(read), most_blocks=most)
+        tuned = tuned_plan(_arch(target), self.name, columns, size, len(read), vector)
+        return tuned or self._plans(columns, vector, size, held=len(read), most_blocks=most)
 
     def _choose(self, values: Sequence[Any], plan: RowPlan | None, routes: bool) -> _Call:
         pairs = list(zip(self._kinds, values, strict=True))
@@ -141,10 +144,13 @@ class _Call:
             self._executor(*taken)  # which says what is wrong
 
 
-@functools.cache
 def most_blocks(target: str) -> int:
     """The most blocks of a cluster on the chip that is compiled for."""
-    return chip(choose_arch(settings.get("arch"), target)).cluster_max
+    return chip(_arch(target)).cluster_max
+
+
+def _arch(target: str) -> str:
+    return choose_arch(settings.get("arch"), target)
 
 
 def _configuration(kind: str, value: Any) -> Any:

@@ -22,7 +22,7 @@ _DTYPES: dict[str, type[cute.Numeric]] = {
 DTYPES = tuple(_DTYPES)
 _NUMPY: dict[Any, Any] = {
     cute.Float32: np.float32, cute.Float64: np.float64, cute.Int32: np.int32, cute.Int64: np.int64,
-    cute.Uint32: np.uint32, cute.Uint64: np.uint64,
+    cute.Uint32: np.uint32, cute.Uint64: np.uint64, cute.Int8: np.int8,
 }  # fmt: skip
 
 
@@ -60,9 +60,11 @@ class Strided:
     def of(self, tensor: Any) -> Any:
         """The memory of `tensor` from its first element on, in this shape."""
         if isinstance(tensor, np.ndarray):
-            return np.lib.stride_tricks.as_strided(
-                tensor, self.shape, [step * tensor.itemsize for step in self.strides]
-            )
+            steps = [step * tensor.itemsize for step in self.strides]
+            if tensor.itemsize > 1:
+                return np.lib.stride_tricks.as_strided(tensor, self.shape, steps)
+            # NumPy makes no strided view of the types of ml_dtypes that have 8 bits.
+            return np.lib.stride_tricks.as_strided(tensor.view(np.uint8), self.shape, steps).view(tensor.dtype)
         return tensor.as_strided(self.shape, self.strides)
 
     def unless_of(self, shape: Sequence[int], strides: Sequence[int]) -> Strided | None:

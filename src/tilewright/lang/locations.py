@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _LIBRARY = sysconfig.get_path("stdlib") + "/"
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 _KERNEL_FOLDERS = (_PACKAGE + "kernels/", _PACKAGE + "lib/", _PACKAGE + "tools/demo")
+_EPILOGUES = _PACKAGE + "lib/epilogue/"  # traces functions of the user's; only what it lowers to is device code
 REGION_PREFIX = "__tilewright_"
 TRACE_ROOT = "_trace_root"  # the frame that calls the user's function; nothing outside it is part of the program
 
@@ -49,7 +50,10 @@ def _of_user(code: CodeType) -> bool:
 
 
 def _is_file_of_user(file: str) -> bool:
-    ours = file.startswith(_PACKAGE) and not file.startswith(_KERNEL_FOLDERS)
+    device_code = file.startswith(_KERNEL_FOLDERS) and not (
+        file.startswith(_EPILOGUES) and not file.startswith(_EPILOGUES + "lowering/")
+    )
+    ours = file.startswith(_PACKAGE) and not device_code
     return not ours and not file.startswith("<frozen") and not _of_python(file)
 
 

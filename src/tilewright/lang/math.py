@@ -1,7 +1,7 @@
 """Mathematical functions on numbers and TensorSSAs.
 
 Results are those of CUDA's libdevice; with `fastmath=True` or `approx=True` the approximate instructions are used where
-they exist. These take denormals as 0, which is what `ftz=True` asks for.
+they exist: in Float32 those of `nvcc -use_fast_math`, which take denormals as 0; that is what `ftz=True` asks for.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ class Trace:
     module: ir.Module
     arch: str = ""
     assertions: bool = False
+    contract: bool = True  # products and sums of device code may become fma
     kernels: list[KernelTrace] = field(default_factory=list)
     called: dict[int, tuple[str, Any]] = field(default_factory=dict)  # kernels called and not launched yet, with places
     side: Literal["host", "device"] = "host"

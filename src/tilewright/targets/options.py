@@ -19,6 +19,8 @@ from tilewright.base.errors import CompileError
 from tilewright.lang.numbers.numpy_scalars import to_python
 from tilewright.targets.host_target import parse_host_target
 
+CONTRACTIONS = ("on", "off")
+
 
 class CompileOption:
     """Base of the option objects. `field` names the entry of `Options` that the object sets.
@@ -76,6 +78,12 @@ class GPUArch(StringCompileOption):
     field = "gpu_arch"
 
 
+class FpContract(StringCompileOption):
+    """Whether a product and a sum of device code may become one `fma`: `on` (the default) or `off`."""
+
+    field = "fp_contract"
+
+
 class HostTarget(StringCompileOption):
     """The processor that exported host code is for, such as `linux-aarch64`; empty for this machine's."""
 
@@ -111,6 +119,7 @@ class Options:
 
     opt_level: int = 3
     gpu_arch: str = ""
+    fp_contract: str = "on"
     enable_assertions: bool = False
     keep_ir: bool = False
     print_ir: bool = False
@@ -121,6 +130,8 @@ class Options:
     def checked(self) -> Self:
         """These options, or an error where they cannot be or do not go together."""
         check_level(self.opt_level)
+        if self.fp_contract not in CONTRACTIONS:
+            raise CompileError(f"fp-contract is on or off, not {self.fp_contract!r}")
         if self.host_target and self.enable_tvm_ffi:
             raise CompileError(
                 "--host-target and --enable-tvm-ffi exclude each other",
@@ -133,6 +144,7 @@ class Options:
         """The defaults, as the environment and `settings.scope` give them."""
         return cls(
             gpu_arch=settings.get("arch"),
+            fp_contract=settings.get("fp_contract"),
             enable_assertions=settings.get("assertions"),
             keep_ir=bool(settings.get("keep") & {"ir", "ir-debug", "all"}),
             print_ir=settings.get("print_ir"),

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any, NamedTuple
@@ -159,8 +159,10 @@ def captured() -> Iterator[list[str]]:
             lines += file.read().decode().splitlines() + text.getvalue().splitlines()
 
 
-def run_compiled(code: CodeType, given: dict[str, np.ndarray], count: int, target: str) -> Outcome:
-    """What the programs leave when they are compiled for `target`."""
+def run_compiled(
+    code: CodeType, given: dict[str, np.ndarray], count: int, target: str, contract: str = "off"
+) -> Outcome:
+    """What the programs leave when they are compiled for `target`, with or without contraction."""
     names = compiled_scope()
     exec(code, names)
     results = _results(count)
@@ -171,7 +173,7 @@ def run_compiled(code: CodeType, given: dict[str, np.ndarray], count: int, targe
             for lane in range(LANES):
                 native(lane, *arguments)
         return Outcome(*results, sorted(printed))
-    native = cute.compile(names["launch"], *arguments, target=target)
+    native = cute.compile(names["launch"], *arguments, target=target, options=f"--fp-contract {contract}")
     with captured() as printed:
         native(*arguments)
     return Outcome(*results, sorted(printed))
@@ -235,8 +237,28 @@ def disagreements(seeds: range, budget: int, target: str, kind: type[Generator] 
     return problems
 
 
+def contracted_differently(seeds: range, budget: int, target: str, kind: type[Generator] = Generator) -> list[str]:
+    """Where programs that were compiled with contraction differ between `target` and the emulator, in words."""
+    text = texts(seeds, budget, target, kind)
+    code = code_of(text, f"<random programs {seeds.start} to {seeds.stop - 1}, contracted>")
+    given = inputs(random.Random(seeds.start).randrange(1 << 30))
+    expected, found = (run_compiled(code, given, len(seeds), where, "on") for where in ("emu", target))
+    problems = []
+    for name in ("ints", "floats"):
+        right, got = getattr(expected, name), getattr(found, name)
+        same = (right == got) & (np.signbit(right) == np.signbit(got)) | (np.isnan(right) & np.isnan(got))
+        problems += _places(text, seeds, target, name, right, got, same, RESULTS)
+    return problems
+
+
 def survey(
-    seeds: range, budget: int, target: str, kind: type[Generator] = Generator, *, seconds: float = math.inf
+    seeds: range,
+    budget: int,
+    target: str,
+    kind: type[Generator] = Generator,
+    *,
+    seconds: float = math.inf,
+    compare: Callable[..., list[str]] = disagreements,
 ) -> tuple[int, list[str]]:
     """Programs of these seeds, while there is time: how many ran, and all that is wrong with them, in words."""
     start, problems = time.monotonic(), []
@@ -245,7 +267,7 @@ def survey(
             return first, problems
         some = seeds[first : first + TOGETHER]
         try:
-            problems += disagreements(some, budget, target, kind)
+            problems += compare(some, budget, target, kind)
         except Exception as error:  # noqa: BLE001  (told with the others)
             problems.append(f"{kind.__name__}, seeds {some}: {type(error).__name__}: {error}")
     return len(seeds), problems

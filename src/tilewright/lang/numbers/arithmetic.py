@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import current
+from tilewright.lang.contraction import contraction
 from tilewright.lang.numbers import wide_integers
 from tilewright.lang.numbers.rounding import EXPONENTS_OF_PRODUCTS, power_by_products
 
@@ -27,6 +28,7 @@ _PLAIN = {
     "max": {"i": "arith.maxsi", "u": "arith.maxui", "f": "arith.maxnumf"},
     "truediv": {"f": "arith.divf"},
 }
+_CONTRACTED = frozenset(("arith.addf", "arith.subf", "arith.mulf"))
 _COMPARE = {
     "i": {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5},
     "u": {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9},
@@ -38,7 +40,7 @@ def binary(name: str, kind: str, left: ir.Value, right: ir.Value) -> ir.Value:
     """`left name right`; name is add sub mul truediv floordiv mod and or xor shl shr min max pow."""
     plain = _PLAIN.get(name, {}).get(kind)
     if plain is not None:
-        return build.value(plain, left.type, (left, right))
+        return build.value(plain, left.type, (left, right), contraction() if plain in _CONTRACTED else None)
     return _SPECIAL[name](kind, left, right)
 
 
@@ -212,7 +214,7 @@ def _float_power(base: ir.Value, exponent: ir.Value) -> ir.Value:
     if whole == -1:
         return build.value("arith.divf", base.type, (constant(1.0, base.type), base))
     wide = base if _width(base.type) >= 32 else build.value("arith.extf", same_shape(base.type, "f32"), (base,))
-    result = power_by_products(wide, int(whole), lambda a, b: build.value("arith.mulf", a.type, (a, b)))
+    result = power_by_products(wide, int(whole), lambda a, b: binary("mul", "f", a, b))
     return result if wide is base else build.value("arith.truncf", base.type, (result,))
 
 

@@ -29,6 +29,7 @@ from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 
 WARP = Layout(32, 1)
+REGISTER_BITS = 32  # of an 8x8 matrix, which a lane holds
 _PTX: dict[type[Numeric], str] = {
     Float16: "f16", BFloat16: "bf16", TFloat32: "tf32", Float32: "f32", Float64: "f64", Int8: "s8", Uint8: "u8",
     Int32: "s32", Float8E4M3FN: "e4m3", Float8E5M2: "e5m2",
@@ -51,9 +52,11 @@ class _MatrixCopyOp(CopyOp):
     def _check_type(self, dtype: type[Numeric], num_bits: int, width: int) -> None:
         if num_bits not in (0, width * 8):
             raise CompileError(f"{type(self).__name__} of {num_bits} bits", location=user_location())
-        if dtype.width > width or (self.transpose and dtype.width != width):
+        if dtype.width > REGISTER_BITS or (self.transpose and dtype.width != width):
             raise CompileError(
-                f"{type(self).__name__} moves elements of {width} bits, not {dtype}", location=user_location()
+                f"{type(self).__name__} moves elements of {width} bits, not {dtype}",
+                location=user_location(),
+                hint=f"without transpose, elements of up to {REGISTER_BITS} bits",
             )
 
 
@@ -61,7 +64,8 @@ class _MatrixCopyOp(CopyOp):
 class LdMatrix8x8x16bOp(_MatrixCopyOp):
     """`ldmatrix`: one, two or four 8x8 matrices of 16-bit elements from shared memory, `transpose`d if asked.
 
-    Each row is 16 contiguous, aligned bytes.
+    Each row is 16 contiguous, aligned bytes. Without `transpose` their elements may also have 8 or 32 bits: a lane
+    holds 32 bits of each matrix, so what it holds of TFloat32 is what `mma.sync` takes.
     """
 
     def traits(self, dtype: type[Numeric], num_bits: int) -> CopyTraits:

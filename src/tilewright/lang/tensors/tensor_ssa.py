@@ -15,6 +15,7 @@ from tilewright.base.errors import CompileError
 from tilewright.hw import narrow_floats
 from tilewright.ir import build, types, vectors
 from tilewright.ir.context import holds_value
+from tilewright.lang.contraction import contraction
 from tilewright.lang.diagnostics.argument_checks import Kind, takes
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers import arithmetic
@@ -237,6 +238,7 @@ class TensorSSA:
             kind=build.string(name),
             shape=build.i32_array([extent for extent, _ in marks]),
             profile=build.i32_array([int(folds) for _, folds in marks]),
+            **(contraction() or {} if name in ("addf", "mulf") else {}),
         ).results[0]
         return TensorSSA(value, kept, self.dtype) if kept else self.dtype.from_ir(value)
 

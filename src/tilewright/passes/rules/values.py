@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
@@ -34,7 +34,7 @@ def _reduce(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     value, init = op.operands
     shape = list(mlir.ir.DenseI32ArrayAttr(op.attributes["shape"]))
     folded = list(mlir.ir.DenseI32ArrayAttr(op.attributes["profile"]))
-    combine = combiner(text_of(op, "kind"))
+    combine = combiner(text_of(op, "kind"), _flags(op))
     results = []
     for indices in _groups(shape, folded):
         parts = [extract(value, index) for index in indices]
@@ -43,10 +43,16 @@ def _reduce(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     return results if not isinstance(result, mlir.ir.VectorType) else [join(results, 1, result)]
 
 
-def combiner(kind: str) -> Callable[[ir.Value, ir.Value], ir.Value]:
-    """The two-operand function of a fold."""
+def _flags(op: ir.Operation) -> dict[str, ir.Attribute] | None:
+    return {"fastmath": op.attributes["fastmath"]} if "fastmath" in op.attributes else None
+
+
+def combiner(
+    kind: str, attributes: Mapping[str, ir.Attribute] | None = None
+) -> Callable[[ir.Value, ir.Value], ir.Value]:
+    """The two-operand function of a fold, whose operations have these attributes."""
     name = COMBINE[kind]
-    return lambda left, right: build.value(name, left.type, (left, right))
+    return lambda left, right: build.value(name, left.type, (left, right), attributes)
 
 
 def tree(parts: Sequence[ir.Value], combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:

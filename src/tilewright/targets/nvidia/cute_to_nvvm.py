@@ -21,7 +21,7 @@ from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BASE, SMEM_BY
 from tilewright.passes.program import kernels
 from tilewright.passes.rules import copying, fragments, gemm, memory, values
 from tilewright.targets.nvidia import atomic_rules, narrow, rules, tile_rules
-from tilewright.targets.nvidia.fast_roots import use_fast_roots
+from tilewright.targets.nvidia.fast_math import use_fast_math
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -61,6 +61,7 @@ class CuteToNvvm(Pass):
         "cuda-dialect-external-module": False,
         # Options of a compilation, which the text of `CompileOptions` may bring: the compiler reads them.
         "gpu-arch": "",
+        "fp-contract": "on",
         "ptxas-options": "",
         "nvdisasm-options": "",
         "link-libraries": "",
@@ -86,7 +87,7 @@ class CuteToNvvm(Pass):
                 _declare_shared_memory(kernel, arch)
                 _check_cluster(kernel, arch, features)
             lower(kernel, RULES, context)
-            use_fast_roots(kernel)
+            use_fast_math(kernel, context)
             kernel.attributes[FEATURES] = build.string(",".join(sorted(features)))
 
 

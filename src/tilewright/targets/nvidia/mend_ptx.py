@@ -12,7 +12,7 @@ such guess of `max(x, -x)`.
 sign bit of a converted integer is flipped here instead.
 
 The others: `mend_halves` (which sees the numbers that `mend_pairs` widens), `mend_minima` (which sees the maxima that
-are written here), `mend_compares`.
+are written here), `mend_compares`; `mend_rounding`, whose sums and products the others see.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tilewright.targets.nvidia.mend_compares import mend_compares
 from tilewright.targets.nvidia.mend_halves import mend_halves
 from tilewright.targets.nvidia.mend_minima import mend_minima
 from tilewright.targets.nvidia.mend_pairs import mend_pairs
+from tilewright.targets.nvidia.mend_rounding import mend_rounding
 
 _NEG = re.compile(r"\bneg\.s16([ \t]+)(%\w+), (%\w+);")
 _ABS = re.compile(r"\babs\.s16([ \t]+)(%\w+), (%\w+);")
@@ -35,6 +36,7 @@ _SIGN = {"f64": "xor.b64{}{}, {}, -9223372036854775808;", "f32": "xor.b32{}{}, {
 
 def mend(ptx: str) -> str:
     """The same program, line by line, without the forms that are assembled wrongly."""
+    ptx = mend_rounding(ptx)
     if ".s16" in ptx:
         ptx = _NEG.sub(r"mul.lo.s16\1\2, \3, -1;", ptx)
         ptx = _ABS.sub(r"{ .reg .b16 %negated; mul.lo.s16\1%negated, \3, -1; max.s16\1\2, \3, %negated; }", ptx)

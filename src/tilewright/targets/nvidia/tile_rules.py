@@ -213,7 +213,12 @@ _APPROX = {
 
 @rules.lowers("approx")
 def _approx(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
-    name = _APPROX[text_of(op, "kind")]
+    return [approximate(text_of(op, "kind"), op.operands[0], context)]
+
+
+def approximate(kind: str, value: ir.Value, context: LoweringContext) -> ir.Value:
+    """The approximate instruction for a function of an f32: rcp rsqrt sqrt exp2 log2 sin cos tanh."""
+    name = _APPROX[kind]
     if name == "tanh.approx.f32":
         use(name, name, context)
     attributes = {
@@ -221,4 +226,4 @@ def _approx(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
         "constraints": build.string("=f,f"),
         "asm_dialect": build.i64(0),
     }
-    return [build.value("llvm.inline_asm", op.results[0].type, (op.operands[0],), attributes)]
+    return build.value("llvm.inline_asm", value.type, (value,), attributes)

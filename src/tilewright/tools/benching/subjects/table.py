@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from tilewright.base.errors import ArgumentError
-from tilewright.tools.benching.subjects import copy_transpose, cross_entropy, elementwise, norms, reduce, softmax_online
+from tilewright.tools.benching.subjects import (
+    copy_transpose,
+    cross_entropy,
+    elementwise,
+    gemm,
+    norms,
+    reduce,
+    softmax_online,
+)
 from tilewright.tools.benching.subjects.subject import Subject
 
 SUBJECTS: dict[str, Subject] = {
     **copy_transpose.SUBJECTS, **reduce.SUBJECTS, **softmax_online.SUBJECTS, **norms.SUBJECTS, **cross_entropy.SUBJECTS,
-    **elementwise.SUBJECTS,
+    **elementwise.SUBJECTS, **gemm.SUBJECTS,
 }  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Device code and tools written against the public face: epilogues, communication."""

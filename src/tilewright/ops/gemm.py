@@ -1,0 +1,169 @@
+"""`gemm`: the matrix product on tensor cores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.base.errors import ArgumentError
+from tilewright.kernels import gemm as kernels
+from tilewright.kernels.elementwise import broadcast_shape
+from tilewright.ops import gemm_fused
+from tilewright.ops.frameworks import check_alike, check_tensor, dtype_name, is_torch, torch
+from tilewright.ops.ref import gemm as ref
+from tilewright.ops.registration import define, direct
+
+FORWARD = define(
+    "_gemm(Tensor(a!) out, Tensor a, Tensor b) -> ()",
+    kernel=kernels.gemm,
+    reference=ref.gemm,
+    numpy_reference=ref.numpy_gemm,
+    rows=(0, 1, 2),
+)
+
+_FLOATS = ("float16", "bfloat16", "float32")
+_RESULTS = {**dict.fromkeys(_FLOATS, _FLOATS), "float64": ("float64",), "int8": ("int32", "float32")}
+
+
+def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any) -> Any:
+    """a · b, a matrix product on tensor cores, for each matrix of a batch, and a function of it.
+
+    Products of 16-bit floats are added in float32, those of int8 in int32. Of float32 the kernel multiplies the 11
+    leading bits, as TF32 has them; the reference all.
+
+    Args:
+        a: (..., M, K), of any strides, of PyTorch or NumPy: float16, bfloat16, float32, float64 or int8.
+        b: (..., K, N) of the same dtype, whose batch broadcasts with that of `a`.
+        epilogue: a function, or its source text, of `accum`, the product in the type in which it was added, and of
+            `operands`, which runs in the same kernel (docs/epilogues.md). The batch then has one dimension at most.
+        out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types, int32 or
+            float32 for int8, float64 for float64. With an epilogue its output D, of any type. It has no gradient.
+        operands: the epilogue's tensors and numbers by name, and tensors for its outputs, which else are new.
+
+    Returns:
+        `out`, or a new contiguous tensor of the dtype of `a`, of int32 for int8. With an epilogue that has several
+        outputs, a dict of them by name; they have the dtype of `a`, float32 where they are reduced or `a` is int8.
+
+    Raises:
+        ArgumentError: (a ValueError) types, shapes or devices do not go together.
+        EpilogueError: (a ValueError) the epilogue is wrong.
+    """
+    if epilogue is not None:
+        return _with_epilogue(a, b, epilogue, out, operands)
+    if operands:
+        raise ArgumentError(
+            f"gemm: there is no argument {next(iter(operands))}", hint="operands go with an epilogue: epilogue=..."
+        )
+    shape = _check(a, b, out)
+    if not is_torch(a):
+        out = np.empty(shape, np.int32 if a.dtype == np.int8 else a.dtype) if out is None else out
+        FORWARD.run(out, a, b)
+        return out
+    if direct(a, b, out):
+        out = torch.empty(shape, dtype=_dtype(a), device=a.device) if out is None else out
+        FORWARD.run(out, a, b)
+        return out
+    if out is not None:
+        _check_no_gradient("a result in out= has no gradient", a, b, out)
+        FORWARD.dispatched(out, *_of_one_rank(a, b, len(shape)))
+        return out
+    return _Gemm.apply(*_of_one_rank(a, b, len(shape)))
+
+
+def _with_epilogue(a: Any, b: Any, epilogue: Any, out: Any, operands: dict[str, Any]) -> Any:
+    shape = _check(a, b, None)
+    if len(shape) > 3:
+        raise ArgumentError(
+            "gemm: with an epilogue, the batch has one dimension", values={"a": tuple(a.shape), "b": tuple(b.shape)},
+            hint="flatten it: a.reshape(-1, M, K)",
+        )  # fmt: skip
+    given = operands if out is None else {**operands, "D": out}
+    gemm_fused.check_operands(given, a)
+    key = gemm_fused.key_of(epilogue)
+    if not is_torch(a) or direct(a, b, *gemm_fused.tensors_of(given)):
+        found = gemm_fused.fused(key, a, b, given)
+    else:
+        _check_no_gradient("an epilogue has no gradient", a, b, *gemm_fused.tensors_of(given))
+        found = gemm_fused.dispatched(key, a, b, given)
+    return found if len(found) > 1 else next(iter(found.values()))
+
+
+def _check(a: Any, b: Any, out: Any) -> tuple[int, ...]:
+    """The shape of the result."""
+    for name, value in (("a", a), ("b", b)):
+        check_tensor("gemm", name, value, kernels.DTYPES)
+        if value.ndim < 2:
+            raise ArgumentError(
+                f"gemm: {name} has at least two dimensions", values={"shape": tuple(value.shape)},
+                hint="a vector as a matrix of one row is x[None]",
+            )  # fmt: skip
+    check_alike("gemm", a=a, b=b, out=out)
+    if a.dtype != b.dtype:
+        raise ArgumentError(
+            "gemm: a and b have different dtypes", values={"a": dtype_name(a), "b": dtype_name(b)},
+            hint="convert one of them first",
+        )  # fmt: skip
+    batch = broadcast_shape([tuple(a.shape[:-2]), tuple(b.shape[:-2])])
+    if a.shape[-1] != b.shape[-2] or batch is None:
+        wrong = "the batches do not broadcast" if batch is None else "a has as many columns as b has rows"
+        raise ArgumentError(f"gemm: {wrong}", values={"a": tuple(a.shape), "b": tuple(b.shape)})
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    if out is not None:
+        check_tensor("gemm", "out", out, _RESULTS[dtype_name(a)])
+        if tuple(out.shape) != shape:
+            raise ArgumentError("gemm: out has another shape", values={"out": tuple(out.shape), "expected": shape})
+    return shape
+
+
+def _check_no_gradient(why: str, *tensors: Any) -> None:
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise ArgumentError(
+            f"gemm: {why}, and a tensor requires one",
+            hint="call it under torch.no_grad(), or leave it out and write what it does in PyTorch",
+        )
+
+
+def _dtype(a: Any) -> Any:
+    return torch.int32 if a.dtype == torch.int8 else a.dtype
+
+
+def _of_one_rank(a: Any, b: Any, rank: int) -> tuple[Any, Any]:
+    """Both with so many dimensions, so that a vmap can put another in front."""
+    return a[(None,) * (rank - a.ndim)], b[(None,) * (rank - b.ndim)]
+
+
+if torch is not None:
+
+    class _Gemm(torch.autograd.Function):
+        @staticmethod
+        def forward(a: Any, b: Any) -> Any:
+            batch = broadcast_shape([tuple(a.shape[:-2]), tuple(b.shape[:-2])]) or ()
+            out = a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=_dtype(a))
+            FORWARD.dispatched(out, a, b)
+            return out
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            a, b = ctx.saved_tensors
+            da = gemm(grad, b.mT).sum_to_size(a.shape) if ctx.needs_input_grad[0] else None
+            db = gemm(a.mT, grad).sum_to_size(b.shape) if ctx.needs_input_grad[1] else None
+            return da, db
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, a: Any, b: Any) -> Any:
+            rank = max(item.ndim - (dim is not None) for item, dim in zip((a, b), in_dims, strict=True))
+            lined_up = (
+                item[(None,) * (rank + 1 - item.ndim)] if dim is None else _batch_first(item.movedim(dim, 0), rank)
+                for item, dim in zip((a, b), in_dims, strict=True)
+            )
+            return _Gemm.apply(*lined_up), 0
+
+
+def _batch_first(item: Any, rank: int) -> Any:
+    """(batch, ...) as (batch, 1, ..., ...) of rank + 1."""
+    return item.reshape(item.shape[0], *(1,) * (rank + 1 - item.ndim), *item.shape[1:])

@@ -1,0 +1,24 @@
+"""The matrix product by its definition: in float32, or float64 for float64; of int8 in int32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.ops.frameworks import torch
+from tilewright.ops.ref.precision import computed, numpy_computed
+
+
+def gemm(a: Any, b: Any) -> Any:
+    """a (..., M, K) · b (..., K, N)."""
+    if a.dtype == torch.int8:
+        return (a.double() @ b.double()).to(torch.int32)  # exact: float64 has 53 bits
+    return (computed(a) @ computed(b)).to(a.dtype)
+
+
+def numpy_gemm(a: Any, b: Any) -> Any:
+    """`gemm` of arrays of NumPy."""
+    if a.dtype == np.int8:
+        return a.astype(np.int32) @ b.astype(np.int32)
+    return (numpy_computed(a) @ numpy_computed(b)).astype(a.dtype)
