@@ -45,12 +45,13 @@ def rmsnorm(x: Any, weight: Any = None, bias: Any = None, residual: Any = None, 
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together.
     """
-    if direct(x, weight, bias, residual) and (residual is None or residual.shape == x.shape):
+    straight = direct(x, weight, bias, residual)
+    if straight and (residual is None or residual.shape == x.shape):
         out, total = results_of(x, residual)
         if FORWARD.quick(out, total, None, x, weight, bias, residual, eps):
             return out if residual is None else (out, total)
     check_norm("rmsnorm", x, weight, bias, residual)
-    if not is_torch(x) or direct(x, weight, bias, residual):
+    if straight or not is_torch(x):
         out, total = results_of(x, residual)
         FORWARD.run(out, total, None, x, weight, bias, residual, eps)
     else:

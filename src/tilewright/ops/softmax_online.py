@@ -45,7 +45,8 @@ def softmax_online(x: Any, dim: int = -1) -> Any:
     Raises:
         ArgumentError: (a ValueError) `dim` is not the last dimension, or the dtype is none of these.
     """
-    if dim == -1 and direct(x):
+    straight = direct(x)
+    if straight and dim == -1:
         out = result_like(x)
         if FORWARD.quick(out, x):
             return out
@@ -55,7 +56,7 @@ def softmax_online(x: Any, dim: int = -1) -> Any:
         out = np.empty(x.shape, x.dtype)
         FORWARD.run(out, x)
         return out
-    if direct(x):
+    if straight:
         return _forward(x, FORWARD.run)
     return recorded(_SoftmaxOnline, x)
 
