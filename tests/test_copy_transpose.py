@@ -101,7 +101,7 @@ def test_compiled_kernels_are_kept_by_dtype_and_tile_size():
 
 def test_the_64_bit_form_compiles():
     x, out = numbers((64, 64), np.float32), np.empty((64, 64), np.float32)
-    assert kernels._choose(out, x, None).wide_form.get() is not None
+    assert kernels.prepare(out, x).wide_form.get() is not None
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0), (2, 0, 3)])

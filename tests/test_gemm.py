@@ -227,7 +227,8 @@ def test_gemm_gradients():
     assert torch.autograd.gradcheck(ops.gemm, (a, b))
     assert torch.autograd.gradgradcheck(ops.gemm, (a, b))
     with on_emulator():
-        assert torch.autograd.gradcheck(ops.gemm, (a[0], b))
+        found = torch.autograd.grad(ops.gemm(a, b).pow(2).sum(), (a, b))
+    torch.testing.assert_close(found, torch.autograd.grad((a @ b).pow(2).sum(), (a, b)))
 
 
 def test_gemm_compile():
@@ -373,6 +374,31 @@ def test_an_epilogue_takes_no_more_shared_memory_than_there_is():
     message = "The epilogue consumes too much shared memory. No valid tile description is found in the generator."
     with pytest.raises(EpilogueError, match=message):
         fitting(dag, starts, plans, 163 << 10)
+
+
+def test_quantised_and_narrow_outputs():
+    a, b = whole(0, (40, 32), np.int8), whole(1, (32, 48), np.int8)
+    exact = a.astype(np.int32) @ b.astype(np.int32)
+    narrow, scaled_down = np.empty((40, 48), np.int8), np.empty((40, 48), ml_dtypes.float8_e4m3fn)
+    with on_emulator():
+        ops.gemm(a, b, lambda accum, scale: quantize(accum, scale, "int8"), out=narrow, scale=20.0)  # noqa: F821
+        ops.gemm(a, b, lambda accum, scale: accum * scale, out=scaled_down, scale=0.5)
+    np.testing.assert_array_equal(narrow, np.clip(exact * 20, -128, 127))
+    np.testing.assert_array_equal(
+        scaled_down.astype(np.float32), (exact / 2).astype(scaled_down.dtype).astype(np.float32)
+    )
+
+
+def test_top_k_with_softmax_needs_whole_rows():
+    a, b = whole(0, (24, 16), np.float32), whole(1, (16, 120), np.float32)
+    with on_emulator():
+        found = ops.gemm(a, b, lambda accum: topk_softmax(accum, 3))  # noqa: F821
+        with pytest.raises(EpilogueError, match="A function of whole rows does not fit the tiles of a product"):
+            ops.gemm(a, whole(1, (16, 300), np.float32), lambda accum: topk_softmax(accum, 3))  # noqa: F821
+    exact = wide(a) @ wide(b)
+    kept = np.argsort(np.argsort(-exact, axis=-1, kind="stable"), axis=-1, kind="stable") < 3
+    powers = np.where(kept, np.exp(exact - exact.max(-1, keepdims=True)), 0)
+    np.testing.assert_allclose(found, powers / powers.sum(-1, keepdims=True), rtol=1e-5)
 
 
 def test_gemm_with_an_epilogue_errors():

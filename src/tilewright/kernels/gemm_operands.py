@@ -63,9 +63,7 @@ class Operand:
         extent = min(k if self.k_major else rows, LINE_BYTES * 8 // self.dtype.width)
         lines = (8, extent) if self.k_major else (extent, 8)
         atom = cute.make_layout(lines, stride=(extent, 1) if self.k_major else (1, extent))
-        swizzle = swizzle_of_lines(extent, self.dtype.width)
-        if self.dtype.width == 32 and not self.k_major:  # single elements of four lines are read at a time
-            swizzle = cute.make_swizzle(2, 3, max(extent.bit_length() - 4, 2))
+        swizzle = (vectors_of_lines if self.by_ldmatrix else segments_of_lines)(extent, self.dtype.width)
         return cute.tile_to_shape(cute.make_composed_layout(swizzle, 0, atom), (rows, k, stages), (0, 1, 2))
 
     def shared_bytes(self, rows: int, k: int, stages: int) -> int:
@@ -96,10 +94,16 @@ class Operand:
         return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), multiplied, num_bits_per_copy=self.dtype.width)
 
 
-def swizzle_of_lines(extent: int, width: int) -> cute.Swizzle:
+def vectors_of_lines(extent: int, width: int) -> cute.Swizzle:
     """Vectors of 16 bytes in lines of `extent` elements of `width` bits, exchanged by the number of their 128 bytes."""
     vector = VECTOR_BITS // width
     return cute.make_swizzle(min(3, (extent // vector).bit_length() - 1), vector.bit_length() - 1, 3)
+
+
+def segments_of_lines(extent: int, width: int) -> cute.Swizzle:
+    """Segments of 32 bytes in lines of `extent` elements, exchanged by the line: single elements of four are read."""
+    segment = 2 * VECTOR_BITS // width
+    return cute.make_swizzle(2, segment.bit_length() - 1, max((extent // segment).bit_length() - 1, 2))
 
 
 def tiled_copy(

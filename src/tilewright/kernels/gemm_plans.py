@@ -14,7 +14,7 @@ each element, after a fixed time of `START` products of a multiprocessor.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tilewright.cute as cute
 from tilewright.cute.nvgpu import warp
@@ -128,7 +128,7 @@ def _candidates(
     a: Operand, b: Operand, extents: tuple[int, int, int, int], turned: bool, multiprocessors: int
 ) -> Iterator[tuple[float, GemmPlan]]:
     m, n, k, batch = extents
-    for shape in _OF_FLOAT64 if a.dtype.width == 64 else _SHAPES:
+    for shape in _shapes_of(a, b):
         tile = shape.m, shape.n, shape.k_bytes * 8 // a.dtype.width
         tiles = -(-m // shape.m) * -(-n // shape.n) * batch
         steps = -(-k // tile[2])
@@ -140,3 +140,12 @@ def _candidates(
             each = shape.m * shape.n * (deep + shared * EXCHANGE * (1 + splits)) / shape.speed
             cost = -(-tiles * splits // multiprocessors) * each + shared * START
             yield cost, GemmPlan(a, b, tile, shape.warps, shape.stages, splits, turned=turned)
+
+
+def _shapes_of(a: Operand, b: Operand) -> tuple[_Shape, ...]:
+    """The tiles for operands of these kinds: shallower ones for elements of 32 bits that are read one by one."""
+    if a.dtype.width == 64:
+        return _OF_FLOAT64
+    if a.by_ldmatrix and b.by_ldmatrix:
+        return _SHAPES
+    return tuple(replace(shape, k_bytes=shape.k_bytes // 2, stages=shape.stages + 1) for shape in _SHAPES)

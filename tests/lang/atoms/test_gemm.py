@@ -226,6 +226,21 @@ def test_tf32(k):
     assert names(ptx, "mma.sync") == {f"mma.sync.aligned.m16n8k{k}.row.col.f32.tf32.tf32.f32"}
 
 
+def test_tf32_fed_by_ldmatrix():
+    load = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), cutlass.TFloat32)
+    plan = Plan(warp.MmaTF32Op((16, 8, 8)), permutation=(32, 32, 8), load_a=load, load_b=load)
+    assert names(check(plan, F32, F32, F32), "ldmatrix") == {"ldmatrix.sync.aligned.m8n8.x4.shared.b16"}
+
+
+@pytest.mark.parametrize(
+    ("transpose", "dtype"), [(True, cutlass.Float32), (True, cutlass.Int8), (False, cutlass.Float64)]
+)
+def test_elements_that_ldmatrix_cannot_move_are_refused(transpose, dtype):
+    with pytest.raises(CompileError, match=f"LdMatrix8x8x16bOp moves elements of 16 bits, not {dtype}") as caught:
+        cute.make_copy_atom(warp.LdMatrix8x8x16bOp(transpose, 4), dtype)
+    assert "without transpose, elements of up to 32 bits" in str(caught.value)
+
+
 def test_f64():
     load = plain(cutlass.Float64)
     ptx = check(Plan(warp.MmaF64Op(), tile=(32, 32, 16), load_a=load, load_b=load), F64, F64, F64)

@@ -198,6 +198,19 @@ def _add(a, b, c, n, block: tl.constexpr):
     tl.store(c + at, tl.load(a + at, mask=mask) + tl.load(b + at, mask=mask), mask=mask)
 
 
+@triton.jit
+def _epilogue(x, c, a, b, bias, d, e, f, n, columns, block: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    mask = at < n
+    shifted = tl.load(x + at, mask=mask).to(tl.float32) + tl.load(bias + at % columns, mask=mask).to(tl.float32)
+    first = tl.maximum(shifted, 0.0)
+    second = first * tl.load(a + at, mask=mask).to(tl.float32) + tl.load(c + at, mask=mask).to(tl.float32)
+    third = second * tl.load(b + at, mask=mask).to(tl.float32)
+    tl.store(d + at, third.to(d.dtype.element_ty), mask=mask)
+    tl.store(e + at, second.to(e.dtype.element_ty), mask=mask)
+    tl.store(f + at, first.to(f.dtype.element_ty), mask=mask)
+
+
 def _warps(block: int) -> int:
     return 4 if block <= 1024 else 8 if block <= 4096 else 16 if block <= 16384 else 32
 
@@ -312,3 +325,11 @@ def norm_backward(grad: Any, x: Any, weight: Any, mean: Any, rstd: Any) -> tuple
     )  # fmt: skip
     sums = (weights, biases) if centred else (weights,)
     return dx, *(each.sum(0).to(weight.dtype) for each in sums)
+
+
+def epilogue(x: Any, c: Any, a: Any, b: Any, bias: Any) -> Any:
+    """relu(x + bias), that times a plus c, and that times b, the last first; bias is a row."""
+    d, e, f = (torch.empty_like(x) for _ in range(3))
+    n, columns = x.numel(), x.shape[-1]
+    _epilogue[(triton.cdiv(n, 1024),)](x, c, a, b, bias, d, e, f, n, columns, block=1024, num_warps=8)
+    return d, e, f

@@ -7,6 +7,7 @@ from tilewright.tools.benching.subjects import (
     copy_transpose,
     cross_entropy,
     elementwise,
+    epilogue,
     gemm,
     norms,
     reduce,
@@ -16,7 +17,7 @@ from tilewright.tools.benching.subjects.subject import Subject
 
 SUBJECTS: dict[str, Subject] = {
     **copy_transpose.SUBJECTS, **reduce.SUBJECTS, **softmax_online.SUBJECTS, **norms.SUBJECTS, **cross_entropy.SUBJECTS,
-    **elementwise.SUBJECTS, **gemm.SUBJECTS,
+    **elementwise.SUBJECTS, **epilogue.SUBJECTS, **gemm.SUBJECTS,
 }  # fmt: skip
 
 
