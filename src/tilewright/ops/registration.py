@@ -163,7 +163,7 @@ def direct(first: Any, *tensors: Any) -> bool:
 
     None is skipped but in the first place.
     """
-    if _is_compiling() or _modes() or _transforms() is not None or forward_ad._current_level >= 0:
+    if torch is None or _is_compiling() or _modes() or _transforms() is not None or forward_ad._current_level >= 0:
         return False
     if type(first) not in _PLAIN or first.is_neg() or (first.requires_grad and _is_grad_enabled()):
         return False
