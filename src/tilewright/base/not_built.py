@@ -52,7 +52,6 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "make_atom get_leaves static kernel_smem_size ffi": INTERNAL,
         "allreduce_sum": "is communication between threads, blocks and devices, not built yet: warps have "
         "cute.arch.warp_reduction_sum",
-        "profile": "times parts of a kernel, not built yet: cute.testing.benchmark times whole ones",
     },
     "tilewright.cute.math": {
         "expm1 log1p": "is not built: MLIR's own loses digits near 0",

@@ -7,6 +7,7 @@ from tilewright.base.not_built import missing as _missing
 from tilewright.compiler.compile_options import CompileOptions
 from tilewright.compiler.jit import compile_function as compile
 from tilewright.compiler.jit import dsl_user_op, jit, kernel
+from tilewright.compiler.profiling import profile
 from tilewright.cute import arch, math, typing
 from tilewright.cute.math import (
     acos,
@@ -314,12 +315,12 @@ __all__ = [
     "max_common_layout", "max_common_vector", "mma_atom_call", "native_struct", "nullspace", "nvgpu", "ones_like",
     "outer_partition", "parse", "prefetch", "prefix_product", "prepend", "prepend_ones", "pretty_str", "print_latex",
     "print_latex_tv", "print_layout", "print_layout_tv", "print_tensor", "printf", "product", "product_each",
-    "product_like", "raked_product", "rank", "recast_layout", "recast_ptr", "recast_tensor", "render_layout_svg",
-    "render_swizzle_svg", "render_tv_layout_svg", "repeat", "repeat_as_tuple", "repeat_like", "replace",
-    "right_inverse", "round_up", "rsqrt", "runtime", "select", "shape", "shape_div", "sin", "size", "size_in_bytes",
-    "slice_", "slice_and_offset", "sqrt", "stride", "struct", "swizzle_svg", "sym_int", "sym_int32", "sym_int64", "tan",
-    "tanh", "testing", "tile_to_mma_shape", "tile_to_shape", "tiled_divide", "tiled_product", "transform_apply",
-    "transform_leaf", "tuple_cat", "tv_layout_svg", "typing", "unflatten", "union", "unwrap", "upcast", "vector_width",
-    "weakly_compatible", "weakly_congruent", "where", "wrap", "zeros_like", "zip_modes", "zipped_divide",
-    "zipped_product",
+    "product_like", "profile", "raked_product", "rank", "recast_layout", "recast_ptr", "recast_tensor",
+    "render_layout_svg", "render_swizzle_svg", "render_tv_layout_svg", "repeat", "repeat_as_tuple", "repeat_like",
+    "replace", "right_inverse", "round_up", "rsqrt", "runtime", "select", "shape", "shape_div", "sin", "size",
+    "size_in_bytes", "slice_", "slice_and_offset", "sqrt", "stride", "struct", "swizzle_svg", "sym_int", "sym_int32",
+    "sym_int64", "tan", "tanh", "testing", "tile_to_mma_shape", "tile_to_shape", "tiled_divide", "tiled_product",
+    "transform_apply", "transform_leaf", "tuple_cat", "tv_layout_svg", "typing", "unflatten", "union", "unwrap",
+    "upcast", "vector_width", "weakly_compatible", "weakly_congruent", "where", "wrap", "zeros_like", "zip_modes",
+    "zipped_divide", "zipped_product",
 ]  # fmt: skip

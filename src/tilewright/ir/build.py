@@ -178,11 +178,11 @@ def _number_attribute(number: int | float, type_: ir.Type) -> ir.Attribute:
 
 
 def splat(number: int | float, type_: ir.Type) -> ir.Value:
-    """A constant vector whose elements are all `number`."""
+    """A constant vector, or tile, whose elements are all `number`."""
 
     def make() -> ir.Attribute:
-        vector = mlir.ir.VectorType(type_)
-        return mlir.ir.DenseElementsAttr.get_splat(vector, _number_attribute(number, vector.element_type))
+        element = mlir.ir.ShapedType(type_).element_type
+        return mlir.ir.DenseElementsAttr.get_splat(type_, _number_attribute(number, element))
 
     attribute = current().cached(("splat", repr(number), type_), make)
     return value("arith.constant", type_, (), {"value": attribute})

@@ -16,6 +16,8 @@ Under a swizzle `moves` says whether the `pointer` moves or the offset inside th
 
 The memory operations keep whole tensors as operands, so a pass can read layouts and spaces off their types. Registers
 whose indices are known are values, see `passes.promote_register_tensors`: `src` and `pred` of a copy may be vectors.
+
+A tile is a value that the threads of a block hold together, of type `tensor<64x32xf32>`: see `lang.tiles`.
 """
 
 from __future__ import annotations
@@ -85,6 +87,16 @@ SPECS: dict[str, OpSpec] = {
             pure=True),
         _op("approx", "value:any", "any", "kind", "an approximate function: rcp, rsqrt, exp2, log2, sin, cos, tanh",
             pure=True),
+        # Tiles: values that a block holds together, as builtin tensors of static shape. Arithmetic on them, element by
+        # element, is of `arith` and `math`.
+        _op("tile_load", "tensor:tensor coord32:i32*", "tile", "pad",
+            "the tile at a coordinate counted in tiles; elements outside the tensor are `pad`"),
+        _op("tile_store", "value:tile tensor:tensor coord32:i32*", "", "",
+            "write a tile at a coordinate counted in tiles; elements outside the tensor are dropped"),
+        _op("tile_full", "value:any", "tile", "", "a tile of one number", pure=True),
+        _op("tile_broadcast", "value:tile", "tile", "", "a tile repeated along its modes of extent 1", pure=True),
+        _op("tile_reduce", "value:tile", "tile", "kind axis", "fold one mode, which is left with extent 1", pure=True),
+        _op("tile_dot", "a:tile b:tile c:tile", "tile", "", "A * B + C of matrices (M, K), (K, N), (M, N)", pure=True),
         # The grid.
         _op("index", "", "any", "name", "a coordinate or extent of the launch, such as thread_idx.x", pure=True),
         # Cooperation.
@@ -102,6 +114,7 @@ SPECS: dict[str, OpSpec] = {
             pure=True),
         # Checking. Printing is `gpu.printf`, launching is `gpu.launch_func`.
         _op("assert", "condition:i1", "", "message", "stop with `message` when false"),
+        _op("profile", "", "", "kind region", "begin or end a timed region, or (kernel) time the kernel as a whole"),
     )
 }  # fmt: skip
 
@@ -113,6 +126,7 @@ CONSTRAINTS = {
     "ptr": "irdl.base @cute::@ptr",
     "tensor": "irdl.base @cute::@tensor",
     "vector": 'irdl.base "!builtin.vector"',
+    "tile": 'irdl.base "!builtin.tensor"',
     **{name: f"irdl.is {name}" for name in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")},
 }
 """The kinds of operands and results, and what IRDL calls them."""

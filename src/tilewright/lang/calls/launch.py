@@ -26,6 +26,7 @@ from tilewright.lang.numbers.integer_range import fits
 from tilewright.lang.numbers.numeric import Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.numbers.numpy_scalars import to_python
 from tilewright.lang.printing.runtime_print import assert_
+from tilewright.lang.profiling import mark_kernel
 from tilewright.lang.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ _RECORD_WORDS = 6  # of the record that carries the stream and the events: `EVEN
 
 @dataclass(frozen=True)
 class Kernel:
-    """What `@cute.kernel` makes of a function: `traced` is the function to run while tracing."""
+    """What `@cute.kernel` makes of a function: `traced` is the function to run while tracing. A `profiled` one is
+    timed."""
 
     function: Callable[..., Any]
     traced: Callable[..., Any]
     name: str
+    profiled: bool = False
 
     def launcher(self, args: Sequence[Any], kwargs: dict[str, Any]) -> KernelLauncher:
         """A launch of this kernel with these arguments."""
@@ -149,6 +152,8 @@ class KernelLauncher:
         current.block = tuple(block)
         with trace.device_side(body), aliases.body():
             arguments = rebuild(list(body.arguments)) | constants
+            if self.kernel.profiled or current.profiled:
+                mark_kernel()
             returned = _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
             _refuse_result(self.kernel.function, returned)
             build.emit("gpu.return")

@@ -64,6 +64,9 @@ def _sizes(spec: OpSpec, count: int, attributes: Mapping[str, ir.Attribute]) -> 
 
 def _check_kind(what: str, kind: str, type_: ir.Type) -> None:
     text = str(type_)
-    fits = kind == "any" or text.startswith(f"!cute.{kind}<") if kind in ("any", "ptr", "tensor") else text == kind
+    if kind == "tile":
+        fits = text.startswith("tensor<")
+    else:
+        fits = kind == "any" or text.startswith(f"!cute.{kind}<") if kind in ("any", "ptr", "tensor") else text == kind
     if not fits:
         raise Invalid(f"{what} is {'an' if kind[0] == 'i' else 'a'} {kind}", got=type_)

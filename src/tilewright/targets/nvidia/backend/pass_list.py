@@ -13,6 +13,7 @@ from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.nvidia.tiles.expand_tiles import ExpandTiles
 from tilewright.targets.options import Asked, Options
 
 TO_LLVM = (
@@ -26,6 +27,9 @@ _FIELDS = {
     "opt-level": "opt_level",
     "enable-assertions": "enable_assertions",
     "preserve-line-info": "generate_line_info",
+    "profile": "profile",
+    "profile-warps": "profile_warps",
+    "profile-events": "profile_events",
 }
 # Those of a compilation that cute-to-nvvm itself has no part in.
 _OTHERS = {entry.name.replace("_", "-"): entry.name for entry in fields(NvidiaOptions)}
@@ -41,6 +45,7 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
     return _checked(
         PassManager(
             [
+                ExpandTiles(),
                 PromoteRegisterTensors(),
                 AnnotateLoops(),
                 PlaceSharedMemory(),
@@ -70,7 +75,9 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
         if missing.name not in names:
             passes.insert([item.name for item in passes].index(ExpandViews.name), missing())
     if PromoteRegisterTensors.name not in names:
-        passes.insert(0, PromoteRegisterTensors())
+        passes.insert(names.index(ExpandTiles.name) + 1 if ExpandTiles.name in names else 0, PromoteRegisterTensors())
+    if ExpandTiles.name not in names:
+        passes.insert(0, ExpandTiles())
     texts = [str(item) for item in passes]
     passes += [item for item in _finish() if str(item) not in texts]
     return _checked(replace(pipeline, passes=passes, runs=[]), chosen)

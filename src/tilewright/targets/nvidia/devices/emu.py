@@ -26,8 +26,11 @@ from tilewright.targets.host.function import HostFunction, LaunchConfig
 from tilewright.targets.inlined import name_calls
 from tilewright.targets.nvidia.backend.assembling import assemble_text, shows_log
 from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
-from tilewright.targets.nvidia.backend.parts import host_object
+from tilewright.targets.nvidia.backend.parts import PROFILE, host_object, regions_of
+from tilewright.targets.nvidia.profile_buffer import SYMBOL, profile_of, read
+from tilewright.targets.nvidia.profile_ptx import own
 from tilewright.targets.options import Options
+from tilewright.targets.profile import Profile
 
 
 class _Call(threading.local):
@@ -54,6 +57,7 @@ class EmuDevice(Device):
         self._call = _Call()
         self._kernels = artifact.kernels
         self.reports: list[Any] = []
+        self._profiles: list[Profile] = []
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
         for kernel in self._kernels:
             if kernel.user_text:
@@ -113,7 +117,8 @@ class EmuDevice(Device):
         program = self._program(kernel)
         sizes = [parameter.size for parameter in program.module.functions[name].params]
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
-        options = replace(self._options, seed=settings.get("seed"))
+        timed = PROFILE in kernel.stages
+        options = replace(self._options, seed=settings.get("seed"), thread_clock=timed)
         report = emu.launch(
             program,
             name,
@@ -127,6 +132,22 @@ class EmuDevice(Device):
         )
         self._call.reports.append(report)
         add_report(report)
+        if timed:
+            self._profiles.append(recorded(kernel, program, options_of(self._artifact).profile_events))
+
+    def profile(self) -> Profile:
+        if not any(PROFILE in kernel.stages for kernel in self._kernels):
+            return super().profile()
+        launches, self._profiles = self._profiles, []
+        return Profile.in_turn("instructions", launches)
+
+
+def recorded(kernel: KernelImage, program: emu.Program, events: int) -> Profile:
+    """What a launch recorded; its memory is empty afterwards."""
+    memory = program.memory[SYMBOL]
+    records, asked = read(memory.tobytes(), events)
+    memory[:] = 0
+    return profile_of(kernel.name, regions_of(kernel), [own(record) for record in records], asked, khz=0)
 
 
 def _assemble(kernel: KernelImage, artifact: Artifact) -> None:
