@@ -65,8 +65,8 @@ _REPORT_TEXTS = {
 
 
 @functools.cache
-def runtime_ir() -> str:
-    """LLVM IR of the support functions; the same for every program."""
+def runtime_ir(*, routes: bool = True) -> str:
+    """LLVM IR of the support functions; the same for every program. `routes`: with what `router.py` calls."""
     strings = Strings("rt")
     kinds, kind_width = name_table("kind_names", abi.KIND_NAMES, 80, "object")
     dtypes, dtype_width = name_table("dtype_names", abi.DTYPE_FORMATS, 18, "unknown")
@@ -117,7 +117,7 @@ def runtime_ir() -> str:
         contexts,
         poll,
         launch,
-        route,
+        *([route] if routes else []),
         llvm_file("halves"),
     ]
     return "\n".join(texts)
