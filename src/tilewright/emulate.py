@@ -58,6 +58,7 @@ def run_ptx(
     progress: bool | None = None,
     timeout: float | None = None,
     collect: bool = False,
+    thread_clock: bool = False,
 ) -> Report:
     """Run a kernel of a PTX text; arrays are read and written in place.
 
@@ -83,6 +84,7 @@ def run_ptx(
             on. Default: the setting `TILEWRIGHT_PROGRESS`; True is a bar in every terminal.
         timeout: the most seconds that the kernel may run; default: the setting `TILEWRIGHT_TIMEOUT`.
         collect: gather findings in the report whatever the checks.
+        thread_clock: `%clock64` counts the instructions that the thread has executed, not the time of the launch.
 
     Raises:
         EmulationError: the text is not PTX that is known here, or the kernel did something undefined. It names the
@@ -105,6 +107,7 @@ def run_ptx(
         progress=progress,
         timeout=timeout,
         collect=collect,
+        thread_clock=thread_clock,
     )
     program = load(ptx)
     program.reset()

@@ -296,3 +296,24 @@ def test_without_a_block_calls_run_at_once() -> None:
     x, y = np.zeros(8, np.int32), np.zeros(8, np.int32)
     cute.compile(add_one, x, y, cutlass.cuda.CUstream(0), target="emu")(x, y, cutlass.cuda.CUstream(0))
     assert (y == 1).all()
+
+
+@cute.kernel
+def profiled_kernel(x: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    with cute.profile("whole"):
+        x[t] = x[t] + 1
+
+
+@cute.jit
+def profiled(x: cute.Tensor):
+    profiled_kernel(x).launch(grid=1, block=32)
+
+
+def test_a_profiled_kernel_is_refused() -> None:
+    with emulate.devices(2) as devices:
+        x = devices[0].zeros(32, np.int32)
+        executor = cute.compile(profiled, x, target="emu", options="--profile")
+        with pytest.raises(ArgumentError, match="a profiled kernel runs on one emulated device") as raised:
+            executor(x)
+    assert "call it outside of `with emulate.devices(...)`" in str(raised.value)

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from tilewright.arguments.binding import BoundCall, leaf_type, on_host, traced
 from tilewright.base import spans
@@ -179,7 +180,12 @@ def trace_program(job: Job, function: EntryFunction[..., Any], call: BoundCall) 
     module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
     options = job.options
     program = trace.Trace(
-        module, job.arch, options.enable_assertions, options.fp_contract == "on", host_memory=on_host(call)
+        module,
+        job.arch,
+        options.enable_assertions,
+        options.fp_contract == "on",
+        host_memory=on_host(call),
+        profiled=function.profiled,
     )
     code = function.function.__code__
     begins = mlir.ir.Location.file(code.co_filename, code.co_firstlineno, 0)
@@ -286,8 +292,17 @@ def run_directly(
             executor = finished(job, made, True)
             hooks.compiled(executor)
             _cache.replace(key, executor)
+    _called[function] = executor
     executor.runner.run_traced(made.call.passed())
     return job.result
+
+
+_called: WeakKeyDictionary[EntryFunction[..., Any], Executor] = WeakKeyDictionary()
+
+
+def last_called(function: EntryFunction[..., Any]) -> Executor | None:
+    """What the last direct call of a function ran."""
+    return _called.get(function)
 
 
 def _places(job: Job) -> bytes:

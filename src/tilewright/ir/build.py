@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir, types
 from tilewright.ir.context import current, refuse_stale
-from tilewright.ir.dialect import PURE_OPS, SPECS
+from tilewright.ir.dialect import COLLECTIVES, PURE_OPS, SPECS
 from tilewright.ir.user_ops import spec_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def emit(
     regions: int = 0,
 ) -> ir.Operation:
     """Make operation `name` at the insertion point."""
+    if name in COLLECTIVES:
+        current().communicates = True
     try:
         return mlir.ir.Operation.create(
             name,

@@ -30,7 +30,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class OpSpec:
     """One operation: operand groups as `name:kind`, where kind is one of `CONSTRAINTS`, with `*` for any number; the
-    kinds of its results; the names of its attributes. A `pure` one has no effects: it is erased where nothing uses it.
+    kinds of its results, of which the only one may be of any number too; the names of its attributes. A `pure` one has
+    no effects: it is erased where nothing uses it.
 
     An operation with more than one group of any number carries `operandSegmentSizes`.
     """
@@ -107,6 +108,12 @@ SPECS: dict[str, OpSpec] = {
         _op("shuffle", "value:any lane:i32 mask:i32", "any", "kind clamp", "a value of another lane"),
         _op("vote", "pred:i1 mask:i32", "any", "kind", "any, all, uni or ballot over a warp"),
         _op("warp_reduce", "value:any", "any", "kind width", "fold over groups of `width` lanes; every lane gets it"),
+        # Collectives: all threads of `scope` (auto, thread, warp, block, cluster, grid), or of each group of `group` of
+        # them (0: all), come together. `types` are the short names of the values' types, `op` one word for each value.
+        _op("allreduce", "values:any* workspace:ptr*", "any*", "op types scope group mode",
+            "fold over threads; every one gets it, with mode `first` the first of the group alone"),
+        _op("broadcast", "values:any* workspace:ptr*", "any*", "types scope group source", "what thread `source` has"),
+        _op("scan", "values:any*", "any*", "op types scope group exclusive", "fold over the threads up to this one"),
         # Instructions of the chip by their PTX text; `feature` is the row of `hw.features` that they need.
         _op("ptx", "operands:any*", "", "text constraints feature", "PTX with effects"),
         _op("ptx_value", "operands:any*", "any", "text constraints feature", "PTX with effects and a result"),
@@ -114,8 +121,11 @@ SPECS: dict[str, OpSpec] = {
             pure=True),
         # Checking. Printing is `gpu.printf`, launching is `gpu.launch_func`.
         _op("assert", "condition:i1", "", "message", "stop with `message` when false"),
+        _op("profile", "", "", "kind region", "begin or end a timed region, or (kernel) time the kernel as a whole"),
     )
 }  # fmt: skip
+
+COLLECTIVES = frozenset(("cute.allreduce", "cute.broadcast", "cute.scan"))
 
 PURE_OPS = frozenset(f"cute.{spec.name}" for spec in SPECS.values() if spec.pure)
 
@@ -167,13 +177,14 @@ def _op_text(symbol: str, spec: OpSpec) -> str:
         lines.append(f"    %o{number} = {CONSTRAINTS[kind.rstrip('*')]}")
         operands.append(f"{name}: {'variadic ' if kind.endswith('*') else ''}%o{number}")
     for number, kind in enumerate(spec.results):
-        lines.append(f"    %r{number} = {CONSTRAINTS[kind]}")
+        lines.append(f"    %r{number} = {CONSTRAINTS[kind.rstrip('*')]}")
     for number in range(len(spec.attributes)):
         lines.append(f"    %a{number} = irdl.any")
     if operands:
         lines.append(f"    irdl.operands({', '.join(operands)})")
     if spec.results:
-        lines.append("    irdl.results(" + ", ".join(f"result{n}: %r{n}" for n in range(len(spec.results))) + ")")
+        named = [f"result{n}: {'variadic ' if kind.endswith('*') else ''}%r{n}" for n, kind in enumerate(spec.results)]
+        lines.append(f"    irdl.results({', '.join(named)})")
     if spec.attributes:
         pairs = ", ".join(f'"{name}" = %a{n}' for n, name in enumerate(spec.attributes))
         lines.append(f"    irdl.attributes {{{pairs}}}")

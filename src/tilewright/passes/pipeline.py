@@ -282,7 +282,7 @@ class PassManager:
             for needed in item.requires:
                 if needed not in finished:
                     raise PassError(
-                        f"Pass {item.name} requires {needed} but {needed} was not run",
+                        f"Error: Pass {item.name} requires {needed} but {needed} was not run",
                         values={"passes": self},
                         hint=f"put {needed} before {item.name}",
                     )
@@ -428,7 +428,7 @@ def unknown_operation(
 ) -> PassError:
     """The error for an operation of no dialect."""
     return PassError(
-        f"unknown operation {name!r}",
+        f"Error: unknown operation {name!r}",
         location=location,
         values=values,
         hint="operations belong to a dialect: cute, gpu, nvvm, llvm, arith, scf, math, vector; to add your own, "

@@ -119,6 +119,13 @@ def dot(a: Tile, b: Tile, acc: Tile | None = None) -> Tile:
     """
     trace.device("tile.dot")
     a, b = as_tile(a, "tile.dot"), as_tile(b, "tile.dot")
+    if "u" in (a.dtype.facts.arithmetic_kind, b.dtype.facts.arithmetic_kind):
+        raise CompileError(
+            "tile.dot takes signed elements",
+            location=user_location(),
+            values={"a": a, "b": b},
+            hint="convert the tiles, such as x.to(cutlass.Int32)",
+        )
     fits = len(a.shape) == len(b.shape) == 2 and a.shape[1] == b.shape[0] and a.dtype is b.dtype
     wanted = Float32 if a.dtype.is_float else Int32
     if acc is None and fits:
@@ -211,14 +218,15 @@ def _extreme(name: str, x: Any, y: Any) -> Tile:
     return Tile(value, a.shape, dtype)
 
 
-def _unary(op: str, doc: str) -> Callable[[Tile], Tile]:
-    def function(x: Tile) -> Tile:
+def _unary(op: str, doc: str) -> Callable[..., Tile]:
+    def function(x: Tile, fastmath: bool = False) -> Tile:
         x = as_tile(x, f"tile.{name}")
         x = x if x.dtype.is_float else x.to(Float32)
-        return x.mapped(lambda value: build.value(op, value.type, (value,)))
+        attributes = {"fastmath": build.attribute("#arith.fastmath<fast>")} if fastmath else None
+        return x.mapped(lambda value: build.value(op, value.type, (value,), attributes))
 
     name = function.__name__ = op.rpartition(".")[2]
-    function.__doc__ = doc
+    function.__doc__ = f"{doc} With `fastmath` by the approximate instruction, where there is one."
     return function
 
 

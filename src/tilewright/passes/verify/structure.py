@@ -25,9 +25,12 @@ def grouped(
     missing = [name for name in spec.attributes if name not in attributes]
     if missing:
         raise Invalid(f"attribute {missing[0]} is missing")
-    if len(results) != len(spec.results):
-        raise Invalid(f"it has {len(spec.results)} results, not {len(results)}")
-    for kind, type_ in zip(spec.results, results, strict=True):
+    kinds = spec.results
+    if kinds and kinds[0].endswith("*"):
+        kinds = (kinds[0].rstrip("*"),) * len(results)
+    if len(results) != len(kinds):
+        raise Invalid(f"it has {len(kinds)} results, not {len(results)}")
+    for kind, type_ in zip(kinds, results, strict=True):
         _check_kind("the result", kind, type_)
     groups: list[Sequence[ir.Type]] = []
     start = 0

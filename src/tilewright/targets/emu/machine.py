@@ -59,6 +59,8 @@ class Machine(Memories):
         cohorts = [
             Cohort(part, launch.code, list(launch.code.zeros)) for part in launch.split(Lanes(self.shape, ids, blocks))
         ]
+        for cohort in cohorts if launch.options.thread_clock else ():
+            cohort.spent = np.zeros(cohort.L.n, np.uint64)
         delays = launch.delays(len(cohorts))
         self.late = sorted(zip(delays, range(len(cohorts)), cohorts, strict=True), reverse=True)
         """The cohorts that have not started, the next one last: the turn in which they do, a number, the cohort."""
@@ -91,10 +93,15 @@ class Machine(Memories):
             self.launch.param_cache[key] = found
         return found
 
-    def clock(self, name: str) -> Any:
-        """Time that passes by the blocks of code run, so that runs are repeatable; a clock tick a step."""
+    def clock(self, name: str, cohort: Cohort, left: int) -> Any:
+        """Time that passes by the blocks of code run, so that runs are repeatable; a clock tick a step.
+
+        With `Options.thread_clock`, clock64 counts the instructions of each thread; of the block, `left` are not run.
+        """
         self.polls += 1
         self.launch.ticks += 32
+        if cohort.spent is not None and name == "clock64":
+            return cohort.spent - np.uint64(left)
         ticks = self.launch.ticks
         if name in ("clock64", "globaltimer"):
             return np.uint64(ticks)
@@ -227,6 +234,8 @@ class Machine(Memories):
             cohort.passed = False
             steps += 1
             hits[block.serial] += cohort.L.n
+            if cohort.spent is not None:
+                cohort.spent = cohort.spent + np.uint64(block.instructions)
             try:
                 out = block.run(cohort, cohort.R, self)
             except Fault as fault:

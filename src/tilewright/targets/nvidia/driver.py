@@ -138,6 +138,17 @@ class Library:
         self.driver.call("cuLibraryGetKernel", byref(handle), self.handle, name.encode(), about={"kernel": name})
         return Kernel(self, name, handle.value or 0)
 
+    def variable(self, name: str) -> tuple[int, int]:
+        """Address, on the current device, and size of a variable in global memory.
+
+        Raises:
+            LaunchError: there is none.
+        """
+        address, size = c_uint64(), c_size_t()
+        about = {"variable": name}
+        self.driver.call("cuLibraryGetGlobal", byref(address), byref(size), self.handle, name.encode(), about=about)
+        return address.value, size.value
+
     def unload(self) -> None:
         """Unload now. Kernels of this library must not be launched afterwards."""
         self._finalizer()

@@ -27,8 +27,13 @@ from tilewright.targets.host.function import HostFunction, LaunchConfig
 from tilewright.targets.inlined import name_calls
 from tilewright.targets.nvidia.backend.assembling import assemble_text, shows_log
 from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
-from tilewright.targets.nvidia.backend.parts import host_object
+from tilewright.targets.nvidia.backend.parts import PROFILE, host_object, regions_of
+from tilewright.targets.nvidia.profile_buffer import SYMBOL, profile_of, read
+from tilewright.targets.nvidia.profile_ptx import own
 from tilewright.targets.options import Options
+from tilewright.targets.profile import Profile
+
+PROFILED = "call it outside of `with emulate.devices(...)`: what it records lies in memory that all devices share"
 
 
 class _Call(threading.local):
@@ -56,6 +61,7 @@ class EmuDevice(Device):
         self._call = _Call()
         self._kernels = artifact.kernels
         self.reports: list[Any] = []
+        self._profiles: list[Profile] = []
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
         for kernel in self._kernels:
             if kernel.user_text:
@@ -120,13 +126,16 @@ class EmuDevice(Device):
         program = self._program(kernel)
         sizes = [parameter.size for parameter in program.module.functions[name].params]
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
-        fleet, buffers = emu.current_fleet(), self._call.buffers
-        options = replace(self._options, seed=settings.get("seed") if fleet is None else fleet.next_seed())
+        timed, fleet, buffers = PROFILE in kernel.stages, emu.current_fleet(), self._call.buffers
+        seed = settings.get("seed") if fleet is None else fleet.next_seed()
+        options = replace(self._options, seed=seed, thread_clock=timed)
         shape = name, config.grid, config.block, raw
         more: dict[str, Any] = {
             "cluster": config.cluster, "smem": config.smem, "buffers": buffers, "options": overridden(options, program),
         }  # fmt: skip
         if fleet is not None:
+            if timed:
+                raise ArgumentError("a profiled kernel runs on one emulated device", hint=PROFILED)
             device = fleet.device_of([address for address, size, _ in buffers if size])
             fleet.enqueue(
                 device, config.stream, self._call.values, partial(self._placed, kernel), program, *shape, **more
@@ -135,6 +144,22 @@ class EmuDevice(Device):
         report = emu.launch(program, *shape, **more)
         self._call.reports.append(report)
         add_report(report)
+        if timed:
+            self._profiles.append(recorded(kernel, program, options_of(self._artifact).profile_events))
+
+    def profile(self) -> Profile:
+        if not any(PROFILE in kernel.stages for kernel in self._kernels):
+            return super().profile()
+        launches, self._profiles = self._profiles, []
+        return Profile.in_turn("instructions", launches)
+
+
+def recorded(kernel: KernelImage, program: emu.Program, events: int) -> Profile:
+    """What a launch recorded; its memory is empty afterwards."""
+    memory = program.memory[SYMBOL]
+    records, asked = read(memory.tobytes(), events)
+    memory[:] = 0
+    return profile_of(kernel.name, regions_of(kernel), [own(record) for record in records], asked, khz=0)
 
 
 def _assemble(kernel: KernelImage, artifact: Artifact) -> None:
