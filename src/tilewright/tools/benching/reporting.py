@@ -45,6 +45,8 @@ class Reporter:
 
     def finish(self) -> dict[str, Any]:
         """Show the summary, draw charts where matplotlib is, name the files; the contents of the file of results."""
+        if self._written:
+            self._keep()  # with the cases that were left out after the last row
         contents = results.record(self.found, self.suite)
         if any(row.get("gbs") for row in contents["results"]):
             say(self.console, tables.summary(contents))
