@@ -47,7 +47,7 @@ def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any)
 
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together.
-        EpilogueError: (a ValueError) the epilogue is wrong.
+        EpilogueError: (a RuntimeError) the epilogue is wrong.
     """
     if epilogue is not None:
         return _with_epilogue(a, b, epilogue, out, operands)
