@@ -18,7 +18,7 @@ SETUP_KEY   := $(shell cat pyproject.toml requirements-dev.txt requirements-torc
 STAMP       := $(VENV)/setup-$(SETUP_KEY).stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo test test-all check format bench clean
+.PHONY: help setup torch demo test test-all test-tenstorrent check format bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -39,6 +39,10 @@ test: $(STAMP) ## all tests but those marked slow
 
 test-all: $(STAMP) ## all tests
 	$(PYTEST) tests
+
+test-tenstorrent: $(STAMP) ## run the C++ for Tenstorrent in wolfpine; sets .venv-tenstorrent up first
+	$(BIN)/python scripts/tenstorrent_isa/setup.py
+	$(BIN)/python -m pytest -rs tests/tenstorrent/isa tests/tenstorrent/test_ran_in_wolfpine.py
 
 check: $(STAMP) ## format, lint, types, imports, sizes, fast tests
 	$(BIN)/ruff format --check $(RUFF_PATHS)

@@ -8,7 +8,7 @@ from tilewright.base import settings
 from tilewright.base.errors import ArgumentError
 from tilewright.emulate import observe
 from tilewright.kernels import copy_transpose as kernels
-from tilewright.ops.copy_transpose import FORWARD, copy_transpose
+from tilewright.ops.copy_transpose import copy_transpose
 
 torch = pytest.importorskip("torch", reason="the ops are tested with torch's tensors too")
 
@@ -101,7 +101,7 @@ def test_compiled_kernels_are_kept_by_dtype_and_tile_size():
 
 def test_the_64_bit_form_compiles():
     x, out = numbers((64, 64), np.float32), np.empty((64, 64), np.float32)
-    assert kernels._choose(out, x, None).wide_form.get() is not None
+    assert kernels.prepare(out, x).wide_form.get() is not None
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0), (2, 0, 3)])
@@ -112,7 +112,7 @@ def test_empty_tensors(shape):
 
 def test_tensors_of_the_host_go_to_the_reference_unless_the_emulator_is_asked_for(monkeypatch):
     called = []
-    monkeypatch.setattr(FORWARD, "kernel", lambda *args: called.append(args))
+    monkeypatch.setattr(kernels, "prepare", lambda y, x, tile_size: lambda y, x: called.append(x))
     x = torch.arange(6.0).reshape(2, 3)
     with settings.scope(target=None):
         assert torch.equal(copy_transpose(x), x.t())

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError
-from tilewright.targets.emu import Buffer, Debugger, Options, Report, Step, Stop, launch, load
+from tilewright.targets.emu import Buffer, Debugger, Device, Devices, Options, Report, Step, Stop, launch, load
 from tilewright.targets.emu.checks import (
     STANDARD,
     Access,
@@ -34,9 +34,9 @@ from tilewright.targets.emu.ptx.edit import edit as edit_ptx
 from tilewright.targets.emu.recording import reports_of
 
 __all__ = [
-    "Access", "AsyncCopies", "Barriers", "Batch", "Bounds", "Debugger", "EmulationError", "Fault", "HappensBefore",
-    "Module", "Observer", "Proxies", "Races", "Report", "STANDARD", "Step", "Stop", "Unwritten", "WgmmaRegisters",
-    "edit_ptx", "observe", "parse_ptx", "run_ptx", "trace",
+    "Access", "AsyncCopies", "Barriers", "Batch", "Bounds", "Debugger", "Device", "Devices", "EmulationError", "Fault",
+    "HappensBefore", "Module", "Observer", "Proxies", "Races", "Report", "STANDARD", "Step", "Stop", "Unwritten",
+    "WgmmaRegisters", "devices", "edit_ptx", "observe", "parse_ptx", "run_ptx", "trace",
 ]  # fmt: skip
 
 
@@ -58,6 +58,7 @@ def run_ptx(
     progress: bool | None = None,
     timeout: float | None = None,
     collect: bool = False,
+    thread_clock: bool = False,
 ) -> Report:
     """Run a kernel of a PTX text; arrays are read and written in place.
 
@@ -83,6 +84,7 @@ def run_ptx(
             on. Default: the setting `TILEWRIGHT_PROGRESS`; True is a bar in every terminal.
         timeout: the most seconds that the kernel may run; default: the setting `TILEWRIGHT_TIMEOUT`.
         collect: gather findings in the report whatever the checks.
+        thread_clock: `%clock64` counts the instructions that the thread has executed, not the time of the launch.
 
     Raises:
         EmulationError: the text is not PTX that is known here, or the kernel did something undefined. It names the
@@ -105,6 +107,7 @@ def run_ptx(
         progress=progress,
         timeout=timeout,
         collect=collect,
+        thread_clock=thread_clock,
     )
     program = load(ptx)
     program.reset()
@@ -124,6 +127,25 @@ def run_ptx(
         debugger.learn(program)
         debugger.check()
     return launch(program, kernel, grid, block, params, cluster=cluster, smem=smem, buffers=buffers, options=options)
+
+
+def devices(count: int, *, seed: int | None = None, late: bool | None = None) -> Devices:
+    """Emulate several devices: what this thread calls in a block `with emulate.devices(2) as them` is queued on them.
+
+    A call runs on the device whose memory its arrays are in (`them[0].empty`), on the one chosen by `with them[1]:`
+    otherwise, on device 0 by default. Launches queue by stream, and all devices' queues run together, under one
+    scheduler, at `them.synchronize()` and at the end of the block: kernels of different devices can wait for each
+    other. All memory made by `empty` is visible to all devices.
+
+    Args:
+        seed: the order in which devices, blocks and warps take turns; default: the setting `TILEWRIGHT_SEED`.
+        late: whether a device sees what another one writes as late as it may, in any order, until that is released in
+            scope sys; default: with an odd seed.
+
+    Raises:
+        ArgumentError: a number of devices that cannot be.
+    """
+    return Devices(count, seed, late)
 
 
 @contextmanager

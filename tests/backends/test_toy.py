@@ -225,10 +225,10 @@ def test_architectures_are_its_own():
 
 
 def test_the_registry():
-    assert target_names() == ("cuda", "emu", "toy")
+    assert target_names() == ("cuda", "emu", "tenstorrent", "toy")
     assert back_end_of("emu") is back_end_of("cuda") is not back_end_of("toy")
     with pytest.raises(CompileError, match="unknown target 'toys'") as caught:
         cute.compile(add, *vectors(), target="toys")
-    assert caught.value.hint == "targets: cuda, emu, toy"
+    assert caught.value.hint == "targets: cuda, emu, tenstorrent, toy"
     with pytest.raises(CompileError, match="target 'emu' belongs to back end nvidia"):
         register("other", "nowhere:BACK_END", ("emu",))

@@ -44,9 +44,46 @@ def test_cases_take_turns_between_ops(tmp_path):
     assert (suite.warmup, suite.iterations, suite.backends) == (1, 7, ("kernel", "quack"))
 
 
+def test_a_slow_backend_is_measured_for_some_shapes_which_come_first(tmp_path):
+    suite = read(tmp_path, GOOD.replace("iterations: 7", "iterations: 7\n    only: {quack: [[4]]}"))["quick"]
+    assert [(case.op, case.shape) for case in suite.cases] == [
+        ("a", (4,)), ("b", (5,)), ("a", (4,)), ("a", (2, 3)), ("a", (2, 3)),
+    ]  # fmt: skip
+    wanted = [["kernel", "quack"], ["kernel"], ["kernel", "quack"], ["kernel"], ["kernel"]]
+    assert [suite.backends_of(case) for case in suite.cases] == wanted
+
+
+def test_a_suite_of_host_times(tmp_path):
+    assert read(tmp_path, GOOD.replace("iterations: 7", "iterations: 7\n    clock: host"))["quick"].clock == "host"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("clock: sun", "there is no clock 'sun'"), ("only: {jax: [[4]]}", "there is no backend 'jax'")],
+)
+def test_what_a_suite_cannot_say(tmp_path, line, message):
+    with pytest.raises(ArgumentError, match=message):
+        read(tmp_path, GOOD.replace("iterations: 7", f"iterations: 7\n    {line}"))
+
+
+def test_every_op_of_the_peers_meets_its_slow_peers_in_the_first_turns():
+    suite = cases.read_suites(SUITES)["peers"]
+    kinds = {(case.op, case.options) for case in suite.cases}
+    for op, options in kinds:
+        own = [case for case in suite.cases if (case.op, case.options) == (op, options)]
+        slow = ["torch.compile" in suite.backends_of(case) for case in own]
+        assert slow == sorted(slow, reverse=True)
+        assert slow[0] or op.startswith("l2_normalize")  # which is of docs/adding-an-op.md
+
+
 def test_what_is_left_out_has_the_documented_values(tmp_path):
     suite = read(tmp_path, GOOD)["plain"]
-    assert (suite.warmup, suite.iterations, suite.backends) == (10, 100, cases.BACKENDS)
+    assert (suite.warmup, suite.iterations, suite.backends) == (
+        10,
+        100,
+        tuple(name for name in cases.BACKENDS if name != "torch.ops"),
+    )
+    assert suite.clock == "device"
 
 
 def test_a_case_as_text():
@@ -104,7 +141,8 @@ def test_the_emulator_gets_small_shapes_each_once(tmp_path):
 def test_the_checkouts_suites_have_every_op_and_know_what_they_name():
     subjects = pytest.importorskip("tilewright.tools.benching.subjects").SUBJECTS
     suites, shapes = cases.read_suites(SUITES), cases.read_emulated(SUITES)
-    assert set(suites) == {"smoke", "standard", "full", "peers"}
+    assert set(suites) == {"smoke", "standard", "full", "peers", "host"}
+    assert {name for name, suite in suites.items() if suite.clock == "host"} == {"host"}
     public = {name for name in ops.__all__ if not name.startswith("set_")}
     for name, suite in suites.items():
         named = {case.op for case in suite.cases}

@@ -68,6 +68,28 @@ def test_rows_have_what_the_file_of_results_promises(gpu, monkeypatch):
     assert messages[0] == {"begin": 0, "backend": None} and messages[-1] == {"end": 0}
 
 
+def test_times_of_the_host_are_those_of_series_of_calls(gpu, monkeypatch):
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: gpu.now / 1e6)
+    monkeypatch.setattr(measuring, "subject", lambda op: subject(gpu))
+    messages = []
+    bench = Bench("cuda", 1, 3, messages.append, clock="host")
+    bench.device = "cpu"
+    bench.run(0, Case("double", (4, 100), "float32", (("gradient", True),)), ("kernel", "torch"))
+    rows = of("row", messages)
+    assert [(row["backend"], row["clock"], row["options"]) for row in rows] == [
+        ("kernel", "host", {"gradient": True}), ("torch", "host", {"gradient": True}),
+    ]  # fmt: skip
+    assert [row["p50_us"] for row in rows] == [pytest.approx(10.0), pytest.approx(20.0)]
+    assert not of("roof", messages) and not of("failure", messages) and "gbs" not in rows[0]
+
+
+def test_recorded_inputs_want_gradients_and_their_operator_is_left_out(gpu):
+    given = subject(gpu, operator=lambda: lambda x: x)
+    plain, recorded = CASE, Case("double", (4, 100), "float32", (("gradient", True),))
+    assert given.backend("torch.ops", plain) is not None and given.backend("torch.ops", recorded) is None
+    assert recorded.arguments == {} and recorded.recorded and not plain.recorded
+
+
 def test_a_wrong_result_is_not_timed_and_the_others_are(gpu, monkeypatch):
     messages = run(gpu, monkeypatch, kernel=lambda x: 2.001 * x)
     (failure,) = of("failure", messages)

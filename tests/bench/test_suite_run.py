@@ -43,7 +43,7 @@ def run(tmp_path, body="pass", tail="pass", **options):
     script.write_text(text.replace("TAIL", textwrap.indent(tail, " " * 4).strip()))
     seen = []
     suite = SuiteRun(
-        CASES, ("kernel", "torch"), "cuda", 1, 2, lambda kind, message: seen.append(kind),
+        CASES, [("kernel", "torch")] * len(CASES), "cuda", 1, 2, lambda kind, message: seen.append(kind),
         command=(sys.executable, str(script)), **options,
     )  # fmt: skip
     return suite.run(), seen
@@ -122,14 +122,16 @@ def test_a_case_that_fails_and_takes_the_device_with_it(tmp_path):
 
 
 def test_a_worker_that_cannot_start_ends_the_run(tmp_path):
-    suite = SuiteRun(CASES, ("kernel",), "cuda", 1, 2, print, command=(sys.executable, "-c", "raise SystemExit(7)"))
+    suite = SuiteRun(
+        CASES, [("kernel",)] * len(CASES), "cuda", 1, 2, print, command=(sys.executable, "-c", "raise SystemExit(7)")
+    )
     with pytest.raises(LaunchError, match="the process that measures cannot go on: it ended with status 7"):
         suite.run()
 
 
 def test_a_machine_without_a_gpu_ends_the_run(tmp_path):
     script = 'import os, sys; os.write(int(sys.argv[1]), b\'{"fatal": "PyTorch finds no GPU here"}\\n\')'
-    suite = SuiteRun(CASES, ("kernel",), "cuda", 1, 2, print, command=(sys.executable, "-c", script))
+    suite = SuiteRun(CASES, [("kernel",)] * len(CASES), "cuda", 1, 2, print, command=(sys.executable, "-c", script))
     with pytest.raises(LaunchError, match="PyTorch finds no GPU here"):
         suite.run()
 

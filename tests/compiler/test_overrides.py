@@ -143,7 +143,9 @@ def test_nvvm_with_an_operation_of_no_dialect(plain, spelling):
     text = plain.stages["nvvm"].replace("      llvm.return", f"      {spelling}\n      llvm.return")
     number = next(n for n, line in enumerate(text.splitlines(), 1) if "custom" in line)
     error = refused(
-        lambda: cute.compile(scale, *floats(), override={"nvvm": text}), PassError, "unknown operation 'custom.my_op'"
+        lambda: cute.compile(scale, *floats(), override={"nvvm": text}),
+        PassError,
+        "Error: unknown operation 'custom.my_op'",
     )
     assert error.values[f"line {number}"] == spelling and "@dsl_user_op" in error.hint
 
@@ -299,7 +301,7 @@ def cute_line(text, word):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("arith.mulf", "arith.mullf", "unknown operation 'arith.mullf'"),
+        ("arith.mulf", "arith.mullf", "Error: unknown operation 'arith.mullf'"),
         ("arith.mulf", "arith.muli", "the text given for stage cute does not parse"),
         ('"cute.load"(%arg0', '"cute.load"(%arg7', "the text given for stage cute does not parse"),
         ("arith.constant 3.0", "arith.constant dense<3.0", "the text given for stage cute does not parse"),
@@ -425,7 +427,7 @@ def test_the_spellings_of_the_closed_compiler_are_accepted(plain):
         ("builtin.module(cute-to-nvvm))", ["brackets do not match"]),
         (
             "builtin.module(cute-to-nvvm,place-shared-memory)",
-            ["Pass cute-to-nvvm requires place-shared-memory but place-shared-memory was not run"],
+            ["Error: Pass cute-to-nvvm requires place-shared-memory but place-shared-memory was not run"],
         ),
     ],
 )

@@ -41,7 +41,7 @@ def checkout(tmp_path_factory):
         f"from tilewright.tools.benching.subjects import {OP}\n",
     )
     insert(table, "    **copy_transpose.SUBJECTS", f"    **{OP}.SUBJECTS,\n")
-    for suite in ("smoke", "standard", "full"):  # `peers` has the cases of `standard`
+    for suite in ("smoke", "standard", "host", "full"):  # `peers` has the cases of `standard`
         insert(root / "bench" / "suites.yaml", "      - ", listed("cases"), after=f"  {suite}:", until="cases:")
     insert(root / "bench" / "suites.yaml", "  copy_transpose:", listed("emulated"), after="emulated:")
     insert(root / "tests/tools/test_kernel_names.py", '    "copy_transpose"', f'    "{OP}": lambda: ops.{OP}(X),\n')

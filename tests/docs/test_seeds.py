@@ -30,8 +30,12 @@ def functions(path):
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
+PASSES_AND_COMMUNICATION = {*range(1, 34), *range(35, 56)}
+
+
 def test_every_row_is_there_once():
-    assert [int(number) for number, *_ in ROWS] == list(range(218, 280))
+    numbers = [int(number) for number, *_ in ROWS]
+    assert len(numbers) == len(set(numbers)) and set(numbers) >= {*range(218, 315), *PASSES_AND_COMMUNICATION}
 
 
 @pytest.mark.parametrize(("number", "promise", "state", "shown"), ROWS, ids=[number for number, *_ in ROWS])

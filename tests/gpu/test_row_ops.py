@@ -1,5 +1,7 @@
 """The row-wise ops on a device: all types and lengths, forward and backward, and what PyTorch does around them."""
 
+import importlib
+
 import pytest
 
 from tests.op_cases import RELATIVE
@@ -158,6 +160,41 @@ def test_row_ops_compile():
 
     grads = [torch.autograd.grad(f(x, w, b), (x, w, b)) for f in (torch.compile(model, fullgraph=True), plain)]
     torch.testing.assert_close(*grads, rtol=1e-3, atol=1e-5)
+
+
+SHAPES = ((8, 1024), (2, 4, 1024), (1024,), (1, 1024), (3, 5, 7, 96), (2, 3, 1001), (5, 1), (0, 8))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_second_call_goes_by_native_code_and_is_as_right(shape):
+    """Tensors of any rank, slices, and views that are no matrices; each call twice, the second on other numbers."""
+    generator = torch.Generator("cuda").manual_seed(1)
+    views = [lambda x: x, lambda x: x[..., 1:], lambda x: x.expand(2, *x.shape), lambda x: x.transpose(0, -2)]
+    for view in views if len(shape) > 1 else views[:-1]:
+        for _ in range(2):
+            x = view(torch.randn(shape, device="cuda", generator=generator))
+            w = torch.randn(x.shape[-1], device="cuda", generator=generator)
+            wide = x.double()
+            torch.testing.assert_close(ops.softmax_online(x), torch.softmax(wide, -1).float())
+            normed = wide * (wide.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w.double()
+            torch.testing.assert_close(ops.rmsnorm(x, w), normed.float(), rtol=1e-5, atol=1e-5)
+            if x.numel():
+                target = torch.arange(x.shape[:-1].numel(), device="cuda").reshape(x.shape[:-1]) % x.shape[-1]
+                wanted = wide.logsumexp(-1) - wide.gather(-1, target[..., None])[..., 0]
+                found = ops.cross_entropy(x, target, reduction="none")
+                torch.testing.assert_close(found, wanted.float(), rtol=1e-5, atol=1e-5)
+
+
+def test_native_code_finds_kernels_on_a_device():
+    x = torch.randn(2, 4, 1000, device="cuda")
+    ops.softmax_online(x)
+    out = torch.empty_like(x)
+    assert importlib.import_module("tilewright.ops.softmax_online").FORWARD.quick(out, x)
+    torch.testing.assert_close(out, torch.softmax(x, -1))
+    for wrong in (lambda: ops.rmsnorm(x, x[0, 0, :999]), lambda: ops.rmsnorm(x, None, None, x[:1])):
+        for _ in range(2):
+            with pytest.raises(ValueError):
+                wrong()
 
 
 def test_row_ops_in_a_cuda_graph():

@@ -34,6 +34,7 @@ int main(void) {
     SHOW("device.shared_per_block", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
     SHOW("device.warp_size", CU_DEVICE_ATTRIBUTE_WARP_SIZE);
     SHOW("device.registers_per_block", CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+    SHOW("device.clock_khz", CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
     SHOW("device.multiprocessors", CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     SHOW("device.l2_bytes", CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     SHOW("device.threads_per_sm", CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);

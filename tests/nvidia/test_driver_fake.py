@@ -284,3 +284,18 @@ def test_a_device_is_found_and_code_for_another_is_refused(fresh, monkeypatch):
         with pytest.raises(LaunchError, match="another architecture than the device's") as error:
             driver_module.check_device(arch)
         assert "sm_90a" in error.value.hint
+
+
+def test_peer_access_is_asked_for_once_and_the_context_stays():
+    fake = FakeCuda()
+    driver = Driver(fake)
+    driver.make_current(0)
+    before = fake.context
+    driver.enable_peer_access(0, 1)
+    (peer, flags) = next(arguments for name, arguments in fake.calls if name == "cuCtxEnablePeerAccess")
+    assert (peer.value, flags) == (driver._contexts[1], 0)
+    assert fake.context == before
+    Driver(FakeCuda(cuCtxEnablePeerAccess=704)).enable_peer_access(0, 1)  # it was enabled already
+    with pytest.raises(LaunchError, match="cuCtxEnablePeerAccess") as raised:
+        Driver(FakeCuda(cuCtxEnablePeerAccess=101)).enable_peer_access(0, 1)
+    assert "peer" in str(raised.value)

@@ -48,8 +48,8 @@ def test_a_pass_of_twenty_lines_counts_loads():
     executor = compiled(counter)
     assert counter.count == 10 * executor.stages["cute"].count('"cute.load"') == 20
     assert executor.pipeline.startswith(
-        "builtin.module(promote-register-tensors,annotate-loops,place-shared-memory,count-loads{scale=10},expand-views,"
-        "cute-to-nvvm{"
+        "builtin.module(expand-tiles,promote-register-tensors,annotate-loops,place-shared-memory,count-loads{scale=10},"
+        "expand-views,cute-to-nvvm{"
     )
     assert "count-loads{scale=10}" in [name for name, _ in executor.pass_timings]
 
@@ -126,7 +126,7 @@ def test_a_missing_requirement():
         def run(self, module):
             raise AssertionError
 
-    with pytest.raises(PassError, match="Pass late requires early but early was not run") as caught:
+    with pytest.raises(PassError, match=r"^Error: Pass late requires early but early was not run") as caught:
         compiled(Late())
     assert caught.value.hint == "put early before late" and caught.value.location.file == __file__
 
@@ -162,7 +162,7 @@ def make_operation(name):
 @pytest.mark.parametrize("name", ["custom.my_op", "cute.no_such_op", "arith.frobnicate"])
 def test_an_operation_of_no_dialect(name):
     """Where MLIR would end the process."""
-    with pytest.raises(PassError, match=f"unknown operation '{name}'") as caught:
+    with pytest.raises(PassError, match=f"^Error: unknown operation '{name}'") as caught:
         compiled(make_operation(name))
     assert caught.value.values == {"made by": "pass maker"} and "@dsl_user_op" in caught.value.hint
     assert (caught.value.location.file, caught.value.location.line) == ("made.py", 12)
@@ -290,7 +290,7 @@ def test_options_of_the_wrong_type_are_named(registered, option, words):
 def test_the_module_after_each_pass():
     seen = {}
     compiled(CountLoads(), after_pass=lambda item, module: seen.setdefault(str(item).partition("{")[0], str(module)))
-    names = ["promote-register-tensors", "annotate-loops", "place-shared-memory", "count-loads", "expand-views"]
+    names = ["expand-tiles", "promote-register-tensors", "annotate-loops", "place-shared-memory", "count-loads"]
     assert list(seen)[:5] == names
     assert "cute.load" in seen["count-loads"] and "cute.load" not in seen["cute-to-nvvm"]
 

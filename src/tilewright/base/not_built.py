@@ -50,9 +50,6 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "experimental": "is CuTe DSL's experimental part, not built yet",
         "_pack_tile _pack_shape _tvm_ffi_args_spec_converter": INTERNAL,
         "make_atom get_leaves static kernel_smem_size ffi": INTERNAL,
-        "allreduce_sum": "is communication between threads, blocks and devices, not built yet: warps have "
-        "cute.arch.warp_reduction_sum",
-        "profile": "times parts of a kernel, not built yet: cute.testing.benchmark times whole ones",
     },
     "tilewright.cute.math": {
         "expm1 log1p": "is not built: MLIR's own loses digits near 0",
@@ -149,14 +146,16 @@ def missing(module: str, late: Mapping[str, str] | None = None, *, rest: str = "
 
     Args:
         module: the module's full name.
-        late: modules that are loaded when asked for, by the name under which they are.
+        late: modules that are loaded when asked for, by the name under which they are; `module:name` for a name in one.
         rest: what every name is for that has no row, where the module stands for one of NVIDIA's compiler.
     """
     modules = late or {}
 
     def absent(name: str) -> Any:
         if name in modules:
-            return importlib.import_module(modules[name])
+            path, _, attribute = modules[name].partition(":")
+            found = importlib.import_module(path)
+            return getattr(found, attribute) if attribute else found
         raise absence(module, name, sys._getframe(1), rest)
 
     return absent

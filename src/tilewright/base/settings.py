@@ -82,6 +82,8 @@ TABLE: dict[str, Setting] = {
     "counters": Setting(("TILEWRIGHT_COUNTERS",), "", str, False,
                         "a file to which each kernel that a compiled function launches on the emulator adds a line of "
                         "JSON: what it counted"),
+    "symm_mem_no_multicast": Setting(("TORCH_SYMM_MEM_DISABLE_MULTICAST",), False, _flag, False,
+                                     "that of PyTorch: no multicast objects; tilewright.dist wants it set"),
     "ci": Setting(("CI",), False, _flag, False, "continuous integration: no progress bar unless asked for"),
 }  # fmt: skip
 

@@ -8,7 +8,8 @@ import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from tilewright.arguments.binding import BoundCall, leaf_type, on_host, traced
 from tilewright.base import spans
@@ -34,6 +35,8 @@ from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.target import back_end_of, device_of
 
 user_ops.front_end = call_user_op
+
+T = TypeVar("T")
 
 
 def compile_function(
@@ -117,6 +120,23 @@ def compile_function(
     return executor
 
 
+def read_cute(
+    decorated: tuple[EntryFunction[..., Any], tuple[Any, ...]],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    target: str,
+    options: Any,
+    read: Callable[[Job], T],
+) -> T:
+    """What `read` makes of a function at the end of stage `cute`; later stages do not run."""
+    function, bound = decorated
+    made = plan(function, args, kwargs, bound=bound, target=target, options=(options,))
+    job = _job(made)
+    with compile_context():
+        stages.run(job, "cute")
+        return read(job)
+
+
 def finished(job: Job, made: Plan, checks: Any, observers: Sequence[stages.Observer] = ()) -> Executor:
     """Run the stages that are left, in the current context, and load the artifact."""
     back_end = back_end_of(made.target)
@@ -160,7 +180,12 @@ def trace_program(job: Job, function: EntryFunction[..., Any], call: BoundCall) 
     module.operation.attributes["gpu.container_module"] = mlir.ir.UnitAttr.get()
     options = job.options
     program = trace.Trace(
-        module, job.arch, options.enable_assertions, options.fp_contract == "on", host_memory=on_host(call)
+        module,
+        job.arch,
+        options.enable_assertions,
+        options.fp_contract == "on",
+        host_memory=on_host(call),
+        profiled=function.profiled,
     )
     code = function.function.__code__
     begins = mlir.ir.Location.file(code.co_filename, code.co_firstlineno, 0)
@@ -267,8 +292,17 @@ def run_directly(
             executor = finished(job, made, True)
             hooks.compiled(executor)
             _cache.replace(key, executor)
+    _called[function] = executor
     executor.runner.run_traced(made.call.passed())
     return job.result
+
+
+_called: WeakKeyDictionary[EntryFunction[..., Any], Executor] = WeakKeyDictionary()
+
+
+def last_called(function: EntryFunction[..., Any]) -> Executor | None:
+    """What the last direct call of a function ran."""
+    return _called.get(function)
 
 
 def _places(job: Job) -> bytes:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
+from tilewright.lang import trace
 from tilewright.lang.locations import user_location
+from tilewright.lang.profiling import Region
 from tilewright.lang.rewrite import capture, rewrite
 
 P = ParamSpec("P")
@@ -20,7 +23,10 @@ T = TypeVar("T")
 
 
 class Decorated(Generic[P, R]):
-    """Base of decorated functions. `traced` is the function to run while tracing; it is rewritten on first use."""
+    """Base of decorated functions. `traced` is the function to run while tracing; it is rewritten on first use.
+
+    A `profiled` one is a timed region of the kernels in which it is called; see `compiler.profiling`.
+    """
 
     def __init__(self, function: FunctionType, preprocess: bool) -> None:
         _refuse_generator(function)
@@ -29,6 +35,7 @@ class Decorated(Generic[P, R]):
         self.preprocess = preprocess
         self._source = capture(function) if preprocess else None
         self._traced: Callable[..., Any] | None = None
+        self.profiled = False
         self.symbol_name = function.__name__
 
     @property
@@ -36,6 +43,10 @@ class Decorated(Generic[P, R]):
         if self._traced is None:
             self._traced = rewrite(self.function, self._source) if self.preprocess else self.function
         return self._traced
+
+    def region(self) -> AbstractContextManager[object]:
+        """What the function's body is traced in."""
+        return Region(self.function.__name__) if self.profiled else nullcontext()
 
     def set_name_prefix(
         self, prefix: str, *, remove_cutlass_symbol: bool = False, keep_mangled_name: bool = True
@@ -94,6 +105,18 @@ def _refuse_generator(function: FunctionType) -> None:
         )
 
 
+class Profiled:
+    """A plain function under `@cute.profile`: a call is inlined as ever, and is a timed region of the kernel."""
+
+    def __init__(self, function: FunctionType) -> None:
+        functools.update_wrapper(cast(Any, self), function)
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with Region(self.function.__name__) if trace.tracing() else nullcontext():
+            return self.function(*args, **kwargs)
+
+
 class EntryFunction(Decorated[P, R]):
     """A function that is compiled by itself.
 
@@ -107,7 +130,7 @@ class EntryFunction(Decorated[P, R]):
 
 def plain_function(function: Any) -> FunctionType:
     """The function of the user under decorators of the language."""
-    while isinstance(function, Decorated):
+    while isinstance(function, Decorated | Profiled):
         function = function.function
     if not isinstance(function, FunctionType):
         raise CompileError(

@@ -25,7 +25,7 @@ from typing import (
 
 from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import uninterrupted
-from tilewright.compiler.decorated import Decorated, EntryFunction, plain_function
+from tilewright.compiler.decorated import Decorated, EntryFunction, Profiled, plain_function
 from tilewright.ir.context import reraise_lost
 from tilewright.lang import locations, trace
 from tilewright.lang.calls.launch import Kernel, KernelLauncher
@@ -35,6 +35,7 @@ from tilewright.lang.locations import ErrorsLocated, user_location
 
 if TYPE_CHECKING:
     from tilewright.compiler.executor import Executor
+    from tilewright.targets.profile import Profile
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -63,10 +64,27 @@ class JitFunction(EntryFunction[P, R]):
         with OnlyUserFrames(), ErrorsLocated():
             return reraise_lost(lambda: _compiler().run_directly(self, args, kwargs, no_cache))
 
+    def profile(self) -> Profile:
+        """What timed regions took in the direct calls of the program that was called last; see `cute.profile`.
+
+        Raises:
+            CompileError: it was not called directly, or nothing was timed.
+        """
+        found = _compiler().last_called(self)
+        if found is None:
+            raise CompileError(
+                f"{self.function.__name__} was not called from Python",
+                location=user_location(),
+                hint="call it first; what cute.compile gives has a profile of its own",
+            )
+        made: Profile = found.profile()
+        return made
+
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Inline the call; if that fails for a value of run time where one of compile time was asked for, say so."""
         try:
-            return self.traced(*args, **kwargs)
+            with self.region():
+                return self.traced(*args, **kwargs)
         except CompileError as error:
             if "run time" in str(error):
                 refuse_runtime_constants(self.function, args, kwargs, error)
@@ -87,7 +105,7 @@ class KernelFunction(Decorated[P, KernelLauncher]):
                 location=user_location(),
                 hint="kernels are launched from a @cute.jit function: kernel(args).launch(grid=..., block=...)",
             )
-        return Kernel(self.function, self.traced, self.symbol_name).launcher(args, kwargs)
+        return Kernel(self.function, self.traced, self.symbol_name, self.profiled).launcher(args, kwargs)
 
     def __getitem__(self, _: Any) -> NoReturn:
         """Other languages launch so."""
@@ -153,7 +171,9 @@ class _UserOpDecorator(Protocol):
 def _decorate(cls: type[Decorated[..., Any]], function: Any, preprocess: bool) -> Any:
     if function is None:
         return lambda inner: _decorate(cls, inner, preprocess)
-    return cls(plain_function(function), preprocess)
+    made = cls(plain_function(function), preprocess)
+    made.profiled = isinstance(function, Profiled)
+    return made
 
 
 @overload
@@ -186,7 +206,8 @@ class UserOp(Decorated[P, R]):
             kwargs.pop(name, None)
         if not trace.tracing():
             return self.traced(*args, **kwargs)
-        with locations.current():  # for operations that the body builds with MLIR's own classes
+        # The location is for operations that the body builds with MLIR's own classes.
+        with locations.current(), self.region():
             return self.traced(*args, **kwargs)
 
 

@@ -94,7 +94,7 @@ def plan(
     asked = back_end.asked_of(listed) if listed is not None else Asked()
     defaults = back_end.options.from_settings().merged(function.defaults)
     made = defaults.changed({**asked.fields, "gpu_arch": ""}).merged(options)
-    call = bind_call(function.function, trace.symbol(function.symbol_name), (*bound, *args), kwargs)
+    call = back_end.bound(bind_call(function.function, trace.symbol(function.symbol_name), (*bound, *args), kwargs))
     chip = one_chip(back_end, {"arch": arch, "cubin-chip": asked.chip, "GPUArch": made.gpu_arch}) or defaults.gpu_arch
     made = replace(made, gpu_arch=chip)
     chip = choose_arch(chip, chosen)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir, types
 from tilewright.ir.context import current, refuse_stale
-from tilewright.ir.dialect import PURE_OPS, SPECS
+from tilewright.ir.dialect import COLLECTIVES, PURE_OPS, SPECS
 from tilewright.ir.user_ops import spec_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def emit(
     regions: int = 0,
 ) -> ir.Operation:
     """Make operation `name` at the insertion point."""
+    if name in COLLECTIVES:
+        current().communicates = True
     try:
         return mlir.ir.Operation.create(
             name,
@@ -178,11 +180,11 @@ def _number_attribute(number: int | float, type_: ir.Type) -> ir.Attribute:
 
 
 def splat(number: int | float, type_: ir.Type) -> ir.Value:
-    """A constant vector whose elements are all `number`."""
+    """A constant vector, or tile, whose elements are all `number`."""
 
     def make() -> ir.Attribute:
-        vector = mlir.ir.VectorType(type_)
-        return mlir.ir.DenseElementsAttr.get_splat(vector, _number_attribute(number, vector.element_type))
+        element = mlir.ir.ShapedType(type_).element_type
+        return mlir.ir.DenseElementsAttr.get_splat(type_, _number_attribute(number, element))
 
     attribute = current().cached(("splat", repr(number), type_), make)
     return value("arith.constant", type_, (), {"value": attribute})

@@ -79,6 +79,7 @@ class Session:
         self.appending = True
         self.traces: list[Any] = []  # the programs under construction, see lang/trace.py
         self.bodies: list[list[Any]] = [[]]  # see lang/control/aliases.py
+        self.communicates = False  # collectives were built, see ir/expansions.py
         self.checks_erasing = False  # see ir/erasing.py
         self.told_of_erasing: Callable[[Any], None] | None = None
 

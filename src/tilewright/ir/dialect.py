@@ -16,6 +16,8 @@ Under a swizzle `moves` says whether the `pointer` moves or the offset inside th
 
 The memory operations keep whole tensors as operands, so a pass can read layouts and spaces off their types. Registers
 whose indices are known are values, see `passes.promote_register_tensors`: `src` and `pred` of a copy may be vectors.
+
+A tile is a value that the threads of a block hold together, of type `tensor<64x32xf32>`: see `lang.tiles`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class OpSpec:
     """One operation: operand groups as `name:kind`, where kind is one of `CONSTRAINTS`, with `*` for any number; the
-    kinds of its results; the names of its attributes. A `pure` one has no effects: it is erased where nothing uses it.
+    kinds of its results, of which the only one may be of any number too; the names of its attributes. A `pure` one has
+    no effects: it is erased where nothing uses it.
 
     An operation with more than one group of any number carries `operandSegmentSizes`.
     """
@@ -85,6 +88,16 @@ SPECS: dict[str, OpSpec] = {
             pure=True),
         _op("approx", "value:any", "any", "kind", "an approximate function: rcp, rsqrt, exp2, log2, sin, cos, tanh",
             pure=True),
+        # Tiles: values that a block holds together, as builtin tensors of static shape. Arithmetic on them, element by
+        # element, is of `arith` and `math`.
+        _op("tile_load", "tensor:tensor coord32:i32*", "tile", "pad",
+            "the tile at a coordinate counted in tiles; elements outside the tensor are `pad`"),
+        _op("tile_store", "value:tile tensor:tensor coord32:i32*", "", "",
+            "write a tile at a coordinate counted in tiles; elements outside the tensor are dropped"),
+        _op("tile_full", "value:any", "tile", "", "a tile of one number", pure=True),
+        _op("tile_broadcast", "value:tile", "tile", "", "a tile repeated along its modes of extent 1", pure=True),
+        _op("tile_reduce", "value:tile", "tile", "kind axis", "fold one mode, which is left with extent 1", pure=True),
+        _op("tile_dot", "a:tile b:tile c:tile", "tile", "", "A * B + C of matrices (M, K), (K, N), (M, N)", pure=True),
         # The grid.
         _op("index", "", "any", "name", "a coordinate or extent of the launch, such as thread_idx.x", pure=True),
         # Cooperation.
@@ -95,6 +108,12 @@ SPECS: dict[str, OpSpec] = {
         _op("shuffle", "value:any lane:i32 mask:i32", "any", "kind clamp", "a value of another lane"),
         _op("vote", "pred:i1 mask:i32", "any", "kind", "any, all, uni or ballot over a warp"),
         _op("warp_reduce", "value:any", "any", "kind width", "fold over groups of `width` lanes; every lane gets it"),
+        # Collectives: all threads of `scope` (auto, thread, warp, block, cluster, grid), or of each group of `group` of
+        # them (0: all), come together. `types` are the short names of the values' types, `op` one word for each value.
+        _op("allreduce", "values:any* workspace:ptr*", "any*", "op types scope group mode",
+            "fold over threads; every one gets it, with mode `first` the first of the group alone"),
+        _op("broadcast", "values:any* workspace:ptr*", "any*", "types scope group source", "what thread `source` has"),
+        _op("scan", "values:any*", "any*", "op types scope group exclusive", "fold over the threads up to this one"),
         # Instructions of the chip by their PTX text; `feature` is the row of `hw.features` that they need.
         _op("ptx", "operands:any*", "", "text constraints feature", "PTX with effects"),
         _op("ptx_value", "operands:any*", "any", "text constraints feature", "PTX with effects and a result"),
@@ -102,8 +121,11 @@ SPECS: dict[str, OpSpec] = {
             pure=True),
         # Checking. Printing is `gpu.printf`, launching is `gpu.launch_func`.
         _op("assert", "condition:i1", "", "message", "stop with `message` when false"),
+        _op("profile", "", "", "kind region", "begin or end a timed region, or (kernel) time the kernel as a whole"),
     )
 }  # fmt: skip
+
+COLLECTIVES = frozenset(("cute.allreduce", "cute.broadcast", "cute.scan"))
 
 PURE_OPS = frozenset(f"cute.{spec.name}" for spec in SPECS.values() if spec.pure)
 
@@ -113,6 +135,7 @@ CONSTRAINTS = {
     "ptr": "irdl.base @cute::@ptr",
     "tensor": "irdl.base @cute::@tensor",
     "vector": 'irdl.base "!builtin.vector"',
+    "tile": 'irdl.base "!builtin.tensor"',
     **{name: f"irdl.is {name}" for name in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")},
 }
 """The kinds of operands and results, and what IRDL calls them."""
@@ -154,13 +177,14 @@ def _op_text(symbol: str, spec: OpSpec) -> str:
         lines.append(f"    %o{number} = {CONSTRAINTS[kind.rstrip('*')]}")
         operands.append(f"{name}: {'variadic ' if kind.endswith('*') else ''}%o{number}")
     for number, kind in enumerate(spec.results):
-        lines.append(f"    %r{number} = {CONSTRAINTS[kind]}")
+        lines.append(f"    %r{number} = {CONSTRAINTS[kind.rstrip('*')]}")
     for number in range(len(spec.attributes)):
         lines.append(f"    %a{number} = irdl.any")
     if operands:
         lines.append(f"    irdl.operands({', '.join(operands)})")
     if spec.results:
-        lines.append("    irdl.results(" + ", ".join(f"result{n}: %r{n}" for n in range(len(spec.results))) + ")")
+        named = [f"result{n}: {'variadic ' if kind.endswith('*') else ''}%r{n}" for n, kind in enumerate(spec.results)]
+        lines.append(f"    irdl.results({', '.join(named)})")
     if spec.attributes:
         pairs = ", ".join(f'"{name}" = %a{n}' for n, name in enumerate(spec.attributes))
         lines.append(f"    irdl.attributes {{{pairs}}}")

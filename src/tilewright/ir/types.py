@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.base.dtypes import TABLE
@@ -38,6 +39,16 @@ def tensor(dtype: str, space: str, layout: str, align: int) -> ir.Type:
 def vector(count: int, dtype: str) -> ir.Type:
     """`vector<count x element>`."""
     return parse(f"vector<{count}x{ELEMENT[dtype]}>")
+
+
+def tile(shape: Sequence[int], dtype: str) -> ir.Type:
+    """`tensor<64x32xf32>`: a value that a block holds together."""
+    return parse(f"tensor<{'x'.join(map(str, shape))}x{ELEMENT[dtype]}>")
+
+
+def is_shaped(type_: ir.Type) -> bool:
+    """True for vectors and tiles, whose arithmetic is element by element."""
+    return isinstance(type_, mlir.ir.VectorType | mlir.ir.RankedTensorType)
 
 
 def is_cute(type_: ir.Type) -> bool:

@@ -49,7 +49,7 @@ class UserOp:
 def fits(kind: str, type_: Any) -> bool:
     """True where a type is of a kind of operand."""
     text = str(type_)
-    begins = {"ptr": "!cute.ptr<", "tensor": "!cute.tensor<", "vector": "vector<"}.get(kind)
+    begins = {"ptr": "!cute.ptr<", "tensor": "!cute.tensor<", "vector": "vector<", "tile": "tensor<"}.get(kind)
     return text.startswith(begins) if begins else kind in ("any", text)
 
 

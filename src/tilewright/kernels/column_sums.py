@@ -8,7 +8,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import Int64, utils
 from tilewright.kernels import rows
-from tilewright.kernels.launching import NUMBERS, ROWS, RowKernel
+from tilewright.kernels.launching import COLUMNS, ROWS, RowKernel
 from tilewright.kernels.plans import WARP, RowPlan
 
 _WARPS = 32
@@ -44,4 +44,4 @@ def _plan(*_: Any, **__: Any) -> RowPlan:
     return RowPlan(0, WARP, 1, 1, 1)
 
 
-column_sums = RowKernel(launch_column_sums, (NUMBERS, ROWS), _plan)
+column_sums = RowKernel(launch_column_sums, (COLUMNS, ROWS), _plan)

@@ -8,13 +8,13 @@ neighbouring threads, so both passes use all banks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tilewright.kernels import views
-from tilewright.kernels.elementwise import copy
+from tilewright.kernels import elementwise, views
 from tilewright.kernels.launching import on_gpu
 
 VECTOR_BITS = 128
@@ -215,8 +215,9 @@ def _as_vectors(matrices: cute.Tensor, width: int) -> cute.Tensor:
     return cute.zipped_divide(matrices, (1, 1, width))
 
 
-_compiled: dict[Any, Any] = {}
-_chosen: dict[Any, Any] = {}
+Prepared = Callable[[Any, Any], None]
+_compiled: dict[Any, Prepared] = {}
+_chosen: dict[Any, Prepared] = {}
 
 
 def copy_transpose(y: Any, x: Any, tile_size: int | None = None) -> None:
@@ -226,19 +227,26 @@ def copy_transpose(y: Any, x: Any, tile_size: int | None = None) -> None:
     if executor is None:
         if 0 in x.shape:
             return
-        executor = views.keep(_chosen, key, _choose(y, x, tile_size))
-    if executor is copy:
-        copy(y, x.swapaxes(-1, -2))
-        return
-    if x.ndim > 3:
-        x, y = (item.reshape(-1, *item.shape[-2:]) for item in (x, y))
+        executor = views.keep(_chosen, key, prepare(y, x, tile_size))
     executor(y, x)
 
 
-def _choose(y: Any, x: Any, tile_size: int | None) -> Any:
-    """The kernel for these tensors; `copy` where the transpose of x is contiguous, or so narrow that tiles are idle."""
+def prepare(y: Any, x: Any, tile_size: int | None = None) -> Prepared:
+    """The kernel for tensors like these; a copy where the transpose is contiguous, or so narrow that tiles are idle."""
     if tile_size is None and (min(x.shape[-2:]) <= _NARROW or views.strides_of(x)[-2:] == (1, x.shape[-2])):
-        return copy
+        found, shapes = elementwise.prepare_copy(y, x.swapaxes(-1, -2), "copy_transpose")
+        turned = views.Strided.of_pairs([(x.shape[place], views.strides_of(x)[place]) for place in _turned(x.ndim)])
+        views_of = (None, turned) if shapes is None else [shapes[0], shapes[1] or turned]
+        return lambda y, x: elementwise.run((found, views_of), y, (x,))
+    executor = _executor(y, x, tile_size)
+    return executor if x.ndim <= 3 else lambda y, x: executor(*(item.reshape(-1, *item.shape[-2:]) for item in (y, x)))
+
+
+def _turned(rank: int) -> tuple[int, ...]:
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
+def _executor(y: Any, x: Any, tile_size: int | None) -> Prepared:
     plan = transpose_plan(y, x, tile_size)
     rank, target = min(x.ndim, 3), "cuda" if on_gpu(x) else "emu"
     key = (plan, rank, target)

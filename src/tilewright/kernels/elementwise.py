@@ -32,6 +32,7 @@ class ElementwisePlan:
         steps: how each input steps along the innermost dimension: with stride 1, 0 or another.
         vector: elements of an access to dense tensors.
         flat: whether all tensors are lines, which come in whatever shape they have.
+        op: the op that the kernel's symbol names besides.
     """
 
     function: Callable[..., Any]
@@ -40,6 +41,7 @@ class ElementwisePlan:
     steps: tuple[str, ...]
     vector: int
     flat: bool
+    op: str = ""
 
 
 @cute.jit
@@ -119,7 +121,32 @@ def launch_elementwise(out: cute.Tensor, inputs: Any, plan: cutlass.Constexpr) -
     target = _as_vectors(out, shape, plan.vector)
     sources = tuple(_as_vectors(tensor, shape, plan.vector) for tensor in inputs)
     blocks = cute.ceil_div(cute.size(target, mode=[1]), THREADS * UNROLL)
-    elementwise_kernel(target, sources, line, lines, plan).launch(grid=(max(blocks, 1), 1, 1), block=(THREADS, 1, 1))
+    kernel = elementwise_kernel(target, sources, line, lines, plan)
+    if cutlass.const_expr(plan.op != ""):
+        kernel.set_name_prefix(plan.op)
+    kernel.launch(grid=(max(blocks, 1), 1, 1), block=(THREADS, 1, 1))
+
+
+@cute.jit
+def _launch_one(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Constexpr) -> None:
+    launch_elementwise(out, (x,), plan)
+
+
+@cute.jit
+def _launch_two(out: cute.Tensor, x: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr) -> None:
+    launch_elementwise(out, (x, y), plan)
+
+
+@cute.jit
+def _launch_three(out: cute.Tensor, x: cute.Tensor, y: cute.Tensor, z: cute.Tensor, plan: cutlass.Constexpr) -> None:
+    launch_elementwise(out, (x, y, z), plan)
+
+
+_LAUNCH: dict[int, Any] = {
+    1: _launch_one,
+    2: _launch_two,
+    3: _launch_three,
+}  # a call passes tensors faster than a tuple of them
 
 
 def _as_vectors(tensor: cute.Tensor, shape: Any, width: int) -> cute.Tensor:
@@ -129,7 +156,9 @@ def _as_vectors(tensor: cute.Tensor, shape: Any, width: int) -> cute.Tensor:
     return cute.make_tensor(tensor.iterator, layout)
 
 
-_prepared: dict[Any, Any] = {}
+Prepared = tuple[Callable[..., None], Sequence[views.Strided | None] | None]
+"""A compiled kernel, and for the result and each input the shape in which it takes them; None: as it is, or all are."""
+_prepared: dict[Any, Prepared] = {}
 
 
 def elementwise(out: Any, inputs: Sequence[Any], function: Callable[..., Any], computed: type[cute.Numeric]) -> None:
@@ -143,14 +172,30 @@ def elementwise(out: Any, inputs: Sequence[Any], function: Callable[..., Any], c
     if found is None:
         if 0 in out.shape:
             return
-        found = views.keep(_prepared, key, _prepare(tensors, function, computed))
-    executor, shapes = found
-    pairs = zip(shapes, tensors, strict=True)
-    target, *sources = [tensor if shape is None else shape.of(tensor) for shape, tensor in pairs]
-    executor(target, tuple(sources))
+        found = views.keep(_prepared, key, prepare(out, inputs, function, computed))
+    run(found, out, inputs)
 
 
-def _prepare(tensors: Sequence[Any], function: Any, computed: Any) -> tuple[Any, list[views.Strided | None]]:
+def run(prepared: Prepared, out: Any, inputs: Sequence[Any]) -> None:
+    """Run a prepared kernel."""
+    executor, shapes = prepared
+    if shapes is None:
+        executor(out, *inputs)
+        return
+    target, *sources = [
+        item if like is None else like.of(item) for like, item in zip(shapes, (out, *inputs), strict=True)
+    ]
+    executor(target, *sources)
+
+
+def prepare(
+    out: Any, inputs: Sequence[Any], function: Callable[..., Any], computed: type[cute.Numeric], op: str = ""
+) -> Prepared:
+    """The kernel of `elementwise` for tensors like these: of their types, shapes, strides and alignment.
+
+    Its symbol names `op` too.
+    """
+    tensors = (out, *inputs)
     types = tuple(views.dtype_of(item) for item in tensors)
     extents, strides = together(tensors[0].shape, [_broadcast_strides(item, tensors[0].shape) for item in tensors])
     steps = tuple({1: DENSE, 0: CONSTANT}.get(of_one[0], STRIDED) for of_one in strides)
@@ -163,11 +208,11 @@ def _prepare(tensors: Sequence[Any], function: Any, computed: Any) -> tuple[Any,
         for tensor, of_one, step, dtype in zip(tensors, strides, steps, types, strict=True) if step == DENSE
     ):  # fmt: skip
         vector //= 2
-    plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector, flat)
+    plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector, flat, op)
     ranks = tuple(item.ndim if flat else len(extents) for item in tensors)
     executor = _executor(plan, types[0], steps[0], ranks, "cuda" if on_gpu(tensors[0]) else "emu")
     if flat:
-        return executor, [None for _ in tensors]
+        return executor, None
     return executor, [
         views.Strided(extents, of_one).unless_of(tensor.shape, views.strides_of(tensor))
         for of_one, tensor in zip(strides, tensors, strict=True)
@@ -214,7 +259,7 @@ def _executor(plan: ElementwisePlan, out_type: Any, out_step: str, ranks: tuple[
         _fake_line(dtype, rank, plan.vector, step) if plan.flat else _fake(dtype, extents, plan.vector, step)
         for dtype, rank, step in zip((out_type, *plan.types), ranks, (out_step, *plan.steps), strict=True)
     ]
-    return views.quick(cute.compile(launch_elementwise, made[0], tuple(made[1:]), plan, target=target))
+    return views.quick(cute.compile(_LAUNCH[len(made) - 1], *made, plan, target=target))
 
 
 def _alignment(dtype: Any, vector: int, step: str) -> int:
@@ -260,3 +305,8 @@ def same(x: Any) -> Any:
 def copy(out: Any, x: Any) -> None:
     """out = x, broadcast to its shape."""
     elementwise(out, (x,), same, views.dtype_of(x))
+
+
+def prepare_copy(out: Any, x: Any, op: str) -> Prepared:
+    """The kernel of out = x for tensors like these; its symbol names `op` too."""
+    return prepare(out, (x,), same, views.dtype_of(x), op)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.kernels.column_sums import column_sums
-from tilewright.kernels.launching import RowKernel, address_of, as_matrix, on_gpu, stride_of
+from tilewright.kernels.launching import RowKernel, address_of, as_matrix, on_gpu
 from tilewright.kernels.plans import ACCESS_BYTES, SHARED_BYTES, RowPlan
 from tilewright.utils import HardwareInfo
 
@@ -37,11 +37,11 @@ class SummingKernel:
                 if total is not None:
                     total[...] = 0
             return
-        plan = plan or self._plan(results, sums, inputs)
-        blocks = min(-(-x.shape[0] // plan.rows), _resident(x, plan))
-        shape = (blocks * plan.rows, x.shape[1])
+        usual = plan or self._plan(results, sums, inputs)
+        blocks = min(-(-x.shape[0] // usual.rows), _resident(x, usual))
+        shape = (blocks * usual.rows, x.shape[1])
         parts = [None if total is None else _empty(inputs[-1], shape) for total in sums]
-        self.kernel(*results, *parts, *inputs, blocks * plan.cluster, plan=plan)
+        self.kernel(*results, *parts, *inputs, blocks * usual.cluster, plan=plan, usual=usual)
         for total, part in zip(sums, parts, strict=True):
             if total is not None:
                 column_sums(total, part)
@@ -55,8 +55,9 @@ class SummingKernel:
 
 
 def _facts(tensor: Any) -> tuple[Any, ...]:
-    step = stride_of(tensor) if tensor.ndim > 1 else 0
-    return tensor.dtype, tensor.ndim, tensor.shape[-1], step, address_of(tensor) % ACCESS_BYTES
+    if isinstance(tensor, np.ndarray):
+        return tensor.dtype, tensor.shape, tensor.strides, address_of(tensor) % ACCESS_BYTES
+    return tensor.dtype, tensor.shape, tensor.stride(), tensor.data_ptr() % ACCESS_BYTES, tensor.is_cuda
 
 
 def _resident(x: Any, plan: RowPlan) -> int:

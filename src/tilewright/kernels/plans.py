@@ -46,6 +46,8 @@ class RowPlan:
         cluster: blocks that share a row, each with an equal part of the columns; a power of two.
         stages: rows that wait in shared memory at once, where a vector is 16 bytes; 0: they wait in registers.
         resident: blocks that a multiprocessor shall hold at once, which bounds a thread's registers; 0: any number.
+        shifted: rows begin anywhere: accesses begin at the first multiple of 16 bytes of each, and what is before it,
+            or behind the last whole vector, is accessed one element at a time. Not with tensors that all rows share.
     """
 
     columns: int
@@ -56,6 +58,7 @@ class RowPlan:
     cluster: int = 1
     stages: int = 0
     resident: int = 0
+    shifted: bool = False
 
     @property
     def block(self) -> int:

@@ -134,7 +134,7 @@ def _write(outs: Any, row: cute.Integer, part: cute.Integer, state: Any, divisor
 
 
 @cute.kernel
-def reduce_rows_kernel(
+def rows_kernel(
     x: cute.Tensor, known: Any, outs: Any, parts: cute.Integer, divisor: Any, plan: cutlass.Constexpr
 ) -> None:
     """A group of threads reduces one part of one row of x (rows, n)."""
@@ -194,7 +194,7 @@ def _to_boundary(pointer: Any, n: cute.Integer) -> cute.Integer:
 
 
 @cute.kernel
-def reduce_columns_kernel(
+def columns_kernel(
     x: cute.Tensor, known: Any, outs: Any, parts: cute.Integer, divisor: Any, plan: cutlass.Constexpr
 ) -> None:
     """A block reduces one part of `across` vectors of columns of x (vector, outer, n, inner / vector)."""
@@ -310,7 +310,9 @@ def launch_rows(
 
 @cute.jit
 def _launch_rows(x: Any, known: Any, outs: Any, rows: Any, parts: Any, divisor: Any, plan: cutlass.Constexpr) -> None:
-    reduce_rows_kernel(x, known, outs, parts, divisor, plan).launch(
+    kernel = rows_kernel(x, known, outs, parts, divisor, plan)
+    kernel.set_name_prefix(plan.reduction.op)
+    kernel.launch(
         grid=(cute.ceil_div(rows, plan.rows) * parts, 1, 1),
         block=(plan.threads * plan.rows, 1, 1),
     )
@@ -337,7 +339,9 @@ def launch_columns(
 def _launch_columns(x: Any, known: Any, outs: Any, parts: Any, divisor: Any, plan: cutlass.Constexpr) -> None:
     _, outer, _, vectors = x.shape
     blocks = cute.size(outer) * parts * cute.ceil_div(vectors, plan.across)
-    reduce_columns_kernel(x, known, outs, parts, divisor, plan).launch(
+    kernel = columns_kernel(x, known, outs, parts, divisor, plan)
+    kernel.set_name_prefix(plan.reduction.op)
+    kernel.launch(
         grid=(blocks, 1, 1),
         block=(plan.across * plan.along, 1, 1),
     )

@@ -25,7 +25,7 @@ class NaiveReduction:
 
 
 @cute.kernel
-def reduce_naive_kernel(x: cute.Tensor, out: cute.Tensor, divisor: Any, plan: cutlass.Constexpr) -> None:
+def naive_kernel(x: cute.Tensor, out: cute.Tensor, divisor: Any, plan: cutlass.Constexpr) -> None:
     """A block reduces one row of x (rows, n) into out (rows)."""
     reduction = plan.reduction
     thread, _, _ = cute.arch.thread_idx()
@@ -65,6 +65,6 @@ def launch_naive(
     """out (rows...) = the reduction of x (rows..., n) over n."""
     lines = cute.group_modes(x, 0, cute.rank(x) - 1)
     results = cute.group_modes(out, 0, cute.rank(out))
-    reduce_naive_kernel(lines, results, divisor, plan).launch(
-        grid=(cute.size(lines, mode=[0]), 1, 1), block=(plan.threads, 1, 1)
-    )
+    kernel = naive_kernel(lines, results, divisor, plan)
+    kernel.set_name_prefix(plan.reduction.op)
+    kernel.launch(grid=(cute.size(lines, mode=[0]), 1, 1), block=(plan.threads, 1, 1))

@@ -76,15 +76,16 @@ class Pass:
 _prepared: dict[Any, list[Pass]] = {}
 
 
-def reduce(out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "auto") -> None:
+def reduce(out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "auto", *, op: str = "reduce") -> None:
     """out = the reduction `name` of `x`, which has elements, over `dims`, which `out` does not have.
 
-    Several dimensions of an argmax must lie behind each other in memory. `variant` is one of `VARIANTS`.
+    Several dimensions of an argmax must lie behind each other in memory. `variant` is one of `VARIANTS`. The symbols of
+    the kernels begin with `op`.
     """
-    key = (name, variant, tuple(dims), views.facts(x), views.facts(out))
+    key = (op, name, variant, tuple(dims), views.facts(x), views.facts(out))
     passes = _prepared.get(key)
     if passes is None:
-        passes = views.keep(_prepared, key, prepare(out, x, name, dims, variant))
+        passes = views.keep(_prepared, key, prepare(out, x, name, dims, variant, op=op))
     run(passes, out, x)
 
 
@@ -94,7 +95,9 @@ def run(passes: Sequence[Pass], out: Any, x: Any) -> None:
         x = step.run(out, x)
 
 
-def prepare(out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "auto") -> list[Pass]:
+def prepare(
+    out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "auto", *, op: str = "reduce"
+) -> list[Pass]:
     """The passes of `reduce` for tensors like these: of their types, shapes, strides and alignment."""
     modes = merged(x, out, {dim % x.ndim for dim in dims} if x.ndim else set())
     dtype, start, target = views.dtype_of(x), address_of(x), "cuda" if on_gpu(x) else "emu"
@@ -102,13 +105,13 @@ def prepare(out: Any, x: Any, name: str, dims: Sequence[int], variant: str = "au
     passes = []
     while len(over := [mode for mode in modes if mode.reduced]) > 1:
         least = min(over, key=lambda mode: abs(mode.step))
-        partial = Reduction("sum" if name == "mean" else name, dtype)
+        partial = Reduction("sum" if name == "mean" else name, dtype, op)
         before, modes = _around(modes, least)
         shape = tuple(mode.extent for mode in modes)
         made = _pass(partial, before, start, partial.accumulator, target, 1, variant)
         passes.append(replace(made, workspace=(shape, partial.accumulator)))
         dtype, start = partial.accumulator, 0
-    passes.append(_pass(Reduction(name, dtype), modes, start, views.dtype_of(out), target, count, variant))
+    passes.append(_pass(Reduction(name, dtype, op), modes, start, views.dtype_of(out), target, count, variant))
     passes[0] = replace(passes[0], source=_view(passes[0].source, x))
     passes[-1] = replace(passes[-1], result=_view(passes[-1].result, out))
     return passes
@@ -278,7 +281,7 @@ def _parts(blocks: int, steps: int) -> int:
 
 def second_plan(plan: RowReduction | ColumnReduction, parts: int) -> RowReduction | ColumnReduction:
     """How the states of `parts` parts are reduced."""
-    of_states = Reduction(plan.reduction.name, plan.reduction.accumulator)
+    of_states = replace(plan.reduction, dtype=plan.reduction.accumulator)
     if isinstance(plan, RowReduction):
         threads = min(power_of_two(parts), _BLOCK)
         return RowReduction(of_states, 1, threads, max(_ROW_BLOCK // threads, 1), 4)

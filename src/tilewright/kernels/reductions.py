@@ -20,10 +20,11 @@ State = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Reduction:
-    """The reduction `name` of elements of type `dtype`."""
+    """The reduction `name` of elements of type `dtype`, in kernels whose symbols begin with `op`."""
 
     name: str
     dtype: type[Numeric]
+    op: str = "reduce"
 
     @property
     def adds(self) -> bool:

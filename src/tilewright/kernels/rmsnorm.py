@@ -7,7 +7,7 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import norms, rows
-from tilewright.kernels.launching import COLUMNS, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
+from tilewright.kernels.launching import COLUMNS, NUMBERS, PARTS, RESULT, ROWS, SCALAR, RowKernel
 from tilewright.kernels.partial_sums import SummingKernel
 from tilewright.kernels.plans import RowPlan, gathering_plan
 from tilewright.kernels.rows import RowTile
@@ -63,7 +63,7 @@ def launch_rmsnorm_backward(
     kernel.launch(**rows.persistent_grid(plan, blocks))
 
 
-_KINDS = (RESULT, RESULT, RESULT, ROWS, ROWS, ROWS, COLUMNS, NUMBERS, SCALAR)
+_KINDS = (RESULT, PARTS, PARTS, ROWS, ROWS, ROWS, COLUMNS, NUMBERS, SCALAR)
 _passes = SummingKernel(RowKernel(launch_rmsnorm_backward, _KINDS, gathering_plan))
 
 

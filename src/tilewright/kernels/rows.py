@@ -7,7 +7,9 @@ A row of N columns is held by `threads` threads of each of `cluster` blocks, fro
     | t0 | t1 | ... |tT | t0 | t1 |    |tT | t0 | t1 |
       V elements a thread and access: 16 bytes where rows are aligned
 
-A block holds `rows` rows side by side. All loads of a thread are issued before the first is used.
+A block holds `rows` rows side by side. All loads of a thread are issued before the first is used. Where a plan is
+`shifted`, access 0 begins at the row's first multiple of 16 bytes; the few elements before it, and those behind the
+last whole vector, belong to the first threads, one to each: access `EDGE`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from tilewright.kernels.plans import ACCESS_BYTES, WARP, RowPlan
 
 LOG2_E = 1.4426950408889634
 UNROLLED = 4  # accesses of shared memory in a turn of a loop
+EDGE = "edge"
 
 
 class Part:
@@ -32,13 +35,16 @@ class Part:
     They are in registers or, where the plan says so, in the thread's own places of shared memory.
     """
 
-    def __init__(self, dtype: Any, vectors: Sequence[Any] = (), shared: Any = None) -> None:
+    def __init__(self, dtype: Any, vectors: Sequence[Any] = (), shared: Any = None, edge: Any = None) -> None:
         self.dtype = dtype
         self.vectors = list(vectors)
         self._shared = shared  # (vector, count)
+        self.edge = edge
 
     def vector(self, number: Any) -> Any:
         """The vector of an access, in the type in which kernels compute."""
+        if number is EDGE:
+            return self.edge.to(computing_type(self.dtype))
         found = self.vectors[number] if self._shared is None else self._shared[None, number].load()
         return found.to(computing_type(self.dtype))
 
@@ -60,9 +66,9 @@ class Ring:
         for number, source in enumerate(sources):
             cute.copy(self._atom, source, self._places[None, number, stage])
 
-    def part(self, stage: Any) -> Part:
+    def part(self, stage: Any, edge: Any = None) -> Part:
         """What a stage holds, when its copies have landed."""
-        return Part(self._dtype, shared=self._places[None, None, stage])
+        return Part(self._dtype, shared=self._places[None, None, stage], edge=edge)
 
 
 class RowTile:
@@ -78,6 +84,7 @@ class RowTile:
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
         several = plan.rows > 1
         self.columns = plan.columns or Int32(columns)
+        self._head, self._limit = Int32(0), self.columns  # where whole vectors begin and end
         self.lane = thread % plan.threads if several else thread
         self.place = thread // plan.threads if several else Int32(0)
         self.rank = block % plan.cluster if plan.cluster > 1 else Int32(0)
@@ -108,12 +115,21 @@ class RowTile:
 
     def load(self, tensor: Any) -> Part:
         """Begin to load the thread's elements of its row of (rows, columns)."""
+        edge = self._shift(tensor) if self.plan.shifted else None
         if not self.plan.stages:
-            return Part(tensor.element_type, [source.load() for source in self.sources(tensor)])
+            return Part(tensor.element_type, [source.load() for source in self.sources(tensor)], edge=edge)
         ring = Ring(self.plan, tensor.element_type)
         ring.fill(0, self.sources(tensor))
         cute.arch.cp_async_commit_group()
-        return ring.part(0)
+        return ring.part(0, edge)
+
+    def _shift(self, tensor: Any) -> Any:
+        """Find where the row's whole vectors begin, for all tensors alike; the thread's element outside them."""
+        start, vector = tensor.iterator + self.row * tensor.stride[0], self.plan.vector
+        self._head = Int32((-start.toint()) % ACCESS_BYTES) // (tensor.element_type.width // 8)
+        self._limit = self._head + (self.columns - self._head) // vector * vector
+        column = cute.math.min(self.column(EDGE), self.columns - 1)
+        return _at(start + column, 1).load()
 
     def sources(self, tensor: Any) -> list[Any]:
         """The thread's vectors of its row of (rows, columns)."""
@@ -138,8 +154,10 @@ class RowTile:
 
         if self.plan.stages:
             start = cute.full(self.plan.vector, neutral, computing_type(parts[0].dtype))
-            return tree(_fold_loop(self.plan.count, of, fold, start), fold)
-        return tree(elements([of(number) for number in range(self.plan.count)]), fold)
+            inner = [*_fold_loop(self.plan.count, of, fold, start)]
+        else:
+            inner = elements([of(number) for number in range(self.plan.count)])
+        return tree([*inner, *of(EDGE)] if self.plan.shifted else inner, fold)
 
     def store_each(self, tensor: Any, parts: Sequence[Part], function: Callable[..., Any]) -> None:
         """Write `function(number, vectors of the parts)` of each access to the row of a tensor (rows, columns)."""
@@ -151,6 +169,8 @@ class RowTile:
             _each(self.plan.count, math.gcd(self.plan.count, UNROLLED), write)
         else:
             write(range(self.plan.count))
+        if self.plan.shifted:
+            write([EDGE])
 
     def store_unrolled(self, tensor: Any, parts: Sequence[Part], function: Callable[..., Any]) -> None:
         """The same without a loop, wherever the parts wait."""
@@ -168,7 +188,14 @@ class RowTile:
         return _where(self.inside, found, value) if self.plan.rows > 1 else found
 
     def _inside(self, number: Any, vector: Any, value: float) -> Any:
-        return vector if self.plan.columns else _where(self.column(number) < self.columns, vector, value)
+        return vector if self.plan.columns else _where(self._is_inside(number), vector, value)
+
+    def _is_inside(self, number: Any) -> Any:
+        if number is not EDGE:
+            return self.column(number) < self._limit
+        column = self.column(EDGE)
+        outside_vectors = (column < self._head) | ((column >= self._limit) & (column < self.columns))
+        return outside_vectors & (self.lane < 2 * self.plan.vector) & (self.rank == 0)
 
     def store_at(self, tensor: Any, row: Any, vectors: Sequence[Any], condition: Any = True) -> None:
         """Write the thread's vectors to a row of a tensor (rows, columns), where the condition holds."""
@@ -176,9 +203,10 @@ class RowTile:
             self._store(tensor, row, number, item, condition)
 
     def _store(self, tensor: Any, row: Any, number: Any, vector: Any, condition: Any) -> None:
-        column = self.column(number)
-        target = _at(tensor.iterator + row * tensor.stride[0] + column, self.plan.vector)
-        inside = condition if self.plan.columns else condition & (column < self.columns)
+        target = _at(
+            tensor.iterator + row * tensor.stride[0] + self.column(number), 1 if number is EDGE else self.plan.vector
+        )
+        inside = condition if self.plan.columns else condition & self._is_inside(number)
         _store_if(inside, target, vector.to(tensor.element_type))
 
     def store_number(self, tensor: Any, number: Any) -> None:
@@ -188,12 +216,16 @@ class RowTile:
 
     def column(self, number: Any) -> Any:
         """The first column of the thread's access `number`."""
-        return self.first + number * self.plan.threads * self.plan.vector
+        if number is EDGE:  # before the whole vectors for the first threads, behind them for the next
+            vector = self.plan.vector
+            return _either(self.lane < vector, self.lane, self._limit + self.lane - vector)
+        inner = self.first + number * self.plan.threads * self.plan.vector
+        return inner + self._head if self.plan.shifted else inner
 
     def _vector(self, start: Any, number: Any) -> Any:
         column, vector = self.column(number), self.plan.vector
         if not self.plan.columns:
-            column = cute.math.min(column, self.columns - vector)
+            column = cute.math.min(column, self._limit - vector)
         return _at(start + column, vector)
 
     def warp_count(self) -> Any:
@@ -201,11 +233,13 @@ class RowTile:
         plan = self.plan
         if plan.columns:
             return plan.lanes * plan.vector * plan.count
-        first = self.rank * plan.tile + (self.lane - self.lane % plan.lanes) * plan.vector
+        first = self._head + self.rank * plan.tile + (self.lane - self.lane % plan.lanes) * plan.vector
         step, most = plan.threads * plan.vector, plan.lanes * plan.vector
         counts = [
-            cute.math.max(cute.math.min(self.columns - first - number * step, most), 0) for number in range(plan.count)
+            cute.math.max(cute.math.min(self._limit - first - number * step, most), 0) for number in range(plan.count)
         ]
+        if plan.shifted:
+            counts.append(_either((self.lane < WARP) & (self.rank == 0), self.columns - (self._limit - self._head), 0))
         return tree(counts, add)
 
     # Folding over the row
@@ -276,6 +310,11 @@ def _at(pointer: Any, elements: int) -> Any:
     """A tensor of some elements at a pointer that is aligned for them."""
     alignment = min(elements * pointer.dtype.width // 8, ACCESS_BYTES)
     return cute.make_tensor(pointer.with_alignment(alignment), elements)
+
+
+@cute.jit
+def _either(condition: Any, a: Any, b: Any) -> Any:
+    return a if condition else b
 
 
 @cute.jit

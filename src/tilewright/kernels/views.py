@@ -32,10 +32,10 @@ def dtype_of(tensor: Any) -> type[cute.Numeric]:
 
 
 def facts(tensor: Any) -> tuple[Any, ...]:
-    """What the choice of a kernel depends on: type, shape, strides, alignment to 16 bytes, whether a GPU has it."""
-    if isinstance(tensor, np.ndarray):
-        return tensor.dtype, tensor.shape, tensor.strides, tensor.ctypes.data % 16, False
-    return tensor.dtype, tensor.shape, tensor.stride(), tensor.data_ptr() % 16, tensor.is_cuda
+    """What the choice of a kernel depends on: type, shape, strides, alignment to 16 bytes, device."""
+    if type(tensor) is np.ndarray:
+        return tensor.dtype, tensor.shape, tensor.strides, tensor.ctypes.data % 16, None
+    return tensor.dtype, tensor.shape, tensor.stride(), tensor.data_ptr() % 16, tensor.device
 
 
 def strides_of(tensor: Any) -> tuple[int, ...]:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _LIBRARY = sysconfig.get_path("stdlib") + "/"
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
-_KERNEL_FOLDERS = (_PACKAGE + "kernels/", _PACKAGE + "lib/", _PACKAGE + "tools/demo")
+_LIBRARY_CODE = _PACKAGE + "lib/"
+_KERNEL_FOLDERS = (_PACKAGE + "kernels/", _LIBRARY_CODE, _PACKAGE + "tools/demo")
 _EPILOGUES = _PACKAGE + "lib/epilogue/"  # traces functions of the user's; only what it lowers to is device code
 REGION_PREFIX = "__tilewright_"
 TRACE_ROOT = "_trace_root"  # the frame that calls the user's function; nothing outside it is part of the program
@@ -119,6 +120,14 @@ def _place(code: CodeType, instruction: int, file: str, _: bytes) -> SourceLocat
 def user_location(depth: int = 1) -> SourceLocation | None:
     """The user's line that is running now, with the chain of calls that led there; None outside the user's code."""
     return _chain(_user_places(sys._getframe(depth)))
+
+
+def calling_location() -> SourceLocation | None:
+    """`user_location` outside the code of the library: the line that called what the library offers."""
+    place = user_location(2)
+    while place is not None and place.file.startswith(_LIBRARY_CODE) and place.caller is not None:
+        place = place.caller
+    return place
 
 
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")

@@ -41,7 +41,11 @@ class Trace:
     called: dict[int, tuple[str, Any]] = field(default_factory=dict)  # kernels called and not launched yet, with places
     side: Literal["host", "device"] = "host"
     host_memory: bool = False  # tensors of the host were passed
+    profiled: bool = False  # kernels launched now are timed
     block: tuple[Any, ...] = ()  # of the kernel being traced, its extents where they are known
+    grid: tuple[Any, ...] = ()  # the same of its launch
+    cluster: tuple[Any, ...] = ()  # zeros where it has none
+    cooperative: bool = False  # all blocks of the grid run at once
 
     @property
     def checks(self) -> bool:

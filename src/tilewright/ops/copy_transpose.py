@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels import copy_transpose as kernels
+from tilewright.kernels import views
 from tilewright.kernels.views import DTYPES
 from tilewright.ops.frameworks import check_tensor, is_torch, torch
 from tilewright.ops.ref import copy_transpose as ref
-from tilewright.ops.registration import define, direct
+from tilewright.ops.registration import define, direct, maker, recorded
 
 FORWARD = define(
     "_copy_transpose(Tensor(a!) out, Tensor x, int? tile_size=None) -> ()",
@@ -36,17 +38,45 @@ def copy_transpose(x: Any, tile_size: int | None = None) -> Any:
     Raises:
         ArgumentError: (a ValueError) x has fewer dimensions, its dtype is none of these, or there is no such tile.
     """
-    _check(x, tile_size)
-    shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
     if not is_torch(x):
-        out = np.empty(shape, x.dtype)
+        _check(x, tile_size)
+        out = np.empty(_turned(x.shape), x.dtype)
         FORWARD.run(out, x, tile_size)
         return out
     if direct(x):
-        out = torch.empty(shape, dtype=x.dtype, device=x.device)
-        FORWARD.run(out, x, tile_size)
+        return _ready_to_run(x, tile_size)(x)
+    _check(x, tile_size)
+    return recorded(_CopyTranspose, x, tile_size)
+
+
+def _turned(shape: Sequence[int]) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2])
+
+
+_ready: dict[Any, Callable[[Any], Any]] = {}
+
+
+def _ready_to_run(x: Any, tile_size: int | None) -> Callable[[Any], Any]:
+    """What transposes tensors like this one, checked and prepared once."""
+    kernel = FORWARD.uses_kernel(x)
+    key = (kernel, tile_size, views.facts(x))
+    return _ready.get(key) or views.keep(_ready, key, _prepared(x, tile_size, kernel))
+
+
+def _prepared(x: Any, tile_size: int | None, kernel: bool) -> Callable[[Any], Any]:
+    _check(x, tile_size)
+    make = maker(_turned(x.shape), x.dtype, x.device)
+    found = kernels.prepare(make(), x, tile_size) if kernel and 0 not in x.shape else None
+
+    def run(x: Any) -> Any:
+        out = make()
+        if found is None:
+            FORWARD.run(out, x, tile_size)
+        else:
+            found(out, x)
         return out
-    return _CopyTranspose.apply(x, tile_size)
+
+    return run
 
 
 def _check(x: Any, tile_size: int | None) -> None:
@@ -67,8 +97,8 @@ if torch is not None:
     class _CopyTranspose(torch.autograd.Function):
         @staticmethod
         def forward(x: Any, tile_size: int | None) -> Any:
-            out = x.new_empty((*x.shape[:-2], x.shape[-1], x.shape[-2]))
-            FORWARD.dispatched(out, x, tile_size)
+            out = x.new_empty(_turned(x.shape))
+            FORWARD.way(x)(out, x, tile_size)
             return out
 
         @staticmethod

@@ -12,7 +12,7 @@ from tilewright.ops.frameworks import check_alike, check_tensor, is_torch, torch
 from tilewright.ops.norms import number_of_rows
 from tilewright.ops.ref import cross_entropy as ref
 from tilewright.ops.ref.precision import computed
-from tilewright.ops.registration import define, direct
+from tilewright.ops.registration import define, direct, recorded
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -53,7 +53,24 @@ def cross_entropy(
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together, or an option is out of range.
     """
-    _check(x, target, label_smoothing, reduction)
+    loss = _loss_quickly(x, target, ignore_index, label_smoothing)
+    if loss is None or reduction not in REDUCTIONS:
+        _check(x, target, label_smoothing, reduction)
+        loss = _loss(x, target, ignore_index, label_smoothing)
+    if reduction == "none":
+        return loss
+    return loss.sum() if reduction == "sum" else loss.sum() / (target != ignore_index).sum()
+
+
+def _loss_quickly(x: Any, target: Any, ignore_index: int, smoothing: float) -> Any:
+    """The loss of each row; None where native code cannot tell that all is as it should be."""
+    if not direct(x, target) or x.shape[:-1] != target.shape or not 0 <= smoothing <= 1:
+        return None
+    loss = torch.empty_like(target, dtype=torch.float64 if x.dtype is torch.float64 else torch.float32)
+    return loss if FORWARD.quick(loss, None, x, target, ignore_index, smoothing, smoothing > 0) else None
+
+
+def _loss(x: Any, target: Any, ignore_index: int, label_smoothing: float) -> Any:
     smooths = label_smoothing > 0
     if not is_torch(x):
         loss = np.empty(x.shape[:-1], np.float64 if x.dtype == np.float64 else np.float32)
@@ -62,10 +79,8 @@ def cross_entropy(
         loss = number_of_rows(x)
         FORWARD.run(loss, None, x, target, ignore_index, label_smoothing, smooths)
     else:
-        loss, _ = _CrossEntropy.apply(x, target, ignore_index, label_smoothing)
-    if reduction == "none":
-        return loss
-    return loss.sum() if reduction == "sum" else loss.sum() / (target != ignore_index).sum()
+        loss, _ = recorded(_CrossEntropy, x, target, ignore_index, label_smoothing)
+    return loss
 
 
 def _check(x: Any, target: Any, label_smoothing: float, reduction: str) -> None:
@@ -91,7 +106,7 @@ if torch is not None:
         @staticmethod
         def forward(x: Any, target: Any, ignore_index: int, smoothing: float) -> Any:
             loss, lse = number_of_rows(x), number_of_rows(x)
-            FORWARD.dispatched(loss, lse, x, target, ignore_index, smoothing, smoothing > 0)
+            FORWARD.way(x, target)(loss, lse, x, target, ignore_index, smoothing, smoothing > 0)
             return loss, lse
 
         @staticmethod
@@ -108,6 +123,5 @@ if torch is not None:
                 lse = computed(x).logsumexp(-1)
                 return ref.cross_entropy_backward(grad, x, target, lse, *options), None, None, None
             dx = torch.empty_like(x, memory_format=torch.contiguous_format)
-            run = BACKWARD.run if direct(grad, x) else BACKWARD.dispatched
-            run(dx, grad, x, target, lse, *options)
+            BACKWARD.way(grad, x)(dx, grad, x, target, lse, *options)
             return dx, None, None, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,25 @@ import tilewright.cute as cute
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels import elementwise as kernels
 from tilewright.kernels.functions import FUNCTIONS, OF_FLOATS
-from tilewright.kernels.views import DTYPES, dtype_of, keep
+from tilewright.kernels.views import DTYPES, dtype_of, facts, keep
 from tilewright.ops.frameworks import FLOATS, check_alike, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import elementwise as ref
-from tilewright.ops.registration import define, direct
+from tilewright.ops.registration import define, direct, maker, recorded
 
 _INPUTS = {name: len(inspect.signature(function).parameters) for name, function in FUNCTIONS.items()}
 
 
 def _kernel(out: Any, op: str, x: Any, y: Any = None, z: Any = None) -> None:
+    kernels.elementwise(out, _given(x, y, z), FUNCTIONS[op], _computed_type(out))
+
+
+def _computed_type(out: Any) -> type[cute.Numeric]:
     dtype = dtype_of(out)
-    computed = cute.Float32 if dtype.is_float and dtype.width < 32 else dtype
-    kernels.elementwise(out, _given(x, y, z), FUNCTIONS[op], computed)
+    return cute.Float32 if dtype.is_float and dtype.width < 32 else dtype
+
+
+def _prepare(out: Any, op: str, inputs: Sequence[Any]) -> kernels.Prepared:
+    return kernels.prepare(out, inputs, FUNCTIONS[op], _computed_type(out))
 
 
 def _given(*inputs: Any) -> tuple[Any, ...]:
@@ -75,16 +82,35 @@ def elementwise(op: str, *inputs: Any) -> Any:
         FORWARD.run(out, op, *inputs)
         return out
     if direct(*inputs):
-        key = (op, *((item.dtype, item.shape, item.device) for item in inputs))
-        found = _checked.get(key) or keep(_checked, key, (_check(op, inputs), _torch_dtype(op, inputs)))
-        out = torch.empty(found[0], dtype=found[1], device=inputs[0].device)
-        FORWARD.run(out, op, *inputs)
-        return out
+        return _ready_to_run(op, inputs)(*inputs)
     _check(op, inputs)
-    return _Elementwise.apply(op, *inputs)
+    return recorded(_Elementwise, op, *inputs)
 
 
-_checked: dict[Any, tuple[tuple[int, ...], Any]] = {}
+_ready: dict[Any, Callable[..., Any]] = {}
+
+
+def _ready_to_run(op: str, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """What computes the function of tensors like these, checked and prepared once."""
+    kernel = FORWARD.uses_kernel(*inputs)
+    key = (kernel, op, *map(facts, inputs))
+    return _ready.get(key) or keep(_ready, key, _prepared(op, inputs, kernel))
+
+
+def _prepared(op: str, inputs: Sequence[Any], kernel: bool) -> Callable[..., Any]:
+    shape, dtype = _check(op, inputs), _torch_dtype(op, inputs)
+    make = maker(shape, dtype, inputs[0].device)
+    found = _prepare(make(), op, inputs) if kernel and 0 not in shape else None
+
+    def run(*inputs: Any) -> Any:
+        out = make()
+        if found is None:
+            FORWARD.run(out, op, *inputs)
+        else:
+            kernels.run(found, out, inputs)
+        return out
+
+    return run
 
 
 def _check(op: str, inputs: Sequence[Any]) -> tuple[int, ...]:
@@ -123,7 +149,7 @@ if torch is not None:
         def forward(op: str, *inputs: Any) -> Any:
             shape = kernels.broadcast_shape([item.shape for item in inputs])
             out = inputs[0].new_empty(shape, dtype=_torch_dtype(op, inputs))
-            FORWARD.dispatched(out, op, *inputs)
+            FORWARD.way(*inputs)(out, op, *inputs)
             return out
 
         @staticmethod

@@ -77,11 +77,12 @@ def check_alike(op: str, **tensors: Any) -> None:
     for tensor in tensors.values():
         if tensor is None:
             continue
-        place = _place(tensor)
-        if there is not None and place != there:
+        place = "NumPy" if type(tensor) is np.ndarray else tensor.device
+        if there is None:
+            there = place
+        elif place != there:
             places = {name: _place(item) for name, item in tensors.items() if item is not None}
             raise ArgumentError(f"{op}: expected all tensors to be on the same device", values=places)
-        there = place
 
 
 def _place(tensor: Any) -> Any:

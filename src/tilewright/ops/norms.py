@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.base.errors import ArgumentError
 from tilewright.ops.frameworks import check_alike, check_tensor, is_torch, torch
-from tilewright.ops.registration import computed_dtype, direct
+from tilewright.ops.registration import Operator, result_like
 
 
 def check_norm(op: str, x: Any, weight: Any, bias: Any, residual: Any) -> None:
@@ -24,7 +24,7 @@ def check_norm(op: str, x: Any, weight: Any, bias: Any, residual: Any) -> None:
         if value is None:
             continue
         check_tensor(op, name, value)
-        if value.ndim != 1 or value.shape[0] != x.shape[-1]:
+        if value.shape != x.shape[-1:]:
             raise ArgumentError(
                 f"{op}: {name} has shape {tuple(value.shape)}",
                 values={"expected": f"({x.shape[-1]},), as x has columns"},
@@ -47,14 +47,13 @@ def results_of(x: Any, residual: Any) -> tuple[Any, Any]:
     """New tensors for the norm and, with a residual, for x + residual."""
     if not is_torch(x):
         return np.empty(x.shape, x.dtype), None if residual is None else np.empty(x.shape, x.dtype)
-    dense = torch.contiguous_format
-    out = torch.empty_like(x, dtype=computed_dtype(x), memory_format=dense)
-    return out, None if residual is None else torch.empty_like(x, memory_format=dense)
+    total = None if residual is None else torch.empty_like(x, memory_format=torch.contiguous_format)
+    return result_like(x), total
 
 
 def number_of_rows(x: Any) -> Any:
     """A new tensor for a number of each row, in the precision that kernels compute in."""
-    return x.new_empty(x.shape[:-1], dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
+    return x.new_empty(x.shape[:-1], dtype=torch.float64 if x.dtype is torch.float64 else torch.float32)
 
 
 def save_for_backward(ctx: Any, inputs: Any, output: Any) -> None:
@@ -68,11 +67,11 @@ def save_for_backward(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(x if residual is None else total, weight, *noted)
 
 
-def gradients(ctx: Any, grad: Any, grad_total: Any, run: Any, dispatched: Any, reference: Any, moments: Any) -> Any:
+def gradients(ctx: Any, grad: Any, grad_total: Any, backward: Operator, reference: Any, moments: Any) -> Any:
     """The gradients of x, weight, bias, residual and eps, from what `save_for_backward` kept.
 
-    `run` and `dispatched` are the two ways to the operator of the gradient, `reference` that in PyTorch, for a gradient
-    of the gradient, with the numbers of each row that `moments(x, eps)` gives.
+    `backward` is the operator of the gradient, `reference` that in PyTorch, for a gradient of the gradient, with the
+    numbers of each row that `moments(x, eps)` gives.
     """
     if grad is None:
         return grad_total, None, None, grad_total if ctx.has_residual else None, None
@@ -85,5 +84,5 @@ def gradients(ctx: Any, grad: Any, grad_total: Any, run: Any, dispatched: Any, r
         dx = torch.empty_like(x, memory_format=torch.contiguous_format)
         dweight = None if weight is None else x.new_empty(x.shape[-1:], dtype=weight.dtype)
         dbias = None if ctx.bias_dtype is None else x.new_empty(x.shape[-1:], dtype=ctx.bias_dtype)
-        (run if direct(grad, x) else dispatched)(dx, dweight, dbias, grad, grad_total, x, weight, *noted)
+        backward.way(grad, x)(dx, dweight, dbias, grad, grad_total, x, weight, *noted)
     return dx, dweight, dbias, dx if ctx.has_residual else None, None

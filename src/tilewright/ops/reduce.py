@@ -16,7 +16,7 @@ from tilewright.kernels.views import DTYPES
 from tilewright.ops.dims import from_the_end, without
 from tilewright.ops.frameworks import FLOATS, check_dtype, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import reduce as ref
-from tilewright.ops.registration import computed_dtype, define, direct
+from tilewright.ops.registration import NARROW, computed_dtype, define, direct, maker, recorded
 
 _NEUTRAL = {"sum": 0, "prod": 1, "mean": math.nan}
 
@@ -76,7 +76,7 @@ def reduce(x: Any, op: str = "sum", dim: int | Sequence[int] | None = None, keep
     if direct(x):
         return _ready_to_run(x, op, _hashable(dim), keepdim)(x)
     dims = _checked_dims(dtype_name(x), x.shape, op, dim)
-    return _Reduce.apply(x, op, dims, keepdim)
+    return recorded(_Reduce, x, op, dims, keepdim)
 
 
 def _hashable(dim: Any) -> Any:
@@ -89,7 +89,7 @@ _ready: dict[Any, Callable[[Any], Any]] = {}
 def _ready_to_run(x: Any, op: str, dim: Any, keepdim: bool) -> Callable[[Any], Any]:
     """What reduces tensors like this one, checked and prepared once."""
     kernel = FORWARD.uses_kernel(x)
-    key = (kernel, op, dim, keepdim, views.facts(x), torch.is_autocast_enabled(x.device.type))
+    key = (kernel, op, dim, keepdim, views.facts(x), x.dtype in NARROW and computed_dtype(x))
     return _ready.get(key) or views.keep(_ready, key, _prepared(x, op, dim, keepdim, kernel))
 
 
@@ -98,10 +98,11 @@ def _prepared(x: Any, op: str, dim: Any, keepdim: bool, kernel: bool) -> Callabl
     if not kernel or 0 in x.shape or (op == "argmax" and len(dims) > 1):
         return lambda x: _forward(FORWARD.run, x, op, dims, keepdim)
     shape, kept, dtype = without(x.shape, dims, False), without(x.shape, dims, True), _result_dtype(x, op)
-    passes = kernels.prepare(x.new_empty(shape, dtype=dtype), x, op, dims)
+    make = maker(shape, dtype, x.device)
+    passes = kernels.prepare(make(), x, op, dims)
 
     def run(x: Any) -> Any:
-        out = torch.empty(shape, dtype=dtype, device=x.device)
+        out = make()
         kernels.run(passes, out, x)
         return out.view(kept) if keepdim else out
 
@@ -148,7 +149,7 @@ if torch is not None:
     class _Reduce(torch.autograd.Function):
         @staticmethod
         def forward(x: Any, op: str, dims: Sequence[int], keepdim: bool) -> Any:
-            return _forward(FORWARD.dispatched, x, op, dims, keepdim)
+            return _forward(FORWARD.way(x), x, op, dims, keepdim)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

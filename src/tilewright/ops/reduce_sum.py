@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels import reducing as kernels
+from tilewright.kernels import views
 from tilewright.kernels.views import DTYPES
 from tilewright.ops.dims import from_the_end, without
 from tilewright.ops.frameworks import FLOATS, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import reduce as ref
-from tilewright.ops.registration import computed_dtype, define, direct
+from tilewright.ops.registration import NARROW, computed_dtype, define, direct, maker, recorded
 
 VARIANTS = tuple(kernels.VARIANTS)
 
 
 def _kernel(out: Any, x: Any, dim: int = -1, variant: str = "auto") -> None:
     if 0 not in x.shape:
-        kernels.reduce(out, x, "sum", (dim,), variant)
+        kernels.reduce(out, x, "sum", (dim,), variant, op="reduce_sum")
     elif 0 not in out.shape:
         out[...] = 0
 
@@ -57,25 +58,63 @@ def reduce_sum(x: Any, dim: int = -1, keepdim: bool = False, variant: str = "aut
         DimensionError: (an IndexError) `dim` is out of range.
         ArgumentError: (a ValueError) there is no such variant, or the dtype is none of these.
     """
+    if is_torch(x) and direct(x):
+        return _ready_to_run(x, dim, keepdim, variant)(x)
+    place = _checked(x, dim, variant)
+    if not is_torch(x):
+        out = np.empty(without(x.shape, (place,), False), x.dtype if dtype_name(x) in FLOATS else np.int64)
+        FORWARD.run(out, x, place, variant)
+    else:
+        out = recorded(_ReduceSum, x, place, variant)
+    return out.reshape(without(x.shape, (place,), True)) if keepdim else out
+
+
+_ready: dict[Any, Callable[[Any], Any]] = {}
+
+
+def _ready_to_run(x: Any, dim: int, keepdim: bool, variant: str) -> Callable[[Any], Any]:
+    """What sums tensors like this one, checked and prepared once."""
+    kernel = FORWARD.uses_kernel(x)
+    key = (kernel, dim, keepdim, variant, views.facts(x), x.dtype in NARROW and computed_dtype(x))
+    return _ready.get(key) or views.keep(_ready, key, _prepared(x, dim, keepdim, variant, kernel))
+
+
+def _prepared(x: Any, dim: int, keepdim: bool, variant: str, kernel: bool) -> Callable[[Any], Any]:
+    place = _checked(x, dim, variant)
+    shape, kept = (without(x.shape, (place,), each) for each in (False, True))
+    make = maker(shape, _result_dtype(x), x.device)
+    passes = None
+    if kernel and 0 not in x.shape:
+        passes = kernels.prepare(make(), x, "sum", (place,), variant, op="reduce_sum")
+
+    def run(x: Any) -> Any:
+        out = make()
+        if passes is None:
+            FORWARD.run(out, x, place, variant)
+        else:
+            kernels.run(passes, out, x)
+        return out.view(kept) if keepdim else out
+
+    return run
+
+
+def _result_dtype(x: Any) -> Any:
+    return computed_dtype(x) if x.dtype.is_floating_point else torch.int64
+
+
+def _checked(x: Any, dim: int, variant: str) -> int:
+    """`dim` as a negative number."""
     check_tensor("reduce_sum", "x", x, DTYPES)
     if variant not in VARIANTS:
         raise ArgumentError(f"reduce_sum: there is no variant {variant!r}", values={"variants": ", ".join(VARIANTS)})
     if x.ndim == 0:
         raise ArgumentError("reduce_sum: a tensor without dimensions has no rows", hint="x.reshape(1)")
     (place,) = from_the_end("reduce_sum", int(dim), x.ndim)
-    shape = without(x.shape, (place,), False)
-    if not is_torch(x):
-        out = np.empty(shape, x.dtype if dtype_name(x) in FLOATS else np.int64)
-        FORWARD.run(out, x, place, variant)
-    elif direct(x):
-        out = _forward(FORWARD.run, x, place, variant, shape)
-    else:
-        out = _ReduceSum.apply(x, place, variant)
-    return out.reshape(without(x.shape, (place,), True)) if keepdim else out
+    return place
 
 
 def _forward(run: Any, x: Any, dim: int, variant: str, shape: Sequence[int]) -> Any:
-    out = x.new_empty(shape, dtype=computed_dtype(x) if x.dtype.is_floating_point else torch.int64)
+    out = x.new_empty(shape, dtype=_result_dtype(x))
     run(out, x, dim, variant)
     return out
 
@@ -85,7 +124,7 @@ if torch is not None:
     class _ReduceSum(torch.autograd.Function):
         @staticmethod
         def forward(x: Any, dim: int, variant: str) -> Any:
-            return _forward(FORWARD.dispatched, x, dim, variant, without(x.shape, (dim,), False))
+            return _forward(FORWARD.way(x), x, dim, variant, without(x.shape, (dim,), False))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -8,7 +8,7 @@ from tilewright.kernels import rmsnorm as kernels
 from tilewright.ops.frameworks import is_torch, torch
 from tilewright.ops.norms import check_norm, gradients, number_of_rows, results_of, save_for_backward
 from tilewright.ops.ref import rmsnorm as ref
-from tilewright.ops.registration import define, direct
+from tilewright.ops.registration import define, direct, recorded
 
 FORWARD = define(
     "_rmsnorm(Tensor(a!) out, Tensor(b!)? total, Tensor(c!)? rstd, Tensor x, Tensor? weight, Tensor? bias, "
@@ -45,12 +45,17 @@ def rmsnorm(x: Any, weight: Any = None, bias: Any = None, residual: Any = None, 
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together.
     """
+    straight = direct(x, weight, bias, residual)
+    if straight and (residual is None or residual.shape == x.shape):
+        out, total = results_of(x, residual)
+        if FORWARD.quick(out, total, None, x, weight, bias, residual, eps):
+            return out if residual is None else (out, total)
     check_norm("rmsnorm", x, weight, bias, residual)
-    if not is_torch(x) or direct(x, weight, bias, residual):
+    if straight or not is_torch(x):
         out, total = results_of(x, residual)
         FORWARD.run(out, total, None, x, weight, bias, residual, eps)
     else:
-        out, total, *_ = _RMSNorm.apply(x, weight, bias, residual, eps)
+        out, total, *_ = recorded(_RMSNorm, x, weight, bias, residual, eps)
     return out if residual is None else (out, total)
 
 
@@ -68,9 +73,9 @@ if torch is not None:
         def forward(x: Any, weight: Any, bias: Any, residual: Any, eps: float) -> Any:
             out, total = results_of(x, residual)
             rstd = number_of_rows(x)
-            FORWARD.dispatched(out, total, rstd, x, weight, bias, residual, eps)
+            FORWARD.way(x, weight, bias, residual)(out, total, rstd, x, weight, bias, residual, eps)
             return out, total, rstd
 
         @staticmethod
         def backward(ctx: Any, grad: Any, grad_total: Any, *_: Any) -> Any:
-            return gradients(ctx, grad, grad_total, BACKWARD.run, BACKWARD.dispatched, ref.rmsnorm_backward, _moments)
+            return gradients(ctx, grad, grad_total, BACKWARD, ref.rmsnorm_backward, _moments)

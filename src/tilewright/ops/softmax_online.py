@@ -8,9 +8,9 @@ import numpy as np
 
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels import softmax_online as kernels
-from tilewright.ops.frameworks import check_tensor, is_torch, last_dim, torch
+from tilewright.ops.frameworks import check_tensor, last_dim, torch
 from tilewright.ops.ref import softmax_online as ref
-from tilewright.ops.registration import computed_dtype, define, direct
+from tilewright.ops.registration import define, direct, recorded, result_like
 
 BACKENDS = ("ref", "kernel")
 
@@ -45,19 +45,24 @@ def softmax_online(x: Any, dim: int = -1) -> Any:
     Raises:
         ArgumentError: (a ValueError) `dim` is not the last dimension, or the dtype is none of these.
     """
+    straight = direct(x)
+    if straight and dim == -1:
+        out = result_like(x)
+        if FORWARD.quick(out, x):
+            return out
     check_tensor("softmax_online", "x", x)
     last_dim("softmax_online", dim, x.ndim)
-    if not is_torch(x):
+    if isinstance(x, np.ndarray):
         out = np.empty(x.shape, x.dtype)
         FORWARD.run(out, x)
         return out
-    if direct(x):
+    if straight:
         return _forward(x, FORWARD.run)
-    return _SoftmaxOnline.apply(x)
+    return recorded(_SoftmaxOnline, x)
 
 
 def _forward(x: Any, run: Any) -> Any:
-    out = torch.empty_like(x, dtype=computed_dtype(x), memory_format=torch.contiguous_format)
+    out = result_like(x)
     run(out, x)
     return out
 
@@ -66,7 +71,7 @@ def _backward(grad: Any, y: Any, dtype: Any) -> Any:
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a gradient of the gradient is wanted
         return ref.softmax_online_backward(grad, y).to(dtype)
     dx = torch.empty_like(y, dtype=dtype)
-    (BACKWARD.run if direct(grad, y) else BACKWARD.dispatched)(dx, grad, y)
+    BACKWARD.way(grad, y)(dx, grad, y)
     return dx
 
 
@@ -95,7 +100,7 @@ if torch is not None:
 
         @staticmethod
         def forward(x: Any) -> Any:
-            return _forward(x, FORWARD.dispatched)
+            return _forward(x, FORWARD.way(x))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

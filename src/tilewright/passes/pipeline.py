@@ -160,11 +160,18 @@ def register(cls: type[Pass]) -> type[Pass]:
 
 
 TEXT_STAGES = ("llvm", "ptx")
+OTHER_STAGES: set[str] = set()
+"""Stages of further back ends whose modules have passes; they begin where those of stage `cute` end."""
+
+
+def add_stage(name: str) -> None:
+    """Let passes say `stage = name`: a back end runs them on modules of its own."""
+    OTHER_STAGES.add(name)
 
 
 def check_stage(item: Pass | type[Pass]) -> None:
     """Refuse a pass at a stage that has no passes."""
-    if item.stage not in ("", "cute", "nvvm", *TEXT_STAGES):
+    if item.stage not in ("", "cute", "nvvm", *TEXT_STAGES, *OTHER_STAGES):
         raise PassError(
             f"pass {item.name}: there are no passes at stage {item.stage!r}",
             hint="`stage` is cute or nvvm for passes over the module, llvm or ptx for passes over text",
@@ -275,7 +282,7 @@ class PassManager:
             for needed in item.requires:
                 if needed not in finished:
                     raise PassError(
-                        f"Pass {item.name} requires {needed} but {needed} was not run",
+                        f"Error: Pass {item.name} requires {needed} but {needed} was not run",
                         values={"passes": self},
                         hint=f"put {needed} before {item.name}",
                     )
@@ -421,7 +428,7 @@ def unknown_operation(
 ) -> PassError:
     """The error for an operation of no dialect."""
     return PassError(
-        f"unknown operation {name!r}",
+        f"Error: unknown operation {name!r}",
         location=location,
         values=values,
         hint="operations belong to a dialect: cute, gpu, nvvm, llvm, arith, scf, math, vector; to add your own, "

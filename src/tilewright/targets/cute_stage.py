@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tilewright.base import settings
@@ -13,7 +14,8 @@ from tilewright.ir.accessors import number_of, text_of
 from tilewright.ir.context import current
 from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
-from tilewright.passes.pipeline import check_known
+from tilewright.passes.communication import left_out
+from tilewright.passes.pipeline import PassManager, check_known
 from tilewright.passes.place_shared_memory import SMEM_BYTES, PlaceSharedMemory
 from tilewright.passes.program import kernels
 from tilewright.passes.verify import verify
@@ -45,6 +47,7 @@ def _cute(job: Job) -> None:
     job.inlined = inlined([*job.locations, *_locations(host_functions(job.module))])
     before.run(job.module, after_each=job.after_pass)
     job.pass_runs += before.runs
+    _communicate(job)
     if replace_cute(job):
         verify(job.module, "the text given for stage cute")
         PlaceSharedMemory().run(job.module)
@@ -54,6 +57,18 @@ def _cute(job: Job) -> None:
     for op in kernels(job.module):
         if SMEM_BYTES in op.attributes:  # the pass list places shared memory
             job.kernels[symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
+
+
+def _communicate(job: Job) -> None:
+    """Put code in the place of collectives, where there are any: by the passes that the list leaves out."""
+    if not current().communicates:
+        return
+    before, after = split(job.pipeline)
+    rest = left_out(before, job.arch)
+    late = PassManager(rest, verify=before.verify)
+    late.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
+    job.pass_runs += late.runs
+    job.pipeline = replace(job.pipeline, passes=[*before, *rest, *after], runs=[])
 
 
 def _locations(parts: Iterable[ir.Operation]) -> list[SourceLocation]:

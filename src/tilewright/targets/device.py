@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 from tilewright.base.errors import ArgumentError, CompileError
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.options import Options
+from tilewright.targets.profile import Profile
 
 
 class Timer(Protocol):
@@ -68,6 +69,18 @@ class Device(ABC):
     @abstractmethod
     def run(self, values: Sequence[Any]) -> None:
         """Run the host function. `values` are as `arguments.binding.converted` gives them, one for each parameter."""
+
+    def profile(self) -> Profile:
+        """What timed regions took since the last call of this method.
+
+        Raises:
+            CompileError: the function has no timed region.
+        """
+        raise CompileError(
+            "nothing was timed",
+            hint='put @cute.profile above the kernel, or `with cute.profile("load"):` around a part of it; '
+            "`--profile=off` leaves both out",
+        )
 
     @property
     def native(self) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.passes.expand_views import ExpandViews
-from tilewright.passes.pipeline import TEXT_STAGES, PassManager, Placed, as_pass, check_stage
+from tilewright.passes.pipeline import OTHER_STAGES, TEXT_STAGES, PassManager, Placed, as_pass, check_stage
 
 
 def place(manager: PassManager, passes: Any) -> PassManager:
@@ -36,6 +36,6 @@ def split(pipeline: PassManager) -> tuple[PassManager, PassManager]:
 
 
 def _end_of_cute(manager: PassManager) -> int:
-    """Where the passes of stage `cute` end; a list whose back end expands no views has no others."""
-    names = [item.name for item in manager]
-    return names.index(ExpandViews.name) if ExpandViews.name in names else len(names)
+    """Where the passes of stage `cute` end: at `expand-views`, or at the first of a stage of the back end's own."""
+    ends = (item.name == ExpandViews.name or item.stage in OTHER_STAGES for item in manager)
+    return next((place for place, end in enumerate(ends) if end), len(manager.passes))

@@ -19,6 +19,7 @@ class Stage:
         extension: of the files that its text is written to.
         whole: a function with several kernels has one text; otherwise each kernel has its own.
         replaceable: `override=` takes a text for it.
+        files: the files, by name, that `tilewright compile` writes for it, of a back end whose programs are several.
     """
 
     name: str
@@ -27,3 +28,4 @@ class Stage:
     extension: str = "txt"
     whole: bool = False
     replaceable: bool = False
+    files: Callable[[Job], dict[str, str]] | None = None

@@ -21,6 +21,7 @@ from tilewright.base.interrupts import uninterrupted
 from tilewright.targets.options import Asked, Options
 
 if TYPE_CHECKING:
+    from tilewright.arguments.binding import BoundCall
     from tilewright.passes.pipeline import PassManager
     from tilewright.targets.artifact import Artifact
     from tilewright.targets.device import Device
@@ -66,6 +67,10 @@ class BackEnd(ABC):
         """What the options of passes in a user's list ask of the compilation."""
         return Asked()
 
+    def bound(self, call: BoundCall) -> BoundCall:
+        """The arguments of a compilation as the back end takes them; it may fix extents that others leave open."""
+        return call
+
     def begin(self, job: Job, until: str) -> None:
         """Called before the stages run up to `until`: to start what takes a while beside them."""
         return
@@ -97,6 +102,10 @@ class BackEnd(ABC):
     def source_map(self, executor: Any) -> Any:
         """From lines of Python to those of the last stages, and back."""
         raise self.lacks("source map")
+
+    def plan(self, executor: Any) -> Any:
+        """What a host needs to launch a compiled function, as plain data."""
+        raise self.lacks("plan")
 
     def kernel_info(self, kernel: Any) -> Any:
         """What the machine code says of a kernel."""
@@ -221,3 +230,4 @@ def _object_at(place: str) -> Any:
 
 
 register("nvidia", "tilewright.targets.nvidia.backend.back_end:BACK_END", ("cuda", "emu"))
+register("tenstorrent", "tilewright.targets.tenstorrent.back_end:BACK_END", ("tenstorrent",))

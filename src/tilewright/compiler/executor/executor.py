@@ -17,6 +17,7 @@ from tilewright.lang.diagnostics.tracebacks import OnlyUserFrames
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device
 from tilewright.targets.job import Job
+from tilewright.targets.profile import Profile
 from tilewright.targets.target import device_of
 
 
@@ -74,6 +75,14 @@ class Executor(Inspection):
     def native(self) -> Any:
         """The tvm-ffi function itself: no conversion of arguments, errors are tvm-ffi's."""
         return self.device.native
+
+    def profile(self) -> Profile:
+        """What the timed regions of the calls took since this was last asked; see `cute.profile`.
+
+        Raises:
+            CompileError: nothing is timed.
+        """
+        return self.runner.profile()
 
     @property
     def last_report(self) -> Any:

@@ -45,6 +45,11 @@ class Inspection:
         """Facts of the chip compiled for."""
         return self.back_end.chip(self.arch)
 
+    @property
+    def plan(self) -> Any:
+        """What a host needs to launch the function, of a back end that has no host code of its own."""
+        return self.back_end.plan(self)
+
     # The compilation.
 
     @property

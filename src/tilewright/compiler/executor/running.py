@@ -14,6 +14,7 @@ from tilewright.lang.locations import user_location
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device, check_count
 from tilewright.targets.inlined import name_calls
+from tilewright.targets.profile import Profile
 
 
 class Runner:
@@ -62,6 +63,13 @@ class Runner:
         if not isinstance(raised, ArgumentError):
             raise self._placed(raised) from None
         return False  # native code took nothing of this call
+
+    def profile(self) -> Profile:
+        """What timed regions took, see `Device.profile`."""
+        try:
+            return self.last_device.profile()
+        except TilewrightError as error:
+            raise self._placed(error) from error.__cause__
 
     def _run_wide(self, form: WideForm, values: Sequence[Any]) -> None:
         """Run the 64-bit form, which is compiled now where no call needed it before."""

@@ -26,6 +26,7 @@ from tilewright.lang.numbers.integer_range import fits
 from tilewright.lang.numbers.numeric import Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.numbers.numpy_scalars import to_python
 from tilewright.lang.printing.runtime_print import assert_
+from tilewright.lang.profiling import mark_kernel
 from tilewright.lang.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ _RECORD_WORDS = 6  # of the record that carries the stream and the events: `EVEN
 
 @dataclass(frozen=True)
 class Kernel:
-    """What `@cute.kernel` makes of a function: `traced` is the function to run while tracing."""
+    """What `@cute.kernel` makes of a function: `traced` is the function to run while tracing. A `profiled` one is
+    timed."""
 
     function: Callable[..., Any]
     traced: Callable[..., Any]
     name: str
+    profiled: bool = False
 
     def launcher(self, args: Sequence[Any], kwargs: dict[str, Any]) -> KernelLauncher:
         """A launch of this kernel with these arguments."""
@@ -121,7 +124,7 @@ class KernelLauncher:
         _check_grid(dims[0])
         _check_block(dims[1])
         _check_cluster(dims[2])
-        symbol = self._trace(dims[1], dims[2], max_number_threads, min_blocks_per_mp)
+        symbol = self._trace(dims, bool(cooperative), max_number_threads, min_blocks_per_mp)
         values, _ = _flatten(self.arguments.runtime)
         stream_values = [] if stream is None else _stream(stream)
         flags = int(cooperative) | int(use_pdl) << 1
@@ -136,8 +139,9 @@ class KernelLauncher:
         dynamic = [] if smem is None else [_i32(smem)]
         _emit_launch(symbol, dims, dynamic, values, stream_values, flags)
 
-    def _trace(self, block: list[Any], cluster: list[Any], max_threads: Any, min_blocks: int) -> str:
+    def _trace(self, dims: list[list[Any]], cooperative: bool, max_threads: Any, min_blocks: int) -> str:
         current = trace.current()
+        grid, block, cluster = dims
         name = current.kernel_name(self.name)
         values, rebuild = _flatten(self.arguments.runtime)
         constants = self.arguments.constants
@@ -146,9 +150,12 @@ class KernelLauncher:
         function.attributes["arg_attrs"] = _named(self.arguments.runtime)
         current.kernels.append(trace.KernelTrace(name, self.kernel.traced, function, user_location()))
         body = function.regions[0].blocks[0]
-        current.block = tuple(block)
+        current.grid, current.block, current.cluster = tuple(grid), tuple(block), tuple(cluster)
+        current.cooperative = cooperative
         with trace.device_side(body), aliases.body():
             arguments = rebuild(list(body.arguments)) | constants
+            if self.kernel.profiled or current.profiled:
+                mark_kernel()
             returned = _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
             _refuse_result(self.kernel.function, returned)
             build.emit("gpu.return")

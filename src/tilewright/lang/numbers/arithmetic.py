@@ -1,4 +1,4 @@
-"""Arithmetic on MLIR values, scalars and vectors alike.
+"""Arithmetic on MLIR values: scalars, vectors and tiles alike.
 
 Each function takes operands already of one type and `kind`: `i` signed, `u` unsigned, `f` float. Integer division and
 remainder follow Python (towards minus infinity); shifts by the width or more give what an unbounded shift gives.
@@ -78,17 +78,18 @@ def absolute(kind: str, operand: ir.Value) -> ir.Value:
 
 
 def constant(number: int | float, type_: ir.Type) -> ir.Value:
-    """A scalar constant, or a vector of it."""
-    return build.splat(number, type_) if isinstance(type_, mlir.ir.VectorType) else build.constant(number, type_)
+    """A scalar constant, or a vector or tile of it."""
+    return build.splat(number, type_) if types.is_shaped(type_) else build.constant(number, type_)
 
 
 def same_shape(type_: ir.Type, element: str) -> ir.Type:
-    """Element type `element` (MLIR spelling) in the vector shape of `type_`."""
+    """Element type `element` (MLIR spelling) in the shape of `type_`, a vector or tile where that is one."""
 
     def make() -> ir.Type:
-        if isinstance(type_, mlir.ir.VectorType):
+        if types.is_shaped(type_):
             shape = "x".join(str(extent) for extent in type_.shape)
-            return types.parse(f"vector<{shape}x{element}>")
+            kind = "vector" if isinstance(type_, mlir.ir.VectorType) else "tensor"
+            return types.parse(f"{kind}<{shape}x{element}>")
         return types.parse(element)
 
     return current().cached(("same_shape", type_, element), make)
@@ -120,7 +121,7 @@ def float_constant_of(operand: ir.Value) -> float | None:
 
 
 def _width(type_: ir.Type) -> int:
-    element = type_.element_type if isinstance(type_, mlir.ir.VectorType) else type_
+    element = type_.element_type if types.is_shaped(type_) else type_
     return element.width
 
 

@@ -10,7 +10,7 @@ from tilewright.lang import trace
 from tilewright.lang.arch import FULL_MASK, barrier, lane_idx
 from tilewright.lang.control.generate import run_if
 from tilewright.lang.locations import user_location
-from tilewright.lang.numbers.numeric import Boolean, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
+from tilewright.lang.numbers.numeric import Boolean, Int32, Int64, Numeric, Uint8, Uint16, Uint32, Uint64, as_numeric
 from tilewright.lang.nvgpu.instructions import instruction
 
 
@@ -141,9 +141,9 @@ def match_all_sync(value: Any, mask: Any = FULL_MASK, *, loc: object = None, ip:
 
 def _match_operand(value: Any) -> tuple[Numeric, int]:
     number = as_numeric(value)
+    if type(number).is_float:  # its bits
+        number = number.bitcast({8: Uint8, 16: Uint16, 32: Uint32, 64: Uint64}[number.width])
     wide: type[Numeric] = Int64 if number.width > 32 else Int32
-    if type(number).is_float:
-        return number.bitcast(wide) if number.width == wide.width else wide(number), wide.width
     return wide(number), wide.width
 
 

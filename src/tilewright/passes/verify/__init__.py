@@ -14,7 +14,17 @@ from tilewright.ir.context import current
 from tilewright.ir.dialect import SPECS
 from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
-from tilewright.passes.verify import accesses, addresses, cooperation, regions, tiles, values, views  # noqa: F401
+from tilewright.passes.verify import (  # noqa: F401
+    accesses,
+    addresses,
+    block_tiles,
+    communication,
+    cooperation,
+    regions,
+    tiles,
+    values,
+    views,
+)
 from tilewright.passes.verify.operation import Invalid, OpSummary, Undecided
 from tilewright.passes.verify.structure import grouped
 from tilewright.passes.verify.table import DECIDING, RULES, VALUE_RULES

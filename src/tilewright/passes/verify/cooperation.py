@@ -48,6 +48,13 @@ def _assert(op: OpSummary) -> None:
     op.text("message")
 
 
+@verifies("profile")
+def _profile(op: OpSummary) -> None:
+    kind, region = op.one_of("kind", ("begin", "end", "kernel")), op.text("region")
+    if bool(region) == (kind == "kernel"):
+        raise Invalid("a region that begins or ends has a name, and a whole kernel has none", kind=kind, region=region)
+
+
 @verifies("barrier")
 def _barrier(op: OpSummary) -> None:
     kind, count = op.one_of("kind", ("sync", "arrive")), len(op.groups[1])

@@ -25,9 +25,12 @@ def grouped(
     missing = [name for name in spec.attributes if name not in attributes]
     if missing:
         raise Invalid(f"attribute {missing[0]} is missing")
-    if len(results) != len(spec.results):
-        raise Invalid(f"it has {len(spec.results)} results, not {len(results)}")
-    for kind, type_ in zip(spec.results, results, strict=True):
+    kinds = spec.results
+    if kinds and kinds[0].endswith("*"):
+        kinds = (kinds[0].rstrip("*"),) * len(results)
+    if len(results) != len(kinds):
+        raise Invalid(f"it has {len(kinds)} results, not {len(results)}")
+    for kind, type_ in zip(kinds, results, strict=True):
         _check_kind("the result", kind, type_)
     groups: list[Sequence[ir.Type]] = []
     start = 0
@@ -64,6 +67,9 @@ def _sizes(spec: OpSpec, count: int, attributes: Mapping[str, ir.Attribute]) -> 
 
 def _check_kind(what: str, kind: str, type_: ir.Type) -> None:
     text = str(type_)
-    fits = kind == "any" or text.startswith(f"!cute.{kind}<") if kind in ("any", "ptr", "tensor") else text == kind
+    if kind == "tile":
+        fits = text.startswith("tensor<")
+    else:
+        fits = kind == "any" or text.startswith(f"!cute.{kind}<") if kind in ("any", "ptr", "tensor") else text == kind
     if not fits:
         raise Invalid(f"{what} is {'an' if kind[0] == 'i' else 'a'} {kind}", got=type_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.ir import mlir, types
@@ -56,12 +57,20 @@ def _join(op: OpSummary) -> None:
 @verifies("convert")
 def _convert(op: OpSummary) -> None:
     names = [op.one_of(name, tuple(types.ELEMENT)) for name in ("source", "target")]
-    (value, before), (result, after) = vector_of(op.groups[0][0]), vector_of(op.results[0])
+    (value, before), (result, after) = _elements(op.groups[0][0]), _elements(op.results[0])
     if before != after:
         raise Invalid("a conversion keeps the number of elements", value=op.groups[0][0], result=op.results[0])
     for what, name, type_ in (("value", names[0], value), ("result", names[1], result)):
         if type_ != types.element(name):
             raise Invalid(f"the {what} is not a {name}", got=type_, expected=types.ELEMENT[name])
+
+
+def _elements(type_: ir.Type) -> tuple[ir.Type, Sequence[int]]:
+    """Element type and extents of a vector or tile; of another type itself and none."""
+    if isinstance(type_, mlir.ir.RankedTensorType):
+        return type_.element_type, list(type_.shape)
+    element, length = vector_of(type_)
+    return element, [length] if length else []
 
 
 @verifies("approx")

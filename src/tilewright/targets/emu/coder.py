@@ -388,7 +388,7 @@ class BlockCoder:
 
     def special(self, operand: Special, dtype: str) -> str:
         name = operand.name
-        have, text = runtime.special_register(name)
+        have, text = runtime.special_register(name, self._left())
         if not text:
             raise self.fail(f"special register %{name} is not emulated")
         value = self.let(text)
@@ -399,6 +399,11 @@ class BlockCoder:
         if bits_of(have) == bits_of(dtype):
             return self.let(f"{value}.view({dtype})")
         return self.let(f"{value}.astype({dtype})")
+
+    def _left(self) -> int:
+        """How many instructions of the block there are from this one on."""
+        listed = [*self.block.body, *([self.block.ending] if self.block.ending else ())]
+        return next((len(listed) - n for n, item in enumerate(listed) if item is self.instruction), 0)
 
     def symbol(self, operand: Sym, dtype: str) -> str:
         """The address of a symbol: in its own state space for shared and local, else generic."""

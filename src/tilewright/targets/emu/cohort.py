@@ -49,11 +49,12 @@ class Frame:
 class Cohort:
     """Threads that run together. `key` orders cohorts of a batch; `turn` postpones those that only wait, which
     `seen` (states at earlier polls) and `patience` (polls until the next look) find out; `poll` is what they repeat.
-    `spinning`: how much the launch had changed when they were found to go round and round, None if they were not."""
+    `spinning`: how much the launch had changed when they were found to go round and round, None if they were not.
+    `spent`: the instructions that each thread has executed, None where nobody counts them."""
 
     __slots__ = (
-        "L", "R", "code", "frames", "passed", "patience", "pc", "poll", "prefix", "result", "seen", "sp", "spinning",
-        "turn",
+        "L", "R", "code", "frames", "passed", "patience", "pc", "poll", "prefix", "result", "seen", "sp", "spent",
+        "spinning", "turn",
     )  # fmt: skip
 
     def __init__(self, lanes: Lanes, code: Any, registers: list[Any]) -> None:
@@ -71,6 +72,7 @@ class Cohort:
         self.patience = FIRST_PATIENCE
         self.poll: Instruction | None = None
         self.spinning: int | None = None
+        self.spent: Array | None = None
 
     def spins(self, changes: int) -> bool:
         """Whether the cohort comes back to a state it was in when the launch had changed as much as now: it will again,
@@ -139,6 +141,8 @@ def part(cohort: Cohort, picked: Array, pc: int, everything: bool = False) -> Co
     piece.passed = cohort.passed
     if cohort.result is not None:
         piece.result = cohort.result[picked]
+    if cohort.spent is not None:
+        piece.spent = cohort.spent[picked]
     if cohort.frames:
         piece.frames = tuple(
             Frame(f.code, f.pc, [picker.pick(value) for value in f.registers], f.sp, f.call) for f in cohort.frames
@@ -226,6 +230,8 @@ def joined(a: Cohort, b: Cohort) -> Cohort:
     both.passed = a.passed
     if a.result is not None and b.result is not None:
         both.result = joiner.arrays(a.result, b.result)
+    if a.spent is not None and b.spent is not None:
+        both.spent = joiner.arrays(a.spent, b.spent)
     both.frames = tuple(
         Frame(f.code, f.pc, [joiner.join(x, y) for x, y in zip(f.registers, g.registers, strict=True)], f.sp, f.call)
         for f, g in zip(a.frames, b.frames, strict=True)

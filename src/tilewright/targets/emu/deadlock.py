@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.base.errors import EmulationError
 from tilewright.targets.emu.cohort import Cohort
@@ -20,25 +20,38 @@ SHOWN = 8
 """Groups of threads that are named."""
 
 
-def deadlock(waiting: list[Cohort], kernel: str, ran: Mapping[int, int]) -> EmulationError:
-    """The error for threads that wait, those first that go round a loop without end; if all do, it is of that kind.
+class Waiting(NamedTuple):
+    """Threads that wait; how often each block of their launch's code ran of late, by serial number; where they are,
+    beside other devices."""
 
-    `ran` has how often each block of code ran of late, by serial number.
-    """
-    waiting = sorted(waiting, key=lambda cohort: cohort.spinning is None)
+    cohort: Cohort
+    ran: Mapping[int, int]
+    where: str = ""
+
+
+def deadlock(waiting: list[Waiting], kernel: str) -> EmulationError:
+    """The error for threads that wait, those first that go round a loop without end; if all do, it is of that kind."""
+    waiting = sorted(waiting, key=lambda one: one.cohort.spinning is None)
     values: dict[str, Any] = {"kernel": kernel}
-    for number, cohort in enumerate(waiting[:SHOWN]):
-        where = _waits_at(cohort, ran)
-        threads = threads_of(cohort.L, None)
+    for number, one in enumerate(_one_of_each(waiting)[:SHOWN]):
+        where = _waits_at(one.cohort, one.ran)
+        threads = threads_of(one.cohort.L, None)
         text = f"line {where.line}: {where.text}" if where is not None else "the end of the kernel"
         values[f"wait {number}"] = (
-            f"{cohort.L.n} threads from block {threads['block']} thread {threads['thread']} at {text}"
+            f"{one.where}{one.cohort.L.n} threads from block {threads['block']} thread {threads['thread']} at {text}"
         )
-    site = _waits_at(waiting[0], ran) if waiting else None
+    site = _waits_at(waiting[0].cohort, waiting[0].ran) if waiting else None
     message, hint = DEADLOCK
-    if waiting and waiting[-1].spinning is not None:
+    if waiting and waiting[-1].cohort.spinning is not None:
         message, hint = ENDLESS
     return located(message, site, values=values, hint=hint, kind="deadlock")
+
+
+def _one_of_each(waiting: list[Waiting]) -> list[Waiting]:
+    """The same, one of each place before all others."""
+    first = {one.where: number for number, one in reversed(list(enumerate(waiting)))}
+    order = sorted(range(len(waiting)), key=lambda number: first[waiting[number].where] != number)
+    return [waiting[number] for number in order]
 
 
 def _waits_at(cohort: Cohort, ran: Mapping[int, int]) -> Instruction | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, EmulationError, TilewrightError
 from tilewright.hw import launches
 from tilewright.targets.emu.checks import Observer
+from tilewright.targets.emu.checks.members import Member, Members
 from tilewright.targets.emu.code import Code, lay_out
 from tilewright.targets.emu.counters import Traffic, TrafficCounter, TrafficTable
+from tilewright.targets.emu.deadlock import Waiting, deadlock
 from tilewright.targets.emu.faults import Fault, located
 from tilewright.targets.emu.image import Image, Program, aligned_bytes
 from tilewright.targets.emu.lanes import Array, Lanes, Shape, launch_constants
@@ -37,7 +40,11 @@ HINTS = {"grid": launches.grid_hint, "block": launches.block_hint, "cluster": la
 
 
 class Launch:
-    """One launch in progress; shared by its batches."""
+    """One launch in progress; shared by its batches. `member` of `members`: see `checks.members`."""
+
+    member: Member | None = None
+    members: Members | None = None
+    slice = SLICE
 
     def __init__(
         self, image: Image, shape: Shape, params: bytes, smem: int, buffers: list[Buffer], options: Options
@@ -58,7 +65,7 @@ class Launch:
             Buffer(self.param_address, len(self.params), False, "parameters"),
             Buffer(int(self.workspace.ctypes.data), 64, True, "grid workspace"),
         ]
-        self.memory = GlobalMemory([*buffers, *image.program.buffers(), *own], bool(options.checkers))
+        self.memory = self.make_memory([*buffers, *image.program.buffers(), *own])
         self.hits = _Hits()
         self.constants = launch_constants(shape)
         # Cooperative groups find the grid's barrier, behind a word of size, through these registers.
@@ -68,8 +75,8 @@ class Launch:
         self.live: deque[Machine] = deque()
         self.finished = 0
         self.bar = Bar(self.kernel, shape.blocks, options.progress if options.debugger is None else False)
-        timeout = settings.get("timeout") if options.timeout is None else options.timeout
-        self.monitor = Monitor(self, self.bar, timeout)
+        self.timeout: float | None = settings.get("timeout") if options.timeout is None else options.timeout
+        self.monitor = Monitor(self, self.bar, self.timeout)
         self.running: Machine | None = None
         self.ticks = 0
         self.time = 0
@@ -84,6 +91,12 @@ class Launch:
         self.errors: list[EmulationError] = []
         self.races: list[EmulationError] = []
         self._seen: set[tuple[str, int]] = set()
+        self._waiting: deque[Array] = deque()
+        self._resident = 0
+
+    def make_memory(self, buffers: list[Buffer]) -> GlobalMemory:
+        """Global memory of these buffers."""
+        return GlobalMemory(buffers, bool(self.options.checkers))
 
     def collect(self, fault: Fault, error: EmulationError) -> None:
         """Keep a finding; each instruction is reported once for each kind."""
@@ -117,7 +130,16 @@ class Launch:
         """A cohort did nothing but wait. When all have, several times, and nothing else happened, none can go on."""
         self.idle += 1
         if self.idle > IDLE_TURNS and self.idle > 4 * sum(len(m.ready) for m in {machine, *self.live}):
-            raise machine.deadlock()
+            raise self.deadlock(machine)
+
+    def deadlock(self, machine: Machine) -> EmulationError:
+        """The error of a batch that cannot go on: where its threads wait."""
+        ran = self.monitor.ran()
+        return deadlock([Waiting(cohort, ran) for cohort in machine.waiting()], self.kernel)
+
+    def place(self) -> dict[str, Any]:
+        """Where the launch is, for errors: nothing to say of the only one."""
+        return {}
 
     def print(self, text: str) -> None:
         self.text.append(text)
@@ -153,9 +175,18 @@ class Launch:
         Raises:
             EmulationError: the kernel did something undefined, or cannot go on.
         """
+        with self.told():
+            self.begin()
+            while self.turn():
+                pass
+        return self.report()
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """What goes wrong while blocks run is told as an error of the launch."""
         try:
             with np.errstate(all="ignore"), self.bar:
-                self._run()
+                yield
         except TilewrightError:
             raise
         except MemoryError as error:
@@ -163,7 +194,6 @@ class Launch:
         except BaseException as error:
             self.monitor.interrupted(error, self.running)
             raise
-        return self.report()
 
     def _no_memory(self, error: MemoryError) -> EmulationError:
         if not self.options.checkers:
@@ -180,33 +210,42 @@ class Launch:
         values = {"bytes of its buffers": sizes, "asked for": str(error) or "a little more"}
         return located(message, self._running(error), self.kernel, values, hint, "limit")
 
-    def _run(self) -> None:
-        waiting = deque(self._groups())
-        live = self.live
-        resident = 0
-        while waiting or live:
-            if waiting and resident < RESIDENT_LANES:
-                machine = Machine(self, waiting.popleft())
-                self.idle = 0
-                resident += len(machine.alive)
-            else:
-                machine = live.popleft()
-            self.running = machine
-            if self._step(machine):
-                resident -= len(machine.alive)
-                self.finished += machine.slots
-            else:
-                live.append(machine)
+    def begin(self) -> None:
+        """Deal the blocks to batches."""
+        self._waiting = deque(self._groups())
+
+    def turn(self) -> bool:
+        """One batch runs for a while. False when all blocks have ended."""
+        if self._waiting and self._resident < RESIDENT_LANES:
+            machine = Machine(self, self._waiting.popleft())
+            self.idle = 0
+            self._resident += len(machine.alive)
+        else:
+            machine = self.live.popleft()
+        self.running = machine
+        if self._step(machine):
+            self._resident -= len(machine.alive)
+            self.finished += machine.slots
+            self.ended(machine)
+        else:
+            self.live.append(machine)
+        return bool(self._waiting or self.live)
+
+    def ended(self, machine: Machine) -> None:
+        """All blocks of a batch have ended."""
+
+    def under_way(self) -> set[Machine]:
+        """The batches that have begun and have not ended."""
+        return {*self.live, *([self.running] if self.running is not None and self.running.living else ())}
 
     def state(self) -> tuple[int, int]:
         """Blocks that have ended, and thread instructions so far."""
-        under_way = {*self.live, *([self.running] if self.running is not None and self.running.living else ())}
-        ended = self.finished + sum(int(np.count_nonzero(m.block_alive == 0)) for m in under_way)
+        ended = self.finished + sum(int(np.count_nonzero(m.block_alive == 0)) for m in self.under_way())
         blocks = [block for code in self.program.codes.values() for block in code.blocks]
         return ended, sum(self.hits[block.serial] * block.instructions for block in blocks)
 
     def _step(self, machine: Machine) -> bool:
-        budget = SLICE
+        budget = self.slice
         if self.options.limit is not None:
             budget = min(budget, self.options.limit - self.hits.steps)
             if budget <= 0:
@@ -389,7 +428,7 @@ def pack_params(image: Image, params: bytes | Sequence[bytes]) -> bytes:
     return bytes(packed)
 
 
-def launch(
+def prepare(
     program: Program,
     kernel: str,
     grid: int | Sequence[int],
@@ -400,8 +439,9 @@ def launch(
     smem: int = 0,
     buffers: Sequence[tuple[int, int, bool] | Buffer] = (),
     options: Options | None = None,
-) -> Report:
-    """Run a kernel on host memory.
+    make: Callable[..., Launch] = Launch,
+) -> Launch:
+    """A launch of a kernel on host memory, about to begin.
 
     Args:
         program: what `load` returned.
@@ -409,10 +449,10 @@ def launch(
         params: the kernel's parameters as raw bytes, whole or one by one; pointers are host addresses.
         smem: dynamic shared memory in bytes.
         buffers: the host memory that the kernel may touch: (address, bytes, writable).
+        make: a class of launches.
 
     Raises:
         ArgumentError: the launch is not possible.
-        EmulationError: the kernel did something undefined; it names the PTX line, block and thread.
     """
     options = options or Options()
     image = program.image(kernel, options.checked, options.debugger is not None)
@@ -427,9 +467,26 @@ def launch(
     triples = [(b.address, b.nbytes, b.writable) if isinstance(b, Buffer) else b for b in buffers]
     checked = check_buffers(triples)
     named = [b if isinstance(b, Buffer) else c for b, c in zip(buffers, checked, strict=True)]
-    under_way = Launch(image, shape, pack_params(image, params), smem, named, options)
-    try:
+    return make(image, shape, pack_params(image, params), smem, named, options)
+
+
+def launch(program: Program, kernel: str, *args: Any, **options: Any) -> Report:
+    """Run a kernel on host memory; see `prepare`.
+
+    Raises:
+        ArgumentError: the launch is not possible.
+        EmulationError: the kernel did something undefined; it names the PTX line, block and thread.
+    """
+    under_way = prepare(program, kernel, *args, **options)
+    with findings_of(under_way):
         return under_way.run()
+
+
+@contextmanager
+def findings_of(under_way: Launch) -> Iterator[None]:
+    """What a launch finds, raised or collected, goes to `recording`."""
+    try:
+        yield
     except EmulationError as error:
         add_findings([error])
         raise

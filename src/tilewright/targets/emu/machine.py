@@ -12,7 +12,6 @@ from tilewright.targets.emu.checks.events import compose
 from tilewright.targets.emu.checks.observer import Batch
 from tilewright.targets.emu.code import BRX, CALL, COND, EXIT, JUMP, Code, CodeBlock
 from tilewright.targets.emu.cohort import Cohort, Frame, joined, part
-from tilewright.targets.emu.deadlock import deadlock
 from tilewright.targets.emu.faults import Fault, located, threads_of
 from tilewright.targets.emu.in_flight import InFlight
 from tilewright.targets.emu.lanes import Array, Lanes
@@ -60,6 +59,8 @@ class Machine(Memories):
         cohorts = [
             Cohort(part, launch.code, list(launch.code.zeros)) for part in launch.split(Lanes(self.shape, ids, blocks))
         ]
+        for cohort in cohorts if launch.options.thread_clock else ():
+            cohort.spent = np.zeros(cohort.L.n, np.uint64)
         delays = launch.delays(len(cohorts))
         self.late = sorted(zip(delays, range(len(cohorts)), cohorts, strict=True), reverse=True)
         """The cohorts that have not started, the next one last: the turn in which they do, a number, the cohort."""
@@ -72,6 +73,7 @@ class Machine(Memories):
         return Batch(
             self.shape, self.blocks, self.report, launch.program.sites, launch.instructions, self.sh, self.lo, self.g,
             launch.kernel, options.lockstep, options.all_arrive, self._frame_end, launch.observed,
+            launch.member, launch.members,
         )  # fmt: skip
 
     def _frame_end(self) -> int:
@@ -91,10 +93,15 @@ class Machine(Memories):
             self.launch.param_cache[key] = found
         return found
 
-    def clock(self, name: str) -> Any:
-        """Time that passes by the blocks of code run, so that runs are repeatable; a clock tick a step."""
+    def clock(self, name: str, cohort: Cohort, left: int) -> Any:
+        """Time that passes by the blocks of code run, so that runs are repeatable; a clock tick a step.
+
+        With `Options.thread_clock`, clock64 counts the instructions of each thread; of the block, `left` are not run.
+        """
         self.polls += 1
         self.launch.ticks += 32
+        if cohort.spent is not None and name == "clock64":
+            return cohort.spent - np.uint64(left)
         ticks = self.launch.ticks
         if name in ("clock64", "globaltimer"):
             return np.uint64(ticks)
@@ -202,7 +209,7 @@ class Machine(Memories):
         self.barriers.release_all()
         # Parts that were joined are fewer cohorts, or others, than before: that was progress.
         if not self.ready and before == {key: cohort.L.n for key, cohort in self.parked.items()}:
-            raise self.deadlock()
+            raise self.launch.deadlock(self)
 
     def _gate(self, block: CodeBlock, cohort: Cohort) -> bool:
         assert block.gate is not None
@@ -227,6 +234,8 @@ class Machine(Memories):
             cohort.passed = False
             steps += 1
             hits[block.serial] += cohort.L.n
+            if cohort.spent is not None:
+                cohort.spent = cohort.spent + np.uint64(block.instructions)
             try:
                 out = block.run(cohort, cohort.R, self)
             except Fault as fault:
@@ -412,12 +421,11 @@ class Machine(Memories):
         lanes, among = fault.lanes, fault.among or cohort.L
         if lanes is not None and len(lanes) and int(lanes[-1]) >= among.n:
             lanes = None
-        values = {**threads_of(among, lanes), **fault.values}
+        values = {**self.launch.place(), **threads_of(among, lanes), **fault.values}
         return located(fault.message, instruction, self.launch.kernel, values, fault.hint, fault.kind)
 
-    def deadlock(self) -> EmulationError:
-        """An error that says where each warp waits."""
+    def waiting(self) -> list[Cohort]:
+        """All threads that have not ended."""
         waiting = [*self.parked.values(), *(c for group in self.barriers.parked.values() for c in group)]
         waiting += self.clusters.parked
-        waiting += [c for group in self.ready.values() for c in group]
-        return deadlock(waiting, self.launch.kernel, self.launch.monitor.ran())
+        return waiting + [c for group in self.ready.values() for c in group]

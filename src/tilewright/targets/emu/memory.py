@@ -121,8 +121,7 @@ class GlobalMemory:
                 pass
         self.put(self.resolve(site, addr, dtype, shift, lanes, True), value, lanes)
 
-    @staticmethod
-    def put(places: list[tuple[Array, Any, Array | None]], value: Any, lanes: int) -> None:
+    def put(self, places: list[tuple[Array, Any, Array | None]], value: Any, lanes: int) -> None:
         """Write elements (or rows) to what `resolve` has found."""
         rank = 2 if lanes > 1 else 1
         for view, index, at in places:
@@ -243,6 +242,9 @@ class GlobalMemory:
         self.starts = [region.buffer.address for region in self.regions]
         self.start_array = np.array(self.starts, np.uint64)
         self.end_array = np.array([region.buffer.end for region in self.regions], np.uint64)
+
+    def released(self) -> None:
+        """A thread releases, to all devices, what it has written and seen."""
 
     def at(self, address: int, nbytes: int) -> Array | None:
         """The bytes at an address, None where they are not all in one buffer."""

@@ -28,7 +28,8 @@ class Options:
     lockstep. `counters` counts sectors and wavefronts. `debugger` looks on, instruction by instruction. `progress`:
     whether a launch that takes long says so (`progress.Bar`); None for the setting's value. `timeout`: the most seconds
     that it may run (an `EmulationError` beyond), None for the setting's value. `all_arrive`: every thread reaches each
-    barrier of its block or warp, as the DSL has it; by PTX it may have ended.
+    barrier of its block or warp, as the DSL has it; by PTX it may have ended. `thread_clock`: `%clock64` counts the
+    instructions that a thread has executed, not the time of the launch.
 
     Raises:
         ArgumentError: `checks` is none of these, or the time limit is not positive.
@@ -46,6 +47,7 @@ class Options:
     timeout: float | None = None
     all_arrive: bool = False
     collect: bool = False
+    thread_clock: bool = False
 
     def __post_init__(self) -> None:
         checkers(self.checks)

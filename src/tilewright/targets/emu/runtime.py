@@ -157,8 +157,11 @@ _CLOCKS = {"clock": "u4", "clock_hi": "u4", "clock64": "u8", "globaltimer": "u8"
            "globaltimer_hi": "u4"}  # fmt: skip
 
 
-def special_register(name: str) -> tuple[str, str]:
-    """(NumPy type, expression) of a special register; an empty expression if it is not known."""
+def special_register(name: str, left: int) -> tuple[str, str]:
+    """(NumPy type, expression) of a special register; an empty expression if it is not known.
+
+    `left` is how many instructions of the block follow from the one that reads it on.
+    """
     head, _, axis = name.partition(".")
     if name in _BY_LANE or (head in _BY_AXIS and axis in ("x", "y", "z")):
         return "u4", f"L.special({name!r})"
@@ -169,7 +172,7 @@ def special_register(name: str) -> tuple[str, str]:
     if name == "gridid":
         return "u8", f"S.constants[{name!r}]"
     if name in _CLOCKS:
-        return _CLOCKS[name], f"S.clock({name!r})"
+        return _CLOCKS[name], f"S.clock({name!r}, C, {left})"
     if name == "dynamic_smem_size":
         return "u4", "u4.type(S.launch.dynamic_shared)"
     if name == "total_smem_size":

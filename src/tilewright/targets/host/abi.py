@@ -65,6 +65,14 @@ VIEW_TAG = 5
 # DLTensor
 DL_DATA, DL_DEVICE, DL_NDIM, DL_DTYPE, DL_SHAPE, DL_STRIDES, DL_OFFSET = 0, 8, 16, 20, 24, 32, 40
 
+# A route (router.py): how many arguments, how many entries, the address of these, then the kind of each argument. An
+# entry: the address of a function, then the facts of each argument, `ROUTE_FACTS` words.
+ROUTE_KINDS = ("matrix", "free_matrix", "columns", "strided", "number", "constant")
+ROUTE_FACTS, ROUTE_FIRST_KIND, ROUTE_ALIGNMENT = 4, 3, 16
+ROUTE_MOST_ARGUMENTS = 16
+ROUTE_UNKNOWN = -1
+DL_SIZE = 48
+
 DEVICES_OF = {"cuda": (CUDA, CUDA_MANAGED), "emu": (CPU, CUDA_HOST)}
 
 

@@ -63,7 +63,7 @@ def export_object(
     checked = f"__tvm_ffi_{name}" if tvm_ffi else f"{CHECKED}{name}"
     frame = (
         _named(wrapper_ir(signature, entry, len(kernels), _table(len(kernels), tvm_ffi)), signature, checked),
-        runtime_ir(),
+        runtime_ir(routes=False),
         _glue_ir(name, kernels, metadata, tvm_ffi),
         *(() if tvm_ffi else (packed_ir(signature, f"{RUN}{name}", checked, abi.CUDA if kernels else abi.CPU),)),
     )

@@ -109,13 +109,18 @@ class HostFunction:
             table[abi.SLOT_CONTEXTS] = ctypes.addressof(functions)
             table[abi.SLOT_ENTER] = support_address(loaded, "__tw_enter") if devices > 1 else 0
         self._held = (loaded, callback, functions, keep_alive)
-        self._address = loaded.address(export_name(signature))
+        self.address = loaded.address(export_name(signature))
+        """Of the native function, as tvm-ffi calls it."""
         self.function = self.make_function()
         """The tvm-ffi function itself; its errors are tvm-ffi's."""
 
     def make_function(self) -> Any:
         """A tvm-ffi function of its own over the same code."""
-        return ffi.make_function(self._address, self._held)
+        return ffi.make_function(self.address, self._held)
+
+    def support_function(self, name: str) -> Any:
+        """A tvm-ffi function over a function of the support code, which is the same for all programs."""
+        return ffi.make_function(support_address(self._held[0], name), self._held)
 
     def __call__(self, *arguments: Any) -> None:
         """Check the arguments and run.

@@ -65,8 +65,8 @@ _REPORT_TEXTS = {
 
 
 @functools.cache
-def runtime_ir() -> str:
-    """LLVM IR of the support functions; the same for every program."""
+def runtime_ir(*, routes: bool = True) -> str:
+    """LLVM IR of the support functions; the same for every program. `routes`: with what `router.py` calls."""
     strings = Strings("rt")
     kinds, kind_width = name_table("kind_names", abi.KIND_NAMES, 80, "object")
     dtypes, dtype_width = name_table("dtype_names", abi.DTYPE_FORMATS, 18, "unknown")
@@ -97,6 +97,16 @@ def runtime_ir() -> str:
         completion_id=abi.ATTRIBUTE_COMPLETION_EVENT, programmatic_id=abi.ATTRIBUTE_PROGRAMMATIC_EVENT,
     )  # fmt: skip
     poll = llvm_file("poll", signals=abi.SLOT_SIGNALS, interrupted=abi.INTERRUPTED)
+    route = llvm_file(
+        "route",
+        **{name: number for number, name in enumerate(abi.ROUTE_KINDS)},
+        unknown=abi.ROUTE_UNKNOWN, first_kind=abi.ROUTE_FIRST_KIND,
+        most=abi.ROUTE_MOST_ARGUMENTS, facts=abi.ROUTE_FACTS, alignment=abi.ROUTE_ALIGNMENT - 1, dl_size=abi.DL_SIZE,
+        view_size=abi.DL_SIZE + 32, any_size=abi.ANY_SIZE, any_value=abi.ANY_VALUE, object_header=abi.OBJECT_HEADER,
+        none=abi.NONE, bool=abi.BOOL, dltensor=abi.DLTENSOR, tensor=abi.TENSOR, data=abi.DL_DATA,
+        device=abi.DL_DEVICE, ndim=abi.DL_NDIM, dtype=abi.DL_DTYPE, shape=abi.DL_SHAPE, strides=abi.DL_STRIDES,
+        offset=abi.DL_OFFSET,
+    )  # fmt: skip
     texts = [
         kinds,
         dtypes,
@@ -107,6 +117,7 @@ def runtime_ir() -> str:
         contexts,
         poll,
         launch,
+        *([route] if routes else []),
         llvm_file("halves"),
     ]
     return "\n".join(texts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tilewright.base.errors import PassError
+from tilewright.base.errors import CompileError, PassError
 from tilewright.hw.features import require
 from tilewright.ir.accessors import text_of
 from tilewright.ir.locations import source_location
@@ -34,7 +34,8 @@ def check_nvvm(module: ir.Operation, arch: str) -> Findings:
 
     Raises:
         PassError: an operation is left that LLVM IR has no form for.
-        CompileError: an operation that `arch` lacks, or inline assembly that cannot be right.
+        CompileError: an operation that `arch` lacks, inline assembly that cannot be right, or `multimem`: multicast
+            objects can take GPUs that others share out of service.
     """
     findings = Findings()
 
@@ -64,6 +65,12 @@ def check_nvvm(module: ir.Operation, arch: str) -> Findings:
 
 
 def _require(features: set[str], op: ir.Operation, arch: str, findings: Findings, what: str) -> None:
+    if "multimem" in features:
+        raise CompileError(
+            "multimem instructions are not compiled: they take a multicast address, and none is ever made",
+            location=source_location(op.location),
+            hint="write to each rank's memory, or read from each and combine, as tilewright.dist does",
+        )
     for feature in sorted(features):
         operation = f"{what}{feature}" if what else op.name
         require(feature, arch, operation=operation, location=source_location(op.location))

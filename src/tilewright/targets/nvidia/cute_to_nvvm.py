@@ -20,7 +20,7 @@ from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BASE, SMEM_BYTES
 from tilewright.passes.program import kernels
 from tilewright.passes.rules import copying, fragments, gemm, memory, values
-from tilewright.targets.nvidia import atomic_rules, narrow, rules, tile_rules
+from tilewright.targets.nvidia import atomic_rules, narrow, profile_rules, rules, tile_rules
 from tilewright.targets.nvidia.fast_math import use_fast_math
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ RULES = (
     + rules.rules
     + tile_rules.rules
     + narrow.rules
+    + profile_rules.rules
 )
 RULES += atomic_rules.rules
 ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0}
@@ -57,6 +58,9 @@ class CuteToNvvm(Pass):
         "toolkitPath": "",
         "preserve-line-info": False,
         "enable-assertions": False,
+        "profile": True,
+        "profile-warps": 1024,
+        "profile-events": 124,
         "enable-cuda-dialect": False,
         "cuda-dialect-external-module": False,
         # Options of a compilation, which the text of `CompileOptions` may bring: the compiler reads them.
@@ -81,13 +85,15 @@ class CuteToNvvm(Pass):
         arch = normalize_arch(str(self["cubin-chip"]))
         for kernel in kernels(module):
             features: set[str] = set()
-            facts = {"arch": arch, "features": features, "block": _static_block(kernel)}
+            room = (int(self["profile-warps"]), int(self["profile-events"])) if self["profile"] else None
+            facts = {"arch": arch, "features": features, "block": _static_block(kernel), "profile": room}
             context = LoweringContext(ADDRESS_SPACE, facts)
             with located(lambda location=kernel.location: location):  # type: ignore[misc]
                 _declare_shared_memory(kernel, arch)
                 _check_cluster(kernel, arch, features)
             lower(kernel, RULES, context)
             use_fast_math(kernel, context)
+            profile_rules.name_regions(kernel, context)
             kernel.attributes[FEATURES] = build.string(",".join(sorted(features)))
 
 

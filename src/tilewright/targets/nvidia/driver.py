@@ -25,6 +25,7 @@ Dim3 = tuple[int, int, int]
 _PORTABLE_CLUSTER: Final = 8
 _DEFAULT_SHARED: Final = 48 * 1024
 _NON_BLOCKING: Final = 1
+_PEER_ACCESS_ALREADY_ENABLED: Final = 704
 _NAME_BYTES: Final = 256
 _NO_DRIVER_HINT: Final = "run on the emulator (TILEWRIGHT_TARGET=emu), or on a machine with an NVIDIA driver and GPU"
 
@@ -137,6 +138,17 @@ class Library:
         self.driver.call("cuLibraryGetKernel", byref(handle), self.handle, name.encode(), about={"kernel": name})
         return Kernel(self, name, handle.value or 0)
 
+    def variable(self, name: str) -> tuple[int, int]:
+        """Address, on the current device, and size of a variable in global memory.
+
+        Raises:
+            LaunchError: there is none.
+        """
+        address, size = c_uint64(), c_size_t()
+        about = {"variable": name}
+        self.driver.call("cuLibraryGetGlobal", byref(address), byref(size), self.handle, name.encode(), about=about)
+        return address.value, size.value
+
     def unload(self) -> None:
         """Unload now. Kernels of this library must not be launched afterwards."""
         self._finalizer()
@@ -226,6 +238,16 @@ class Driver:
             self.call("cuDevicePrimaryCtxRetain", byref(context), self._device_handle(ordinal))
             self._contexts[ordinal] = context.value or 0
         self.call("cuCtxSetCurrent", self._contexts[ordinal])
+
+    def enable_peer_access(self, ordinal: int, peer: int) -> None:
+        """Let kernels of a device reach the memory of another; nothing where they may already."""
+        before = self.current_device()
+        self.make_current(peer)
+        self.make_current(ordinal)
+        status = self.api.cuCtxEnablePeerAccess(c_void_p(self._contexts[peer]), 0)
+        self.make_current(before)
+        if status not in (0, _PEER_ACCESS_ALREADY_ENABLED):
+            raise launch_error(status, "cuCtxEnablePeerAccess", {"device": ordinal, "peer": peer})
 
     def current_device(self) -> int:
         """The device of this thread's context; without a context, device 0, which becomes current."""

@@ -10,14 +10,17 @@
     emulated:
       softmax_online: [[3, 1000]]
 
-A case may have `options`, the op's own arguments. `emulated` has the shapes that take a suite's place on the emulator.
+A case may have `options`, the op's own arguments; `gradient: true` among them is none: the inputs are then such that
+PyTorch records the call. A suite with `clock: host` times what a call takes on the host. `only` of a suite names
+backends that take long to compile, and the shapes for which they are measured: these cases come first. `emulated` has
+the shapes that take a suite's place on the emulator.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -25,8 +28,11 @@ from typing import Any
 from tilewright.base.errors import ArgumentError
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
-BACKENDS = ("kernel", "ref", "torch", "torch.compile", "triton", "quack")
-"""`kernel` is this project's, `ref` its reference; the others are peers."""
+BACKENDS = ("kernel", "torch.ops", "ref", "torch", "torch.compile", "triton", "quack")
+"""`kernel` is this project's function, `torch.ops` its operator, `ref` its reference; the others are peers."""
+OWN = BACKENDS[:3]
+CLOCKS = ("device", "host")
+GRADIENT = "gradient"
 BACKWARD = "_backward"
 
 
@@ -46,6 +52,16 @@ class Case:
         return f"{self.op}({given})" if given else self.op
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        """The options that are arguments of the op."""
+        return {name: value for name, value in self.options if name != GRADIENT}
+
+    @property
+    def recorded(self) -> bool:
+        """Whether PyTorch shall record the call for a gradient."""
+        return bool(dict(self.options).get(GRADIENT))
+
+    @property
     def size(self) -> str:
         """The shape as text: 32768x1024."""
         return "x".join(map(str, self.shape))
@@ -56,13 +72,19 @@ class Case:
 
 @dataclass(frozen=True)
 class Suite:
-    """Cases, and how they are timed: calls before the clock starts, calls timed."""
+    """Cases, and how they are timed: calls before the clock starts, calls timed (on the host series of them)."""
 
     name: str
     cases: tuple[Case, ...]
-    backends: tuple[str, ...] = BACKENDS
+    backends: tuple[str, ...] = tuple(name for name in BACKENDS if name != "torch.ops")
     warmup: int = 10
     iterations: int = 100
+    clock: str = "device"
+    only: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+
+    def backends_of(self, case: Case) -> list[str]:
+        """What is measured of a case."""
+        return [name for name in self.backends if name not in self.only or case.shape in self.only[name]]
 
 
 def read_suites(path: Path) -> dict[str, Suite]:
@@ -100,10 +122,14 @@ def _read(path: Path) -> dict[str, Any]:
 def _suite(path: Path, name: str, given: Any) -> Suite:
     if not isinstance(given, dict) or not isinstance(given.get("cases"), list):
         raise ArgumentError(f"{path}: suite {name} has no list of cases")
-    unknown = given.keys() - {"cases", "backends", "warmup", "iterations"}
+    unknown = given.keys() - {"cases", "backends", "warmup", "iterations", "clock", "only"}
     if unknown:
         raise ArgumentError(f"{path}: suite {name} has an unknown key {sorted(unknown)[0]!r}")
-    groups = [_cases(path, name, entry) for entry in given["cases"]]
+    only = {
+        backend: tuple(_shape(path, shape) for shape in shapes) for backend, shapes in given.get("only", {}).items()
+    }
+    first = {shape for shapes in only.values() for shape in shapes}
+    groups = [sorted(_cases(path, name, entry), key=lambda case: case.shape not in first) for entry in given["cases"]]
     turns = zip_longest(*groups)  # each op's first case, then each op's second: a budget that ends takes from all
     cases = tuple(case for turn in turns for case in turn if case is not None)
     made = Suite(name, cases)
@@ -112,6 +138,8 @@ def _suite(path: Path, name: str, given: Any) -> Suite:
         backends=known("backend", given.get("backends", made.backends), BACKENDS),
         warmup=int(given.get("warmup", made.warmup)),
         iterations=int(given.get("iterations", made.iterations)),
+        clock=known("clock", [given.get("clock", made.clock)], CLOCKS)[0],
+        only={backend: only[backend] for backend in known("backend", tuple(only), BACKENDS)},
     )
 
 

@@ -11,7 +11,9 @@ from typing import Any
 from tilewright.base.errors import ArgumentError
 from tilewright.tools.benching.cases import BACKENDS
 
-COLOURS = dict(zip(BACKENDS, ("#d62728", "#7f7f7f", "#1f77b4", "#9467bd", "#2ca02c", "#ff7f0e"), strict=True))
+COLOURS = dict(
+    zip(BACKENDS, ("#d62728", "#e377c2", "#7f7f7f", "#1f77b4", "#9467bd", "#2ca02c", "#ff7f0e"), strict=True)
+)
 NAMES = {"kernel": "tilewright"}
 ROOF = "copy or read"
 FORMATS = ("png", "svg")

@@ -41,8 +41,9 @@ class Checked:
 class Bench:
     """Measures cases on `target`, cuda or emu, and sends what it finds."""
 
-    def __init__(self, target: str, warmup: int, iterations: int, send: Send) -> None:
+    def __init__(self, target: str, warmup: int, iterations: int, send: Send, clock: str = "device") -> None:
         self.target = target
+        self.clock = clock
         self.device = "cuda" if target == "cuda" else "cpu"
         self.warmup = warmup
         self.iterations = iterations
@@ -59,6 +60,8 @@ class Bench:
         found = subject(case.op)
         inputs = found.inputs(Inputs(case, self.device))
         exact = found.wanted(case, inputs)
+        if case.recorded:
+            inputs = tuple(item.requires_grad_() if item.is_floating_point() else item for item in inputs)
         checked = Checked({})
         for name in backends:
             self.send({"begin": number, "backend": name})
@@ -69,7 +72,9 @@ class Bench:
         del exact
         self.send({"begin": number, "backend": None})
         calls = {name: _bound(function, inputs) for name, function in checked.functions.items()}
-        if self._l2 is not None and calls:
+        if self.target == "cuda" and self.clock == "host":
+            self._time_on_host(case, calls, checked.bytes)
+        elif self._l2 is not None and calls:
             self._time(case, calls, checked.bytes, self._l2)
         self.send({"end": number})
 
@@ -82,7 +87,7 @@ class Bench:
         if function is None:
             return
         with observe(counters=True) as reports:
-            results = as_tuple(function(*inputs))
+            results = tuple(item.detach() for item in as_tuple(function(*inputs)))
         self._synchronize()
         checking.check(results, exact, case.dtype)
         bytes_ = _bytes(inputs) + _bytes(results)
@@ -105,6 +110,11 @@ class Bench:
         for name in calls:
             times, gbs = found[name], found[name].gbs(bytes_)
             figures = {"p50_us": times.p50_us, "p90_us": times.p90_us, "gbs": gbs, "fraction_of_copy": gbs / roof}
+            self.send({"row": {**_row(case, name, bytes_), **figures}})
+
+    def _time_on_host(self, case: Case, calls: dict[str, Callable[[], object]], bytes_: int) -> None:
+        for name, times in timing.on_host(calls, self.warmup, self.iterations).items():
+            figures = {"clock": "host", "p50_us": times.p50_us, "p90_us": times.p90_us}
             self.send({"row": {**_row(case, name, bytes_), **figures}})
 
     def _report(self, case: Case, backend: str, error: Exception) -> None:

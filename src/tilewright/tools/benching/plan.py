@@ -62,6 +62,8 @@ def plan(request: Request, suites: Path) -> tuple[Suite, str]:
         _backends(suite, request, target),
         _count("--warmup", request.warmup, 10 if standalone else suite.warmup, 0),
         _count("--iterations", request.iterations, 100 if standalone else suite.iterations, 1),
+        suite.clock,
+        {} if standalone or request.backends else suite.only,
     ), target
 
 

@@ -1,8 +1,9 @@
 """Results as files of JSON: an object with `machine`, `results`, `roofs`, `failures` and `skipped`.
 
 A row of `results` has op, backend, shape, dtype, bytes, p50_us, p90_us, gbs, fraction_of_copy, and options where the
-case has some; one of the emulator has its counters under `emulator` instead of times. A row of `roofs` has the GB/s of
-what sets the roof of a case, and the spread: by how much the medians of two series of the same calls differ.
+case has some; one of a suite of host times has `clock: host` and no rates; one of the emulator has its counters under
+`emulator` instead of times. A row of `roofs` has the GB/s of what sets the roof of a case, and the spread: by how much
+the medians of two series of the same calls differ.
 """
 
 from __future__ import annotations

@@ -49,18 +49,19 @@ class Results:
 
 @dataclass
 class SuiteRun:
-    """The cases of a run and how they are measured; `budget` is in seconds, None for no end.
+    """The cases of a run, the backends of each and how they are measured; `budget` is in seconds, None for no end.
 
     `watch` is told of every message, and when it returns the results are as they are to be kept.
     """
 
     cases: Sequence[Case]
-    backends: Sequence[str]
+    backends: Sequence[Sequence[str]]
     target: str
     warmup: int
     iterations: int
     watch: Watch
     budget: float | None = None
+    clock: str = "device"
     command: Sequence[str] = COMMAND
     silent_seconds: float = SILENT_SECONDS
     results: Results = field(default_factory=Results)
@@ -72,7 +73,7 @@ class SuiteRun:
             LaunchError: nothing can be measured here.
         """
         deadline = None if self.budget is None else time.monotonic() + self.budget
-        backends = {number: list(self.backends) for number in range(len(self.cases))}
+        backends = {number: list(names) for number, names in enumerate(self.backends)}
         while backends:
             self._work(backends, deadline)
         return self.results
@@ -151,7 +152,7 @@ class SuiteRun:
         cases = [(number, asdict(self.cases[number]), names) for number, names in backends.items()]
         return {
             "target": self.target, "warmup": self.warmup, "iterations": self.iterations, "deadline": deadline,
-            "cases": cases,
+            "cases": cases, "clock": self.clock,
         }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tilewright.tools.benching.cases import OWN
 from tilewright.tools.benching.chart import label
 from tilewright.tools.benching.compare import Comparison
 
@@ -24,6 +25,8 @@ def line(row: Mapping[str, Any]) -> str:
     head = f"{label(row):<32} {size(row):<13} {row['dtype']:<9} {row['backend']:<14}"
     if "emulator" in row:
         return f"{head} right on the emulator: {counters(row['emulator'])}"
+    if row.get("clock") == "host":
+        return f"{head}{row['p50_us']:>9.1f} µs of the host  p90 {row['p90_us']:>9.1f}"
     figures = f"{row['p50_us']:>9.1f} µs  p90 {row['p90_us']:>9.1f}  {row['gbs']:>6.0f} GB/s"
     return f"{head}{figures}  {row['fraction_of_copy']:.3f} of the copy rate"
 
@@ -63,7 +66,7 @@ def summary(contents: Mapping[str, Any]) -> Iterator[str]:
 def _own(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if "kernel" not in rows:
         return ["", ""]
-    peers = [row["gbs"] for name, row in rows.items() if name not in ("kernel", "ref")]
+    peers = [row["gbs"] for name, row in rows.items() if name not in OWN]
     over = f"{rows['kernel']['gbs'] / max(peers):.3f}" if peers else ""
     return [f"{rows['kernel']['fraction_of_copy']:.3f}", over]
 

@@ -1,7 +1,7 @@
-"""Device time of calls, interleaved: each round times each function once, so that all see the same clocks and heat.
+"""What calls take, interleaved: each round times each function once, so that all see the same clocks and heat.
 
-Before each call the device reads memory beyond its L2 cache, which leaves lines in it that need no writing back, then
-waits until the host has enqueued the call: what is timed is the device alone.
+On the device: before each call it reads memory beyond its L2 cache, which leaves lines in it that need no writing back,
+then waits until the host has enqueued the call: what is timed is the device alone. On the host: series of calls.
 """
 
 from __future__ import annotations
@@ -89,6 +89,26 @@ def _host_microseconds(function: Callable[[], object]) -> float:
         times.append((time.perf_counter() - begin) * 1e6)
     torch.cuda.synchronize()
     return 1.5 * min(times[1:])
+
+
+CALLS = 200
+"""In a series on the host: fewer than the driver queues, so that the host never waits for the device."""
+
+
+def on_host(functions: Mapping[str, Callable[[], object]], warmup: int, iterations: int) -> dict[str, Spread]:
+    """What a call of each function takes on the host, from series of calls, each function's in turn."""
+    found: dict[str, list[float]] = {name: [] for name in functions}
+    for number in range(warmup + iterations):
+        for name, function in functions.items():
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(CALLS):
+                function()
+            taken = time.perf_counter() - begin
+            if number >= warmup:
+                found[name].append(taken / CALLS * 1e6)
+    torch.cuda.synchronize()
+    return {name: spread(times) for name, times in found.items()}
 
 
 def copy_functions(bytes_: int) -> dict[str, Callable[[], object]]:

@@ -109,6 +109,89 @@ def _cross_entropy(x, target, loss, n, block: tl.constexpr):
 
 
 @triton.jit
+def _cross_entropy_backward(grad, x, target, lse, dx, n, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * block + tl.arange(0, block)
+    held = tl.load(x + row * n + at, mask=at < n, other=0.0).to(tl.float32)
+    hits = tl.where(at == tl.load(target + row), 1.0, 0.0)
+    slopes = (tl.exp(held - tl.load(lse + row)) - hits) * tl.load(grad + row)
+    tl.store(dx + row * n + at, slopes.to(dx.dtype.element_ty), mask=at < n)
+
+
+@triton.jit
+def _norm_backward(
+    grad, x, weight, means, rstds, dx, weights, biases, rows, n, centred: tl.constexpr, block: tl.constexpr
+):
+    first, programs = tl.program_id(0).to(tl.int64), tl.num_programs(0)
+    at = tl.arange(0, block)
+    mask = at < n
+    scale = tl.load(weight + at, mask=mask, other=0.0).to(tl.float32)
+    of_weight = tl.zeros((block,), tl.float32)
+    of_bias = tl.zeros((block,), tl.float32)
+    for row in range(first, rows, programs):
+        g = tl.load(grad + row * n + at, mask=mask, other=0.0).to(tl.float32)
+        held = tl.load(x + row * n + at, mask=mask, other=0.0).to(tl.float32)
+        rstd = tl.load(rstds + row)
+        if centred:
+            held = tl.where(mask, held - tl.load(means + row), 0.0)
+        normal = held * rstd
+        of_weight += g * normal
+        of_bias += g
+        slope = g * scale
+        about = slope - normal * (tl.sum(slope * normal, 0) / n)
+        if centred:
+            about = about - tl.sum(slope, 0) / n
+        tl.store(dx + row * n + at, (about * rstd).to(dx.dtype.element_ty), mask=mask)
+    tl.store(weights + first * n + at, of_weight, mask=mask)
+    if centred:
+        tl.store(biases + first * n + at, of_bias, mask=mask)
+
+
+@triton.jit
+def _column_sum(x, y, m, n, tile_m: tl.constexpr, tile_n: tl.constexpr):
+    j = tl.program_id(0).to(tl.int64) * tile_n + tl.arange(0, tile_n)
+    total = tl.zeros((tile_m, tile_n), tl.float32)
+    for start in range(0, m, tile_m):
+        i = start + tl.arange(0, tile_m)
+        mask = (i[:, None] < m) & (j[None, :] < n)
+        total += tl.load(x + i[:, None].to(tl.int64) * n + j[None, :], mask=mask, other=0.0).to(tl.float32)
+    tl.store(y + j, tl.sum(total, 0).to(y.dtype.element_ty), mask=j < n)
+
+
+@triton.jit
+def _argmax(x, y, n, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * n
+    at = tl.arange(0, block)
+    most = tl.full((block,), -float("inf"), tl.float32)
+    place = tl.zeros((block,), tl.int64)
+    for start in range(0, n, block):
+        held = tl.load(x + row + start + at, mask=start + at < n, other=-float("inf")).to(tl.float32)
+        place = tl.where(held > most, start + at, place)
+        most = tl.maximum(most, held)
+    highest = tl.max(most, 0)
+    tl.store(y + tl.program_id(0), tl.min(tl.where(most == highest, place, n), 0))
+
+
+@triton.jit
+def _gelu(a, c, n, block: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    held = tl.load(a + at, mask=at < n, other=0.0).to(tl.float32)
+    result = 0.5 * held * (1.0 + tl.erf(held * 0.7071067811865476))
+    tl.store(c + at, result.to(c.dtype.element_ty), mask=at < n)
+
+
+@triton.jit
+def _fma(x, y, z, out, n, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * block + tl.arange(0, block)
+    mask = column < n
+    a = tl.load(x + row * n + column, mask=mask, other=0.0).to(tl.float32)
+    b = tl.load(y + column, mask=mask, other=0.0).to(tl.float32)
+    result = a * b + tl.load(z + row).to(tl.float32)
+    tl.store(out + row * n + column, result.to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
 def _add(a, b, c, n, block: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     mask = at < n
@@ -190,6 +273,58 @@ def add(a: Any, b: Any) -> Any:
     c = torch.empty_like(a)
     _add[(triton.cdiv(c.numel(), 4096),)](a, b, c, c.numel(), block=4096, num_warps=8)
     return c
+
+
+def gelu(a: Any) -> Any:
+    """GELU by the error function."""
+    c = torch.empty_like(a)
+    _gelu[(triton.cdiv(c.numel(), 4096),)](a, c, c.numel(), block=4096, num_warps=8)
+    return c
+
+
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c of a matrix, a row and a column."""
+    (rows, n), out = a.shape, torch.empty_like(a)
+    _fma[(rows, triton.cdiv(n, 4096))](a, b, c, out, n, block=4096, num_warps=8)
+    return out
+
+
+def column_sum(x: Any) -> Any:
+    """The sums of a matrix's columns."""
+    (m, n), y = x.shape, torch.empty(x.shape[1], device=x.device, dtype=x.dtype)
+    _column_sum[(triton.cdiv(n, TILE),)](x, y, m, n, tile_m=128, tile_n=TILE, num_warps=8)
+    return y
+
+
+def argmax(x: Any) -> Any:
+    """The column of each row's greatest number."""
+    (rows, n), y = x.shape, torch.empty(x.shape[0], device=x.device, dtype=torch.int64)
+    block = min(triton.next_power_of_2(n), 4096)
+    _argmax[(rows,)](x, y, n, block=block, num_warps=8)
+    return y
+
+
+def cross_entropy_backward(grad: Any, x: Any, target: Any, lse: Any) -> Any:
+    """The gradient of the logits."""
+    (rows, n), dx = x.shape, torch.empty_like(x)
+    block = min(triton.next_power_of_2(n), PART)
+    grid = rows, triton.cdiv(n, block)
+    _cross_entropy_backward[grid](grad, x, target, lse, dx, n, block=block, num_warps=_warps(block))
+    return dx
+
+
+def norm_backward(grad: Any, x: Any, weight: Any, mean: Any, rstd: Any) -> tuple[Any, ...]:
+    """The gradients of x and weight, and of the bias where there is a `mean`: of rows that a program holds whole."""
+    (rows, n), dx = x.shape, torch.empty_like(x)
+    programs, block = min(rows, 264), triton.next_power_of_2(n)
+    centred, given = mean is not None, rstd if mean is None else mean
+    weights, biases = (torch.empty(programs, n, device=x.device, dtype=torch.float32) for _ in range(2))
+    _norm_backward[(programs,)](
+        grad, x, weight, given, rstd, dx, weights, biases, rows, n, centred=centred, block=block,
+        num_warps=_warps(block),
+    )  # fmt: skip
+    sums = (weights, biases) if centred else (weights,)
+    return dx, *(each.sum(0).to(weight.dtype) for each in sums)
 
 
 def epilogue(x: Any, c: Any, a: Any, b: Any, bias: Any) -> Any:

@@ -41,7 +41,7 @@ def main() -> int:
 def measure(job: dict[str, Any], send: Any) -> int:
     """Run what is asked for; the exit status."""
     send({"machine": device_facts(job["target"])})
-    bench = Bench(job["target"], job["warmup"], job["iterations"], send)
+    bench = Bench(job["target"], job["warmup"], job["iterations"], send, job["clock"])
     for number, given, backends in job["cases"]:
         if job["deadline"] is not None and time.monotonic() > job["deadline"]:
             send({"late": number})

@@ -26,7 +26,7 @@ def command(
         Path | None, typer.Option("-o", "--out", help="file for the results of ops; folder for those of topics")
     ] = None,
     list_topics: Annotated[bool, typer.Option("--list", help="only list the topics")] = False,
-    suite: Annotated[str | None, typer.Option(help="measure ops: smoke, standard, full or peers")] = None,
+    suite: Annotated[str | None, typer.Option(help="measure ops: smoke, standard, full, peers or host")] = None,
     op: Annotated[str | None, typer.Option(help="measure this op and its backward only")] = None,
     backend: Annotated[list[str] | None, typer.Option(help=f"one of {', '.join(BACKENDS)}; may be repeated")] = None,
     shape: Annotated[list[str] | None, typer.Option(help="such as 32768x1024; may be repeated")] = None,
@@ -65,7 +65,8 @@ def run_ops(request: Request, suites: Path, out: Path | None, budget: float | No
     say(console, [f"cases: {len(chosen.cases)}, backends: {', '.join(chosen.backends)}"])
     reporter = Reporter(found, chosen.name, out, suites.parent / "results", console)
     counts = chosen.warmup, chosen.iterations
-    SuiteRun(chosen.cases, chosen.backends, target, *counts, reporter.watch, budget, results=found).run()
+    backends = [chosen.backends_of(case) for case in chosen.cases]
+    SuiteRun(chosen.cases, backends, target, *counts, reporter.watch, budget, chosen.clock, results=found).run()
     return reporter.finish()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from tilewright.tools.artifacts import ArtifactFolder
 from tilewright.tools.console import console as make_console
 from tilewright.tools.function_lookup import load_function
 
-WHOLE = ("python", "cute")
+WHOLE = ("python", "cute", "tt")
 """Stages that are written once for a function with several kernels."""
 ARG_HELP = "one for each parameter, in order: f32[1024], f32[?,64] (? is a runtime extent), 3, 2.5, none, @file.npy"
 
@@ -30,10 +30,16 @@ def command(
         str | None, typer.Option(help="the chip, such as sm_90a; default: the device's, else sm_90a")
     ] = None,
     emit: Annotated[
-        str | None, typer.Option(help="stages of the target, with commas: python cute nvvm llvm ptx cubin sass, or all")
+        str | None,
+        typer.Option(
+            help="stages of the target, with commas: python cute nvvm llvm ptx cubin sass (of tenstorrent: python cute "
+            "tt cpp), or all"
+        ),
     ] = None,
     options: Annotated[str, typer.Option(help='compile options: "--opt-level 2 --generate-line-info"')] = "",
-    target: Annotated[str, typer.Option(help="what to compile for: emu, or a target that FILE registers")] = "emu",
+    target: Annotated[
+        str, typer.Option(help="what to compile for: emu, tenstorrent, or a target that FILE registers")
+    ] = "emu",
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the files")] = Path(),
 ) -> None:
     """Compile a function and write stages to <function>.<arch>.<ext>; another compilation's files are left alone."""
@@ -47,9 +53,26 @@ def command(
     made_from = " ".join([str(Path(place.rpartition(":")[0]).resolve()), name, *(arg or []), executor.arch, options])
     extensions = {stage.name: stage.extension for stage in back_end.stages}
     folder, console = ArtifactFolder(out, extensions), make_console()
-    for stem, contents in results(executor, name, stages):
-        for path in folder.write(stem, executor.arch, contents, made_from):
-            console.print(str(path), soft_wrap=True, highlight=False)
+    several = {stage.name: stage.files for stage in back_end.stages if stage.files is not None and stage.name in stages}
+    written = []
+    for stem, contents in results(executor, name, [stage for stage in stages if stage not in several]):
+        written += folder.write(stem, executor.arch, contents, made_from)
+    for stage, files in several.items():
+        executor.stages[stage]  # makes it
+        written += write_files(out, files(executor.job))
+    for path in written:
+        console.print(str(path), soft_wrap=True, highlight=False)
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Write the files of a program under their own names, over those of another."""
+    written = []
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written
 
 
 def stage_names(text: str, known: Sequence[str]) -> list[str]:
@@ -79,7 +102,8 @@ def results(executor: Any, name: str, stages: Sequence[str]) -> Iterator[tuple[s
     """File stems with the stages to write under them: the function's name, or those of its several kernels."""
     kernels = executor.kernels
     if len(kernels) <= 1:
-        yield name, {stage: executor.stages[stage] for stage in stages}
+        if stages:
+            yield name, {stage: executor.stages[stage] for stage in stages}
         return
     whole = {stage: executor.stages[stage] for stage in stages if stage in WHOLE}
     if whole:

@@ -36,6 +36,7 @@ import numpy as np
 
 from tilewright.base.errors import ArgumentError
 from tilewright.targets.emu.checks.granules import split
+from tilewright.targets.emu.checks.members import Member, Members
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes, Shape
@@ -53,7 +54,8 @@ class Batch:
     `blocks` has the number in the grid of each slot, `alive` whether each lane runs, `living` how many do. `sites` are
     the instructions by the numbers that events give, `instructions` all of the kernel and its functions. `lockstep`:
     races within a warp count; `all_arrive`: all threads reach each barrier. `frame_end` tells where the local memory of
-    the running functions ends. `launch_state` is the same object for all batches of a launch.
+    the running functions ends. `launch_state` is the same object for all batches of a launch. `member`: what the launch
+    is among those of several devices, `members`; None where it runs by itself.
     """
 
     shape: Shape
@@ -69,9 +71,16 @@ class Batch:
     all_arrive: bool = False
     frame_end: Callable[[], int] = lambda: 0
     launch_state: dict[type, Any] = field(default_factory=dict)
+    member: Member | None = None
+    members: Members | None = None
 
     def __post_init__(self) -> None:
         self.slots = len(self.blocks)
+        self.first_block, self.first_site = 0, 0
+        """What is added to numbers of blocks and instructions in epochs."""
+        if self.member is not None:
+            self.first_block, self.first_site = self.member.first_block, self.member.first_site
+        self.identities = self.blocks + self.first_block if self.first_block else self.blocks
         stride, threads = self.shape.stride, self.shape.threads
         self.alive: Array = np.ones(self.slots * stride, bool)
         if stride > threads:
@@ -93,6 +102,12 @@ class Batch:
         if self._masks is None:
             self._masks = np.packbits(self.alive, bitorder="little").view(np.uint32)
         return self._masks
+
+    def instruction_at(self, mark: int) -> Instruction | None:
+        """An instruction by its number in epochs; None where there is none of it."""
+        if self.members is not None:
+            return self.members.instruction_at(mark)
+        return self.sites[mark] if mark < len(self.sites) else None
 
     def service(self, kind: type[T]) -> T:
         """The batch's one object of a class, made from the batch when it is first asked for.
@@ -296,7 +311,7 @@ class Observer:
         """Threads passed their cluster's barrier."""
 
     def fence(self, L: Lanes, scope: str, kind: str) -> None:
-        """A fence of scope cta, cluster or gpu; see `rules.memory.fence_kind`."""
+        """A fence of scope cta, cluster, gpu or sys; see `rules.memory.fence_kind`."""
 
     # mbarriers.
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from tilewright.targets.emu.checks.granules import pieces
 from tilewright.targets.emu.checks.history import History
-from tilewright.targets.emu.checks.history.conflict import name_of
+from tilewright.targets.emu.checks.history.conflict import earlier_access, name_of
 from tilewright.targets.emu.checks.observer import Batch, GroupRead, Observer
 from tilewright.targets.emu.checks.order import HappensBefore
-from tilewright.targets.emu.checks.order.epochs import block_of, clock_of, is_async, site_of, thread_of
+from tilewright.targets.emu.checks.order.epochs import block_of, clock_of, is_async, thread_of
 from tilewright.targets.emu.checks.order.fences import FenceClocks, FenceLog
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
@@ -60,18 +60,15 @@ class Proxies(Observer):
         """An asynchronous instruction of a thread reads shared memory at offsets, `step` bytes at each."""
         cells, each = self._history.shared.granules(offsets, step)
         epochs = self._history.shared.writes.take(cells)
-        own = block_of(epochs) == self.batch.blocks[int(one.slot[0])]
+        own = block_of(epochs) == self.batch.identities[int(one.slot[0])]
         bad = np.flatnonzero((epochs != 0) & ~is_async(epochs) & own)
         if len(bad):
             bad = bad[~self.covers(int(one.ids[0]), thread_of(epochs[bad]), clock_of(epochs[bad]))]
         if not len(bad):
             return
         epoch = epochs[bad[0]]
-        earlier = self.batch.sites[site_of(epoch)]
-        values = {
-            "other access": f"line {earlier.line}: {earlier.text}",
-            "other thread": name_of(self.batch, epoch, "written"),
-        }
+        values = earlier_access(self.batch, epoch)
+        values["other thread"] = name_of(self.batch, epoch, "written")
         many = Lanes(one.shape, np.repeat(one.ids, len(offsets)), one.blocks)
         self.batch.report(Fault("race", MESSAGE, site, bad // each, values, HINT, many))
 

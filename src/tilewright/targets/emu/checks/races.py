@@ -44,7 +44,7 @@ class Races(Observer):
                 if accesses.marks is None:
                     continue
                 marks = accesses.marks[at]
-                used = np.flatnonzero((block_of(marks) != batch.blocks[slot]) & (marks != 0))
+                used = np.flatnonzero((block_of(marks) != batch.identities[slot]) & (marks != 0))
                 cells, epochs, times = used + at.start, marks[used], None
                 if accesses.log and len(used):
                     cells, epochs, times = accesses.of(cells)
@@ -58,7 +58,7 @@ class Races(Observer):
 
         `times` are those of strong writes, None for other accesses.
         """
-        history, own = self._history, self.batch.blocks[lane // self.batch.shape.stride]
+        history, own = self._history, self.batch.identities[lane // self.batch.shape.stride]
         at = np.flatnonzero((block_of(epochs) != own) & ~is_async(epochs))
         at = at[history.order.unordered(np.full(len(at), lane), epochs[at], WEAK, True)]
         if len(at) and times is not None:

@@ -322,9 +322,11 @@ def hint(c: BlockCoder, i: Instruction) -> None:
 
 @rule("fence", "membar")
 def fence(c: BlockCoder, i: Instruction) -> None:
-    """Memory is sequentially consistent here; fences matter to the race check only."""
+    """Memory of one device is sequentially consistent here; its fences matter to the race check only."""
+    scope = next((m for m in i.mods if m in ("cta", "cluster", "sys")), "gpu")
+    if scope == "sys" and fence_kind(i):
+        c.effect("S.g.released()", [])
     if c.owner.checks:
-        scope = next((m for m in i.mods if m in ("cta", "cluster")), "gpu")
         c.effect(f"S.on.fence(L, {scope!r}, {fence_kind(i)!r})", [])
 
 

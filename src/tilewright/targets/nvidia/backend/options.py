@@ -81,6 +81,9 @@ class NvidiaOptions(Options):
     keep_cubin: bool = False
     keep_sass: bool = False
     ptx_backend: str = "llvm"
+    profile: bool = True
+    profile_warps: int = 1024
+    profile_events: int = 124
 
     def checked(self) -> Self:
         if self.ptx_backend not in PTX_BACKENDS:

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.check_bounds import CheckBounds
+from tilewright.passes.communication import told_chip
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
@@ -13,6 +14,7 @@ from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.nvidia.tiles.expand_tiles import ExpandTiles
 from tilewright.targets.options import Asked, Options
 
 TO_LLVM = (
@@ -26,6 +28,9 @@ _FIELDS = {
     "opt-level": "opt_level",
     "enable-assertions": "enable_assertions",
     "preserve-line-info": "generate_line_info",
+    "profile": "profile",
+    "profile-warps": "profile_warps",
+    "profile-events": "profile_events",
 }
 # Those of a compilation that cute-to-nvvm itself has no part in.
 _OTHERS = {entry.name.replace("_", "-"): entry.name for entry in fields(NvidiaOptions)}
@@ -41,6 +46,7 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
     return _checked(
         PassManager(
             [
+                ExpandTiles(),
                 PromoteRegisterTensors(),
                 AnnotateLoops(),
                 PlaceSharedMemory(),
@@ -70,16 +76,19 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
         if missing.name not in names:
             passes.insert([item.name for item in passes].index(ExpandViews.name), missing())
     if PromoteRegisterTensors.name not in names:
-        passes.insert(0, PromoteRegisterTensors())
+        passes.insert(names.index(ExpandTiles.name) + 1 if ExpandTiles.name in names else 0, PromoteRegisterTensors())
+    if ExpandTiles.name not in names:
+        passes.insert(0, ExpandTiles())
     texts = [str(item) for item in passes]
     passes += [item for item in _finish() if str(item) not in texts]
     return _checked(replace(pipeline, passes=passes, runs=[]), chosen)
 
 
 def _told(item: Pass, arch: str, options: Options) -> Pass:
-    """cute-to-nvvm with the chip and the options of this compilation: a printed list compiles the same again."""
+    """cute-to-nvvm with the chip and the options of this compilation: a printed list compiles the same again. Passes
+    over collectives are told the chip."""
     if not isinstance(item, CuteToNvvm):
-        return item
+        return told_chip(item, arch)
     values = {key: getattr(options, field) for key, field in _FIELDS.items()}
     written = {key: value for key, value in values.items() if key in item.given or value != item.options[key]}
     return CuteToNvvm(**{**item.given, **written, "cubin-chip": arch})

@@ -1,15 +1,19 @@
-"""What compiled kernels cost: registers, spills, memory, occupancy."""
+"""What compiled kernels cost: registers, spills, memory, occupancy, communication."""
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, fields
 from typing import Any
+
+from tilewright.passes.collectives import REMARKS
 
 
 @dataclass(frozen=True)
 class KernelReport:
     """Figures of one kernel. Memory in bytes: `shared` is static plus what SmemAllocator takes; spills and stack are
-    for each thread."""
+    for each thread. `communication` has a line for each collective of the program (docs/communication.md)."""
 
     name: str
     arch: str
@@ -24,6 +28,7 @@ class KernelReport:
     block: int | None
     occupancy: str
     vector_bits: tuple[int, ...]
+    communication: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,9 @@ class Report:
         for kernel in self.kernels:
             for field in fields(kernel):
                 value = getattr(kernel, field.name)
+                if field.name == "communication":
+                    lines += [f"{field.name:<14}{line}" for line in value]
+                    continue
                 text = ", ".join(map(str, value)) if isinstance(value, tuple) else value
                 lines.append(f"{field.name.replace('_', ' '):<14}{text if text is not None else '-'}")
             lines.append("")
@@ -66,7 +74,17 @@ def _kernel_report(executor: Any, name: str) -> KernelReport:
         block,
         occupancy,
         vector_bits(executor.kernels[name].stages["ptx"]),
+        remarks_of(executor.kernels[name].stages["cute"]),
     )
+
+
+_REMARKS = re.compile(rf'{re.escape(REMARKS)} = (\["(?:[^"\\]|\\.)*"(?:, "(?:[^"\\]|\\.)*")*\])')
+
+
+def remarks_of(text: str) -> tuple[str, ...]:
+    """The lines that `communication-optimization` has left on a kernel of stage `cute`."""
+    found = _REMARKS.search(text)
+    return tuple(json.loads(found[1])) if found else ()
 
 
 def vector_bits(ptx: str) -> tuple[int, ...]:

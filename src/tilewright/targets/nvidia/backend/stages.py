@@ -41,7 +41,7 @@ from tilewright.targets.host.cute_to_host import CuteToHost, check_host, leave_a
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.nvidia.backend.assembling import assemble_kernel
 from tilewright.targets.nvidia.backend.options import options_of
-from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
 from tilewright.targets.nvidia.cubin import read_cubin
 from tilewright.targets.nvidia.cute_to_nvvm import FEATURES
@@ -50,6 +50,7 @@ from tilewright.targets.nvidia.libnvvm import compile_ir
 from tilewright.targets.nvidia.libnvvm_child import compile_ir_in_child
 from tilewright.targets.nvidia.mend_ptx import mend
 from tilewright.targets.nvidia.needs import features_of_llvm
+from tilewright.targets.nvidia.profile_rules import REGIONS
 from tilewright.targets.nvidia.sass import disassemble
 from tilewright.targets.overrides import check_kernels, replace_bytes, replace_module, replace_text, take_text
 from tilewright.targets.pass_lists import split
@@ -91,6 +92,7 @@ def _nvvm(job: Job) -> None:
         kernel.user_text = user_text or "cute" in job.override
         kernel.in_child = kernel.user_text or findings.unknown
         kernel.features = tuple(sorted({*_features(op), *findings.features}))
+        kernel.texts.update(_regions(op))
 
 
 def _lower_host(job: Job) -> None:
@@ -219,6 +221,12 @@ STAGES = (
 
 def _kernels_in_cubin(cubin: bytes) -> Sequence[str]:
     return list(read_cubin(cubin).kernels)
+
+
+def _regions(module: ir.Operation) -> dict[str, str]:
+    """The names of a kernel's timed regions, where it has any."""
+    found = [op.operation for op in module.regions[0].blocks[0] if REGIONS in op.operation.attributes]
+    return {PROFILE: text_of(found[0], REGIONS)} if found else {}
 
 
 def _features(module: ir.Operation) -> tuple[str, ...]:

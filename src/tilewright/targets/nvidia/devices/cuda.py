@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -14,9 +15,12 @@ from tilewright.targets.device import Device, Timer
 from tilewright.targets.host import abi
 from tilewright.targets.host.function import HostFunction
 from tilewright.targets.nvidia import driver as cuda
-from tilewright.targets.nvidia.backend.parts import HOST_LLVM, host_object
+from tilewright.targets.nvidia.backend.options import options_of
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, PROFILE, host_object, regions_of
 from tilewright.targets.nvidia.devices import timing
 from tilewright.targets.nvidia.driver_errors import describe
+from tilewright.targets.nvidia.profile_buffer import SYMBOL, profile_of, read
+from tilewright.targets.profile import Profile
 
 _PRINTS = "...) @__tw_printf("  # a call, not the declaration
 
@@ -44,6 +48,7 @@ class CudaDevice(Device):
 
     def __init__(self, artifact: Artifact, checks: Any = None) -> None:
         self._driver = cuda.driver()
+        self._artifact = artifact
         self._devices = _able(self._driver, artifact.arch)
         if self._driver.current_device() not in self._devices:
             self._driver.make_current(self._devices[0])
@@ -71,6 +76,28 @@ class CudaDevice(Device):
 
     def raised(self, error: BaseException) -> BaseException:
         return self.host.raised(error)
+
+    def profile(self) -> Profile:
+        events = options_of(self._artifact).profile_events
+        pairs = zip(self._artifact.kernels, self.kernels, strict=True)
+        timed = [(image, kernel) for image, kernel in pairs if PROFILE in image.stages]
+        if not timed:
+            return super().profile()
+        self._driver.synchronize()
+        khz = self._driver.device(self._driver.current_device()).attributes["clock_khz"]
+        return Profile.joined("ns", [self._recorded(image, kernel, events, khz) for image, kernel in timed])
+
+    def _recorded(self, image: KernelImage, kernel: cuda.Kernel, events: int, khz: int) -> Profile:
+        """What a kernel recorded on the current device; its memory is empty afterwards."""
+        address, size = kernel.library.variable(SYMBOL)
+        memory = ctypes.create_string_buffer(size)
+        self._driver.copy_to_host(ctypes.addressof(memory), address, size)
+        self._driver.synchronize()
+        records, asked = read(memory.raw, events)
+        ctypes.memset(memory, 0, size)
+        self._driver.copy_to_device(address, ctypes.addressof(memory), size)
+        self._driver.synchronize()
+        return profile_of(image.name, regions_of(image), records, asked, khz)
 
     def _load(self, artifact: Artifact, image: KernelImage) -> cuda.Kernel:
         cubin = image.stages["cubin"]

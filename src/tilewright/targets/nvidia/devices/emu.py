@@ -6,6 +6,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tilewright.arguments.binding import is_tensor
@@ -26,8 +27,13 @@ from tilewright.targets.host.function import HostFunction, LaunchConfig
 from tilewright.targets.inlined import name_calls
 from tilewright.targets.nvidia.backend.assembling import assemble_text, shows_log
 from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
-from tilewright.targets.nvidia.backend.parts import host_object
+from tilewright.targets.nvidia.backend.parts import PROFILE, host_object, regions_of
+from tilewright.targets.nvidia.profile_buffer import SYMBOL, profile_of, read
+from tilewright.targets.nvidia.profile_ptx import own
 from tilewright.targets.options import Options
+from tilewright.targets.profile import Profile
+
+PROFILED = "call it outside of `with emulate.devices(...)`: what it records lies in memory that all devices share"
 
 
 class _Call(threading.local):
@@ -35,6 +41,7 @@ class _Call(threading.local):
 
     def __init__(self) -> None:
         self.buffers: tuple[tuple[int, int, bool], ...] = ()
+        self.values: Sequence[Any] = ()
         self.reports: list[Any] = []
 
 
@@ -54,6 +61,7 @@ class EmuDevice(Device):
         self._call = _Call()
         self._kernels = artifact.kernels
         self.reports: list[Any] = []
+        self._profiles: list[Profile] = []
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
         for kernel in self._kernels:
             if kernel.user_text:
@@ -82,11 +90,12 @@ class EmuDevice(Device):
     def run(self, values: Sequence[Any]) -> None:
         """Call the host function; kernels may touch the memory of its tensors and nothing else."""
         outer, self._call.buffers = self._call.buffers, tuple(_buffers(self._params, values))
+        self._call.values = values
         self.reports = self._call.reports = []  # another thread's call has its own list
         try:
             reraise_lost(lambda: self.host(*values))
         finally:
-            self._call.buffers = outer
+            self._call.buffers, self._call.values = outer, ()
 
     def _program(self, kernel: KernelImage) -> emu.Program:
         """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
@@ -103,30 +112,54 @@ class EmuDevice(Device):
         try:
             self._emulate(kernel, config, params)
         except TilewrightError as error:
-            if error.location is None:
-                error.location = kernel.launched_at
-            name_calls(error, self._artifact.inlined)
+            self._placed(kernel, error)
             raise
+
+    def _placed(self, kernel: KernelImage, error: TilewrightError) -> None:
+        """Say in an error what lines of the source it is about."""
+        if error.location is None:
+            error.location = kernel.launched_at
+        name_calls(error, self._artifact.inlined)
 
     def _emulate(self, kernel: KernelImage, config: LaunchConfig, params: Any) -> None:
         name = kernel.name
         program = self._program(kernel)
         sizes = [parameter.size for parameter in program.module.functions[name].params]
         raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
-        options = replace(self._options, seed=settings.get("seed"))
-        report = emu.launch(
-            program,
-            name,
-            config.grid,
-            config.block,
-            raw,
-            cluster=config.cluster,
-            smem=config.smem,
-            buffers=self._call.buffers,
-            options=overridden(options, program),
-        )
+        timed, fleet, buffers = PROFILE in kernel.stages, emu.current_fleet(), self._call.buffers
+        seed = settings.get("seed") if fleet is None else fleet.next_seed()
+        options = replace(self._options, seed=seed, thread_clock=timed)
+        shape = name, config.grid, config.block, raw
+        more: dict[str, Any] = {
+            "cluster": config.cluster, "smem": config.smem, "buffers": buffers, "options": overridden(options, program),
+        }  # fmt: skip
+        if fleet is not None:
+            if timed:
+                raise ArgumentError("a profiled kernel runs on one emulated device", hint=PROFILED)
+            device = fleet.device_of([address for address, size, _ in buffers if size])
+            fleet.enqueue(
+                device, config.stream, self._call.values, partial(self._placed, kernel), program, *shape, **more
+            )
+            return
+        report = emu.launch(program, *shape, **more)
         self._call.reports.append(report)
         add_report(report)
+        if timed:
+            self._profiles.append(recorded(kernel, program, options_of(self._artifact).profile_events))
+
+    def profile(self) -> Profile:
+        if not any(PROFILE in kernel.stages for kernel in self._kernels):
+            return super().profile()
+        launches, self._profiles = self._profiles, []
+        return Profile.in_turn("instructions", launches)
+
+
+def recorded(kernel: KernelImage, program: emu.Program, events: int) -> Profile:
+    """What a launch recorded; its memory is empty afterwards."""
+    memory = program.memory[SYMBOL]
+    records, asked = read(memory.tobytes(), events)
+    memory[:] = 0
+    return profile_of(kernel.name, regions_of(kernel), [own(record) for record in records], asked, khz=0)
 
 
 def _assemble(kernel: KernelImage, artifact: Artifact) -> None:

@@ -14,6 +14,7 @@ from tilewright.tools.benching.subjects.subject import (
     Inputs,
     Subject,
     in_triton,
+    keeping,
     narrowed,
     operator,
     optional,
@@ -86,6 +87,12 @@ SUBJECTS = {
         ref=lambda x, target: reference("cross_entropy")(x, target, IGNORED, 0.0, False)[0],
         exact=_loss,
         torch=_loss,
+        operator=keeping(
+            lambda x, target: [
+                torch.empty_like(target, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
+            ],
+            lambda loss, x, target: operator("_cross_entropy")(loss, None, x, target, IGNORED, 0.0, False),
+        ),
         compiled=narrowed(_loss),
         peers={
             "triton": in_triton("cross_entropy"),
@@ -98,6 +105,10 @@ SUBJECTS = {
         ref=lambda *inputs: reference("cross_entropy", "cross_entropy_backward")(*inputs, IGNORED, 0.0),
         exact=_backward,
         compiled=_like_x,
-        peers={"torch": _torch_backward, "quack": _quack_backward},
+        peers={
+            "torch": _torch_backward,
+            "triton": in_triton("cross_entropy_backward"),
+            "quack": _quack_backward,
+        },
     ),
 }

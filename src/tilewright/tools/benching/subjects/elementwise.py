@@ -44,7 +44,8 @@ def _reference(*inputs: Any, op: str) -> Any:
 
 
 def _triton(case: Case) -> Function | None:
-    return in_triton("add")(case) if dict(case.options)["op"] == "add" else None
+    op = dict(case.options)["op"]
+    return in_triton(op)(case) if op in ("add", "gelu", "fma") else None
 
 
 SUBJECTS = {

@@ -14,6 +14,7 @@ from tilewright.tools.benching.subjects.subject import (
     Inputs,
     Subject,
     in_triton,
+    keeping,
     narrowed,
     operator,
     optional,
@@ -24,6 +25,8 @@ from tilewright.tools.benching.subjects.subject import (
 EPS = 1e-6
 LONGEST = 65536
 """Rows that Triton's norm takes: it holds them whole."""
+LONGEST_BACKWARD = 16384
+"""The same of its backward, which keeps two sums of each column besides."""
 
 
 def _row(make: Inputs) -> int:
@@ -102,6 +105,13 @@ def _triton(case: Case, centred: bool) -> Function | None:
     return lambda x, weight, bias=None: norm(x, weight, bias, EPS, centred)
 
 
+def _triton_backward(case: Case) -> Function | None:
+    backward = in_triton("norm_backward")(case)
+    if backward is None or case.shape[-1] > LONGEST_BACKWARD:
+        return None
+    return lambda grad, x, weight, *kept: tuple(backward(grad, x, weight, kept[0] if kept[1:] else None, kept[-1]))
+
+
 def _quack(case: Case) -> Any:
     """quack's module, which has no float64."""
     return None if case.dtype == "float64" else optional("quack.rmsnorm")
@@ -149,6 +159,10 @@ SUBJECTS = {
         ref=lambda x, weight: reference("rmsnorm")(x, weight, None, None, EPS)[0],
         exact=_rmsnorm,
         torch=_rmsnorm,
+        operator=keeping(
+            lambda x, weight: [torch.empty_like(x)],
+            lambda out, x, weight: operator("_rmsnorm")(out, None, None, x, weight, None, None, EPS),
+        ),
         peers={"triton": lambda case: _triton(case, False), "quack": _quack_rmsnorm},
     ),
     "rmsnorm_backward": Subject(
@@ -158,7 +172,7 @@ SUBJECTS = {
         exact=_rmsnorm_backward,
         torch=_torch_rmsnorm_backward,
         compiled=narrowed(_rmsnorm_backward),
-        peers={"quack": _quack_rmsnorm_backward},
+        peers={"triton": _triton_backward, "quack": _quack_rmsnorm_backward},
     ),
     "layernorm": Subject(
         inputs=_layernorm_inputs,
@@ -166,6 +180,10 @@ SUBJECTS = {
         ref=lambda x, weight, bias: reference("layernorm")(x, weight, bias, None, EPS)[0],
         exact=_layernorm,
         torch=_layernorm,
+        operator=keeping(
+            lambda x, weight, bias: [torch.empty_like(x)],
+            lambda out, x, weight, bias: operator("_layernorm")(out, None, None, None, x, weight, bias, None, EPS),
+        ),
         peers={"triton": lambda case: _triton(case, True), "quack": _quack_layernorm},
     ),
     "layernorm_backward": Subject(
@@ -175,6 +193,6 @@ SUBJECTS = {
         exact=_layernorm_backward,
         torch=_torch_layernorm_backward,
         compiled=narrowed(_layernorm_backward),
-        peers={"quack": _quack_layernorm_backward},
+        peers={"triton": _triton_backward, "quack": _quack_layernorm_backward},
     ),
 }

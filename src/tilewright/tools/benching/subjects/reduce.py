@@ -28,7 +28,10 @@ def _reference(x: Any, op: str = "sum", dim: int = -1) -> Any:
 
 
 def _triton(case: Case) -> Function | None:
-    return in_triton("row_sum")(case) if dict(case.options) in ({}, {"op": "sum", "dim": -1}) else None
+    options: dict[str, Any] = {"op": "sum", "dim": -1, **dict(case.options)}
+    names = {("sum", -1): "row_sum", ("sum", 0): "column_sum", ("argmax", -1): "argmax"}
+    name = names.get((options["op"], options["dim"]))
+    return in_triton(name)(case) if name else None
 
 
 def _sum(x: Any, dim: int = -1, variant: str = "auto") -> Any:

@@ -10,6 +10,7 @@ from tilewright.tools.benching.subjects.subject import (
     Inputs,
     Subject,
     in_triton,
+    keeping,
     narrowed,
     operator,
     optional,
@@ -55,6 +56,7 @@ SUBJECTS = {
         ref=reference("softmax_online"),
         exact=_forward,
         torch=_forward,
+        operator=keeping(lambda x: [torch.empty_like(x)], operator("_softmax_online")),
         peers={
             "triton": in_triton("softmax"),
             "quack": lambda case: _quack("softmax_fwd", case),

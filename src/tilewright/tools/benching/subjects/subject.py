@@ -46,6 +46,7 @@ class Subject:
         ref: its reference.
         exact: the op by its definition; in float64 it is what results are checked against.
         torch: PyTorch's own function; None where it has none, or `peers` has it.
+        operator: this project's operator, on results that it keeps; None where it is not measured.
         compiled: what `torch.compile` compiles; None is `torch`.
         peers: by name (torch, triton, quack), a function of a case that gives what to call with the inputs, or None for
             what the peer cannot do. It may raise ModuleNotFoundError.
@@ -56,6 +57,7 @@ class Subject:
     ref: Function
     exact: Function
     torch: Function | None = None
+    operator: Callable[[], Function] | None = None
     compiled: Function | None = None
     peers: Mapping[str, Callable[[Case], Function | None]] = field(default_factory=dict)
 
@@ -67,7 +69,9 @@ class Subject:
         """
         if name in self.peers:
             return self.peers[name](case)
-        options = dict(case.options)
+        options = case.arguments
+        if name == "torch.ops":
+            return self.operator() if self.operator is not None and not case.recorded else None
         own = {"kernel": self.kernel, "ref": self.ref, "torch": self.torch}.get(name)
         if own is not None:
             return lambda *inputs: own(*inputs, **options)
@@ -77,7 +81,7 @@ class Subject:
     def wanted(self, case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """The results in float64."""
         wide = (item.double() if item.is_floating_point() else item for item in inputs)
-        return as_tuple(self.exact(*wide, **dict(case.options)))
+        return as_tuple(self.exact(*wide, **case.arguments))
 
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:
@@ -124,6 +128,23 @@ def reference(op: str, name: str = "") -> Function:
 def operator(name: str) -> Any:
     """The operator `torch.ops.tilewright.<name>`."""
     return getattr(torch.ops.tilewright, name)
+
+
+def keeping(make: Function, run: Function) -> Callable[[], Function]:
+    """For `Subject.operator`: `run(*results, *inputs)` with what `make(*inputs)` gave at the first call."""
+
+    def made() -> Function:
+        kept: list[Any] = []
+
+        def call(*inputs: Any) -> Any:
+            if not kept:
+                kept.extend(make(*inputs))
+            run(*kept, *inputs)
+            return kept[0]
+
+        return call
+
+    return made
 
 
 _BROKEN: dict[str, str] = {}

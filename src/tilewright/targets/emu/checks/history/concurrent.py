@@ -22,7 +22,7 @@ from tilewright.targets.emu.checks.order.epochs import (
     WARP_FIELD,
     WHO,
 )
-from tilewright.targets.emu.checks.order.strength import GPU
+from tilewright.targets.emu.checks.order.strength import SYS
 from tilewright.targets.emu.lanes import Array
 
 SHORT = 1 << 10
@@ -52,7 +52,7 @@ class ConcurrentAccesses:
         self.limit = COMPACT
         self.asynchronous = False
         self.newest = 0
-        self.least = GPU
+        self.least = SYS
         self.sizes: set[int] = set()
 
     def refine(self) -> None:

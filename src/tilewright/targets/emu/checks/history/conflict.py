@@ -52,21 +52,22 @@ class Conflict:
         footprint, before = self.footprint, self.before
         lane = footprint.L.ids[self.position // footprint.each]
         where = block_of(before), thread_of(before)
-        known = site_of(before) < len(batch.sites)
+        known = batch.instruction_at(site_of(before)) is not None
         return Pair(
-            self.now, self.then, footprint.space, same_site=site_of(before) == footprint.site,
+            self.now, self.then, footprint.space, same_site=site_of(before) == footprint.site + batch.first_site,
             asynchronous=bool(is_async(before)),
-            strong=footprint.strength.strong and known and order.strength(site_of(before)).strong,
-            block=int(batch.blocks[lane // batch.shape.stride]) == int(where[0]),
+            strong=footprint.strength.strong and known and order.strength_at(site_of(before)).strong,
+            block=int(batch.identities[lane // batch.shape.stride]) == int(where[0]),
+            device=bool(np.all(order.same_device(where[0]))),
             warp=bool(order.same_warp(np.array([lane]), *where, is_async(before))[0]),
         )  # fmt: skip
 
 
 def earlier_access(batch: Batch, epoch: Any) -> dict[str, Any]:
     """The instruction of an epoch, for a finding."""
-    if site_of(epoch) >= len(batch.sites):
+    earlier = batch.instruction_at(site_of(epoch))
+    if earlier is None:
         return {}
-    earlier = batch.sites[site_of(epoch)]
     values: dict[str, Any] = {"other access": f"line {earlier.line}: {earlier.text}"}
     place = source_location(earlier.place)
     if place is not None:
@@ -80,5 +81,7 @@ def name_of(batch: Batch, epoch: Any, before: str) -> str:
         return "an asynchronous operation that was not waited for"
     if int(thread_of(epoch)) >= SEVERAL:
         return "several"
-    block = unflatten(int(block_of(epoch)), batch.shape.grid)
-    return f"block {block}, thread {unflatten(int(thread_of(epoch)), batch.shape.block)}"
+    number, thread = int(block_of(epoch)), int(thread_of(epoch))
+    if batch.members is not None:
+        return batch.members.name_of(number, thread)
+    return f"block {unflatten(number, batch.shape.grid)}, thread {unflatten(thread, batch.shape.block)}"

@@ -17,6 +17,14 @@ SAME_PLACE = (
     "writes are of different rounds of a loop"
 )
 CLUSTER = "put a cluster barrier (barrier.cluster.arrive and wait) between the two accesses"
+SYSTEM = (
+    "both are atomic, volatile or relaxed, but threads of two devices see each other's accesses in scope sys only, and "
+    "their sizes are equal: give both the scope sys"
+)
+DEVICES = (
+    "nothing orders the two devices: write the data, then release a flag, and acquire it before the data is used, both "
+    "in scope sys; before a buffer is written again, let its readers say by a flag of theirs that they are done"
+)
 BLOCKS = (
     "no barrier of a block orders two blocks: combine the values by atomics, let each block write elements of its own, "
     "split the kernel into two launches, or meet at a barrier of the whole grid"
@@ -26,7 +34,7 @@ BLOCKS = (
 @dataclass(frozen=True)
 class Pair:
     """Two accesses that race: what they did and to which memory; whether at the same instruction, the earlier one by an
-    asynchronous operation (`asynchronous`), both strong, in one block, in one warp."""
+    asynchronous operation (`asynchronous`), both strong, of one device, in one block, in one warp."""
 
     now: str
     before: str
@@ -34,6 +42,7 @@ class Pair:
     same_site: bool
     asynchronous: bool
     strong: bool
+    device: bool
     block: bool
     warp: bool
 
@@ -45,7 +54,9 @@ def hint_for(pair: Pair) -> str:
     if pair.now == "read by .nc":
         return READ_ONLY
     if pair.strong:
-        return SCOPE
+        return SCOPE if pair.device else SYSTEM
+    if not pair.device:
+        return DEVICES
     if not pair.block:
         return CLUSTER if pair.space == "shared" else BLOCKS
     if pair.same_site and (pair.now, pair.before) == ("written", "written"):

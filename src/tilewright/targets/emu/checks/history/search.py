@@ -11,7 +11,7 @@ from tilewright.targets.emu.checks.history.footprint import Footprint
 from tilewright.targets.emu.checks.history.shadow import Shadow
 from tilewright.targets.emu.checks.order import HappensBefore
 from tilewright.targets.emu.checks.order.epochs import SEVERAL, SITE_MASK, WHO, is_async, thread_of
-from tilewright.targets.emu.checks.order.strength import CLUSTER, CTA, GPU, WEAK
+from tilewright.targets.emu.checks.order.strength import CLUSTER, CTA, WEAK
 from tilewright.targets.emu.lanes import Array
 
 NONE = np.empty(0, np.int64)
@@ -68,7 +68,7 @@ class Search:
         """Whether this access and concurrent strong ones are harmless beside each other, whoever did them."""
         if not now.strength.strong or accesses.sizes != {now.strength.size}:
             return False
-        reach = CTA if now.alone else CLUSTER if now.space == "shared" else GPU
+        reach = CTA if now.alone else CLUSTER if now.space == "shared" else self.order.widest
         return min(now.strength.scope, accesses.least) >= reach
 
     def _doubtful(self, now: Footprint, at: Array, marks: Array) -> Array:
@@ -136,5 +136,5 @@ class Search:
         """(epochs, which are plain stores, times) of the strong writes to a granule."""
         _, epochs, times = shadow.strong_writers.of(np.array([cell]))
         sites, which = np.unique(epochs & np.uint64(SITE_MASK), return_inverse=True)
-        plain: Any = np.array([not self.order.strength(int(site)).atomic for site in sites], bool)
+        plain: Any = np.array([not self.order.strength_at(int(site)).atomic for site in sites], bool)
         return epochs, plain[which], times

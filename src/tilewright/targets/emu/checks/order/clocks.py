@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.targets.emu.checks.members import Members
 from tilewright.targets.emu.checks.order.epochs import CLOCK_SHIFT, MAX_CLOCK, ONE_TICK, check_limit, identity
 from tilewright.targets.emu.checks.order.knowledge import Knowledge, together
 from tilewright.targets.emu.checks.order.others import OtherBlocks
@@ -32,7 +33,7 @@ CLOCKS = "synchronisations (barriers, fences, releases, arrivals) of a thread"
 class Clocks:
     """The clocks of a batch. `lanes` numbers are those of the batch; a block has `stride` of them."""
 
-    def __init__(self, slots: int, stride: int, blocks: Array) -> None:
+    def __init__(self, slots: int, stride: int, blocks: Array, members: Members | None = None) -> None:
         self.slots = slots
         self.stride = stride
         self.blocks = blocks
@@ -45,7 +46,7 @@ class Clocks:
         """The clock of all threads, while nothing but barriers of all blocks of the batch has moved them."""
         self.met = np.zeros(slots * stride // 32, np.int64)
         self.matrix: dict[int, Array] = {}
-        self.others = OtherBlocks(stride)
+        self.others = OtherBlocks(stride, members)
         self.agents: dict[int, dict[Any, int]] = {}
 
     # Levels that one number stands for until someone asks.

@@ -38,21 +38,23 @@ class CopyOrder(Observer):
 
     def copy_epochs(self, site: int, L: Lanes) -> Array:
         """The epochs of the `cp.async` that threads issue now."""
-        return agent_epoch(self._groups[L.ids] + 1, L.block, L.thread, site)
+        return agent_epoch(
+            self._groups[L.ids] + 1, self.batch.identities[L.slot], L.thread, self.batch.first_site + site
+        )
 
     def bulk_epoch(self, what: str, site: int, one: Lanes) -> Array:
         """The epoch of what a thread's store in its current bulk group does: "bulk" or "stored"."""
         lane, slot = int(one.ids[0]), int(one.slot[0])
         column = self.clocks.agent(slot, (what, lane))
-        return agent_epoch(int(self._bulk_groups[lane]) + 1, self.batch.blocks[slot],
-                           column - self.batch.shape.stride, site)  # fmt: skip
+        return agent_epoch(int(self._bulk_groups[lane]) + 1, self.batch.identities[slot],
+                           column - self.batch.shape.stride, self.batch.first_site + site)  # fmt: skip
 
     def product_epoch(self, site: int, group: int) -> Array:
         """The epoch of the product that a warpgroup issues now."""
         slot = 128 * group // self.batch.shape.stride
         column = self.clocks.agent(slot, ("wgmma", group))
-        return agent_epoch(self._products.get(group, 0) + 1, self.batch.blocks[slot],
-                           column - self.batch.shape.stride, site)  # fmt: skip
+        return agent_epoch(self._products.get(group, 0) + 1, self.batch.identities[slot],
+                           column - self.batch.shape.stride, self.batch.first_site + site)  # fmt: skip
 
     # Events.
 

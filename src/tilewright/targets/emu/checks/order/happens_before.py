@@ -22,7 +22,7 @@ from tilewright.targets.emu.checks.order.epochs import (
 from tilewright.targets.emu.checks.order.mbarriers import MbarrierOrder
 from tilewright.targets.emu.checks.order.memory import MemoryOrder
 from tilewright.targets.emu.checks.order.state import OrderState
-from tilewright.targets.emu.checks.order.strength import CLUSTER, GPU, Strength
+from tilewright.targets.emu.checks.order.strength import CLUSTER, GPU, SYS, Strength
 from tilewright.targets.emu.lanes import Array, Lanes
 
 
@@ -77,17 +77,17 @@ class HappensBefore(OrderState):
     def same_warp(self, lanes: Array, block: Array, thread: Array, asynchronous: Array) -> Array:
         """Whether accesses are of threads of the lanes' warps."""
         stride = self.batch.shape.stride
-        own = (block == self.batch.blocks[lanes // stride]) & ~asynchronous & (thread != EVERY)
+        own = (block == self.batch.identities[lanes // stride]) & ~asynchronous & (thread != EVERY)
         return np.asarray(own & (thread % SEVERAL // 32 == lanes % stride // 32))
 
     def _morally_strong(self, lanes: Array, block: Array, words: Array, strength: Strength) -> Array:
         """Which earlier accesses are strong too, of the same size, with scopes that include each other's threads."""
         sites, which = np.unique(words & np.uint64(SITE_MASK), return_inverse=True)
-        earlier = [self.strength(int(site)) for site in sites]
+        earlier = [self.strength_at(int(site)) for site in sites]
         strong = np.array([a.strong and a.size == strength.size for a in earlier], bool)[which]
         scope = np.array([min(a.scope, strength.scope) for a in earlier], np.int64)[which]
-        own = self.batch.blocks[lanes // self.batch.shape.stride]
-        near = (block == own) | (scope == GPU)
+        own = self.batch.identities[lanes // self.batch.shape.stride]
+        near = (block == own) | (scope == SYS) | ((scope == GPU) & self.same_device(block))
         if self.batch.shape.cluster_blocks > 1 and CLUSTER in scope:
             near |= (scope == CLUSTER) & (self.cluster_of(own) == self.cluster_of(block))
         return np.asarray(strong & near)

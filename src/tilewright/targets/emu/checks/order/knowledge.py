@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilewright.targets.emu.checks.members import whole_queue
 from tilewright.targets.emu.lanes import Array
 
 Knowledge = dict[int, Array]
@@ -36,6 +37,8 @@ def narrowed(known: Knowledge) -> Knowledge:
     """Knowledge that counts for shared memory alone."""
     out: Knowledge = {}
     for block, row in known.items():
+        if block <= whole_queue(0):  # launches share no such memory
+            continue
         out = together(out, {shared_only(block) if block >= 0 else block: row})
     return out
 

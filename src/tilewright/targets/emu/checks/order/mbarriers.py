@@ -38,14 +38,16 @@ class MbarrierOrder(Observer):
         row = np.zeros(self.clocks.detail(slot).shape[1], np.int64)
         row[column] = clock
         self._bring(word, row)
-        return agent_epoch(clock, self.batch.blocks[slot], column - self.batch.shape.stride, site)
+        return agent_epoch(
+            clock, self.batch.identities[slot], column - self.batch.shape.stride, self.batch.first_site + site
+        )
 
     def next_copy_epoch(self, site: int, word: int) -> Array:
         """The epoch that `copy_epoch` will hand out next."""
         slot = self.slot_of(word)
         column = self.clocks.agent(slot, word)
-        return agent_epoch(self._copies.get(word, 0) + 1, self.batch.blocks[slot], column - self.batch.shape.stride,
-                           site)  # fmt: skip
+        return agent_epoch(self._copies.get(word, 0) + 1, self.batch.identities[slot], column - self.batch.shape.stride,
+                           self.batch.first_site + site)  # fmt: skip
 
     # Events.
 
@@ -117,7 +119,7 @@ class MbarrierOrder(Observer):
             known = dict(self._remote.get(word, {}))
             slot = lane // self.batch.shape.stride
             if word in self._ended and slot == self.slot_of(word):
-                known = together(known, {int(self.batch.blocks[slot]): self._ended[word]})
+                known = together(known, {int(self.batch.identities[slot]): self._ended[word]})
             groups = {self._memory.group(lane, level): known for level in self._levels if level != CTA}
             self._memory.saw_relaxed(lane, ("mbarrier", word), Publication(object(), (id(self.batch), lane), groups))
 

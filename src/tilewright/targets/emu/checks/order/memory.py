@@ -12,7 +12,7 @@ from tilewright.targets.emu.checks.observer import Access, Batch, Observer
 from tilewright.targets.emu.checks.order.fences import SequentialFences
 from tilewright.targets.emu.checks.order.knowledge import Knowledge, Publication, narrowed, together
 from tilewright.targets.emu.checks.order.state import OrderState
-from tilewright.targets.emu.checks.order.strength import CLUSTER, CTA, GPU, Strength
+from tilewright.targets.emu.checks.order.strength import CLUSTER, CTA, GPU, SCOPES, SYS, Strength
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.rules.memory import parts_of
 
@@ -20,7 +20,7 @@ from tilewright.targets.emu.rules.memory import parts_of
 class Published(dict[Any, Publication]):
     """What the words of a launch's memory carry: by address, in shared memory by (batch, offset)."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch | None = None) -> None:
         super().__init__()
 
 
@@ -40,7 +40,7 @@ class MemoryOrder(Observer):
     @cached_property
     def fenced_at(self) -> Array:
         """The clock that the last fence of each scope ended: a row a scope, a column a lane."""
-        return np.zeros((GPU + 1, len(self.batch.alive)), np.int64)
+        return np.zeros((SYS + 1, len(self.batch.alive)), np.int64)
 
     @cached_property
     def fenced_shared(self) -> Array:
@@ -50,7 +50,7 @@ class MemoryOrder(Observer):
     # Fences.
 
     def fence(self, L: Lanes, scope: str, kind: str) -> None:
-        level = {"cta": CTA, "cluster": CLUSTER}.get(scope, GPU)
+        level, widest = SCOPES[scope], self._state.widest
         if kind == "async":
             self.clocks.tick(L.ids)
         if kind == "shared acquire":
@@ -58,11 +58,11 @@ class MemoryOrder(Observer):
         if kind == "shared release":
             self.fenced_shared[L.ids] = self.clocks.clock[L.ids]
             self.clocks.tick(L.ids)
-        if kind == "sc" and level == GPU:
+        if kind == "sc" and level >= widest:
             self._sequential.passed(L)
         if kind in ("memory", "sc", "acquire"):
             self._acquire_pending(L, level)
-            for lane in L.ids.tolist() if level == GPU and self._pending else ():
+            for lane in L.ids.tolist() if level >= widest and self._pending else ():
                 self._pending.pop(lane, None)
         if kind in ("memory", "sc", "release"):
             self.fenced_at[: level + 1, L.ids] = self.clocks.clock[L.ids]
@@ -141,9 +141,9 @@ class MemoryOrder(Observer):
             return
         if strength.acquires:
             self._acquire(lanes, known, strength.scope)
-        if strength.scope == GPU:
+        if strength.scope >= self._state.widest:
             self._sequential.saw(lanes, known)
-        if not strength.acquires or strength.scope < GPU:
+        if not strength.acquires or strength.scope < self._state.widest:
             root = id(known.root)
             for lane in lanes:
                 self._pending.setdefault(lane, {})[root] = known
@@ -161,8 +161,10 @@ class MemoryOrder(Observer):
 
     def group(self, lane: int, level: int) -> tuple[int, int]:
         """The threads that a scope includes for a lane."""
-        block = self.batch.blocks[lane // self.batch.shape.stride]
-        return level, 0 if level == GPU else int(block if level == CTA else self._state.cluster_of(block))
+        if level >= GPU:
+            return level, self._state.device if level == GPU else 0
+        block = self.batch.identities[lane // self.batch.shape.stride]
+        return level, int(block if level == CTA else self._state.cluster_of(block))
 
     def _carried(self, lane: int, strength: Strength, before: Publication | None) -> Publication:
         """What a value just written carries; a read-modify-write adds to what the value before it did."""
@@ -181,7 +183,7 @@ class MemoryOrder(Observer):
             known = narrowed(self.clocks.publish(lane, int(self.fenced_shared[lane])))
             group = self.group(lane, CLUSTER)
             groups[group] = together(groups.get(group, {}), known)
-        fenced = self._sequential.before(lane) if strength.scope == GPU else {}
+        fenced = self._sequential.before(lane) if strength.scope >= self._state.widest else {}
         if before is not None:
             return Publication(before.root, before.publisher, groups, together(before.fenced, fenced))
         return Publication(object(), (id(self.batch), lane), groups, fenced)

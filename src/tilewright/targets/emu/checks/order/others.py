@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tilewright.targets.emu.checks.members import Members
 from tilewright.targets.emu.checks.order.knowledge import Knowledge, shared_only, together
 from tilewright.targets.emu.lanes import Array
 
@@ -13,14 +14,21 @@ from tilewright.targets.emu.lanes import Array
 class OtherBlocks:
     """Knowledge of other blocks: `of_lane` of single lanes, `of_block` what all threads of a slot's block know."""
 
-    def __init__(self, stride: int) -> None:
-        self._stride = stride
+    def __init__(self, stride: int, members: Members | None = None) -> None:
+        self._stride, self._members = stride, members
         self.of_lane: dict[int, Knowledge] = {}
         self.of_block: dict[int, Knowledge] = {}
 
     def of_thread(self, lane: int) -> Knowledge:
         """All that a lane knows."""
         return together(self.of_lane.get(lane, {}), self.of_block.get(lane // self._stride, {}))
+
+    def of_all(self) -> Knowledge:
+        """What any lane knows."""
+        known: Knowledge = {}
+        for some in (*self.of_block.values(), *self.of_lane.values()):
+            known = together(known, some)
+        return known
 
     def of_any(self, lanes: Array) -> Knowledge:
         """What any of these lanes knows beyond what its whole block does."""
@@ -66,8 +74,13 @@ class OtherBlocks:
             source = table.get(number)
             at = np.flatnonzero(~known & (owner == number)) if source else ()
             for other in np.unique(block[at]).tolist() if len(at) else ():
+                assert source is not None
+                if self._members is not None:
+                    if self._members.covered(other, source):
+                        known[at[block[at] == other]] = True
+                        continue
                 for key in (other, shared_only(other)) if shared else (other,):
-                    row = source.get(key) if source else None
+                    row = source.get(key)
                     if row is None:
                         continue
                     here = at[(block[at] == other) & (column[at] < len(row))]

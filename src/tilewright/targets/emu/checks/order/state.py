@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tilewright.targets.emu.checks.observer import Batch
@@ -11,6 +13,7 @@ from tilewright.targets.emu.checks.order.strength import (
     CLUSTER,
     CTA,
     GPU,
+    SYS,
     WEAK,
     Strength,
     narrow_scopes,
@@ -29,11 +32,13 @@ class LaunchModel:
     """
 
     def __init__(self, batch: Batch) -> None:
-        if batch.shape.blocks > MOST_BLOCKS:
+        if batch.first_block + batch.shape.blocks > MOST_BLOCKS:
             raise located(f"The race check knows at most {MOST_BLOCKS} blocks", None, batch.kernel,
                           {"grid": batch.shape.grid}, HINT, "limit")  # fmt: skip
         self.synchronises = synchronises(batch.instructions)
-        self.levels = (CTA, CLUSTER, GPU) if narrow_scopes(batch.instructions) else (GPU,)
+        self.levels: tuple[int, ...] = (CTA, CLUSTER, GPU) if narrow_scopes(batch.instructions) else (GPU,)
+        if batch.member is not None:
+            self.synchronises, self.levels = True, (*self.levels, SYS)
         self.strengths: dict[int, Strength] = {}
 
 
@@ -43,25 +48,33 @@ class OrderState:
     def __init__(self, batch: Batch) -> None:
         model = batch.of_launch(LaunchModel)
         self.batch = batch
-        self.clocks = Clocks(batch.slots, batch.shape.stride, batch.blocks)
+        self.clocks = Clocks(batch.slots, batch.shape.stride, batch.identities, batch.members)
+        if batch.member is not None:
+            for slot in range(batch.slots):
+                self.clocks.others.tell_block(slot, batch.member.known)
         self.only_barriers = not model.synchronises
         """Whether nothing but barriers of whole blocks orders threads."""
         self.levels = model.levels
         """The scopes that the kernel names."""
+        self.widest = model.levels[-1]
+        """The scope that includes all threads there are: of the device, or of the system where it has several."""
+        self.device = 0 if batch.member is None else batch.member.device
         self.handed_out = 0
         """How often epochs have been handed out."""
         self.rounds = 0
         """How often all blocks of the batch have had a barrier of all their threads."""
         self._strengths = model.strengths
+        self._of_others: dict[int, Strength] = {}
 
     def epochs(self, L: Lanes, site: int) -> Array:
         """The epochs of what lanes do now."""
-        check_limit("memory instructions", site + 1, MOST_SITES, site)
+        mark = site + self.batch.first_site
+        check_limit("memory instructions", mark + 1, MOST_SITES, site)
         self.handed_out += 1
         epochs = self.clocks.epoch
         everyone = L.n == len(epochs) and L.ids[0] == 0 and L.ids[-1] == L.n - 1  # one may come many times
         now = epochs if everyone else epochs.take(L.ids)
-        marked: Array = now | np.uint64(site)
+        marked: Array = now | np.uint64(mark)
         return marked
 
     def strength(self, site: int) -> Strength:
@@ -73,12 +86,27 @@ class OrderState:
             found = self._strengths[site] = strength_of(self.batch.sites[site])
         return found
 
+    def strength_at(self, mark: int) -> Strength:
+        """The same of an instruction as epochs name it: of another launch beside this one, perhaps."""
+        batch = self.batch
+        if batch.members is None or 0 <= mark - batch.first_site < len(batch.sites):
+            return self.strength(mark - batch.first_site)
+        if mark not in self._of_others:
+            found = batch.members.instruction_at(mark)
+            self._of_others[mark] = WEAK if found is None else strength_of(found)
+        return self._of_others[mark]
+
+    def same_device(self, block: Array) -> Any:
+        """Whether blocks, as epochs name them, are of this launch's device."""
+        members = self.batch.members
+        return np.bool_(True) if members is None else members.devices_of(block) == self.device
+
     def set_strength(self, site: int, strength: Strength) -> None:
         """Say what an instruction is whose text does not tell."""
         self._strengths[site] = strength
 
     def cluster_of(self, block: Array) -> Array:
         """The number of the cluster that each block belongs to."""
-        grid, cluster = self.batch.shape.grid, self.batch.shape.cluster
-        x, y, z = (p // c for p, c in zip(unflatten(block, grid), cluster, strict=True))
-        return np.asarray(x + grid[0] * (y + grid[1] * z))
+        grid, cluster, first = self.batch.shape.grid, self.batch.shape.cluster, self.batch.first_block
+        x, y, z = (p // c for p, c in zip(unflatten(block - first, grid), cluster, strict=True))
+        return np.asarray(x + grid[0] * (y + grid[1] * z) + first)

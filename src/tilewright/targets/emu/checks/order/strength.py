@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.targets.emu.ptx.ir import WIDTH
 
-CTA, CLUSTER, GPU = range(3)
-_SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU}
+CTA, CLUSTER, GPU, SYS = range(4)
+SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": SYS}
 _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
+_SYSTEM = {"volatile", "mmio"}
+"""Of system scope, whether they say so or not (PTX ISA 8.4)."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def strength_of(instruction: Instruction) -> Strength:
         return Strength(True, GPU, atomic=True, size=size)
     atomic = instruction.op in ("atom", "red") or (instruction.op == "red" and "async" in mods)
     strong = atomic or bool(mods & _STRONG)
-    scope = next((_SCOPES[m] for m in instruction.mods if m in _SCOPES), GPU)
+    scope = next((SCOPES[m] for m in instruction.mods if m in SCOPES), SYS if mods & _SYSTEM else GPU)
     acquires = bool(mods & {"acquire", "acq_rel"})
     releases = bool(mods & {"release", "acq_rel"})
     return Strength(strong, scope, acquires, releases, atomic, size, instruction.op == "ld" and "nc" in mods)

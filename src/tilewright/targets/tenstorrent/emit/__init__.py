@@ -1,0 +1,1 @@
+"""Text of C++ and Python from finished kernels."""
