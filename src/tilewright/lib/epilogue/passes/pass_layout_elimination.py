@@ -52,7 +52,7 @@ class PassLayoutManipulateElimination(EVTPassBase):
         if isinstance(meta, StoreNode) and meta.is_reduction and meta.store_tensor is not None:
             if math.prod(meta.store_tensor.shape) == math.prod(meta.shape):
                 meta.reg_reduce_fn = meta.gmem_reduce_fn = meta.reduce_dims = None
-                self.dag_ir.reduction_names.remove(meta.name)
+                self.dag_ir.reduction_names = [name for name in self.dag_ir.reduction_names if name != meta.name]
 
     def _is_root(self, meta: NodeBase) -> bool:
         return meta.op == "comm" or (isinstance(meta, StoreNode) and meta.is_output)
