@@ -75,9 +75,10 @@ def _sum(tile: RowTile, parts: Sequence[Any]) -> Any:
 
 def scaled(tile: RowTile, number: Any, vector: Any, weight: Any, bias: Any) -> Any:
     """The vector of access `number` times `weight` plus `bias`, tensors (columns) or None."""
-    if weight is not None:
-        vector = vector * tile.of_columns(weight, number, vector)
-    return vector if bias is None else vector + tile.of_columns(bias, number, vector)
+    with cute.fp_contract(False):  # an fma keeps weight and bias in registers at once: a block fewer fits
+        if weight is not None:
+            vector = vector * tile.of_columns(weight, number, vector)
+        return vector if bias is None else vector + tile.of_columns(bias, number, vector)
 
 
 # Backward
