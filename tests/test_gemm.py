@@ -4,6 +4,7 @@ Small integers are exact in every type and in every order of adding. Normal numb
 bounds of `bound`.
 """
 
+import contextlib
 import functools
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from tilewright.kernels import gemm as kernels
 from tilewright.kernels.gemm_fusion import fitting
 from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, gemm_plan
+from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.trace import trace
 from tilewright.ops.gemm_fused import key_of
 
@@ -339,9 +341,35 @@ def test_gemm_with_an_epilogue_compile():
     a, b, _, _ = tensors(torch)
     found = torch.compile(into, fullgraph=True, backend="aot_eager")(a, b, out)
     assert torch.equal(out.double(), a.double() @ b.double() + 1) and torch.equal(found, 2 * out)
-    names = ([], [], [], [])
+    names = ([], [], [], [], [])
     arguments = (a, b, *names, key_of(lambda accum: accum * 2.0))
     assert set(torch.library.opcheck(torch.ops.tilewright._gemm_fused.default, arguments).values()) == {"SUCCESS"}
+
+
+def with_mask(accum, C, kept):
+    F, mask = relu(accum + C, with_mask=True)  # noqa: F821
+    return {"D": F * kept, "mask": mask}
+
+
+@pytest.mark.parametrize("emulated", [False, True])
+def test_masks_of_bits_behind_a_product_compile(emulated):
+    """Masks of bits as operands and outputs, made inside of what is compiled and given to it."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    def call(a, b, C, kept, mask):
+        return ops.gemm(a, b, with_mask, C=C, kept=kept, mask=Bits(mask, C.shape[-1]))["D"]
+
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    with on_emulator() if emulated else contextlib.nullcontext():
+        for m, n in ((40, 24), (48, 40), (56, 33)):  # from the second on with symbols for sizes
+            a, b, C, _ = tensors(torch, m, n)
+            chosen = np.random.default_rng(m).integers(0, 2, (m, n)).astype(bool)
+            kept = Bits(torch.from_numpy(np.packbits(chosen, axis=-1, bitorder="little")), n)
+            mask = torch.full((m, -(-n // 8)), 255, dtype=torch.uint8)
+            found = compiled(a, b, C, kept, mask)
+            exact = a.double() @ b.double() + C.double()
+            np.testing.assert_array_equal(found.double().numpy(), np.maximum(exact.numpy(), 0) * chosen)
+            np.testing.assert_array_equal(np.asarray(Bits(mask, n)), exact.numpy() > 0)
 
 
 def test_an_epilogue_is_known_by_its_code_and_what_it_captures():

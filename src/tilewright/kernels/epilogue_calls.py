@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.base.errors import ArgumentError
 from tilewright.cute import Float32, Uint8
 from tilewright.kernels import views
-from tilewright.kernels.epilogue_plans import Prepared, memory_of, prepare
+from tilewright.kernels.epilogue_plans import Prepared, check_reached, memory_of, prepare
 from tilewright.kernels.launching import address_of, on_gpu
 from tilewright.lib.epilogue import collectives
 from tilewright.lib.epilogue.bits import Bits
@@ -19,7 +19,7 @@ from tilewright.lib.epilogue.elements import element_of, numpy_dtype
 from tilewright.lib.epilogue.lowering.from_dag import fold_of
 from tilewright.lib.epilogue.lowering.op import BITS
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
-from tilewright.lib.epilogue.nodes import ComputeNode, LayoutNode, LoadNode
+from tilewright.lib.epilogue.outputs import value_shapes
 from tilewright.lib.epilogue.tensor import Tensor
 from tilewright.lib.epilogue.trace import parse, trace
 from tilewright.torch import dtype as torch_dtype
@@ -51,7 +51,7 @@ class CompiledEpilogue:
         self._outputs = tuple(self.dag.return_names)
         self._written = parse(fn, examples, options["cc"], element_compute=options["element_compute"])
         self._operands = tuple(meta.name for meta in self._written.loads() if not meta.is_immediate)
-        self._unused = frozenset(self._operands) - {meta.name for meta in self.dag.loads()}
+        self._unused = frozenset(self._operands) - {meta.argument for meta in self.dag.loads()}
         self._prepared: dict[Any, Prepared] = {}
         self._shapes: dict[Any, Any] = {}
 
@@ -91,6 +91,7 @@ class CompiledEpilogue:
 
     def _fill(self, memory: Mapping[str, Any]) -> None:
         """What reductions of no elements give."""
+        check_reached(self.dag, {name: memory[name].shape for name in self._outputs})
         for meta in self.dag.outputs():
             if meta.is_reduction and 0 not in memory[meta.name].shape:
                 memory[meta.name][...] = fold_of(self.dag, meta).neutral.value
@@ -153,29 +154,15 @@ class CompiledEpilogue:
             sizes["accum"] in (self._examples["accum"].shape, self._examples["accum"].shape[-2:])
         ):
             return {name: self._examples[name].shape for name in self._outputs}
+        if len(sizes["accum"]) == 2:
+            sizes["accum"] = (1, *sizes["accum"])
         try:
-            shapes = self._value_shapes(sizes)
+            shapes = value_shapes(
+                self._written, {meta.name: sizes.get(meta.name, ()) for meta in self._written.loads()}
+            )
         except ValueError:  # tracing says what does not fit
             return {name: self._examples[name].shape for name in self._outputs}
         return {name: _like_example(shapes[name], self._examples[name].shape) for name in self._outputs}
-
-    def _value_shapes(self, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        """The shapes of all values for operands of these shapes.
-
-        Raises:
-            ValueError: they do not go together.
-        """
-        found: dict[str, tuple[int, ...]] = {}
-        for meta in self._written.nodes_meta:
-            inputs = [found[name] for name in self._written.get_all_inputs(meta.name)]
-            if isinstance(meta, LoadNode):
-                shape = sizes.get(meta.name, ())
-                found[meta.name] = (1, *shape) if meta.name == "accum" and len(shape) == 2 else shape
-            elif isinstance(meta, ComputeNode):
-                found[meta.name] = meta.output_shape(*inputs)
-            else:
-                found[meta.name] = meta.view.on_shape(inputs[0]) if isinstance(meta, LayoutNode) else inputs[0]
-        return found
 
 
 def _like_example(shape: tuple[int, ...], example: tuple[int, ...]) -> tuple[int, ...]:

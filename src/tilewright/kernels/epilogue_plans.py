@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import tilewright.cute as cute
-from tilewright.base.errors import EpilogueError, NoImplementationError
+from tilewright.base.errors import EpilogueError
 from tilewright.cute import Float32, Float64, Int32, Int64, Numeric, Uint8
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_elementwise import ElementwisePlan, launch_epilogue_elementwise
@@ -103,15 +103,12 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
     """
     tensors = tensors_of(dag)
     shape = np.broadcast_shapes(*(meta.shape for meta in tensors))
-    operands = [operand_of(meta, starts[meta.name], shape) for meta in tensors]
+    operands = [operand_of(meta, starts[argument_of(meta)], shape) for meta in tensors]
     folds = {meta.name: meta for meta, op in zip(tensors, operands, strict=True) if op.reduced}
     whole = any(isinstance(meta, TopKSoftmaxNode) for meta in dag.nodes_meta)
     space = space_of(operands, shape, whole)
-    numbers = tuple(
-        meta.name for meta in dag.loads() if meta.example.is_scalar and not meta.is_immediate
-    )  # fmt: skip
     grid, tiles = _threads(space, [meta.name for meta in tensors if meta.op == "load"], bool(folds), whole)
-    shapes = {name: reduced_of(space, name, grid, tiles, way) for name in folds}
+    shapes = {name: reduced_of(space, meta, grid, tiles, way) for name, meta in folds.items()}
     epilogue = epilogue_of(
         dag, {op.name: view_of(space, op, grid.vector, grid.rows if grid.rows_follow else 1) for op in operands}, shapes
     )
@@ -126,8 +123,8 @@ def prepare(dag: DAGIR, starts: Mapping[str, int], target: str, way: str = PARTI
     kind = Int64 if max(m * tiles * grid.tile_m, m, n, batch) > BIG and max(m, n, batch) > BIG // 4 else Int32
     return Prepared(
         _executor(plan, kind, target),
-        tuple(names_of(epilogue, space)),
-        numbers,
+        tuple(names_of(dag, epilogue, space)),
+        numbers_of(dag),
         tuple((op.workspace(space.extents, *parts), op.fold.dtype) for op in epilogue.reductions if op.way == PARTIALS),
         space.extents,
         tiles,
@@ -151,15 +148,23 @@ def operand_of(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
         raise EpilogueError(f"The shape of node {meta.name} is unknown.", location=meta.location)
     modes = tensor.broadcast(tuple(shape)).modes
     still = any(all(step == 0 for _, step in mode) and math.prod(e for e, _ in mode) > 1 for mode in modes)
-    if isinstance(meta, StoreNode) and meta.reg_reduce_fn == "plus" and tensor.shape != tuple(shape):
-        raise NoImplementationError(
-            f"The sum {meta.name} is of a value that is no full tensor.",
-            location=meta.location,
-            values={"its shape": tensor.shape, "of the epilogue": tuple(shape)},
-            hint="add up the operands before the call, or sum a value that depends on accum",
-        )
     element = Uint8 if tensor.bits else tensor.element
     return Operand(meta.name, element, modes, start, isinstance(meta, StoreNode) and still, tensor.bits)
+
+
+def check_reached(dag: DAGIR, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Refuse outputs of these shapes that have elements where the accumulator has none, so that no block has them.
+
+    Raises:
+        EpilogueError: it names the output. Reductions of nothing have a value.
+    """
+    for meta in dag.outputs():
+        if not meta.is_reduction and 0 not in shapes[meta.name]:
+            raise EpilogueError(
+                f"Output {meta.name} has elements, but accum has none, so no kernel computes it.",
+                location=meta.location,
+                hint="compute it outside the epilogue where accum may be empty",
+            )
 
 
 def view_of(space: Space, operand: Operand, vector: int, rows: int = 1) -> View:
@@ -179,13 +184,16 @@ def view_of(space: Space, operand: Operand, vector: int, rows: int = 1) -> View:
     )
 
 
-def reduced_of(space: Space, name: str, grid: ThreadGrid, tiles: int, way: str) -> Reduced:
-    over_m, over_n, *over_l = (axis.strides[name] == 0 and axis.extent > 1 for axis in space.axes)
+def reduced_of(space: Space, meta: StoreNode, grid: ThreadGrid, tiles: int, way: str) -> Reduced:
+    """How tiles lie to a reduction, or to a value that is stored once though many places of the space have it."""
+    over_m, over_n, *over_l = (axis.strides[meta.name] == 0 and axis.extent > 1 for axis in space.axes)
     shared = (
         over_m and space.m.extent > tiles * grid.tile_m,
         over_n and space.n.extent > grid.tile_n,
         any(over_l),
     )
+    if not meta.is_reduction:  # atomic reductions have fewer types than stores
+        way = PARTIALS
     return Reduced(over_m, over_n, tuple(over_l), way if any(shared) else DIRECT)
 
 
@@ -284,10 +292,22 @@ def check_atomic(op: ReductionStore, meta: StoreNode) -> bool:
     return True
 
 
-def names_of(epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided] | None]:
+def argument_of(meta: NodeBase) -> str:
+    """The name under which a call gives a load or an output: several loads of one operand have the same."""
+    return meta.argument if isinstance(meta, LoadNode) else meta.name
+
+
+def numbers_of(dag: DAGIR) -> tuple[str, ...]:
+    """The arguments that are numbers, in the order in which a kernel takes them."""
+    return tuple(meta.argument for meta in dag.loads() if meta.example.is_scalar and not meta.is_immediate)
+
+
+def names_of(dag: DAGIR, epilogue: Epilogue, space: Space) -> list[tuple[str, views.Strided] | None]:
     """For each tensor of the kernel the array and the view, or None for a workspace."""
     return [
-        (op.name, views.Strided(space.shape(op.name), space.strides(op.name))) if place == 0 else None
+        (argument_of(dag.get_node_meta(op.name)), views.Strided(space.shape(op.name), space.strides(op.name)))
+        if place == 0
+        else None
         for op in epilogue.ops
         for place, _ in enumerate(op.views)
     ]

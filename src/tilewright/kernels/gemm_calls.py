@@ -11,6 +11,7 @@ from tilewright.cute import Float32, Float64, Int32, Numeric
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_plans import memory_of
 from tilewright.kernels.gemm import prepare_fused
+from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.elements import numpy_dtype
 from tilewright.lib.epilogue.lowering.reductions import PARTIALS
@@ -111,6 +112,8 @@ def numpy_of(tensor: Any) -> Any:
     """A tensor of the host as an array of NumPy; numbers as they are."""
     if not is_array(tensor) or isinstance(tensor, np.ndarray):
         return tensor
+    if isinstance(tensor, Bits):
+        return Bits(numpy_of(tensor.array), tensor.shape[-1])
     dtype = numpy_dtype(Tensor.like("", tensor).element)
     wide = tensor.detach().float() if dtype.itemsize < 4 and tensor.is_floating_point() else tensor.detach()
     return wide.numpy().astype(dtype)

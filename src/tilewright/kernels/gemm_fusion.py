@@ -23,6 +23,7 @@ from tilewright.lib.epilogue.lowering.op import View
 from tilewright.lib.epilogue.lowering.reductions import ATOMIC, PARTIALS
 from tilewright.lib.epilogue.lowering.space import Axis, Operand, Space, check_bits, cut
 from tilewright.lib.epilogue.lowering.stores import TensorStore
+from tilewright.lib.epilogue.nodes import NodeBase
 
 ACCUMULATOR = "accum"
 MOST_VECTOR = 8  # elements of a row of a strip that keep their order
@@ -89,21 +90,22 @@ def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, way: str = PAR
     """
     tensors = [meta for meta in epilogue_plans.tensors_of(dag) if meta.name != ACCUMULATOR]
     shape = dag.get_node_meta(ACCUMULATOR).shape
-    operands = [epilogue_plans.operand_of(meta, starts[meta.name], shape) for meta in tensors]
+    operands = [epilogue_plans.operand_of(meta, starts[epilogue_plans.argument_of(meta)], shape) for meta in tensors]
     folds = {meta.name: meta for meta, operand in zip(tensors, operands, strict=True) if operand.reduced}
+    _check_strides(tensors, operands)
     space = _space(operands, shape)
     vector = min(epilogue_plans.widest_vector(space), MOST_VECTOR)
     grid = grid_of(plan, vector)
     strips = plan.tile[0] // plan.strip
-    shapes = {name: epilogue_plans.reduced_of(space, name, grid, strips, way) for name in folds}
+    shapes = {name: epilogue_plans.reduced_of(space, meta, grid, strips, way) for name, meta in folds.items()}
     known = {op.name: epilogue_plans.view_of(space, op, vector) for op in operands}
     epilogue = epilogue_of(dag, known, shapes, ACCUMULATOR)
     parts = -(-shape[1] // plan.tile[0]), -(-shape[2] // plan.tile[1])
     return Fusion(
         Fused(epilogue, grid),
         plan.shared_bytes + epilogue.smem_bytes(grid),
-        tuple(epilogue_plans.names_of(epilogue, space)),
-        tuple(meta.name for meta in dag.loads() if meta.example.is_scalar and not meta.is_immediate),
+        tuple(epilogue_plans.names_of(dag, epilogue, space)),
+        epilogue_plans.numbers_of(dag),
         tuple(
             (op.workspace((*shape[1:], shape[0]), *parts), op.fold.dtype)
             for op in epilogue.reductions
@@ -117,16 +119,21 @@ def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, way: str = PAR
     )
 
 
-def _space(operands: Sequence[Operand], shape: Sequence[int]) -> Space:
-    """The modes M and N as they are, and those of the batch."""
-    for operand in operands:
+def _check_strides(tensors: Sequence[NodeBase], operands: Sequence[Operand]) -> None:
+    for meta, operand in zip(tensors, operands, strict=True):
+        name = epilogue_plans.argument_of(meta)
         for mode, letter in ((1, "M"), (2, "N")):
             if len(operand.modes[mode]) > 1:
                 raise EpilogueError(
-                    f"Tensor {operand.name} goes through {letter} of the product with several strides.",
+                    f"Tensor {name} goes through {letter} of the product with several strides.",
+                    location=meta.location,
                     values={"extents and strides": operand.modes[mode]},
                     hint="reshape the array itself, before or after the product",
                 )
+
+
+def _space(operands: Sequence[Operand], shape: Sequence[int]) -> Space:
+    """The modes M and N as they are, and those of the batch."""
     batch, m, n = shape
     rows, columns = (
         Axis(extent, {op.name: op.modes[mode][0][1] for op in operands}) for mode, extent in ((1, m), (2, n))

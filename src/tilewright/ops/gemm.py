@@ -39,7 +39,8 @@ def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any)
             `operands`, which runs in the same kernel (docs/epilogues.md). The batch then has one dimension at most.
         out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types, int32 or
             float32 for int8, float64 for float64. With an epilogue its output D, of any type. It has no gradient.
-        operands: the epilogue's tensors and numbers by name, and tensors for its outputs, which else are new.
+        operands: the epilogue's tensors and numbers by name, and tensors for its outputs, which else are new. Masks of
+            bits are `tilewright.epilogue.Bits` of a tensor.
 
     Returns:
         `out`, or a new contiguous tensor of the dtype of `a`, of int32 for int8. With an epilogue that has several
@@ -47,7 +48,7 @@ def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any)
 
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together.
-        EpilogueError: (a ValueError) the epilogue is wrong.
+        EpilogueError: (a RuntimeError) the epilogue is wrong.
     """
     if epilogue is not None:
         return _with_epilogue(a, b, epilogue, out, operands)

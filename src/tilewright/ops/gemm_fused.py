@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
+from tilewright.kernels.epilogue_plans import memory_of
 from tilewright.kernels.gemm_calls import GemmEpilogue, accumulator_of, is_array, numpy_of
 from tilewright.kernels.views import dtype_of
 from tilewright.lib.epilogue.authoring import from_text, unbound
+from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.elements import numpy_dtype
 from tilewright.ops.frameworks import is_torch, on_emulator, torch
 from tilewright.ops.registration import LIBRARY, NAMESPACE
@@ -25,6 +27,7 @@ from tilewright.torch import dtype as torch_dtype
 
 NAME = "_gemm_fused"
 _STAND_INS = (100003, 100019, 100043, 100049, 100057, 100069, 100103, 100109, 100129, 100151, 100153, 100169)  # primes
+_NO_BITS = -1  # for tensors whose elements are no bits
 _known: dict[str, GemmEpilogue] = {}
 
 
@@ -54,8 +57,8 @@ def _text(value: Any) -> str:
 
 
 def tensors_of(operands: Mapping[str, Any]) -> list[Any]:
-    """The operands that are tensors."""
-    return [item for item in operands.values() if is_array(item)]
+    """The tensors of the operands: masks of bits are in one, too."""
+    return [memory_of(item) for item in operands.values() if is_array(item)]
 
 
 def fused(key: str, a: Any, b: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,6 +80,9 @@ def _refer(epilogue: GemmEpilogue, a: Any, b: Any, arrays: Mapping[str, Any]) ->
     given = {name: numpy_of(item) for name, item in arrays.items()}
     for name, made in epilogue.refer(product, numpy_of(a), numpy_of(b), given).items():
         target = arrays[name]
+        if isinstance(target, Bits):
+            made = np.packbits(made, axis=-1, bitorder="little")
+            target = target.array[..., : made.shape[-1]]
         if is_torch(target):
             exact = torch.from_numpy(np.ascontiguousarray(made.astype(np.float64)))
             target.copy_(exact.reshape(target.shape))
@@ -94,12 +100,13 @@ def dispatched(key: str, a: Any, b: Any, given: Mapping[str, Any]) -> dict[str, 
     """`fused` by way of the operator, which `torch.compile` traces; given outputs are filled by a copy."""
     tensors = {name: item for name, item in given.items() if is_array(item)}
     numbers = {name: float(item) for name, item in given.items() if not is_array(item)}
+    bits = [item.shape[-1] if isinstance(item, Bits) else _NO_BITS for item in tensors.values()]
     operator = getattr(getattr(torch.ops, NAMESPACE), NAME).default
-    made = operator(a, b, list(tensors.values()), list(tensors), list(numbers.values()), list(numbers), key)
+    made = operator(a, b, tensors_of(tensors), list(tensors), bits, list(numbers.values()), list(numbers), key)
     found = dict(zip(names_of(key), made, strict=True))
     for name, value in found.items():
         if name in given:
-            given[name].copy_(value)
+            tensors_of({name: given[name]})[0].copy_(value)
             found[name] = given[name]
     return found
 
@@ -109,15 +116,17 @@ def names_of(key: str) -> tuple[str, ...]:
     return _known[key].names
 
 
-def _run(a: Any, b: Any, tensors: Any, names: Any, numbers: Any, others: Any, key: str) -> list[Any]:
-    given = dict(zip((*names, *others), (*tensors, *numbers), strict=True))
-    return list(fused(key, a, b, _as_new(key, a, b, given)).values())
+def _run(a: Any, b: Any, tensors: Any, names: Any, bits: Any, numbers: Any, others: Any, key: str) -> list[Any]:
+    seen = map(_as_bits, tensors, bits)
+    given = dict(zip((*names, *others), (*seen, *numbers), strict=True))
+    return tensors_of(fused(key, a, b, _as_new(key, a, b, given)))
 
 
-def _fake(a: Any, b: Any, tensors: Any, names: Any, numbers: Any, others: Any, key: str) -> list[Any]:
+def _fake(a: Any, b: Any, tensors: Any, names: Any, bits: Any, numbers: Any, others: Any, key: str) -> list[Any]:
     symbols: dict[int, Any] = {}
     left, right, *plain = (_with_numbers(tensor, symbols) for tensor in (a, b, *tensors))
-    outputs = _known[key].outputs(left, right, dict(zip((*names, *others), (*plain, *numbers), strict=True)))
+    seen = (_with_bits(tensor, _plain_number(extent, symbols)) for tensor, extent in zip(plain, bits, strict=True))
+    outputs = _known[key].outputs(left, right, dict(zip((*names, *others), (*seen, *numbers), strict=True)))
     given = dict(zip(names, tensors, strict=True))
     return [
         torch.empty_like(given[name])
@@ -132,8 +141,17 @@ def _with_numbers(tensor: Any, symbols: dict[int, Any]) -> Any:
 
     A number stands for one symbol alone, and divides no other: shapes are worked out with it as with any.
     """
-    shape = [_number_of(extent, symbols) if isinstance(extent, torch.SymInt) else extent for extent in tensor.shape]
+    shape = [_plain_number(extent, symbols) for extent in tensor.shape]
     return torch.empty(shape, dtype=tensor.dtype, device="meta")
+
+
+def _with_bits(tensor: Any, extent: int) -> Any:
+    """`_as_bits` with as many bytes as a number in the place of a symbol needs."""
+    return _as_bits(tensor if extent == _NO_BITS else tensor.new_empty((*tensor.shape[:-1], -(-extent // 8))), extent)
+
+
+def _plain_number(extent: Any, symbols: dict[int, Any]) -> int:
+    return _number_of(extent, symbols) if isinstance(extent, torch.SymInt) else extent
 
 
 def _number_of(extent: Any, symbols: dict[int, Any]) -> int:
@@ -149,15 +167,24 @@ def _number_of(extent: Any, symbols: dict[int, Any]) -> int:
 def _as_new(key: str, a: Any, b: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Operands, and new tensors in place of given outputs: the operator changes none of its arguments."""
     outputs = _known[key].outputs(a, b, given)
-    return {name: torch.empty_like(item) if name in outputs else item for name, item in given.items()}
+    return {name: _empty_like(item) if name in outputs else item for name, item in given.items()}
+
+
+def _empty_like(item: Any) -> Any:
+    return Bits(torch.empty_like(item.array), item.shape[-1]) if isinstance(item, Bits) else torch.empty_like(item)
+
+
+def _as_bits(tensor: Any, extent: int) -> Any:
+    """A tensor as the epilogue sees it: a mask of `extent` bits in a row, or itself."""
+    return tensor if extent == _NO_BITS else Bits(tensor, extent)
 
 
 if LIBRARY is not None:
     key_of = torch.compiler.assume_constant_result(key_of)
     names_of = torch.compiler.assume_constant_result(names_of)
     LIBRARY.define(
-        f"{NAME}(Tensor a, Tensor b, Tensor[] tensors, str[] names, float[] numbers, str[] others, str epilogue)"
-        " -> Tensor[]",
+        f"{NAME}(Tensor a, Tensor b, Tensor[] tensors, str[] names, SymInt[] bits, float[] numbers, str[] others,"
+        " str epilogue) -> Tensor[]",
         tags=[torch.Tag.pt2_compliant_tag],
     )
     for _device in ("CUDA", "CPU"):
@@ -171,7 +198,8 @@ def check_operands(operands: Mapping[str, Any], a: Any) -> None:
     Raises:
         ArgumentError: it names the operand.
     """
-    for name, item in operands.items():
+    for name, given in operands.items():
+        item = memory_of(given)
         if is_array(item) and (is_torch(item) != is_torch(a) or (is_torch(a) and item.device != a.device)):
             raise ArgumentError(
                 f"gemm: operand {name} lies elsewhere than a",

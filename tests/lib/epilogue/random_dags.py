@@ -344,7 +344,23 @@ class Generator:
             name, Known(name, exact, error, bound), (I32,) if self.case.compute == "Int32" else (F32, F32, F64)
         )
 
+    def _any(self, name: str) -> None:
+        """An output of any value, of any shape, as it is, turned, or its greatest element."""
+        value = self.random.choice(self.values[1:] or self.values)
+        exact, error, text = value.exact, np.broadcast_to(value.error, value.exact.shape), f"identity({value.name})"
+        how = self.random.choice(["as it is", "turned", "greatest"])
+        if how == "turned" and exact.ndim == 3:
+            exact, error, text = exact.transpose(0, 2, 1), error.transpose(0, 2, 1), f"permute({value.name}, (0, 2, 1))"
+        if how == "greatest" and exact.ndim:
+            exact, error, text = exact.max(keepdims=True), error.max(keepdims=True), f"max({value.name})"
+        if not exact.ndim:
+            exact, error = exact.reshape(1), error.reshape(1)
+        self.lines.append(f"{name} = {text}")
+        self._output(name, Known(name, exact, error, value.bound))
+
     def _last(self) -> None:
+        for number in range(self.random.choice([0, 0, 0, 1, 2])):
+            self._any(f"V{number}")
         value = self.random.choice(self._whole_shape())
         if self.random.random() < 0.15 and self.case.compute != "Int32":
             total = self._with_accum("p", value)

@@ -1,5 +1,8 @@
 """The graph: EVT's interface, its orders and its errors."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -150,6 +153,19 @@ def test_a_copy_is_its_own():
     made.remove_node("D")
     made.get_node_meta("total").fn = "minus"
     assert dag.has_node("D") and dag.get_node_meta("total").fn == "plus"
+
+
+def test_networkx_is_imported_with_the_first_graph():
+    program = (
+        "import sys, tilewright.ops, tilewright.cute, tilewright.epilogue\n"
+        "print('networkx' in sys.modules)\n"
+        "tilewright.epilogue.create_test_dag()\n"
+        "print('networkx' in sys.modules)"
+    )
+    # PyTorch imports networkx for its own ends.
+    program = f"import sys\nsys.modules['torch'] = None\n{program}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_the_networkx_graph_is_read_only():

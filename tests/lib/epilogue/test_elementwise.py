@@ -277,20 +277,6 @@ def test_other_ways_of_reductions_are_refused():
         epilogue.compile(reducing, reducing_arrays((1, 4, 8)), reduction="fast")
 
 
-def test_a_sum_of_a_value_that_is_no_full_tensor_is_refused():
-    dag = epilogue.DAGIR()
-    bias, total = epilogue.LoadNode("bias", epilogue.Tensor.of(np.float32, (1, 1, 8))), epilogue.StoreNode("total")
-    accum = epilogue.LoadNode("accum", epilogue.Tensor.of(np.float32, (1, 4, 8)))
-    bias.tensor, accum.tensor = bias.example, accum.example
-    total.is_output, total.reg_reduce_fn = True, "plus"
-    total.tensor = total.store_tensor = epilogue.Tensor.of(np.float32, (1, 1, 1)).broadcast((1, 1, 8))
-    for node in (bias, accum, total):
-        dag.add_node(node)
-    dag.add_edge("bias", "total", 0)
-    with refused(NoImplementationError, "The sum total is of a value that is no full tensor", "depends on accum"):
-        epilogue_plans.prepare(dag, {"bias": 0, "accum": 0, "total": 0}, "emu")
-
-
 # Tensors that lie across
 
 

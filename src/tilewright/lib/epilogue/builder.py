@@ -80,9 +80,9 @@ class GraphBuilder:
         """A permutation or a reshape."""
         return self.node(LayoutNode(self._name("layout_"), fn, kwargs, user_location()), [operand])
 
-    def store(self, name: str, operand: str) -> str:
+    def store(self, name: str, operand: str, location: SourceLocation | None = None) -> str:
         """A variable."""
-        return self.node(StoreNode(name, user_location()), [operand])
+        return self.node(StoreNode(name, location or user_location()), [operand])
 
     def node(self, meta: NodeBase, operands: Sequence[str]) -> str:
         """Any node with its operands in order."""

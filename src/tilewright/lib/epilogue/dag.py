@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import networkx as nx
-
 from tilewright.base.errors import EpilogueError, EpilogueSyntaxError
 from tilewright.lang.numbers.numeric import Float32
 from tilewright.lib.epilogue import evaluation
+from tilewright.lib.epilogue import networks as nx
 from tilewright.lib.epilogue.capability import architecture_of
 from tilewright.lib.epilogue.functions import Array
 from tilewright.lib.epilogue.nodes import CommNode, ComputeNode, Element, LoadNode, NodeBase, StoreNode, TopoVisitorNode

@@ -1,15 +1,15 @@
-"""The outputs of an epilogue for which there are no examples: their names and shapes."""
+"""The shapes of values, and with them the outputs of an epilogue for which there are no examples."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tilewright.lang.numbers.numeric import Float32, Numeric
 from tilewright.lib.epilogue.authoring import unbound
 from tilewright.lib.epilogue.dag import DAGIR
-from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, NodeBase, StoreNode
+from tilewright.lib.epilogue.nodes import ComputeNode, LoadNode, StoreNode
 from tilewright.lib.epilogue.passes import PassPreprocessRed, PassShapeTypePropagation
 from tilewright.lib.epilogue.passes.pass_manager import EVTPassManager
 from tilewright.lib.epilogue.tensor import Shape, Tensor
@@ -49,17 +49,8 @@ def output_examples(
     """
     parameters = frozenset(inspect.signature(unbound(fn)[0]).parameters)
     dag = parse(fn, _Lenient(operands, parameters), **options)
-    shapes: dict[str, Shape] = {}
-    folded: set[str] = set()
-    for meta in dag.nodes_meta:
-        inputs = dag.get_all_inputs(meta.name)
-        if isinstance(meta, LoadNode):
-            shapes[meta.name] = meta.example.shape
-        else:
-            shapes[meta.name] = _shape(dag, meta, [shapes[name] for name in inputs])
-        folds = isinstance(meta, ComputeNode) and meta.is_reduction
-        if folds or (isinstance(meta, StoreNode) and inputs[0] in folded):
-            folded.add(meta.name)
+    shapes = _checked_shapes(dag)
+    folded = _reductions(dag)
     flat = Tensor.like("accum", operands["accum"]).rank == 2
     made = {}
     for name in dag.return_names:
@@ -69,14 +60,39 @@ def output_examples(
     return made
 
 
-def _shape(dag: DAGIR, meta: NodeBase, inputs: Sequence[Shape]) -> Shape:
-    """The shape of a node's value.
+def value_shapes(dag: DAGIR, sizes: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The shapes of all values of a graph that no pass has changed, from those of its loads.
 
     Raises:
-        EpilogueError: the shapes do not fit; it is that of `PassShapeTypePropagation`.
+        ValueError: they do not go together.
+    """
+    found: dict[str, Shape] = {}
+    for meta in dag.nodes_meta:
+        if isinstance(meta, LoadNode):
+            found[meta.name] = sizes[meta.name]
+        else:
+            found[meta.name] = meta.output_shape(*(found[name] for name in dag.get_all_inputs(meta.name)))
+    return found
+
+
+def _checked_shapes(dag: DAGIR) -> dict[str, Shape]:
+    """The shapes of all values for the examples.
+
+    Raises:
+        EpilogueError: they do not fit; it is that of `PassShapeTypePropagation`.
     """
     try:
-        return meta.output_shape(*inputs)
+        return value_shapes(dag, {meta.name: meta.example.shape for meta in dag.loads()})
     except ValueError:
         EVTPassManager(dag, [PassPreprocessRed, PassShapeTypePropagation])()
         raise
+
+
+def _reductions(dag: DAGIR) -> set[str]:
+    """The reductions, and the variables that hold their results."""
+    found: set[str] = set()
+    for meta in dag.nodes_meta:
+        folds = isinstance(meta, ComputeNode) and meta.is_reduction
+        if folds or (isinstance(meta, StoreNode) and dag.get_all_inputs(meta.name)[0] in found):
+            found.add(meta.name)
+    return found

@@ -210,7 +210,7 @@ class _Recorder:
         if name not in self.examples:
             raise missing_example(name, self.place)
         if value.name != name:
-            value = Value(self.builder, self.builder.store(name, value.name))
+            value = Value(self.builder, self.builder.store(name, value.name, value.node.location or self.place))
         self.builder.output(name, self.examples[name])
 
     def _check_d(self) -> None:

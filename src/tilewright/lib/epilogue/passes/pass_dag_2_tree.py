@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import networkx as nx
-
+from tilewright.lib.epilogue import networks as nx
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.nodes import TopoVisitorNode
 from tilewright.lib.epilogue.passes.pass_get_impl import PassGetImpl

@@ -22,6 +22,14 @@ _REDUCTIONS = {
     (False, False): "scalar_reduction",
     (True, True): "batch_reduction",
 }
+_STORES = {
+    (False, True): "row_store",
+    (True, False): "column_store",
+    (False, False): "scalar_store",
+    (True, True): "aux_store",
+}
+_WHOLE = ("load_src", "aux_load", "store_d", "aux_store")
+"""Implementations that take several strides in a mode."""
 _OTHERS = {"compute": "compute", "comm": "communication", "dag": "topo_visitor"}
 
 
@@ -30,8 +38,9 @@ class PassGetImpl(EVTPassBase):
 
     * loads: `accumulator`, `load_src` (C in full), `aux_load`, `row_broadcast`, `column_broadcast`, `scalar_broadcast`,
       `immediate`;
-    * stores: `store_d` (D in full), `aux_store`, `row_reduction`, `column_reduction`, `scalar_reduction`,
-      `batch_reduction` (over L alone), `no_op`;
+    * stores: `store_d` (D in full), `aux_store`; `row_store`, `column_store`, `scalar_store`, of values that are the
+      same along the other modes; `row_reduction`, `column_reduction`, `scalar_reduction`, `batch_reduction` (over L
+      alone); `no_op`;
     * `compute`, `topk_softmax`, `communication`, `topo_visitor`.
 
     A row is broadcast along M, and a row reduction leaves one value per column. What remains is cleaned up by
@@ -63,11 +72,12 @@ def implementation(meta: NodeBase) -> str:
     if isinstance(meta, LoadNode | StoreNode):
         assert meta.tensor is not None
         found = _of_load(meta) if isinstance(meta, LoadNode) else _of_store(meta)
-        if found is None or not meta.tensor.is_plain:
+        if found is None or not (meta.tensor.is_plain or found in _WHOLE):
             raise NoImplementationError(
                 f"No matching op for node {meta.name} with stride {meta.tensor.stride}.",
                 location=meta.location,
-                hint="each of the modes L, M and N has one stride; a store of one value to a place needs a reduction",
+                hint="a row or a column has one stride, the example of an output no two elements at one place, "
+                "and a mask of bits the accumulator's shape",
             )
         return found
     if isinstance(meta, TopKSoftmaxNode):
@@ -96,8 +106,14 @@ def _of_load(meta: LoadNode) -> str | None:
 def _of_store(meta: StoreNode) -> str | None:
     assert meta.tensor is not None
     if meta.is_reduction:
-        kept_m, kept_n = (moves and extent > 1 for moves, extent in zip(_moving(meta), meta.shape[-2:], strict=True))
-        return _REDUCTIONS.get((kept_m, kept_n))
-    if meta.tensor.broadcast_modes:
-        return None
-    return "store_d" if meta.name == "D" else "aux_store"
+        return _REDUCTIONS[_kept(meta)]
+    if not meta.tensor.broadcast_modes:
+        return "store_d" if meta.name == "D" else "aux_store"
+    overlaps = meta.store_tensor is None or meta.store_tensor.broadcast_modes
+    return None if overlaps or meta.tensor.bits else _STORES[_kept(meta)]
+
+
+def _kept(meta: StoreNode) -> tuple[bool, bool]:
+    """Whether an output has several elements along M, and along N."""
+    kept_m, kept_n = (moves and extent > 1 for moves, extent in zip(_moving(meta), meta.shape[-2:], strict=True))
+    return kept_m, kept_n

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tilewright.base.errors import EpilogueError
 from tilewright.lib.epilogue.dag import DAGIR, copied
 from tilewright.lib.epilogue.nodes import LayoutNode, LoadNode, NodeBase, StoreNode
@@ -18,6 +20,7 @@ class PassLayoutManipulateElimination(EVTPassBase):
 
     A value that depends on the accumulator is moved back by what undoes the layout nodes on its way. Every other
     value is placed once for each way in which it is used, by moving views up to its loads, where they change strides.
+    An output that does not depend on the accumulator may have any shape that broadcasts to the accumulator's.
     """
 
     dependencies = (PassShapeTypePropagation,)
@@ -31,16 +34,25 @@ class PassLayoutManipulateElimination(EVTPassBase):
         self._back = self._ways_back()
         self._made = DAGIR(self.dag_ir.cc, self.dag_ir.element_compute)
         self._placed: dict[tuple[str, Views], str] = {}
+        self._fitting: dict[tuple[str, Views], bool] = {}
         for meta in self.dag_ir.nodes_meta:
             if meta.name in self._back:
                 self._place(meta.name, self._back[meta.name])
             elif self._is_root(meta):
+                self._drop_trivial_reduction(meta)
                 self._place(meta.name, self._free_way(meta))
         self.dag_ir.take(self._made)
 
     def ensures(self) -> None:
         assert not any(isinstance(meta, LayoutNode) for meta in self.dag_ir.nodes_meta)
         assert all(meta.shape == self._tile for meta in self.dag_ir.nodes_meta)
+
+    def _drop_trivial_reduction(self, meta: NodeBase) -> None:
+        """Make a reduction over modes of one element a store, since the accumulator's shape may have more of them."""
+        if isinstance(meta, StoreNode) and meta.is_reduction and meta.store_tensor is not None:
+            if math.prod(meta.store_tensor.shape) == math.prod(meta.shape):
+                meta.reg_reduce_fn = meta.gmem_reduce_fn = meta.reduce_dims = None
+                self.dag_ir.reduction_names = [name for name in self.dag_ir.reduction_names if name != meta.name]
 
     def _is_root(self, meta: NodeBase) -> bool:
         return meta.op == "comm" or (isinstance(meta, StoreNode) and meta.is_output)
@@ -66,20 +78,52 @@ class PassLayoutManipulateElimination(EVTPassBase):
         return back
 
     def _free_way(self, meta: NodeBase) -> Views:
-        """From the shape of an output that does not depend on the accumulator to the accumulator's."""
-        try:
-            return normalised((Broadcast(self._tile),), meta.shape)
-        except ValueError:
-            pass
-        try:
-            return normalised((Reshape(self._tile),), meta.shape)
-        except ValueError:
+        """From the shape of an output that does not depend on the accumulator to the accumulator's: by what undoes
+        layout nodes on its way and broadcasts then, or in row-major order; the first that its tensors' strides allow.
+        """
+        ways = self._ways_forth(meta)
+        if not ways:
             raise EpilogueError(
-                f"Output {meta.name} has neither the accumulator's shape nor as many elements.",
+                f"Output {meta.name} neither broadcasts to the accumulator's shape nor has as many elements.",
                 location=meta.location,
                 values={meta.name: meta.shape, "accum": self._tile},
                 hint="compute it outside the epilogue",
-            ) from None
+            )
+        if _sums(meta) and math.prod(meta.shape) != math.prod(self._tile):
+            raise EpilogueError(
+                f"The sum {meta.name} is of a value that does not depend on accum and is smaller.",
+                location=meta.location,
+                values={"summed": meta.shape, "accum": self._tile},
+                hint="sum the operand before the call; max and min of such a value may stay",
+            )
+        return next((way for way in ways if self._fits(meta, way)), ways[0])
+
+    def _ways_forth(self, meta: NodeBase) -> list[Views]:
+        """The ways from the shape of a value that does not depend on the accumulator to the accumulator's."""
+        undone: list[tuple[NodeBase, Views]] = [(meta, ())]
+        ways: list[Views] = []
+        for node, views in undone:  # which grows
+            ways += _valid((*views, Broadcast(self._tile)), meta.shape)
+            for source in self.dag_ir.get_all_inputs_meta(node.name):
+                step = (node.view.inverse(source.shape),) if isinstance(node, LayoutNode) else ()
+                undone += [(source, way) for way in _valid((*views, *step), meta.shape) if (source, way) not in undone]
+        return [*ways, *_valid((Reshape(self._tile),), meta.shape)]
+
+    def _fits(self, meta: NodeBase, views: Views) -> bool:
+        """Whether `views` can move a value with all that it is computed from."""
+        if (meta.name, views) not in self._fitting:
+            self._fitting[meta.name, views] = self._movable(meta, views) and all(
+                self._fits(source, self._views_of(source.name, meta, views))
+                for source in self.dag_ir.get_all_inputs_meta(meta.name)
+            )
+        return self._fitting[meta.name, views]
+
+    def _movable(self, meta: NodeBase, views: Views) -> bool:
+        try:
+            self._moved(meta, views)
+        except EpilogueError:
+            return False
+        return meta.elementwise or not views
 
     def _place(self, name: str, views: Views) -> str:
         """The node of the new graph that has the value of `name` moved by `views`."""
@@ -130,6 +174,18 @@ class PassLayoutManipulateElimination(EVTPassBase):
                 hint="permute or reshape the tensor before it is passed",
             ) from None
         return tensor
+
+
+def _sums(meta: NodeBase) -> bool:
+    return isinstance(meta, StoreNode) and meta.reg_reduce_fn == "plus"
+
+
+def _valid(views: Views, shape: Shape) -> list[Views]:
+    """The views, normalised, where they fit the shape."""
+    try:
+        return [normalised(views, shape)]
+    except ValueError:
+        return []
 
 
 def _shown(views: Views) -> str:
