@@ -47,6 +47,7 @@ def timed(fn: Callable[[], Any], calls: int) -> float:
         last.record()
         torch.cuda.synchronize()
         found.append(first.elapsed_time(last) * 1e3 / calls)
+    graph.reset()  # one that is collected while the next is captured would spoil that
     return statistics.median(found)
 
 

@@ -73,9 +73,10 @@ def test_a_tuned_plan_is_for_its_chip_length_type_and_alignment_alone(monkeypatc
         assert tuned_plans.tuned_plan(*other) is None, other
     x = np.zeros((2, 4096), np.float32)
     assert softmax_online.softmax_online.plan_for(x, x) == tuned
-    rows = np.zeros((2, 4100), np.float32)[:, :4099]
-    rule = plans.row_plan(4099, 1, 4)
-    assert softmax_online.softmax_online.plan_for(rows, rows) == rule
+    longer = np.zeros((2, 4100), np.float32)
+    assert softmax_online.softmax_online.plan_for(longer, longer) == plans.row_plan(4100, 4, 4)
+    askew = np.zeros((2, 4100), np.float32)[:, 1:4097]  # rows of 4096 that begin between two vectors
+    assert softmax_online.softmax_online.plan_for(askew, askew) != tuned
 
 
 @pytest.mark.parametrize("dtype", ("float32", "bfloat16"))

@@ -27,6 +27,11 @@ int cuCtxGetCurrent(void **context) { *context = (void *)current; return 0; }
 int cuCtxSetCurrent(void *context) { current = (uintptr_t)context; SAY("context %d\n", (int)current - 1); return 0; }
 int cuCtxGetDevice(int *device) { if (!current) return 201; *device = (int)current - 1; return 0; }
 int cuCtxSynchronize(void) { return 0; }
+int cuCtxEnablePeerAccess(void *peer, unsigned flags) {
+  (void)flags;
+  SAY("peer access of %d to %d\n", (int)current - 1, (int)(uintptr_t)peer - 1);
+  return 0;
+}
 int cuLibraryLoadData(void **library, const char *image, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
   (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
   SAY("load %s\n", memcmp(image, "\x7f" "ELF", 4) ? "garbage" : "cubin");
@@ -39,6 +44,10 @@ int cuLibraryGetKernel(void **kernel, void *library, const char *name) {
   SAY("kernel %s\n", name);
   *kernel = (void *)0x200000;
   return 0;
+}
+int cuLibraryGetGlobal(uint64_t *address, size_t *size, void *library, const char *name) {
+  (void)address, (void)size, (void)library, (void)name;
+  return 500; // no such variable
 }
 int cuKernelGetFunction(void **function, void *kernel) { *function = kernel; return 0; }
 int cuKernelGetAttribute(int *value, int id, void *kernel, int device) { (void)kernel, (void)device; *value = id == 1 ? 1024 : 0; return 0; }

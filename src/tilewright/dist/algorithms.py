@@ -2,7 +2,8 @@
 
 With bandwidth B of a link in one direction, n ranks and S bytes: lines cost a + 2 (n - 1) S / B, one shot
 b + (n - 1) S / B, two shots c + 2 (n - 1) S / (n B), where a < b < c are 4, 7 and 10 microseconds or so: one trip
-without a fence, one with, and two. The numbers of the table follow from that with B = 400 GB/s, not from measurements.
+without a fence, one with, and two. The row of two ranks is measured on two H200
+(`bench/results/all_reduce-h200-2026-11-29.json`); the others follow from the model with B = 400 GB/s.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Thresholds:
 
 TABLE: dict[int, Thresholds] = {
     1: Thresholds(0, UNLIMITED, UNLIMITED),
-    2: Thresholds(1 << 20, UNLIMITED, UNLIMITED),
+    2: Thresholds(1 << 20, 1 << 20, UNLIMITED),
     3: Thresholds(1 << 19, 1 << 20, 1 << 28),
     4: Thresholds(1 << 18, 1 << 19, 1 << 28),
 }
