@@ -451,6 +451,19 @@ def test_an_epilogue_is_known_by_what_its_helpers_capture():
         assert key_of(totalling(table)) == key_of(totalling(table.copy()))
 
 
+def test_an_epilogue_is_known_by_the_tensors_that_it_captures():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    def picking(table):
+        return lambda accum: accum * float(table[1000])
+
+    for dtype in (torch.float32, torch.bfloat16):
+        zeros = torch.zeros(3000, dtype=dtype)
+        ones = zeros.clone().index_fill_(0, torch.tensor([1000]), 1)
+        assert repr(zeros) == repr(ones)
+        assert key_of(picking(zeros)) != key_of(picking(ones)) == key_of(picking(ones.clone()))
+
+
 def test_gemm_with_an_epilogue_errors():
     x = np.ones((2, 3), np.float32)
     with pytest.raises(ValueError, match="gemm: with an epilogue, the batch has one dimension"):

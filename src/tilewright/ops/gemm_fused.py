@@ -56,6 +56,8 @@ def _text(value: Any, within: tuple[Any, ...] = ()) -> str:
 
     `within` are the functions that lead here.
     """
+    if is_torch(value):
+        value = numpy_of(value.cpu())
     if isinstance(value, np.ndarray):  # whose own text leaves elements out
         return repr((value.dtype, value.shape, hashlib.sha256(value.tobytes()).hexdigest()))
     if not inspect.isfunction(value):
