@@ -1,8 +1,8 @@
 """all_reduce on the GPUs of this host, beside NCCL and torch's symmetric memory (one-shot, two-shot), in CUDA graphs.
 
-    python bench/benchmark_all_reduce.py                # a process a GPU; two GPUs or more
-    python bench/benchmark_all_reduce.py --sizes 1024,1048576 --dtype bfloat16 --calls 50
-    python bench/benchmark_all_reduce.py --rounds 10000 # random sizes and delays instead: looks for wrong values
+    python bench/all_reduce.py                # a process a GPU; two GPUs or more
+    python bench/all_reduce.py --sizes 1024,1048576 --dtype bfloat16 --calls 50
+    python bench/all_reduce.py --rounds 10000 # random sizes and delays instead: looks for wrong values
 
 Prints JSON lines: backend, bytes, microseconds a call (the median of replays of a graph of so many calls, divided) and
 bus bandwidth (2 (n - 1) / n * bytes / time). Each backend's sums are compared with the others' first.
