@@ -30,6 +30,9 @@ _INSTRUCTION = re.compile(rb"  [^ \]]")
 """How the line of an instruction begins; those behind the first of a `switch` begin otherwise."""
 _PROMOTE = "sroa"
 _UNROLL = "function(early-cse,simplifycfg,loop(loop-rotate,indvars,loop-unroll-full),instsimplify,sroa)"
+_SPLIT = "function(scalarizer)"
+"""Elements of vectors one by one: a tensor that is written as a vector in one branch and by elements in the other is a
+vector that lacks elements between two of these writes, and the emulator marks registers, in which several lie."""
 _SETTLE = "function(instcombine<no-verify-fixpoint>,adce)"
 """What sees that all elements of a vector were written one after another. Without its option, `instcombine` ends the
 process where one round of it leaves something to be done."""
@@ -111,12 +114,15 @@ def keep_unwritten(context: Context, machine: Machine, module: int, *, undefined
     marker = _Marker(llvm, other)
     if undefined:
         marker.mark_all([])
+    in_memory = bool(_slots(llvm, other))
     machine.run_passes(context, other, _PROMOTE)
     if _slots(llvm, other):
         machine.run_passes(context, other, _UNROLL)
     slots = _slots(llvm, other)
     if not undefined and not slots and not _contains(llvm, other, _UNWRITTEN):
         return module
+    if in_memory:
+        machine.run_passes(context, other, _SPLIT)
     marker.mark_all(slots)
     machine.run_passes(context, other, _SETTLE)
     return other if _contains(llvm, other, _MARKED) else module
