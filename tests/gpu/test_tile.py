@@ -7,6 +7,12 @@ import pytest
 
 import tilewright.cute as cute
 from tests.tile.test_expand_tiles import Float32, Int32, aligned, example, integers, product
+from tests.tile.test_same_source import BOUNDS
+
+
+@pytest.mark.parametrize("source", BOUNDS, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_the_sources_of_tenstorrent(source):
+    assert source.check("cuda") < BOUNDS[source]
 
 
 @pytest.mark.parametrize("shape", [(333, 77)])
