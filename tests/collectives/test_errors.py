@@ -59,6 +59,7 @@ def check(call: Any, message: str) -> None:
         with pytest.raises(ArgumentError) as raised:
             call(comms[0], devices[0], devices[1])
     assert message in str(raised.value)
+    assert raised.value.hint
 
 
 def ones(device: emulate.Device, *shape: int) -> Any:

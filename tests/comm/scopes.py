@@ -88,7 +88,7 @@ def grid(dtype, blocks, threads, run=None):
     ops = cases.ops_of(dtype)
 
     def body(x, work):
-        values, reduced = (x,) * len(ops), cute.grid_allreduce(x, ops[0], work)
+        values, reduced = (x,) * len(ops), cute.grid_reduce(x, ops[0], work)
         together = cute.grid_allreduce(values, ops, work)
         return [reduced, *together[1:], cute.grid_broadcast(x, work, blocks - 1)]
 

@@ -305,18 +305,18 @@ def refused(body, block=(64, 1, 1), **options):
         (lambda x: cute.block_allreduce("x"), "a collective takes numbers, not a str"),
         (lambda x: cute.block_allreduce((x, x), ("add",)), "1 operations for 2 values"),
         (lambda x: cute.block_allreduce(x, ("add", "max")), "2 operations for 1 value"),
-        (lambda x: cute.warp_allreduce(x, width=12), "groups of 12 lanes"),
+        (lambda x: cute.warp_allreduce(x, width=12), "there are no groups of 12 lanes"),
         (lambda x: cute.warp_allreduce(x, mask=0), "mask names no lane"),
         (lambda x: cute.warp_allreduce(x, mask="all"), "mask is 'all'"),
-        (lambda x: cute.warp_reduce(x, width=8, dst=8), "lane 8 of groups of 8"),
-        (lambda x: cute.warp_broadcast(x, 32), "lane 32 of groups of 32"),
-        (lambda x: cute.block_broadcast(x, 64), "thread 64 of a group of 64"),
-        (lambda x: cute.block_allreduce(x, threads=48), "a group of 48 threads of a block"),
-        (lambda x: cute.block_allreduce(x, threads=128, barrier_id=1), "a group of 128 threads in a block of 64"),
+        (lambda x: cute.warp_reduce(x, width=8, dst=8), "there is no lane 8 in groups of 8"),
+        (lambda x: cute.warp_broadcast(x, 32), "there is no lane 32 in groups of 32"),
+        (lambda x: cute.block_broadcast(x, 64), "there is no thread 64 in a group of 64"),
+        (lambda x: cute.block_allreduce(x, threads=48), "a block has no groups of 48 threads"),
+        (lambda x: cute.block_allreduce(x, threads=128, barrier_id=1), "no group of 128 threads in a block of 64"),
         (lambda x: cute.block_allreduce(x, threads=32), "a group of 32 threads meets at barrier 0"),
         (lambda x: cute.block_allreduce(x, smem=x), "smem is shared memory at a multiple of 16 bytes"),
-        (lambda x: cute.cluster_allreduce(x, mode="throw"), "mode 'throw'"),
-        (lambda x: cute.cluster_broadcast(x, 1), "block 1 of a cluster of 1"),
+        (lambda x: cute.cluster_allreduce(x, mode="throw"), "there is no mode 'throw'"),
+        (lambda x: cute.cluster_broadcast(x, 1), "there is no block 1 in a cluster of 1"),
         (lambda x: cute.grid_allreduce(x, "add", None), "grid_allreduce in a launch that is not cooperative"),
     ),
 )  # fmt: skip
@@ -349,7 +349,7 @@ def test_groups_of_blocks_meet_apart():
     for first in range(0, len(x), 192):
         group = x[first : first + 192]
         assert (found[:, first : first + 192] == np.array([[group.sum()], [group.min()], [group[128]]])).all()
-    with pytest.raises(CompileError, match="groups of 4 blocks in a grid of 9"):
+    with pytest.raises(CompileError, match="there are no groups of 4 blocks in a grid of 9"):
         cases.rows(lambda v, work: [cute.grid_allreduce(v, "add", work, 4)], x, 1, grid=(9, 1, 1), block=(64, 1, 1),
                    cooperative=True, work=words)  # fmt: skip
 

@@ -173,7 +173,9 @@ def test_arguments_of_calls():
     x = zeros(32, 32, dtype=np.float32)
     pointer = cute.runtime.make_ptr(Float32, 16, cute.AddressSpace.gmem, assumed_align=16)
     compiled = cute.compile(takes_a_pointer, x, pointer, target="tenstorrent")
-    with pytest.raises(ArgumentError, match="y: the tenstorrent target takes tensors and numbers"):
+    with pytest.raises(
+        ArgumentError, match=r"y: the tenstorrent target takes tensors and numbers[\s\S]*hint: pass pointers as tensors"
+    ):
         compiled(x, pointer)
 
     @cute.jit
@@ -181,7 +183,9 @@ def test_arguments_of_calls():
         scale(x, Float32(2.0)).launch(grid=(1, 1, 1), block=(32, 1, 1))
 
     n = np.zeros(4, np.int32)
-    with pytest.raises(ArgumentError, match="n: tensors of bf16, f32 are taken"):
+    with pytest.raises(
+        ArgumentError, match=r"n: tensors of bf16, f32 are taken[\s\S]*hint: convert it on the host first"
+    ):
         cute.compile(with_integers, x, n, target="tenstorrent")(x, n)
 
 

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from tilewright.base.errors import TilewrightError
 
-HOPPER: Final = "needs sm_90 (Hopper), whose bulk copies, clusters and wgmma are not built yet"
+HOPPER: Final = "needs sm_90 (Hopper), whose bulk copies and wgmma are not built yet"
 _BLACKWELL: Final = "needs sm_100 (Blackwell), whose tensor memory and tcgen05 are not built yet"
 _SCALED: Final = "needs sm_120 (GeForce Blackwell), whose block-scaled products are not built yet"
 _SCHEDULER: Final = "is a scheduler of persistent kernels, for sm_90 and up, not built yet"
 INTERNAL: Final = "is a part of NVIDIA's compiler that has no counterpart here"
 _PRIMITIVES: Final = "belongs to CuTe DSL's experimental primitives, not built yet"
-_SEVERAL: Final = "is for several GPUs, not built yet"
+_SEVERAL: Final = "is CuTe DSL's own part for several GPUs, not built: tilewright.dist has collectives, put and get"
 
 _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright": {

@@ -1,8 +1,8 @@
 """Which algorithm of `all_reduce` is the fastest, by ranks and bytes.
 
-With bandwidth B of a link in one direction, n ranks and S bytes: lines cost a + 2 (n - 1) S / B, one shot
-b + (n - 1) S / B, two shots c + 2 (n - 1) S / (n B), where a < b < c are 4, 7 and 10 microseconds or so: one trip
-without a fence, one with, and two. The row of two ranks is measured on two H200
+With bandwidth B of a link in one direction, n ranks and S bytes: `lamport` takes a + 2 (n - 1) S / B, `one_shot`
+b + (n - 1) S / B, `two_shot` c + 2 (n - 1) S / (n B), where a < b < c are about 3, 4 and 6 microseconds on two H200:
+one trip without a fence, one with a fence, and two. The row of two ranks is measured on these
 (`bench/results/all_reduce-h200-2026-11-29.json`); the others follow from the model with B = 400 GB/s.
 """
 
@@ -16,7 +16,7 @@ UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Up to how many bytes each is taken; beyond, two shots, or NCCL where sums may depend on its order."""
+    """The most bytes for which each algorithm is taken; beyond `two_shot`, NCCL where the order of sums may vary."""
 
     lamport: int
     one_shot: int
@@ -29,11 +29,11 @@ TABLE: dict[int, Thresholds] = {
     3: Thresholds(1 << 19, 1 << 20, 1 << 28),
     4: Thresholds(1 << 18, 1 << 19, 1 << 28),
 }
-"""By the number of ranks; more than there are have the last row's sizes, divided by the ranks that are more."""
+"""By the number of ranks. For more of them than the last row's, its sizes shrink in inverse proportion."""
 
 
 def thresholds(world: int) -> Thresholds:
-    """The row of the table for so many ranks."""
+    """The row of the table for `world` ranks."""
     if world in TABLE:
         return TABLE[world]
     last = max(TABLE)
@@ -42,7 +42,15 @@ def thresholds(world: int) -> Thresholds:
 
 
 def choose(world: int, nbytes: int, line_part: int, deterministic: bool, nccl: bool) -> str:
-    """The algorithm for `nbytes` bytes. `line_part`: what fits into lines; `nccl`: whether it is there."""
+    """The algorithm for a tensor of `nbytes` bytes.
+
+    Args:
+        world: the number of ranks.
+        nbytes: the size of one rank's tensor.
+        line_part: the bytes of data that the heap's lines hold for `lamport`.
+        deterministic: the order of sums may not vary, so NCCL is out.
+        nccl: whether there is NCCL.
+    """
     row = thresholds(world)
     if nbytes <= min(row.lamport, line_part):
         return "lamport"

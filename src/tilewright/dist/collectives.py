@@ -61,7 +61,9 @@ class Communicator:
         return self._users
 
     def empty(self, shape: int | Sequence[int], dtype: Any) -> Any:
-        """A tensor in the heap: at the same place in all ranks', which call this alike. It lasts as long as the heap.
+        """A tensor in the heap, at the same place in that of every rank, since all of them make this call.
+
+        It lasts as long as the heap.
 
         Raises:
             ArgumentError: the heap has no room for it.
@@ -81,7 +83,7 @@ class Communicator:
         return self._next + math.prod(sizes) * _itemsize(dtype) <= self._size
 
     def signals(self, count: int) -> range:
-        """Numbers of so many slots for `signal` and `wait`, the same on all ranks; each is 0 at first.
+        """The numbers of `count` slots for `signal` and `wait`, the same on all ranks, each 0 at first.
 
         Raises:
             ArgumentError: there are no more.
@@ -115,7 +117,10 @@ class Communicator:
         out = t if out is None else out
         self._check((t, out), op)
         if tuple(out.shape) != tuple(t.shape):
-            raise ArgumentError("out has another shape", values={"t": tuple(t.shape), "out": tuple(out.shape)})
+            raise ArgumentError(
+                "out has another shape", values={"t": tuple(t.shape), "out": tuple(out.shape)},
+                hint="give out the shape of t, or leave it out to write to t",
+            )  # fmt: skip
         count, size = _count(t), _itemsize(t.dtype)
         if algo == "auto":
             room = self._places.regions.line_part // LINE_RATE
@@ -149,7 +154,11 @@ class Communicator:
         self._run(launch_two_shot, x, out, plan, self._blocks(each, plan), each, count)
 
     def all_gather(self, t: Any, out: Any = None) -> Any:
-        """out = the tensors of all ranks one behind the other, (world * t.shape[0], ...) unless it is given."""
+        """out = the tensors of all ranks one after the other: (world * t.shape[0], ...), or (world,) of a scalar.
+
+        Raises:
+            ArgumentError: a tensor that cannot be, or an `out` of another size.
+        """
         shape = tuple(t.shape)
         out = self._heap.new(t, (self.world * shape[0], *shape[1:]) if shape else (self.world,)) if out is None else out
         self._check((t, out))
@@ -158,7 +167,13 @@ class Communicator:
         return out
 
     def reduce_scatter(self, t: Any, out: Any = None, op: str = "sum") -> Any:
-        """out = this rank's slice of the tensors of all ranks, combined: `t` in `world` slices along dimension 0."""
+        """out = this rank's slice of the tensors of all ranks, combined: (t.shape[0] / world, ...).
+
+        `t` has `world` equal slices along dimension 0; `op` is one of those of `all_reduce`.
+
+        Raises:
+            ArgumentError: a tensor or an operation that cannot be, or an `out` of another size.
+        """
         out = self._heap.new(t, self._slice_shape(t)) if out is None else out
         self._check((t, out), op)
         self._count_is(t, self.world * _count(out), "a slice like out for each rank")
@@ -166,7 +181,11 @@ class Communicator:
         return out
 
     def all_to_all(self, t: Any, out: Any = None) -> Any:
-        """Slice r of out = this rank's slice of rank r's tensor: `t` in `world` slices along dimension 0."""
+        """Slice r of out = slice `rank` of rank r's tensor; both have t's shape, in `world` slices along dimension 0.
+
+        Raises:
+            ArgumentError: a tensor that cannot be, an `out` of another size, or one that is `t` itself.
+        """
         self._slice_shape(t)
         out = self._heap.new(t, tuple(t.shape)) if out is None else out
         self._check((t, out))
@@ -177,15 +196,20 @@ class Communicator:
         return out
 
     def broadcast(self, t: Any, src: int = 0) -> Any:
-        """t = the tensor of rank `src`."""
+        """t = the tensor of rank `src`, of the same shape and type on all ranks.
+
+        Raises:
+            ArgumentError: a tensor that cannot be, or no such rank.
+        """
         self._check((t,))
         if not 0 <= src < self.world:
-            raise ArgumentError(f"there is no rank {src}", values={"world": self.world})
+            hint = f"ranks are 0 to {self.world - 1}"
+            raise ArgumentError(f"there is no rank {src}", values={"world": self.world}, hint=hint)
         self._pieces(t, t, "", "root", 0, 0, src)
         return t
 
     def barrier(self) -> None:
-        """What is queued behind this waits, on the device, until all ranks have come to it."""
+        """What is queued after this on the device waits until all ranks have reached it."""
         empty = self._heap.nothing()
         plan = ExchangePlan(cute.Int32, "", "all", self.world, 4, 4, self._places.regions)
         self._run(launch_exchange, empty, empty, plan, 1, 0, 0, 0, 0)
@@ -264,7 +288,7 @@ class Communicator:
                 raise ArgumentError("a tensor is not contiguous", values={"shape": tuple(tensor.shape)}, hint="copy it")
             if tensor.dtype != tensors[0].dtype:
                 values = {"t": tensors[0].dtype, "out": tensor.dtype}
-                raise ArgumentError("out has another type than t", values=values)
+                raise ArgumentError("out has another type than t", values=values, hint="give out the dtype of t")
         if "bool" in str(tensors[0].dtype):
             raise ArgumentError("tensors of bool are not exchanged", hint="view them as uint8")
 
@@ -272,14 +296,17 @@ class Communicator:
         shape = tuple(t.shape)
         if not shape or shape[0] % self.world:
             raise ArgumentError(
-                f"dimension 0 has no {self.world} equal slices", values={"shape": shape, "ranks": self.world}
-            )
+                f"dimension 0 has no {self.world} equal slices", values={"shape": shape, "ranks": self.world},
+                hint="pad it to a multiple of the number of ranks",
+            )  # fmt: skip
         return (shape[0] // self.world, *shape[1:])
 
     def _count_is(self, tensor: Any, wanted: int, what: str) -> None:
         if _count(tensor) != wanted:
             raise ArgumentError(
-                f"a tensor must have {what}", values={"elements": _count(tensor), "wanted": wanted, "ranks": self.world}
+                f"a tensor must have {what}",
+                values={"elements": _count(tensor), "wanted": wanted, "ranks": self.world},
+                hint="leave out= away, and it is allocated",
             )
 
     def _raise_recorded(self, cause: BaseException | None) -> None:

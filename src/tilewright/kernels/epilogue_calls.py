@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.base.errors import ArgumentError
 from tilewright.cute import Float32, Uint8
 from tilewright.kernels import views
-from tilewright.kernels.epilogue_plans import Prepared, check_reached, memory_of, prepare
+from tilewright.kernels.epilogue_plans import Prepared, check_reached, is_array, memory_of, prepare
 from tilewright.kernels.launching import address_of, on_gpu
 from tilewright.lib.epilogue import collectives
 from tilewright.lib.epilogue.bits import Bits
@@ -67,26 +67,29 @@ class CompiledEpilogue:
         """
         given = self._complete(arrays)
         memory = {name: memory_of(item) for name, item in given.items()}
-        if any(_is_array(item) and 0 in item.shape for item in memory.values()):
+        if any(is_array(item) and 0 in item.shape for item in memory.values()):
             self._fill(memory)
-            return {name: given[name] for name in self._outputs}
-        like = next(item for item in memory.values() if _is_array(item))
+        else:
+            self._run(given, memory)
+        collectives.share(self._shared, given, self._collective)
+        return {name: given[name] for name in self._outputs}
+
+    def _run(self, given: Mapping[str, Any], memory: Mapping[str, Any]) -> None:
+        like = next(item for item in memory.values() if is_array(item))
         key = tuple(
-            (name, given[name].shape[-1:], *views.facts(item)) if _is_array(item) else (name, type(item))
+            (name, given[name].shape[-1:], *views.facts(item)) if is_array(item) else (name, type(item))
             for name, item in memory.items()
         )
         prepared = self._prepared.get(key)
         if prepared is None:
             prepared = views.keep(self._prepared, key, self._prepare(given, memory, like))
         prepared.run(memory, like)
-        collectives.share(self._shared, given, self._collective)
-        return {name: given[name] for name in self._outputs}
 
     def _prepare(self, given: Mapping[str, Any], memory: Mapping[str, Any], like: Any) -> Prepared:
         self._check_places(memory, like)
         dag = trace(self._fn, {**self._not_given(), **given}, **self._options)
         collectives.take_out(dag, self._collective)
-        starts = {name: address_of(item) for name, item in memory.items() if _is_array(item)}
+        starts = {name: address_of(item) for name, item in memory.items() if is_array(item)}
         return prepare(dag, starts, "cuda" if on_gpu(like) else "emu", self._way)
 
     def _fill(self, memory: Mapping[str, Any]) -> None:
@@ -130,18 +133,22 @@ class CompiledEpilogue:
 
     def _check_places(self, given: Mapping[str, Any], like: Any) -> None:
         for name, item in given.items():
-            if _is_array(item) and (isinstance(item, np.ndarray), _device(item)) != (
+            if is_array(item) and (isinstance(item, np.ndarray), _device(item)) != (
                 isinstance(like, np.ndarray), _device(like),
             ):  # fmt: skip
-                places = {other: _device(array) for other, array in given.items() if _is_array(array)}
-                raise ArgumentError(f"{name} lies on another device than the other arrays.", values=places)
+                places = {other: _device(array) for other, array in given.items() if is_array(array)}
+                raise ArgumentError(
+                    f"{name} lies on another device than the other arrays.",
+                    values=places,
+                    hint="pass all operands and outputs from one place",
+                )
 
     # Outputs that are not given
 
     def _allocated(self, names: Sequence[str], operands: Mapping[str, Any]) -> dict[str, Any]:
-        like = next(item for item in operands.values() if _is_array(item))
+        like = next(item for item in operands.values() if is_array(item))
         like = like.array if isinstance(like, Bits) else like
-        key = tuple(tuple(item.shape) if _is_array(item) else () for item in operands.values())
+        key = tuple(tuple(item.shape) if is_array(item) else () for item in operands.values())
         shapes = self._shapes.get(key)
         if shapes is None:
             shapes = views.keep(self._shapes, key, self._output_shapes(operands))
@@ -149,7 +156,7 @@ class CompiledEpilogue:
 
     def _output_shapes(self, operands: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         """The shapes of outputs for operands of these shapes: with the modes that the examples have."""
-        sizes = {name: tuple(item.shape) for name, item in operands.items() if _is_array(item)}
+        sizes = {name: tuple(item.shape) for name, item in operands.items() if is_array(item)}
         if all(sizes[name] == self._examples[name].shape for name in sizes if name != "accum") and (
             sizes["accum"] in (self._examples["accum"].shape, self._examples["accum"].shape[-2:])
         ):
@@ -169,10 +176,6 @@ def _like_example(shape: tuple[int, ...], example: tuple[int, ...]) -> tuple[int
     """`shape` with as many modes as the example, and 1 where the example has 1."""
     behind = shape[len(shape) - len(example) :]
     return tuple(1 if wanted == 1 else extent for extent, wanted in zip(behind, example, strict=True))
-
-
-def _is_array(item: Any) -> bool:
-    return hasattr(item, "shape") and not isinstance(item, np.generic)
 
 
 def _device(array: Any) -> str:
@@ -221,7 +224,11 @@ def compile_epilogue(
         ArgumentError: there is no such way of reductions.
     """
     if reduction not in WAYS:
-        raise ArgumentError(f"There are no {reduction!r} reductions.", values={"ways": ", ".join(WAYS)})
+        raise ArgumentError(
+            f"There are no {reduction!r} reductions.",
+            values={"ways": ", ".join(WAYS)},
+            hint='reduction="deterministic" is the default',
+        )
     return CompiledEpilogue(
         fn, examples, WAYS[reduction], collective, cc=cc, additional_passes=tuple(additional_passes),
         element_compute=element_of(element_compute),

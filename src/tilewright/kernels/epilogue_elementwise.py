@@ -68,14 +68,10 @@ def launch_epilogue_elementwise(arguments: Any, extents: Any, tiles: Any, plan: 
     `arguments` are the epilogue's tensors (M, N, batch modes...), workspaces (kept, batch, parts), and numbers.
     """
     m, n, batch = extents
-    count = len(plan.epilogue.views)
-    tensors = tuple(
-        tensor if cute.rank(tensor) < 3 else cute.group_modes(tensor, 2, cute.rank(tensor))
-        for tensor in arguments[:count]
-    )
+    given = plan.epilogue.grouped(arguments)
     blocks = cute.ceil_div(n, plan.grid.tile_n) * cute.ceil_div(m, tiles * plan.grid.tile_m) * batch
     options: dict[str, Any] = {"min_blocks_per_mp": plan.resident} if plan.resident else {}
-    epilogue_elementwise_kernel((*tensors, *arguments[count:]), extents, tiles, plan).launch(
+    epilogue_elementwise_kernel(given, extents, tiles, plan).launch(
         grid=(blocks, 1, 1), block=(plan.grid.threads, 1, 1), **options
     )
-    plan.epilogue.finish((*tensors, *arguments[count:]))
+    plan.epilogue.finish(given)

@@ -44,7 +44,7 @@ class Prepared:
         executor: the compiled kernel.
         names: of the arrays, in the order in which the kernel takes them, with their views.
         numbers: the names of the numbers.
-        workspaces: their shapes, strides and types, by the place among the tensors.
+        workspaces: their shapes and types, in the order in which the kernel takes them.
         extents: (M, N, L).
         tiles: over which a block walks.
         fills: what outputs begin with, by name.
@@ -81,6 +81,11 @@ def memory_of(item: Any) -> Any:
     if isinstance(item, Bits):
         return item.array
     return item.detach() if getattr(item, "requires_grad", False) else item
+
+
+def is_array(item: Any) -> bool:
+    """Whether an argument is an array or a tensor, not a number."""
+    return hasattr(item, "shape") and not isinstance(item, np.generic)
 
 
 def make_workspace(like: Any, shape: tuple[int, ...], dtype: type[Numeric]) -> Any:
@@ -143,9 +148,18 @@ def tensors_of(dag: DAGIR) -> list[Any]:
 
 
 def operand_of(meta: NodeBase, start: int, shape: Sequence[int]) -> Operand:
+    """The tensor of a load or an output at address `start`, broadcast to `shape`, the (L, M, N) of the graph.
+
+    Raises:
+        EpilogueError: the node has no tensor yet.
+    """
     tensor = meta.tensor
     if tensor is None:
-        raise EpilogueError(f"The shape of node {meta.name} is unknown.", location=meta.location)
+        raise EpilogueError(
+            f"The shape of node {meta.name} is unknown.",
+            location=meta.location,
+            hint="run PassShapeTypePropagation first",
+        )
     modes = tensor.broadcast(tuple(shape)).modes
     still = any(all(step == 0 for _, step in mode) and math.prod(e for e, _ in mode) > 1 for mode in modes)
     element = Uint8 if tensor.bits else tensor.element
@@ -281,6 +295,11 @@ def _check_row(space: Space, elements: int) -> None:
 
 
 def check_atomic(op: ReductionStore, meta: StoreNode) -> bool:
+    """True where a reduction can be atomic.
+
+    Raises:
+        EpilogueError: memory has no atomic operation for its type.
+    """
     types = (Float32, Float64, Int32, Int64) if op.fold.name == "sum" else (Float32, Int32, Int64)
     if op.view.dtype is not op.fold.dtype or op.fold.dtype not in types:
         raise EpilogueError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.cute import Float32, Float64, Int32, Numeric
 from tilewright.kernels import views
-from tilewright.kernels.epilogue_plans import memory_of
+from tilewright.kernels.epilogue_plans import is_array, memory_of
 from tilewright.kernels.gemm import prepare_fused
 from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
@@ -101,11 +101,6 @@ def _kinds(arrays: Mapping[str, Any], facts: Callable[[Any], Any] | None = None)
 
 def _layout(array: Any) -> tuple[Any, ...]:
     return array.dtype, tuple(array.shape), views.strides_of(array)
-
-
-def is_array(item: Any) -> bool:
-    """Whether an operand is an array or a tensor, not a number."""
-    return hasattr(item, "shape") and not isinstance(item, np.generic)
 
 
 def numpy_of(tensor: Any) -> Any:

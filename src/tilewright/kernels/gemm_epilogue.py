@@ -52,16 +52,6 @@ def strip_layout(rows: int, n: int, width: int) -> cute.ComposedLayout:
     return cute.tile_to_shape(cute.make_composed_layout(swizzle, 0, lines), (rows, n), (0, 1))
 
 
-def grouped(arguments: Any, epilogue: Epilogue) -> tuple[Any, ...]:
-    """The arguments of an epilogue, the batch modes of tensors (M, N, batch...) taken together."""
-    count = len(epilogue.views)
-    tensors = (
-        tensor if cute.rank(tensor) < 3 else cute.group_modes(tensor, 2, cute.rank(tensor))
-        for tensor in arguments[:count]
-    )
-    return (*tensors, *arguments[count:])
-
-
 @cute.jit
 def run_epilogue(
     sums: cute.Tensor, mine: Any, extents: Any, place: Any, arguments: Any, memory: cute.Pointer,

@@ -12,7 +12,7 @@ from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tilewright.kernels.gemm_epilogue import grouped, run_epilogue
+from tilewright.kernels.gemm_epilogue import run_epilogue
 from tilewright.kernels.gemm_operands import ALIGNMENT, Feed
 from tilewright.kernels.gemm_split import add_over_blocks
 
@@ -132,7 +132,7 @@ def launch_gemm_sm80(
     left, right = _as_mkl(a, False), _as_mkl(b, True)
     if cutlass.const_expr(plan.turned):
         left, right = right, left
-    given = grouped(arguments, fused.epilogue)
+    given = fused.epilogue.grouped(arguments)
     tiles = cute.ceil_div(left.shape[0], plan.tile[0]) * cute.ceil_div(right.shape[0], plan.tile[1])
     blocks = tiles * cute.size(left, mode=[2]) * plan.splits
     gemm_sm80_kernel(left, right, given, workspace, counters, plan, fused).launch(

@@ -57,8 +57,11 @@ def broadcast(
     x: Any, source: int = 0, scope: str = "auto", group: int | None = None, workspace: Any = None, *,
     loc: object = None, ip: object = None,
 ) -> Any:  # fmt: skip
-    """What thread `source` has, in all threads of the scope: it counts lanes of a warp, threads of a block, x fastest;
-    of a cluster or grid it counts blocks, and their first threads send. Other arguments are those of `allreduce`."""
+    """The `x` of thread `source`, in all threads of the scope. Other arguments, and errors, are those of `allreduce`.
+
+    `source` counts lanes of a warp or threads of a block, x fastest; over a cluster or grid it counts blocks, whose
+    first threads send.
+    """
     if not isinstance(source, int) or isinstance(source, bool) or source < 0:
         raise CompileError(
             "the source of a broadcast is known while compiling",
@@ -113,7 +116,9 @@ def _by_type(
 
 def _scope(scope: Any) -> Any:
     if scope not in SCOPES:
-        raise CompileError(f"scope {scope!r}", location=user_location(3), hint=f"one of {', '.join(SCOPES)}")
+        raise CompileError(
+            f"there is no scope {scope!r}", location=user_location(3), hint=f"one of {', '.join(SCOPES)}"
+        )
     return build.string(scope)
 
 
@@ -123,12 +128,15 @@ def _group(group: Any, scope: str) -> int:
         return 0
     if not isinstance(group, int) or isinstance(group, bool) or group < 1:
         raise CompileError(
-            "group is a number of threads, known while compiling", location=user_location(3), values={"group": group}
+            "group is a number of threads, known while compiling",
+            location=user_location(3),
+            values={"group": group},
+            hint="a positive int, or leave group out for all threads of the scope",
         )
     fits = {"auto": True, "warp": group in _LANES, "block": group % WARP_SIZE == 0}.get(scope, False)
     if not fits:
         raise CompileError(
-            f"groups of {group} threads of scope {scope}",
+            f"there are no groups of {group} threads of scope {scope}",
             location=user_location(3),
             hint="groups of a warp are 1, 2, 4, 8, 16 or 32 lanes, those of a block whole warps; a cluster and a grid"
             " have none",

@@ -83,7 +83,9 @@ def _check(x: Any, tile_size: int | None) -> None:
     check_tensor("copy_transpose", "x", x, DTYPES)
     if x.ndim < 2:
         raise ArgumentError(
-            "copy_transpose: x has at least two dimensions", values={"shape": tuple(x.shape)}, hint="x[None]"
+            "copy_transpose: x needs at least two dimensions",
+            values={"shape": tuple(x.shape)},
+            hint="a vector as a matrix of one row is x[None]",
         )
     if tile_size is not None and tile_size not in kernels.TILE_SIZES:
         raise ArgumentError(

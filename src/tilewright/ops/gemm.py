@@ -96,7 +96,7 @@ def _check(a: Any, b: Any, out: Any) -> tuple[int, ...]:
         check_tensor("gemm", name, value, kernels.DTYPES)
         if value.ndim < 2:
             raise ArgumentError(
-                f"gemm: {name} has at least two dimensions", values={"shape": tuple(value.shape)},
+                f"gemm: {name} needs at least two dimensions", values={"shape": tuple(value.shape)},
                 hint="a vector as a matrix of one row is x[None]",
             )  # fmt: skip
     check_alike("gemm", a=a, b=b, out=out)
@@ -107,13 +107,19 @@ def _check(a: Any, b: Any, out: Any) -> tuple[int, ...]:
         )  # fmt: skip
     batch = broadcast_shape([tuple(a.shape[:-2]), tuple(b.shape[:-2])])
     if a.shape[-1] != b.shape[-2] or batch is None:
-        wrong = "the batches do not broadcast" if batch is None else "a has as many columns as b has rows"
-        raise ArgumentError(f"gemm: {wrong}", values={"a": tuple(a.shape), "b": tuple(b.shape)})
+        wrong = "the batches do not broadcast" if batch is None else "a needs as many columns as b has rows"
+        raise ArgumentError(
+            f"gemm: {wrong}", values={"a": tuple(a.shape), "b": tuple(b.shape)},
+            hint="shapes are (..., M, K) and (..., K, N), whose batches broadcast as NumPy's do",
+        )  # fmt: skip
     shape = (*batch, a.shape[-2], b.shape[-1])
     if out is not None:
         check_tensor("gemm", "out", out, _RESULTS[dtype_name(a)])
         if tuple(out.shape) != shape:
-            raise ArgumentError("gemm: out has another shape", values={"out": tuple(out.shape), "expected": shape})
+            raise ArgumentError(
+                "gemm: out has another shape than a · b", values={"out": tuple(out.shape), "expected": shape},
+                hint="leave out= away, and a new tensor is returned",
+            )  # fmt: skip
     return shape
 
 

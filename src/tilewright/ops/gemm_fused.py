@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
-from tilewright.kernels.epilogue_plans import memory_of
-from tilewright.kernels.gemm_calls import GemmEpilogue, accumulator_of, is_array, numpy_of
+from tilewright.kernels.epilogue_plans import is_array, memory_of
+from tilewright.kernels.gemm_calls import GemmEpilogue, accumulator_of, numpy_of
 from tilewright.kernels.views import dtype_of
 from tilewright.lib.epilogue.authoring import from_text, unbound
 from tilewright.lib.epilogue.bits import Bits
@@ -34,13 +34,12 @@ _known: dict[str, GemmEpilogue] = {}
 def key_of(epilogue: Callable[..., Any] | str) -> str:
     """The key under which the operator finds an epilogue, which is kept from now on.
 
-    Functions are the same where their code, defaults and captured values are; globals are read when they are traced.
+    Functions are the same where their code, defaults and captured values are, those of captured functions included;
+    globals are read when they are traced.
     """
     fn = from_text(epilogue) if isinstance(epilogue, str) else epilogue
     plain, passed = unbound(fn)
-    captured = [cell.cell_contents for cell in plain.__closure__ or ()]
-    values = [*captured, *passed.values(), *(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).values()]
-    parts = (_code_text(plain.__code__), *map(_text, values))
+    parts = (_text(plain), *map(_text, passed.values()))
     key = f"{plain.__name__}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"
     if key not in _known:
         _known[key] = GemmEpilogue(fn)
@@ -52,8 +51,22 @@ def _code_text(code: CodeType) -> str:
     return repr((code.co_filename, code.co_firstlineno, code.co_code, code.co_names, *constants))
 
 
-def _text(value: Any) -> str:
-    return _code_text(value.__code__) if inspect.isfunction(value) else repr(value)
+def _text(value: Any, within: tuple[Any, ...] = ()) -> str:
+    """What tells a value from others: of a function, its code and what it captures. Recursive ones end by their name.
+
+    `within` are the functions that lead here.
+    """
+    if is_torch(value):
+        value = numpy_of(value.cpu())
+    if isinstance(value, np.ndarray):  # whose own text leaves elements out
+        return repr((value.dtype, value.shape, hashlib.sha256(value.tobytes()).hexdigest()))
+    if not inspect.isfunction(value):
+        return repr(value)
+    if value in within:
+        return value.__qualname__
+    captured = [cell.cell_contents for cell in value.__closure__ or ()]
+    values = [*captured, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    return repr((_code_text(value.__code__), *(_text(item, (*within, value)) for item in values)))
 
 
 def tensors_of(operands: Mapping[str, Any]) -> list[Any]:
@@ -204,4 +217,5 @@ def check_operands(operands: Mapping[str, Any], a: Any) -> None:
             raise ArgumentError(
                 f"gemm: operand {name} lies elsewhere than a",
                 values={name: getattr(item, "device", "NumPy"), "a": getattr(a, "device", "NumPy")},
+                hint="move it to where a and b lie",
             )

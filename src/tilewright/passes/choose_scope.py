@@ -1,4 +1,4 @@
-"""The scope of a collective: what the program says, else the least that all who take part are in."""
+"""The scope of a collective: what the program says, else the smallest that holds all who take part."""
 
 from __future__ import annotations
 
@@ -102,9 +102,9 @@ def _of_group(op: ir.Operation, found: KernelFacts, scope: str, group: int, thre
         if group < threads and group % WARP == 0:
             if threads // group > _BARRIERS:
                 raise PassError(
-                    f"{threads // group} groups of {group} threads in a block of {threads}",
+                    f"{threads // group} groups of {group} threads in a block of {threads} need too many barriers",
                     location=place_of(op),
-                    hint=f"each group takes a barrier, of which a block has {_BARRIERS}: use larger groups",
+                    hint=f"each group takes one of {_BARRIERS}: use larger groups",
                 )
             return "block", group
     if scope == "auto" and threads is not None and found.cluster > 1 and group == threads * found.cluster:
@@ -112,7 +112,7 @@ def _of_group(op: ir.Operation, found: KernelFacts, scope: str, group: int, thre
     if scope == "auto" and threads is not None and found.blocks and group == threads * found.blocks:
         return "grid", 0
     raise PassError(
-        f"{_name(op)} over groups of {group} threads" + ("" if scope == "auto" else f" of a {scope}"),
+        f"{_name(op)} over groups of {group} threads{'' if scope == 'auto' else f' of a {scope}'} cannot be done",
         location=place_of(op),
         values={
             "block": found.facts.block or "known at run time",
@@ -126,7 +126,7 @@ def _of_group(op: ir.Operation, found: KernelFacts, scope: str, group: int, thre
 
 def _check_grid(op: ir.Operation, found: KernelFacts) -> None:
     if kind_of(op) == "scan":
-        raise PassError(f"{_name(op)} over the grid", location=place_of(op),
+        raise PassError(f"{_name(op)} over the grid cannot be done", location=place_of(op),
                         hint="scan each block, and their totals in a second kernel; or say scope='block'")  # fmt: skip
     if not found.facts.cooperative:
         raise PassError(

@@ -83,7 +83,7 @@ def participants(op: ir.Operation, found: KernelFacts) -> int:
 
 
 def check_convergent(op: ir.Operation, found: KernelFacts, known: Uniformity) -> None:
-    """Refuse a collective that not all of its threads come to together.
+    """Refuse a collective that some of its threads may not reach.
 
     Raises:
         PassError: with the line of the condition that differs among them.
@@ -128,13 +128,13 @@ def _divergent(op: ir.Operation, outer: ir.Operation, condition: str, reason: st
     name = NAMES[kind_of(op)]
     what = "loop" if outer.name != "scf.if" else "branch"
     return PassError(
-        f"the {name} lies in a {what} whose {condition} differs {reason}: those that do not come to it are waited for",
+        f"the {name} lies in a {what} whose {condition} differs {reason}: some would wait for ever for the others",
         location=place,
         values={
             name: place_of(op),
             "scope": text_of(op, "scope"),
             condition: "" if place is None else place.source().strip(),
         },
-        hint="let all threads call it, those that have nothing with what changes nothing (0 for add), and put only the"
-        f" use of the result into the {what}",
+        hint="let all threads call it, with the identity (0 for add) where a thread has nothing, and put only the use"
+        f" of the result into the {what}",
     )

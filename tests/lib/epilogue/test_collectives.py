@@ -72,6 +72,21 @@ def test_tensors_of_the_caller_are_shared_too():
         np.testing.assert_array_equal(mine["grad"], ACCUM * C + 1)
 
 
+def test_a_participant_without_elements_takes_part():
+    """The others would wait for it for ever."""
+    seen = []
+
+    def collective(node, tensor):
+        seen.append(node.name)
+        tensor += 5
+
+    nothing = np.zeros((2, 0, 8), np.float32)
+    found = compiled(collective=collective)(accum=nothing, C=nothing)
+    assert sorted(seen) == ["grad_allreduce", "grad_bias_allreduce"]
+    np.testing.assert_array_equal(found["grad_bias"], np.full((1, 8), 5))
+    assert found["grad"].shape == (2, 0, 8)
+
+
 def test_without_a_collective():
     with pytest.raises(EpilogueError) as caught:
         compiled()

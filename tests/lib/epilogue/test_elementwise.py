@@ -1,6 +1,7 @@
 """The fused elementwise kernel of epilogues: outputs, sizes, types, reductions, masks, top-k, and what it refuses."""
 
 import contextlib
+import math
 
 import ml_dtypes
 import numpy as np
@@ -273,7 +274,7 @@ def test_atomic_reductions_need_a_type_that_has_them():
 
 
 def test_other_ways_of_reductions_are_refused():
-    with refused(ArgumentError, "There are no 'fast' reductions.", "deterministic, atomic"):
+    with refused(ArgumentError, "There are no 'fast' reductions.", "deterministic, atomic", "is the default"):
         epilogue.compile(reducing, reducing_arrays((1, 4, 8)), reduction="fast")
 
 
@@ -393,6 +394,18 @@ def test_top_k_with_softmax(shape, k):
     np.testing.assert_array_equal(found > 0, expected > 0)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float16])
+def test_top_k_softmax_is_stored_by_the_rules_of_stores(dtype):
+    accum = np.array([[0, 3, 1, 2], [4, 0, 0, 4]], np.float32)
+    found = epilogue.compile(
+        lambda accum: epilogue.topk_softmax(accum, 2), {"accum": accum, "D": np.zeros((2, 4), dtype)}
+    )(accum=accum)["D"]
+    large = math.e / (math.e + 1)
+    expected = np.array([[0, large, 0, 1 - large], [0.5, 0, 0, 0.5]])
+    expected = np.rint(expected) if np.dtype(dtype).kind == "i" else expected  # 0.73 is 1, and 0.5 is 0
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
 def test_rows_of_top_k_must_fit_a_block():
     arrays = {"accum": np.zeros((1, 1, 20_000), np.float32), "D": np.zeros((1, 1, 20_000), np.float32)}
     with refused(EpilogueError, "A row of top-k with softmax does not fit a block", "20000", "16384", "shorter rows"):
@@ -440,5 +453,5 @@ def test_arrays_of_several_places_are_refused():
     torch = pytest.importorskip("torch")
     arrays = scaled_arrays(1, 4, 8)
     kernel = epilogue.compile(scaled, {**arrays, "D": np.zeros((1, 4, 8), np.float32)})
-    with refused(ArgumentError, "accum lies on another device than the other arrays.", "NumPy", "cpu"):
+    with refused(ArgumentError, "accum lies on another device than the other arrays.", "NumPy", "cpu", "one place"):
         kernel(**{**arrays, "C": torch.zeros(1, 4, 8)})

@@ -84,7 +84,11 @@ def _coordinate(tensor: Any, coord: Any, shape: tuple[int, ...], what: str) -> l
     numbers = [as_numeric(item) for item in given]
     for number in numbers:
         if not type(number).is_integer:
-            raise CompileError(f"{what}: a coordinate is of integers, not {type(number)}", location=user_location())
+            raise CompileError(
+                f"{what}: a coordinate is of integers, not {type(number)}",
+                location=user_location(),
+                hint="coordinates count in tiles: (row // 64, 0), not elements",
+            )
     return [Int32(number).ir_value() for number in numbers]
 
 

@@ -29,10 +29,9 @@ from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint8, Uint
 from tilewright.lang.nvgpu.instructions import instruction
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.lib.comm.folds import Fold, folds_of, tree
-from tilewright.lib.comm.participants import Group, group_of
+from tilewright.lib.comm.participants import WARP, Group, group_of
 from tilewright.lib.comm.slots import slots_of
 from tilewright.lib.comm.warp import (
-    WARP,
     Lanes,
     fold_lanes,
     fold_to_first,
@@ -197,17 +196,17 @@ def block_broadcast(
     x: Any, src: Any = 0, smem: Any = None, barrier_id: Any = 0, threads: int | None = None, *,
     loc: object = None, ip: object = None,
 ) -> Any:  # fmt: skip
-    """What thread `src` of the group has, in all of its threads. `src` counts threads, x fastest.
+    """The `x` of thread `src` of the group, in all of its threads. `src` counts threads, x fastest.
 
-    Arguments are those of `block_allreduce`.
+    Other arguments, and errors, are those of `block_allreduce`; `src` beyond the group is a CompileError.
     """
     group = group_of(threads, barrier_id)
     numbers, rebuild = taken_apart(x)
     if isinstance(src, int) and isinstance(group.threads, int) and not 0 <= src < group.threads:
         raise CompileError(
-            f"thread {src} of a group of {group.threads}",
+            f"there is no thread {src} in a group of {group.threads}",
             location=calling_location(),
-            hint="src counts within the group",
+            hint=f"src is 0 to {group.threads - 1}, counted within the group",
         )
     kinds = [Uint32 if type(number) is Boolean else type(number) for number in numbers]
     each = group.slots // group.warps

@@ -41,9 +41,9 @@ from tilewright.lang.tensors.allocation import SmemAllocator, make_rmem_tensor
 from tilewright.lib.comm import block as blocks
 from tilewright.lib.comm.block import Numbers
 from tilewright.lib.comm.folds import Fold, folds_of, tree
-from tilewright.lib.comm.participants import Group, group_of, linear_thread
+from tilewright.lib.comm.participants import WARP, Group, group_of, linear_thread
 from tilewright.lib.comm.slots import ALIGN, slots_of
-from tilewright.lib.comm.warp import WARP, fold_lanes, lanes_of
+from tilewright.lib.comm.warp import fold_lanes, lanes_of
 
 MODES = ("auto", "push", "pull")
 
@@ -98,6 +98,7 @@ class Mailboxes:
 
     @property
     def barrier(self) -> Any:
+        """The mbarrier of the stage."""
         return self._barriers + self.stage
 
     def expect(self, count: int) -> None:
@@ -135,7 +136,7 @@ def cluster_allreduce(x: Any, op: Any = "add", mode: str = "auto", *, loc: objec
         CompileError: the chip has no clusters, or the launch says only at run time how large they are.
     """
     if mode not in MODES:
-        raise CompileError(f"mode {mode!r}", location=calling_location(), hint=f"one of {', '.join(MODES)}")
+        raise CompileError(f"there is no mode {mode!r}", location=calling_location(), hint=f"one of {', '.join(MODES)}")
     numbers, rebuild = taken_apart(x)
     folds = folds_of(x, op, numbers)
     lifted = [fold.lift(number) for fold, number in zip(folds, numbers, strict=True)]
@@ -236,12 +237,18 @@ def _pulled(numbers: Numbers, folds: Sequence[Fold], group: Group) -> Numbers:
 
 
 def cluster_broadcast(x: Any, src: Any = 0, *, loc: object = None, ip: object = None) -> Any:
-    """What the first thread of block `src` of the cluster has, in all threads of the cluster."""
+    """The `x` of the first thread of block `src`, in all threads of the cluster.
+
+    Raises:
+        CompileError: there is no such block, or the launch says only at run time how large the cluster is.
+    """
     numbers, rebuild = taken_apart(x)
     count, group = cluster_blocks(), group_of(None, 0)
     if isinstance(src, int) and not 0 <= src < count:
         raise CompileError(
-            f"block {src} of a cluster of {count}", location=calling_location(), hint="src is a block's rank"
+            f"there is no block {src} in a cluster of {count}",
+            location=calling_location(),
+            hint=f"src is the rank of a block, 0 to {count - 1}",
         )
     if count == 1:
         return blocks.block_broadcast(x)

@@ -10,7 +10,7 @@ from tilewright.lang.control import aliases
 from tilewright.lang.numbers.numeric import BY_NAME, Boolean, Numeric, Uint32, Uint64
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lib.comm import block, cluster, grid, warp
-from tilewright.lib.comm.participants import linear_thread
+from tilewright.lib.comm.participants import WARP, linear_thread
 
 _WORDS: dict[int, type[Numeric]] = {32: Uint32, 64: Uint64}
 _WORKSPACE_ALIGN = 8
@@ -75,7 +75,7 @@ def _in_block(found: Collective) -> dict[str, Any]:
 def _allreduce(found: Collective, x: tuple[Numeric, ...]) -> Any:
     ops = tuple(found.ops)
     if found.scope == "warp":
-        return warp.warp_allreduce(x, ops, width=found.group or warp.WARP)
+        return warp.warp_allreduce(x, ops, width=found.group or WARP)
     if found.scope == "block":
         function = block.block_reduce if found.mode == "first" else block.block_allreduce
         return function(x, ops, **_in_block(found))
@@ -86,7 +86,7 @@ def _allreduce(found: Collective, x: tuple[Numeric, ...]) -> Any:
 
 def _broadcast(found: Collective, x: tuple[Numeric, ...]) -> Any:
     if found.scope == "warp":
-        return warp.warp_broadcast(x, found.source, width=found.group or warp.WARP)
+        return warp.warp_broadcast(x, found.source, width=found.group or WARP)
     if found.scope == "block":
         return block.block_broadcast(x, found.source, **_in_block(found))
     if found.scope == "cluster":
@@ -97,7 +97,7 @@ def _broadcast(found: Collective, x: tuple[Numeric, ...]) -> Any:
 def _scan(found: Collective, x: tuple[Numeric, ...]) -> Any:
     ops = tuple(found.ops)
     if found.scope == "warp":
-        return warp.warp_scan(x, ops, found.exclusive, width=found.group or warp.WARP)
+        return warp.warp_scan(x, ops, found.exclusive, width=found.group or WARP)
     if found.scope == "block":
         return block.block_scan(x, ops, found.exclusive, **_in_block(found))
     return cluster.cluster_scan(x, ops, found.exclusive)

@@ -77,10 +77,11 @@ def _blocks(blocks: int | None, found: trace.Trace) -> _Blocks:
     if blocks is None:
         return _Blocks(total, number, 0, 1)
     if not isinstance(blocks, int) or blocks < 1 or (isinstance(total, int) and total % blocks):
+        size = f" in a grid of {total}" if isinstance(total, int) else ""
         raise CompileError(
-            f"groups of {blocks} blocks in a grid of {total if isinstance(total, int) else 'any size'}",
+            f"there are no groups of {blocks} blocks{size}",
             location=calling_location(),
-            hint="blocks is a number known while compiling that divides those of the grid",
+            hint="blocks is a positive int that divides the number of blocks of the grid",
         )
     return _Blocks(blocks, number % blocks, number // blocks, total // blocks)
 
@@ -130,8 +131,8 @@ def grid_barrier(state: Any, blocks: int | None = None, *, loc: object = None, i
 
     Args:
         state: a tensor or pointer in global memory, of which 64 bits are used: zero before its first use.
-        blocks: with a number, the threads of the caller's group of so many consecutive blocks are waited for; `state`
-            has 64 bits for each group.
+        blocks: with a number, wait only for the caller's group of so many consecutive blocks; `state` has 64 bits for
+            each group.
 
     Raises:
         CompileError: the launch is not cooperative, or `state` is no global memory.

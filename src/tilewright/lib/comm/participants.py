@@ -38,7 +38,7 @@ def linear_thread() -> Int32:
 class Group:
     """Threads of a block that meet at one barrier: all of them, or consecutive ones in whole warps.
 
-    `warps` is the number of warps, a Python number: where the block's extents come at run time, the most it may have.
+    Where the block's extents come at run time (`is_static` is false), `warps` and `slots` are the most there may be.
     """
 
     threads: int | Int32
@@ -48,6 +48,7 @@ class Group:
 
     @property
     def warps(self) -> int:
+        """The warps of the group, the last of which need not be whole."""
         return -(-self.threads // WARP) if isinstance(self.threads, int) else MOST_WARPS
 
     @property
@@ -86,6 +87,7 @@ class Group:
 
     @property
     def lane(self) -> Int32:
+        """The thread's lane in its warp."""
         return lane_idx()
 
     def sync(self) -> None:
@@ -107,14 +109,14 @@ def group_of(threads: int | None, barrier_id: Any) -> Group:
         return Group(all_threads, True, barrier_id, isinstance(all_threads, int))
     if not isinstance(threads, int) or threads <= 0 or threads % WARP:
         raise CompileError(
-            f"a group of {threads} threads of a block",
+            f"a block has no groups of {threads} threads",
             location=calling_location(),
             hint="threads is a multiple of 32, the group's warps follow each other; smaller groups are those of a warp:"
             " warp_allreduce(x, width=8)",
         )
     if isinstance(all_threads, int) and threads > all_threads:
         raise CompileError(
-            f"a group of {threads} threads in a block of {all_threads}",
+            f"there is no group of {threads} threads in a block of {all_threads}",
             location=calling_location(),
             hint="leave threads out for the whole block",
         )

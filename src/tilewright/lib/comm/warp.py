@@ -33,9 +33,8 @@ from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, Uint32, as_
 from tilewright.lang.nvgpu.redux import warp_redux_sync
 from tilewright.lang.nvgpu.threads import brev, clz, match_any_sync
 from tilewright.lib.comm.folds import Fold, folds_of
-from tilewright.lib.comm.participants import block_threads, linear_thread
+from tilewright.lib.comm.participants import WARP, block_threads, linear_thread
 
-WARP = 32
 _NOWHERE = 32  # the place of a lane that is none
 
 
@@ -79,7 +78,9 @@ def lanes_of(width: int, mask: Any = None) -> Lanes:
     """
     if width not in (1, 2, 4, 8, 16, 32):
         raise CompileError(
-            f"groups of {width} lanes", location=calling_location(), hint="width is a power of two up to 32"
+            f"there are no groups of {width} lanes",
+            location=calling_location(),
+            hint="width is a power of two up to 32",
         )
     if mask is not None:
         return _masked(width, mask)
@@ -105,7 +106,9 @@ def _first(width: int) -> Any:
 def _masked(width: int, mask: Any) -> Lanes:
     if not is_number(mask):
         raise CompileError(
-            f"mask is {mask!r}", location=calling_location(), hint="32 bits, one for each lane that takes part"
+            f"mask is {mask!r}, which is no number",
+            location=calling_location(),
+            hint="32 bits, one for each lane that takes part",
         )
     if not isinstance(mask, int):
         return Lanes(width, Uint32(as_numeric(mask)), some=True)
@@ -242,7 +245,9 @@ def warp_reduce(
     """
     if not 0 <= dst < width:
         raise CompileError(
-            f"lane {dst} of groups of {width}", location=calling_location(), hint="dst counts within the group"
+            f"there is no lane {dst} in groups of {width}",
+            location=calling_location(),
+            hint=f"dst is 0 to {width - 1}, counted within the group",
         )
     return warp_allreduce(x, op, width, mask)
 
@@ -267,10 +272,16 @@ def warp_scan(
 def warp_broadcast(
     x: Any, src: Any = 0, width: int = WARP, mask: Any = None, *, loc: object = None, ip: object = None
 ) -> Any:
-    """What lane `src` of each group of `width` lanes has, which must be there."""
+    """The `x` of lane `src` of each group of `width` lanes, in all of them; that lane must take part.
+
+    Raises:
+        CompileError: there is no such lane, or `width` is no power of two.
+    """
     if isinstance(src, int) and not 0 <= src < width:
         raise CompileError(
-            f"lane {src} of groups of {width}", location=calling_location(), hint="src counts within the group"
+            f"there is no lane {src} in groups of {width}",
+            location=calling_location(),
+            hint=f"src is 0 to {width - 1}, counted within the group",
         )
     numbers, rebuild = taken_apart(x)
     lanes = lanes_of(width, mask)

@@ -188,10 +188,10 @@ identity = _function("identity", "identity", "x itself, as a node of its own.")
 exp = _function("exp", "exp", "e to the x.")
 tanh = _function("tanh", "tanh", "Hyperbolic tangent.")
 sigmoid = _function("sigmoid", "sigmoid", "1 / (1 + exp(-x)).")
-silu = _function("silu", "silu", "x sigmoid(x).")
-gelu = _function("gelu", "gelu", "x (1 + erf(x / sqrt 2)) / 2, exactly, not by tanh.")
-hardswish = _function("hardswish", "hardswish", "x min(max(x + 3, 0), 6) / 6.")
-multiply_add = _function("multiply_add", "multiply_add", "a b + c.")
+silu = _function("silu", "silu", "x * sigmoid(x).")
+gelu = _function("gelu", "gelu", "x * (1 + erf(x / sqrt(2))) / 2, exactly, not by tanh.")
+hardswish = _function("hardswish", "hardswish", "x * min(max(x + 3, 0), 6) / 6.")
+multiply_add = _function("multiply_add", "multiply_add", "a * b + c.")
 maximum = _function("maximum", "maximum", "The greater of two; NaN where one is NaN.")
 minimum = _function("minimum", "minimum", "The smaller of two; NaN where one is NaN.")
 select = _function("select", "select", "select(condition, a, b): a where the condition is not 0, else b.")
@@ -200,7 +200,7 @@ select = _function("select", "select", "select(condition, a, b): a where the con
 def relu(x: Any, *, with_mask: bool = False) -> Any:
     """The greater of x and 0. With `with_mask` a pair: that, and 1 where x > 0, else 0.
 
-    The mask is stored as one element per value, in the type of its example (Boolean, Uint8, ...).
+    The mask is stored as its example says: one element for each value (Boolean, Uint8, ...), or one bit (`Bits`).
     """
     made = apply("relu", x)
     return (made, apply("greater", x, 0)) if with_mask else made
@@ -243,7 +243,7 @@ def amax(x: Any, *, dim: int | Sequence[int] | None = None) -> Any:
 
 
 def quantize(x: Any, scale: Any, element: Any) -> Any:
-    """x scale, limited to the finite numbers of `element`, an fp8 or integer type, and whole for integers.
+    """x * scale, limited to the finite numbers of `element`, an fp8 or integer type, and whole for integers.
 
     Assign it to an output of that type. Conversion to fp8 rounds to nearest even when it is stored.
     """

@@ -17,9 +17,10 @@ from tilewright.targets.host import abi
 from tilewright.targets.host.function import HostFunction
 
 MATRIX, FREE_MATRIX, COLUMNS, STRIDED, NUMBER, CONSTANT = abi.ROUTE_KINDS
-"""Kinds of arguments. A tensor (..., n) whose elements along n are neighbours, passed as (rows, n); the same with a
-number of rows of its own; one (n), likewise; a tensor (...) passed as (rows); a number, which decides nothing; an int
-or bool that is compiled in, and not passed on. None in the place of a tensor is not passed on either."""
+"""Kinds of arguments, in this order: a tensor (..., n) whose elements along n are neighbours, passed as (rows, n); the
+same with a number of rows of its own; a tensor (n) of neighbours; a tensor (...) of any strides, passed as (rows); a
+number, which does not matter to the choice; an int or bool that is compiled in, and not passed on. None in the place of
+a tensor is not passed on either."""
 
 MOST_FUNCTIONS = 64
 
@@ -27,8 +28,8 @@ MOST_FUNCTIONS = 64
 class Router:
     """Functions that are chosen among by the facts of the arguments: types, extents, strides, alignment.
 
-    A call whose arguments no function was added for is not done, and says so: its caller chooses a function, and adds
-    it. `MOST_FUNCTIONS` are found this way; others are not added.
+    A call does nothing, and says so, where no function was added for such arguments: its caller then chooses one and
+    adds it. At most `MOST_FUNCTIONS` are added.
     """
 
     def __init__(self, kinds: Sequence[str]) -> None:
@@ -40,11 +41,14 @@ class Router:
         self._lock = threading.Lock()
         self._held: list[HostFunction] = []
         self.call: Callable[..., Any] = _nothing_added
-        """To be called with the arguments: it gives None when the call is done, and True where no function was added
-        for such arguments, or matrices differ in their rows or are empty. Its errors are tvm-ffi's."""
+        """Call it with the arguments. It gives None where it has made the call, and True where it has not: no function
+        was added for such arguments, or matrices differ in their rows or are empty. Its errors are tvm-ffi's."""
 
     def add(self, function: HostFunction, arguments: Sequence[Any]) -> bool:
-        """Let calls with arguments like these go to `function`; whether that was done: matrices can be told as such."""
+        """Let calls with arguments like these go to `function`.
+
+        False where that is not possible: the table is full, or a tensor is no matrix in memory.
+        """
         with self._lock:
             count = len(self._held)
             key = self._key_type()

@@ -108,9 +108,15 @@ def _host_value(param: Param, value: Any) -> Any:
     if isinstance(param, ScalarParam):
         return value
     if not isinstance(param, TensorParam):
-        raise ArgumentError(f"{param.name}: the tenstorrent target takes tensors and numbers")
+        raise ArgumentError(
+            f"{param.name}: the tenstorrent target takes tensors and numbers", hint="pass pointers as tensors"
+        )
     if param.dtype not in FORMATS:
-        raise ArgumentError(f"{param.name}: tensors of {', '.join(FORMATS)} are taken", values={"dtype": param.dtype})
+        raise ArgumentError(
+            f"{param.name}: tensors of {', '.join(FORMATS)} are taken",
+            values={"dtype": param.dtype},
+            hint="convert it on the host first",
+        )
     seen = value.view if isinstance(value, RuntimeTensor) else view(value)
     wanted = tuple(dim.value for dim in param.shape), tuple(dim.value for dim in param.stride)
     if seen.dtype != param.dtype or (seen.shape, seen.stride) != wanted:

@@ -86,7 +86,16 @@ class EpilogueMixin:
         for op, state in zip(self.ops, states, strict=True):
             op.end(tile, state)
 
-    # In the host's function, behind the launch of the kernel
+    # In the host's function, around the launch of the kernel
+
+    def grouped(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments with the batch modes of each tensor (M, N, batch modes...) grouped into one mode."""
+        count = len(self.views)
+        tensors = (
+            tensor if cute.rank(tensor) < 3 else cute.group_modes(tensor, 2, cute.rank(tensor))
+            for tensor in arguments[:count]
+        )
+        return (*tensors, *arguments[count:])
 
     def finish(self, arguments: Sequence[Any]) -> None:
         """Launch the second passes of reductions whose blocks left partial results."""

@@ -15,7 +15,7 @@ NAMES = ("sum", "max", "min")
 
 @dataclass(frozen=True)
 class Fold:
-    """The reduction `name`, one of `NAMES`, of numbers of type `dtype`. A NaN is the greatest number and the least."""
+    """The reduction `name`, one of `NAMES`, of numbers of type `dtype`. A NaN among the numbers is the result."""
 
     name: str
     dtype: type[Numeric]

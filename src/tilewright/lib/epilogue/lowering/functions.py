@@ -1,6 +1,6 @@
 """What the functions of compute nodes are in a kernel: on `TensorSSA`s of the type in which the node computes.
 
-The names are those of `epilogue.functions`, which has the references.
+The names are those of `lib.epilogue.functions`, which has the references.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def converted(value: Any, dtype: Any) -> Any:
     """A value in the element type of what it is stored to.
 
     Floats become integers by rounding to the nearest, of two to the even one, and saturate at the type's limits; NaN
-    becomes 0. Floats beyond the range of a narrow one become its greatest.
+    becomes 0, or sets the highest bit alone where either type has 64 bits. Floats beyond the range of an 8-bit float
+    become the finite number of greatest magnitude.
     """
     if value.dtype is dtype:
         return value

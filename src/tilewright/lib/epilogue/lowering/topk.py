@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import tilewright.cute as cute
 from tilewright.cute import Int32, Numeric
+from tilewright.lib.epilogue.lowering.functions import converted
 from tilewright.lib.epilogue.lowering.op import EpilogueOp
 from tilewright.lib.epilogue.lowering.reductions import store_number_if
 from tilewright.lib.epilogue.lowering.tile import ThreadGrid, Tile, both
@@ -55,7 +56,7 @@ class TopKSoftmax(EpilogueOp):
             powers = self._row(tile, state, row, line, [self._column(tile, k, c) for k, c in places])
             made[place_r * vector * columns : (place_r + 1) * vector * columns] = powers
         found = cute.TensorSSA.from_elements(made).reshape(tile.shape)
-        return found if self.result is None else found.to(self.result)
+        return found if self.result is None else converted(found, self.result)
 
     def _column(self, tile: Tile, k: int, place: int) -> Any:
         column = tile.column_range[place]

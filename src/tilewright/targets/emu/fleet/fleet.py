@@ -31,16 +31,16 @@ from tilewright.targets.emu.report import Report
 
 MOST = 64
 SLICES = (1, 2, 3, 4, 6, 8, 16, 64, SLICE)
-"""Blocks of code that a launch runs at most before it is another's turn, one of these with a seed."""
+"""The most basic blocks that a launch runs in one turn; with a seed, one of these at random."""
 DOUBLED = 256
-"""Turns after which they become twice as many: kernels that take long are not cut up for ever."""
+"""Turns after which that number doubles, so that long kernels are not cut up for ever."""
 ALIGNMENT = 256
 DELIVERED = 1 / 16
-"""How likely it is, after each turn, that all devices see what was written until then."""
+"""The probability that a turn ends with all devices seeing what was written so far."""
 
 
 class Device:
-    """One of several emulated devices. `with device:` makes it the one that calls run on which name no other."""
+    """One of several emulated devices. Inside `with device:` it runs the calls whose arguments are on no device."""
 
     def __init__(self, fleet: Fleet, number: int, late: LateWrites) -> None:
         self.fleet, self.number, self.late = fleet, number, late
@@ -48,7 +48,7 @@ class Device:
         self._memory: list[np.ndarray] = []
 
     def empty(self, shape: int | Sequence[int], dtype: Any) -> Any:
-        """An array in this device's memory, which all devices see; filled with a pattern, as no one has written it."""
+        """An array in this device's memory, which all devices see; it holds a pattern, since nobody has written it."""
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         kind = np.dtype(dtype)
         count = int(np.prod(sizes, dtype=np.int64))
@@ -59,14 +59,14 @@ class Device:
         return memory[: count * kind.itemsize].view(kind).reshape(sizes)
 
     def array(self, values: Any, dtype: Any = None) -> Any:
-        """The same with the values of an array."""
+        """A new array in this device's memory with the values of another."""
         source = np.asarray(values, dtype)
         made = self.empty(source.shape, source.dtype)
         made[...] = source
         return made
 
     def zeros(self, shape: int | Sequence[int], dtype: Any) -> Any:
-        """The same full of zeros."""
+        """A new array of zeros in this device's memory."""
         made = self.empty(shape, dtype)
         made[...] = np.zeros((), made.dtype)
         return made
@@ -119,6 +119,7 @@ class Fleet:
         self.reports: list[Report] = []
         self.idle = 0
         self._changed = 0
+        self._last = -1  # the queue that had the last turn
         self._reset()
 
     def _reset(self) -> None:
@@ -196,8 +197,7 @@ class Fleet:
             return None
         if self.seed:
             return busy[int(self.random.integers(len(busy)))]
-        last = getattr(self, "_last", -1)
-        chosen = next((queue for queue in busy if queue.number > last), busy[0])
+        chosen = next((queue for queue in busy if queue.number > self._last), busy[0])
         self._last = chosen.number
         return chosen
 
@@ -274,7 +274,11 @@ def current_fleet() -> Fleet | None:
 
 
 class Devices(Sequence[Device]):
-    """What `emulate.devices` gives: the devices by number."""
+    """What `emulate.devices` gives: the devices by number.
+
+    Raises:
+        ArgumentError: `count` is not between 1 and `MOST`.
+    """
 
     def __init__(self, count: int, seed: int | None = None, late: bool | None = None) -> None:
         if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST:
@@ -297,7 +301,7 @@ class Devices(Sequence[Device]):
         return self._fleet.reports
 
     def synchronize(self) -> None:
-        """Run all that is queued, on all devices. Before it, arrays hold whatever has happened so far: nothing.
+        """Run all that is queued, on all devices. Until then arrays stay as they were.
 
         Raises:
             EmulationError: a kernel did something undefined, or none can go on. What was queued is gone then.

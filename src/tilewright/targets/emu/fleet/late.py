@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.targets.emu.lanes import Array
 
 WORD = 2
-"""Elements on their way are known by the words of four bytes that they touch."""
+"""The binary logarithm of the bytes of a word: late elements are found by the words of four bytes that they touch."""
 
 
 class LateWrites:
@@ -46,7 +46,7 @@ class LateWrites:
         return not self._words.isdisjoint(words)
 
     def deliver(self) -> bool:
-        """All are there now, in an order of their own. Whether there were any."""
+        """Let the others see all late writes. Whether there were any."""
         if not self._waiting:
             return False
         waiting, self._waiting, self._words = self._waiting, [], set()

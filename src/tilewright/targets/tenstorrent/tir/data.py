@@ -41,7 +41,11 @@ def module_from_json(text: str) -> IRModule:
         reader = _Reader([Var(name, dtype) for name, dtype in found["variables"]])
         return IRModule({name: reader.read(item) for name, item in found["functions"]})
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise CompileError("the program of an artifact cannot be read", values={"reason": error}) from error
+        raise CompileError(
+            "the program of an artifact cannot be read",
+            values={"reason": error},
+            hint="compile the function again: the artifact is damaged, or of another version",
+        ) from error
 
 
 class _Writer:
