@@ -80,3 +80,35 @@ def test_slots_of_others_stay_as_they_are(type_):
   %value = load i32, ptr %tensor, align 4
   store i32 %value, ptr addrspace(1) %out, align 4""")
     assert "unwritten" not in text and "empty at first" not in text
+
+
+def in_branches(*elements):
+    """A slot of four halves: all written in one branch, some `elements` in the other; a word of it is read."""
+    stores = "\n".join(
+        f"  %at{k} = getelementptr half, ptr %slot, i32 {k}\n"
+        f"  %from{k} = getelementptr half, ptr addrspace(1) %out, i32 {k + 8}\n"
+        f"  %half{k} = load half, ptr addrspace(1) %from{k}, align 2\n"
+        f"  store half %half{k}, ptr %at{k}, align 2\n  br label %next{k}\nnext{k}:"
+        for k in elements
+    )
+    return f"""  %slot = alloca [8 x i8], align 16
+  %all = icmp eq i32 %n, 0
+  br i1 %all, label %vector, label %parts
+vector:
+  %value = load <4 x half>, ptr addrspace(1) %out, align 8
+  store <4 x half> %value, ptr %slot, align 8
+  br label %end
+parts:
+{stores}
+  br label %end
+end:
+  %word = load i32, ptr %slot, align 4
+  store i32 %word, ptr addrspace(1) %out, align 4"""
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("elements", "missing"), [((0, 1, 2, 3), 0), ((1, 0), 0), ((0, 2, 3), 1), ((1,), 1), ((3,), 2)]
+)
+def test_elements_between_two_writes_are_not_read(elements, missing, level):
+    assert len(re.findall("// unwritten", ptx(in_branches(*elements), level))) == missing

@@ -30,6 +30,10 @@ _INSTRUCTION = re.compile(rb"  [^ \]]")
 """How the line of an instruction begins; those behind the first of a `switch` begin otherwise."""
 _PROMOTE = "sroa"
 _UNROLL = "function(early-cse,simplifycfg,loop(loop-rotate,indvars,loop-unroll-full),instsimplify,sroa)"
+_SPLIT = "function(scalarizer)"
+"""Elements of vectors one by one. A tensor that one branch writes as a vector and the other by elements becomes a
+vector that lacks elements between two writes; the emulator marks registers, in which several elements lie, and would
+report those that are written too."""
 _SETTLE = "function(instcombine<no-verify-fixpoint>,adce)"
 """What sees that all elements of a vector were written one after another. Without its option, `instcombine` ends the
 process where one round of it leaves something to be done."""
@@ -115,8 +119,11 @@ def keep_unwritten(context: Context, machine: Machine, module: int, *, undefined
     if _slots(llvm, other):
         machine.run_passes(context, other, _UNROLL)
     slots = _slots(llvm, other)
-    if not undefined and not slots and not _contains(llvm, other, _UNWRITTEN):
+    left = _contains(llvm, other, _UNWRITTEN)
+    if not undefined and not slots and not left:
         return module
+    if left:
+        machine.run_passes(context, other, _SPLIT)
     marker.mark_all(slots)
     machine.run_passes(context, other, _SETTLE)
     return other if _contains(llvm, other, _MARKED) else module
