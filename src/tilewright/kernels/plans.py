@@ -48,6 +48,7 @@ class RowPlan:
         resident: blocks that a multiprocessor shall hold at once, which bounds a thread's registers; 0: any number.
         shifted: rows begin anywhere: accesses begin at the first multiple of 16 bytes of each, and what is before it,
             or behind the last whole vector, is accessed one element at a time. Not with tensors that all rows share.
+        turns: parts of `tile` columns in which a row goes by, where a kernel holds no row.
     """
 
     columns: int
@@ -59,6 +60,7 @@ class RowPlan:
     stages: int = 0
     resident: int = 0
     shifted: bool = False
+    turns: int = 1
 
     @property
     def block(self) -> int:

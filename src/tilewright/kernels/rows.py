@@ -107,6 +107,12 @@ class RowTile:
         other._seat(group)
         return other
 
+    def turn(self, number: Any) -> RowTile:
+        """The tile over another part of the row, where it goes by in turns."""
+        other = copy.copy(self)
+        other.first = self.first + number * (self.plan.tile * self.plan.cluster)
+        return other
+
     def begin(self) -> None:
         """Wait until all blocks of the row run, and have made their barriers: before a loop of exchanges."""
         if not self._has_begun:

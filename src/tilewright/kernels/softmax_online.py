@@ -36,16 +36,21 @@ def softmax_sums(tile: RowTile, part: Part, sums: Sequence[Any] = ()) -> tuple[A
 
     A maximum of -inf counts as the least finite number, so that exp(-inf - m) is 0.
     """
-    lanes, group = tile.plan.lanes, tile.plan.group
     own = tile.folded([part], lambda item: item, cute.arch.fmax, -math.inf)
-    own = cute.arch.warp_reduction_max(own, threads_in_group=lanes)
-    base = _finite(own)
-    parts = [tile.folded([part], lambda item: rows.exp(item - base), rows.add, 0.0), *sums]
+    own = cute.arch.warp_reduction_max(own, threads_in_group=tile.plan.lanes)
+    base = finite(own)
+    total = tile.folded([part], lambda item: rows.exp(item - base), rows.add, 0.0)
+    return over_row(tile, own, [total, *sums])
+
+
+def over_row(tile: RowTile, own: Any, parts: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+    """What `softmax_sums` gives, from a warp's maximum, and each thread's sum of exp(x - maximum) and other sums."""
+    lanes, group = tile.plan.lanes, tile.plan.group
     total, *rest = [cute.arch.warp_reduction_sum(each, threads_in_group=lanes) for each in parts]
     if tile.plan.partials == 1:
-        return base, total, rest
+        return finite(own), total, rest
     maxima, totals, *others = tile.gathered([own, total, *rest])
-    greatest = _finite(cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=group))
+    greatest = finite(cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=group))
     scaled = [each * rows.exp_of_number(top - greatest) for top, each in zip(maxima, totals, strict=True)]
     total, *rest = [
         cute.arch.warp_reduction_sum(rows.tree(each, rows.add), threads_in_group=group) for each in (scaled, *others)
@@ -53,7 +58,8 @@ def softmax_sums(tile: RowTile, part: Part, sums: Sequence[Any] = ()) -> tuple[A
     return greatest, total, rest
 
 
-def _finite(number: Any) -> Any:
+def finite(number: Any) -> Any:
+    """The number, and the least finite one for -inf."""
     return cute.arch.fmax(number, type(number)(_LEAST[type(number)]))
 
 
