@@ -9,7 +9,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.launching import CONSTANT, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
-from tilewright.kernels.plans import RowPlan
+from tilewright.kernels.plans import RowPlan, reading_plan
 from tilewright.kernels.rows import RowTile
 from tilewright.kernels.softmax_online import finite, over_row, softmax_sums
 
@@ -128,7 +128,9 @@ def launch_cross_entropy_backward(
     kernel.launch(**rows.grid_of(plan, x, exchanges=0))
 
 
-cross_entropy = RowKernel(launch_cross_entropy, (NUMBERS, NUMBERS, ROWS, NUMBERS, SCALAR, SCALAR, CONSTANT))
+cross_entropy = RowKernel(
+    launch_cross_entropy, (NUMBERS, NUMBERS, ROWS, NUMBERS, SCALAR, SCALAR, CONSTANT), reading_plan
+)
 cross_entropy_backward = RowKernel(
     launch_cross_entropy_backward, (RESULT, NUMBERS, ROWS, NUMBERS, NUMBERS, SCALAR, SCALAR)
 )
