@@ -217,8 +217,8 @@ def _quack(module: str, name: str, *args: Any, **options: Any) -> Callable[[], A
 
 
 def plans_of(case: Case) -> Iterator[tuple[str, RowPlan | None]]:
-    """The rule's plan, then others: fewer and more threads and blocks, in registers, in shared memory, or streamed."""
-    yield "rule", None
+    """The kernel's own plan, then others: fewer and more threads and blocks, in registers, in shared memory, streamed."""
+    yield "now", None
     columns, size = case.matrices[0].shape[1], case.matrices[0].element_size()
     vector = widest([("rows", item) for item in case.matrices])
     build = functools.partial(case.plans, columns, vector, size, held=case.reads)
@@ -312,8 +312,8 @@ def measure(op: str, shape: str, dtype: Any, arguments: argparse.Namespace, comp
 
 
 def _best_first(found: dict[str, float]) -> list[tuple[str, float]]:
-    """The rule and the peers, then the three best of the other plans."""
-    named = [name for name in ("rule", "torch", "compile", "quack") if name in found]
+    """The kernel's own plan and the peers, then the three best of the other plans."""
+    named = [name for name in ("now", "torch", "compile", "quack") if name in found]
     others = sorted((taken, name) for name, taken in found.items() if name not in named)
     return [(name, found[name]) for name in named] + [(name, taken) for taken, name in others[:3]]
 

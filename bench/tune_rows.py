@@ -1,9 +1,9 @@
 """Tune the plans of row-wise kernels on this GPU, and write those that beat the rule to a table that ships.
 
 `python -m bench.tune_rows --out src/tilewright/kernels/tuned/sm_90.json` times, for each kernel, row length and dtype,
-the rule's plan beside its neighbours, interleaved, with the L2 cache flushed before each run. The best three run again,
-for longer; one goes into the table where it is faster than the rule's by more than `LEAST_GAIN` in both halves of that
-run. An entry of an old table that was not measured again is kept.
+the plan that the kernel takes now (the table's or the rule's) beside others, interleaved, with the L2 cache flushed
+before each run. The best three run again, for longer; one goes into the table where it is faster by more than
+`LEAST_GAIN` in both halves of that run.
 
 `cute.testing.tune` and `autotune_jit` time one configuration after the other, with warm caches; neighbours differ by a
 few percent here, less than the device's clock drifts between them.
@@ -64,13 +64,13 @@ def _measured(
     case = OPS[op](torch.randn(BYTES // columns // dtype.itemsize, columns, device="cuda", dtype=dtype))
     right = dict(_right(plans, case, dtype, notes))
     found = times(right, FIRST_ROUNDS)
-    best = [name for name in sorted(found, key=found.__getitem__) if name != "rule"][:FINALISTS]
-    finals = {name: right[name] for name in ("rule", *best)}
+    best = [name for name in sorted(found, key=found.__getitem__) if name != "now"][:FINALISTS]
+    finals = {name: right[name] for name in ("now", *best)}
     halves = [times(finals, SECOND_ROUNDS // 2) for _ in range(2)]
-    gains = {name: min(half["rule"] / half[name] for half in halves) for name in best}
-    winner = max(gains, key=gains.__getitem__, default="rule")
-    rate = case.bytes / statistics.median(half["rule"] for half in halves) / 1e6
-    text = f"{op:<23} {str(dtype)[6:]:<8} {columns:<7} rule {rate:5.0f} GB/s | " + "  ".join(
+    gains = {name: min(half["now"] / half[name] for half in halves) for name in best}
+    winner = max(gains, key=gains.__getitem__, default="now")
+    rate = case.bytes / statistics.median(half["now"] for half in halves) / 1e6
+    text = f"{op:<23} {str(dtype)[6:]:<8} {columns:<7} now {rate:5.0f} GB/s | " + "  ".join(
         f"{name} {gain:.3f}" for name, gain in gains.items()
     )
     plan = plans.get(winner)
@@ -121,9 +121,10 @@ def main() -> None:
             entry, text = found
             print(text, flush=True)
             same = (op, length, getattr(torch, dtype).itemsize)
-            entries = [item for item in entries if (item["kernel"], item["columns"], item["bytes"]) != same]
-            entries += [entry] if entry else []
-            _write(arguments.out, entries)
+            if entry:
+                others = [item for item in entries if (item["kernel"], item["columns"], item["bytes"]) != same]
+                entries = [*others, entry]
+                _write(arguments.out, entries)
 
 
 def _start(device: Any, end: float) -> None:

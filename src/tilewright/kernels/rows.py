@@ -147,9 +147,18 @@ class RowTile:
         if self.plan.stages:
             cute.arch.cp_async_wait_group(0)
 
-    def of_columns(self, tensor: Any, number: Any, like: Any) -> Any:
-        """The vector of access `number` of a tensor (columns) that all rows share, in the type of `like`."""
-        return self._vector(tensor.iterator, number).load().to(like.dtype)
+    def shared_vector(self, tensor: Any, number: Any) -> Any:
+        """The vector of access `number` of a tensor (columns) that all rows share."""
+        return self._vector(tensor.iterator, number).load()
+
+    def mapped(self, part: Part, function: Callable[[Any], Any], neutral: float) -> Part:
+        """`function(vector)` of each access of a part in registers, with `neutral` for what is outside the row."""
+
+        def of(number: Any) -> Any:
+            return self._inside(number, function(part.vector(number)), neutral)
+
+        edge = of(EDGE) if self.plan.shifted else None
+        return Part(computing_type(part.dtype), [of(number) for number in range(self.plan.count)], edge=edge)
 
     def folded(self, parts: Sequence[Part], function: Callable[..., Any], fold: Any, neutral: float) -> Any:
         """`function(vectors of the parts)` of each access, folded over all elements of the thread inside the row."""
