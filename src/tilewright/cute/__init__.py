@@ -264,7 +264,9 @@ from tilewright.targets.options import (
     FpContract,
     GPUArch,
     HostTarget,
+    KeepIR,
     OptLevel,
+    PrintIR,
 )
 
 make_fragment = make_rmem_tensor
@@ -304,10 +306,10 @@ __all__ = [
     "AddressSpace", "BFloat16", "BankConflicts", "Boolean", "Coalescing", "CompileOptions", "ComposedLayout", "Coord",
     "CopyAtom", "CopyOp", "DumpDir", "E", "EnableAssertions", "EnableTVMFFI", "FastDivmodDivisor",
     "FastDivmodDivisorV2", "Float", "Float16", "Float32", "Float64", "FpContract", "GPUArch", "GenerateLineInfo",
-    "HostTarget", "Int", "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepPTX", "KeepSASS",
-    "Layout", "LinkLibraries", "MmaAtom", "MmaOp", "Numeric", "NvdisasmOptions", "OptLevel", "PTXBackend", "Pointer",
-    "PtxasOptions", "Ratio", "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt", "T", "Tensor",
-    "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32",
+    "HostTarget", "Int", "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepIR", "KeepPTX",
+    "KeepSASS", "Layout", "LinkLibraries", "MmaAtom", "MmaOp", "Numeric", "NvdisasmOptions", "OptLevel", "PTXBackend",
+    "Pointer", "PrintIR", "PtxasOptions", "Ratio", "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt",
+    "T", "Tensor", "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32",
     "Uint64", "Uint8", "XTuple", "acos", "all_", "allreduce", "allreduce_sum", "any_", "append", "append_ones", "arch",
     "asin", "assume", "atan", "atan2", "autovec_copy", "bank_conflicts", "basic_copy", "basic_copy_if", "basis_get",
     "basis_value", "block_idx_x", "block_idx_y", "block_idx_z", "blocked_product", "broadcast", "ceil_div", "coalesce",
