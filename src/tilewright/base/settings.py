@@ -49,30 +49,55 @@ class Setting:
     help: str
 
 
+def _level(text: str) -> int:
+    """A level of logging: 0 for nothing, 1 for everything, else Python's numbers (10 to 50) or names."""
+    names = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+    level = names.get(text.strip().lower())
+    return int(text) if level is None else level
+
+
+def _opt_level(text: str) -> int:
+    if text.strip() not in ("0", "1", "2", "3"):
+        raise ValueError(text)
+    return int(text)
+
+
+def _spelled(name: str) -> tuple[str, str, str]:
+    """A variable as this project, CuTe DSL and CUTLASS's pipeline documents write it."""
+    return f"TILEWRIGHT_{name}", f"CUTE_DSL_{name}", f"CUTLASS_{name}"
+
+
 TABLE: dict[str, Setting] = {
     "target": Setting(("TILEWRIGHT_TARGET",), "", str, False, "cuda or emu; default: cuda where a device is found"),
-    "arch": Setting(("TILEWRIGHT_ARCH", "CUTE_DSL_ARCH", "CUTLASS_ARCH"), "", str, True, "chip to compile for"),
-    "debug": Setting(("TILEWRIGHT_DEBUG", "CUTE_DSL_DEBUG"), False, _flag, False, "full tracebacks and IR in errors"),
+    "arch": Setting(_spelled("ARCH"), "", str, True, "chip to compile for"),
+    "opt_level": Setting(_spelled("OPT_LEVEL"), 3, _opt_level, True, "optimisation level, 0 to 3"),
+    "debug": Setting(_spelled("DEBUG"), False, _flag, False, "full tracebacks and IR in errors"),
     "verify": Setting(("TILEWRIGHT_VERIFY",), False, _flag, False,
                       "check stage cute against the dialect's rules after tracing and each pass"),
-    "print_ir": Setting(("TILEWRIGHT_PRINT_IR", "CUTE_DSL_PRINT_IR", "MLIR_ENABLE_DUMP"), False, _flag, False,
+    "print_ir": Setting((*_spelled("PRINT_IR"), "MLIR_ENABLE_DUMP"), False, _flag, False,
                         "print every stage to stderr"),
-    "dump_dir": Setting(("TILEWRIGHT_DUMP_DIR", "CUTE_DSL_DUMP_DIR", "CUTLASS_DUMP_DIR"), "", str, False,
+    "dump_dir": Setting(_spelled("DUMP_DIR"), "", str, False,
                         "where kept artifacts go; default: the working directory"),
-    "keep": Setting(("TILEWRIGHT_KEEP", "CUTE_DSL_KEEP"), frozenset(), _kept, False,
+    "keep": Setting(_spelled("KEEP"), frozenset(), _kept, False,
                     "artifacts to keep: ir, ptx, cubin, sass, all"),
-    "keep_ptx": Setting(("CUTE_DSL_KEEP_PTX", "CUTLASS_KEEP_PTX"), False, _flag, False, "keep PTX"),
-    "keep_cubin": Setting(("CUTE_DSL_KEEP_CUBIN", "CUTLASS_KEEP_CUBIN"), False, _flag, False, "keep cubins"),
-    "lineinfo": Setting(("TILEWRIGHT_LINEINFO", "CUTE_DSL_LINEINFO", "CUTLASS_LINEINFO"), False, _flag, True,
-                        "line tables in the cubin"),
-    "assertions": Setting(("TILEWRIGHT_ENABLE_ASSERTIONS", "CUTE_DSL_ENABLE_ASSERTIONS", "CUTLASS_ENABLE_ASSERTIONS"),
-                          False, _flag, True, "device assertions"),
+    "keep_ir": Setting(_spelled("KEEP_IR"), False, _flag, False, "keep stages cute, nvvm and llvm"),
+    "keep_ptx": Setting(_spelled("KEEP_PTX"), False, _flag, False, "keep PTX"),
+    "keep_cubin": Setting(_spelled("KEEP_CUBIN"), False, _flag, False, "keep cubins"),
+    "keep_sass": Setting(_spelled("KEEP_SASS"), False, _flag, False, "keep SASS"),
+    "lineinfo": Setting(_spelled("LINEINFO"), False, _flag, True, "line tables in the cubin"),
+    "assertions": Setting(_spelled("ENABLE_ASSERTIONS"), False, _flag, True,
+                          "device assertions, and checks of the bounds of accesses"),
     "fp_contract": Setting(("TILEWRIGHT_FP_CONTRACT",), "on", str, True,
                            "on: a product and a sum of device code may become one fma; off: each is rounded"),
-    "tvm_ffi": Setting(("CUTE_DSL_ENABLE_TVM_FFI", "CUTLASS_ENABLE_TVM_FFI"), False, _flag, False,
-                       "accepted for compatibility: calls always go through tvm-ffi"),
+    "tvm_ffi": Setting(_spelled("ENABLE_TVM_FFI"), False, _flag, False,
+                       "compiled functions are functions of tvm-ffi too"),
     "toolkit": Setting(("CUDA_TOOLKIT_PATH", "CUDA_HOME", "CUDA_PATH"), "", str, True,
                        "a CUDA toolkit to take ptxas and nvdisasm from, before the installed packages"),
+    "log_level": Setting(_spelled("LOG_LEVEL"), None, _level, False,
+                         "what the logger tilewright writes: 0 nothing, 1 everything, or 10 to 50, as Python counts"),
+    "log_to_console": Setting(_spelled("LOG_TO_CONSOLE"), False, _flag, False,
+                              "the logger tilewright writes to stderr"),
+    "log_to_file": Setting(_spelled("LOG_TO_FILE"), "", str, False, "the logger tilewright writes to this file"),
     "seed": Setting(("TILEWRIGHT_SEED",), 0, int, False, "order of warps and blocks on the emulator"),
     "progress": Setting(("TILEWRIGHT_PROGRESS",), None, _flag, False,
                         "0: long emulations say nothing on stderr, 1: a bar in every terminal; default: lines in "

@@ -75,6 +75,14 @@ class BackEnd(ABC):
         """Called before the stages run up to `until`: to start what takes a while beside them."""
         return
 
+    def files_read(self, options: Options) -> tuple[Path, ...]:
+        """The files that options name and whose content becomes part of the code."""
+        return ()
+
+    def show(self, executor: Any) -> None:
+        """Print what options ask to be shown of a compilation, also of one that a cache has kept."""
+        return
+
     # What is kept.
 
     @abstractmethod
@@ -111,8 +119,8 @@ class BackEnd(ABC):
         """What the machine code says of a kernel."""
         raise self.lacks("machine code to read")
 
-    def assembler_log(self, job: Job) -> str:
-        """What the assembler said."""
+    def assembler_log(self, executor: Any) -> str:
+        """What the assembler said of a compiled function."""
         return ""
 
     def export_c(self, artifact: Artifact, folder: str | Path, file_name: str, prefix: str) -> list[Path]:

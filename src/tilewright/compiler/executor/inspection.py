@@ -115,8 +115,7 @@ class Inspection:
     @property
     def ptxas_log(self) -> str:
         """What the assembler said, for all kernels."""
-        self.stages["cubin"]
-        return self.back_end.assembler_log(self.job)
+        return self.back_end.assembler_log(self)
 
     # Figures.
 

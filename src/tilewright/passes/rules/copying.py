@@ -138,6 +138,20 @@ def _merge(guard: ir.Operation, dst: Made, places: Sequence[int], old: Fragment)
 
 def move_universal(src: Side, dst: Target, atom: AtomText, per_predicate: int, context: LoweringContext) -> Moves:
     """Loads and stores: as wide as the atom says, else as wide as layouts, alignments and predicates allow."""
+    width = universal_width(src, dst, atom, per_predicate)
+
+    def emit(number: int) -> None:
+        write_run(dst, number * width, width, read_run(src, number * width, width))
+
+    return Moves(_count(src) // width, emit)
+
+
+def universal_width(src: Side, dst: Target, atom: AtomText, per_predicate: int) -> int:
+    """Elements of one instruction of a universal copy.
+
+    Raises:
+        CompileError: the memories do not allow the width of the atom, or the predicate does not fit it.
+    """
     bits = atom.number("bits")
     width = required_width(bits, src, dst) if bits else _widest(src, dst, per_predicate)
     if per_predicate % width:
@@ -145,11 +159,7 @@ def move_universal(src: Side, dst: Target, atom: AtomText, per_predicate: int, c
             f"a predicate for each {per_predicate} elements, and a copy of {width} elements at a time",
             values={"source": src.layout, "atom": str(atom)},
         )
-
-    def emit(number: int) -> None:
-        write_run(dst, number * width, width, read_run(src, number * width, width))
-
-    return Moves(_count(src) // width, emit)
+    return width
 
 
 def required_width(bits: int, *views: Side | Target) -> int:

@@ -9,6 +9,9 @@ HOST_LLVM: Final = "host_llvm"
 HOST_OBJECT: Final = "host_object"
 """The native program, see `targets.host.bundle`."""
 
+PTXAS_LOG: Final = "ptxas_log"
+"""What the assembler said of a kernel."""
+
 PROFILE: Final = "profile"
 """The names of a kernel's timed regions, one a line; kernels without have no such part."""
 
