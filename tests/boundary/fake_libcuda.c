@@ -66,6 +66,13 @@ int cuLaunchKernelEx(const struct config *c, void *kernel, void **params, void *
         c->attributes[i].value[2], c->attributes[i].value[3]);
   return 0;
 }
+int cuLaunchKernel(void *kernel, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz,
+                   uint32_t smem, void *stream, void **params, void **extra) {
+  struct config c = {{gx, gy, gz}, {bx, by, bz}, smem, stream, 0, 0};
+  int status = cuLaunchKernelEx(&c, kernel, params, extra);
+  if (!status) SAY("  plain\n");
+  return status;
+}
 int cuMemAlloc_v2(uint64_t *address, size_t size) { *address = (uintptr_t)aligned_alloc(256, (size + 255) / 256 * 256); return 0; }
 int cuMemFree_v2(uint64_t address) { free((void *)(uintptr_t)address); return 0; }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream) { (void)stream; memcpy((void *)(uintptr_t)to, from, size); return 0; }

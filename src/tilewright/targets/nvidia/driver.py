@@ -297,7 +297,7 @@ class Driver:
         cooperative: bool = False,
         programmatic: bool = False,
     ) -> None:
-        """Launch a kernel on the current device; compiled host code calls `launch_address` instead.
+        """Launch a kernel on the current device; compiled host code calls the driver itself (`address`).
 
         Args:
             kernel: what to run.
@@ -319,10 +319,6 @@ class Driver:
         pointers = (c_void_p * max(len(arguments), 1))(*(ctypes.addressof(argument) for argument in arguments))
         about = {"kernel": kernel.name, "grid": grid, "block": block, "cluster": cluster, "shared": shared_bytes}
         self.call("cuLaunchKernelEx", byref(config), kernel.handle, pointers, None, about=about)
-
-    def launch_address(self) -> int:
-        """The address of `cuLaunchKernelEx`, for native code."""
-        return self.address("cuLaunchKernelEx")
 
     def address(self, function: str) -> int:
         """The address of a function of the driver, for native code."""
