@@ -21,7 +21,12 @@ import tilewright
 
 Owner = Literal["ours", "trusted", "user"]
 
+UNRELATED: Final = ("tools", "ops", "dist")
+"""Our folders whose code makes no code: it is the user's where a function reaches it."""
+
 _ROOT: Final = str(Path(tilewright.__file__).resolve().parent) + os.sep
+_WALKED: Final = tuple(os.path.join(_ROOT, folder, "") for folder in UNRELATED)
+_WALKED_MODULES: Final = tuple(f"tilewright.{folder}." for folder in UNRELATED)
 _STANDARD: Final = str(Path(os.__file__).resolve().parent) + os.sep
 _OURS: Final = frozenset(("tilewright", "mlir"))
 _PACKAGES: Final = frozenset((
@@ -33,7 +38,7 @@ def owner_of_function(function: FunctionType) -> Owner:
     """By the file of its code; where Python made the code from text, by the module whose globals it reads."""
     file = function.__code__.co_filename
     if file.startswith(_ROOT):
-        return "ours"
+        return "user" if file.startswith(_WALKED) else "ours"
     return _owner_of_name(function.__globals__.get("__name__"))
 
 
@@ -62,7 +67,7 @@ def resolved(module: str, qualified: str) -> Any:
 def _owner_of_name(name: Any) -> Owner:
     package = name.partition(".")[0] if isinstance(name, str) else ""
     if package in _OURS:
-        return "ours"
+        return "user" if name.startswith(_WALKED_MODULES) else "ours"
     return "trusted" if package in _PACKAGES or _is_standard(package) else "user"
 
 
