@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.compiler.cache import functions
 from tilewright.compiler.cache.arrays import ARRAYS
+from tilewright.compiler.cache.code_reads import code_reads
 from tilewright.compiler.cache.owners import owner_of_class
 from tilewright.compiler.cache.pure import is_pure_class
 from tilewright.compiler.cache.unprovable import UnprovableError
@@ -58,7 +59,9 @@ def class_(reach: Reach, cls: type) -> None:
     for name, value in vars(cls).items():
         if name in _SKIPPED or (isinstance(cls, enum.EnumMeta) and name in _ENUM):
             continue
-        if everything or name in _READ_BY_US or (name.startswith("__") and name.endswith("__")):
+        if name == "__hash__" and isinstance(value, types.FunctionType):
+            reach.note("hash", code_reads(value.__code__).digest)  # it calls `hash`, as nothing else may
+        elif everything or name in _READ_BY_US or (name.startswith("__") and name.endswith("__")):
             reach.note("has", name)
             reach.value(value)
         else:
@@ -99,7 +102,8 @@ def object_(reach: Reach, value: Any) -> None:
 
 
 _PLAIN: Final = frozenset((
-    ("types", "SimpleNamespace"), ("dataclasses", "Field"), ("dataclasses", "_MISSING_TYPE"),
+    ("types", "SimpleNamespace"), ("dataclasses", "Field"), ("dataclasses", "_FIELD_BASE"),
+    ("dataclasses", "_MISSING_TYPE"),
     ("dataclasses", "_HAS_DEFAULT_FACTORY_CLASS"), ("dataclasses", "_KW_ONLY_TYPE"), ("dataclasses", "_DataclassParams"),
     ("fractions", "Fraction"), ("pathlib", "PosixPath"), ("pathlib", "PurePosixPath"), ("enum", "auto"),
     ("enum", "property"), ("types", "DynamicClassAttribute"), ("enum", "nonmember"), ("enum", "member"),
@@ -217,6 +221,11 @@ def _descriptor(reach: Reach, value: Any) -> None:
         reach.value(owner)
 
 
+def _named_item(reach: Reach, value: Any) -> None:
+    """An item of a named tuple."""
+    reach.note("item", repr(value.__reduce__()[1]))
+
+
 def _cached_function(reach: Reach, value: Any) -> None:
     """What `functools.cache` makes: results that it keeps may be of another state than the one that is seen now."""
     count = value.cache_info().currsize
@@ -302,6 +311,7 @@ BY_TYPE: Final[Mapping[type, Callable[[Reach, Any], None]]] = {
         _descriptor,
     ),
     type(functools.lru_cache(lambda: 0)): _cached_function,
+    type(vars(collections.namedtuple("_", "item"))["item"]): _named_item,
     Layout: _layout,
     ComposedLayout: _layout,
     Swizzle: _layout,
