@@ -27,7 +27,9 @@ def count() -> None:
     _given[0] += 1
 
 
-def warn(message: str, place: SourceLocation | None, category: type[Warning] = UserWarning, stacklevel: int = 2) -> None:
+def warn(
+    message: str, place: SourceLocation | None, category: type[Warning] = UserWarning, stacklevel: int = 2
+) -> None:
     """Warn of `message` at `place`, or `stacklevel` calls up where it is not known."""
     count()
     if place is None:

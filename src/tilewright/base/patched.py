@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+"""The folder of our sources."""
 
 STARTED: Final = time.time_ns()
 """When this process began to load Tilewright. A file changed later may not be what the process runs."""

@@ -30,7 +30,7 @@ from tilewright.lang.calls.parameters import call_arguments
 from tilewright.lang.calls.user_ops import call as call_user_op
 from tilewright.lang.control import aliases
 from tilewright.passes.pipeline import Pass, PassManager
-from tilewright.targets.artifact import artifact_of
+from tilewright.targets.artifact import Artifact, artifact_of
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.target import back_end_of, device_of
 
@@ -88,20 +88,7 @@ def compile_function(
             location=locations.user_location(),
             hint="it says what the emulator looks for; options of the compiler go into options=",
         )
-    jit_function, bound_self = decorated
-    made = plan(
-        jit_function,
-        args,
-        kwargs,
-        bound=bound_self,
-        options=(*preset, options),
-        target=target,
-        arch=arch,
-        override=override,
-        passes=passes,
-        pipeline=pipeline,
-    )
-
+    made = planned(preset, decorated, args, kwargs, options, target, arch, override, passes, pipeline)
     if validate is not None:
         _validate(made, validate, checks)
 
@@ -114,6 +101,34 @@ def compile_function(
     if spans.has_narrow(made.call.signature) and not made.override:
         executor.runner.wide_form = WideForm(made.call, compiled)
     return executor
+
+
+def planned(
+    preset: Sequence[Any],
+    decorated: tuple[EntryFunction[..., Any], tuple[Any, ...]],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: Any = None,
+    target: str | None = None,
+    arch: str | None = None,
+    override: Mapping[str, Any] | None = None,
+    passes: Any = (),
+    pipeline: Any = None,
+) -> Plan:
+    """The plan of a call of `cute.compile`; see `compile_function`."""
+    function, bound = decorated
+    return plan(
+        function,
+        args,
+        kwargs,
+        bound=bound,
+        options=(*preset, options),
+        target=target,
+        arch=arch,
+        override=override,
+        passes=passes,
+        pipeline=pipeline,
+    )
 
 
 def read_cute(
@@ -135,14 +150,30 @@ def read_cute(
 
 def finished(job: Job, made: Plan, checks: Any, observers: Sequence[stages.Observer] = ()) -> Executor:
     """Run the stages that are left, in the current context, and load the artifact."""
+    artifact = _artifact(job, made, observers)
+    executor = make_executor(artifact, made.call, made.target, made.function.function, checks, lambda: job)
+    keep_files(executor)
+    return executor
+
+
+def _artifact(job: Job, made: Plan, observers: Sequence[stages.Observer] = ()) -> Artifact:
     back_end = back_end_of(made.target)
     until = device_of(made.target).stage_for(job.options)
     back_end.begin(job, until)
     stages.run(job, until, observers)
-    artifact = artifact_of(job, back_end.parts(job), back_end.kernel_parts)
-    executor = make_executor(artifact, made.call, made.target, made.function.function, checks, lambda: job)
-    keep_files(executor)
-    return executor
+    return artifact_of(job, back_end.parts(job), back_end.kernel_parts)
+
+
+def compile_for_cache(made: Plan) -> None:
+    """Compile a function that is not in the cache, keep it there, and load it nowhere."""
+    with Turn(made) as turn:
+        if turn.before_tracing() is not None:
+            return
+        job = _job(made)
+        with compile_context():
+            stages.run(job, "cute")
+            if turn.after_tracing(job, _places(job)) is None:
+                turn.keep(job, _artifact(job, made))
 
 
 def _warn_of_result(job: Job) -> None:

@@ -46,6 +46,11 @@ class MemoryCache(Generic[Value]):
         with self._lock:
             self._values.pop(key, None)
 
+    def items(self) -> dict[Hashable, Value]:
+        """A copy of all values, by key."""
+        with self._lock:
+            return dict(self._values)
+
     def clear(self) -> None:
         """Forget all values."""
         with self._lock:

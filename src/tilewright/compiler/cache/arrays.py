@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tilewright.compiler.cache.pure import is_pure_builtin
 from tilewright.compiler.cache.unprovable import UnprovableError
-
-if TYPE_CHECKING:
-    from tilewright.compiler.cache.reach import Reach
+from tilewright.compiler.cache.walk import Walk
 
 LIMIT: Final = 1 << 20
 """Bytes of an array that are read for a digest; a larger one makes a function unprovable."""
 
 
-def _numpy(reach: Reach, value: Any) -> bool:
+def _numpy(reach: Walk, value: Any) -> bool:
     np = sys.modules["numpy"]
     if isinstance(value, np.ndarray):
         _array(reach, value)
@@ -31,16 +29,18 @@ def _numpy(reach: Reach, value: Any) -> bool:
     return True
 
 
-def _array(reach: Reach, value: Any) -> None:
+def _array(reach: Walk, value: Any) -> None:
     if value.dtype.hasobject or value.nbytes > LIMIT:
         raise UnprovableError(f"it can reach an array of {value.nbytes} bytes")
     facts = (value.dtype.str, value.shape, value.strides)
     before = value.tobytes()
     reach.note("array", repr(facts), before)
-    reach.watch.check(value, lambda: (value.dtype.str, value.shape, value.strides) == facts and value.tobytes() == before)
+    reach.watch.check(
+        value, lambda: (value.dtype.str, value.shape, value.strides) == facts and value.tobytes() == before
+    )
 
 
-def _torch(reach: Reach, value: Any) -> bool:
+def _torch(reach: Walk, value: Any) -> bool:
     torch = sys.modules["torch"]
     if not isinstance(value, torch.dtype | torch.device | torch.Size):
         return False
@@ -48,5 +48,5 @@ def _torch(reach: Reach, value: Any) -> bool:
     return True
 
 
-ARRAYS: Final[Mapping[str, Callable[[Reach, Any], bool]]] = {"numpy": _numpy, "ml_dtypes": _numpy, "torch": _torch}
+ARRAYS: Final[Mapping[str, Callable[[Walk, Any], bool]]] = {"numpy": _numpy, "ml_dtypes": _numpy, "torch": _torch}
 """By the package of the class; False for a value of another kind."""

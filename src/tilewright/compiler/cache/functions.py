@@ -6,21 +6,19 @@ import builtins
 import inspect
 import sys
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tilewright.compiler.cache.code_reads import Chain, Import, code_reads
 from tilewright.compiler.cache.owners import owner_of_function, owner_of_module, resolved
 from tilewright.compiler.cache.pure import ALL, PURE, is_pure_builtin, is_pure_function
 from tilewright.compiler.cache.unprovable import UnprovableError
-
-if TYPE_CHECKING:
-    from tilewright.compiler.cache.reach import Reach
+from tilewright.compiler.cache.walk import Walk
 
 _PYTEST: Final = "@py"
 """How the names begin that pytest puts into functions with `assert`. Tracing runs the source instead."""
 
 
-def function(reach: Reach, function: FunctionType) -> None:
+def function(reach: Walk, function: FunctionType) -> None:
     """A function written in Python."""
     owner = owner_of_function(function)
     code = function.__code__
@@ -41,17 +39,15 @@ def function(reach: Reach, function: FunctionType) -> None:
 _PARTS: Final = ("__code__", "__defaults__", "__kwdefaults__")
 
 
-def annotations(reach: Reach, function: FunctionType) -> None:
+def parameter_annotations(reach: Walk, function: FunctionType) -> None:
     """The annotations of a function, which say what its parameters become."""
-    scope = {
-        name: cell for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-    }  # fmt: skip
+    scope = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     for name, value in inspect.get_annotations(function).items():
         reach.note("annotation", name)
         annotation(reach, value, function.__globals__, scope)
 
 
-def annotation(reach: Reach, value: Any, globals_: dict[str, Any], cells: dict[str, Any]) -> None:
+def annotation(reach: Walk, value: Any, globals_: dict[str, Any], cells: dict[str, Any]) -> None:
     """An annotation; of one written as text, what the text names."""
     if not isinstance(value, str):
         reach.value(value)
@@ -70,7 +66,7 @@ def annotation(reach: Reach, value: Any, globals_: dict[str, Any], cells: dict[s
             _global_chain(reach, chain, globals_)
 
 
-def _walk_code(reach: Reach, function: FunctionType) -> None:
+def _walk_code(reach: Walk, function: FunctionType) -> None:
     reads = code_reads(function.__code__)
     reach.note(reads.digest, function.__name__)
     reach.code_names(reads.names)
@@ -86,13 +82,13 @@ def _walk_code(reach: Reach, function: FunctionType) -> None:
             reach.attribute(function, name, value)
 
 
-def _closure(reach: Reach, function: FunctionType) -> None:
+def _closure(reach: Walk, function: FunctionType) -> None:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for chain in code_reads(function.__code__).free:
         _chain_of_cell(reach, chain, cells[chain[0]])
 
 
-def _chain_of_cell(reach: Reach, chain: Chain, cell: Any) -> None:
+def _chain_of_cell(reach: Walk, chain: Chain, cell: Any) -> None:
     reach.note("free", ".".join(chain))
     reach.watch.cell(cell)
     try:
@@ -103,7 +99,7 @@ def _chain_of_cell(reach: Reach, chain: Chain, cell: Any) -> None:
     _chain(reach, value, chain[1:])
 
 
-def _global_chain(reach: Reach, chain: Chain, globals_: dict[str, Any]) -> None:
+def _global_chain(reach: Walk, chain: Chain, globals_: dict[str, Any]) -> None:
     name = chain[0]
     reach.note("global", ".".join(chain))
     reach.watch.entry(globals_, name)
@@ -119,7 +115,7 @@ def _global_chain(reach: Reach, chain: Chain, globals_: dict[str, Any]) -> None:
         reach.note("missing")
 
 
-def _chain(reach: Reach, value: Any, attributes: Chain) -> None:
+def _chain(reach: Walk, value: Any, attributes: Chain) -> None:
     """A value, and the attributes read off it: those of modules are followed."""
     while attributes and isinstance(value, ModuleType):
         name, attributes = attributes[0], attributes[1:]
@@ -132,7 +128,7 @@ def _chain(reach: Reach, value: Any, attributes: Chain) -> None:
     reach.value(value)
 
 
-def _missing(reach: Reach, module: ModuleType, name: str) -> None:
+def _missing(reach: Walk, module: ModuleType, name: str) -> None:
     """An attribute that a module does not have yet, or not as an entry."""
     if owner_of_module(module) == "ours":  # loaded when it is asked for
         reach.note("ours", f"{module.__name__}.{name}")
@@ -142,7 +138,7 @@ def _missing(reach: Reach, module: ModuleType, name: str) -> None:
         reach.note("missing")
 
 
-def _import(reach: Reach, item: Import, globals_: dict[str, Any]) -> None:
+def _import(reach: Walk, item: Import, globals_: dict[str, Any]) -> None:
     reach.note("import", item.module, str(item.level))
     found = sys.modules.get(_absolute(item, globals_))
     if found is None:
@@ -165,7 +161,7 @@ def _absolute(item: Import, globals_: dict[str, Any]) -> str:
     return f"{base}.{item.module}" if item.module else base
 
 
-def module(reach: Reach, module: ModuleType) -> None:
+def module(reach: Walk, module: ModuleType) -> None:
     """A module that code hands on as a value: nobody knows what is read off it."""
     owner = owner_of_module(module)
     if owner == "ours" or (owner == "trusted" and PURE.get(module.__name__) is ALL):
@@ -174,20 +170,20 @@ def module(reach: Reach, module: ModuleType) -> None:
     raise UnprovableError(f"it hands on module {module.__name__} as a value")
 
 
-def builtin(reach: Reach, value: Any) -> None:
+def builtin(reach: Walk, value: Any) -> None:
     """A function written in C, or a bound method of an object of C."""
     if not is_pure_builtin(value):
         raise UnprovableError(f"it can reach {getattr(value, '__module__', None) or 'a builtin'}.{value.__qualname__}")
     reach.note("builtin", str(value.__module__), value.__qualname__)
 
 
-def method(reach: Reach, value: Any) -> None:
+def method(reach: Walk, value: Any) -> None:
     """A bound method."""
     reach.note("method")
     reach.value(value.__func__)
     reach.value(value.__self__)
 
 
-def cell(reach: Reach, cell: Any) -> None:
+def cell(reach: Walk, cell: Any) -> None:
     """A variable of a closure, as a value."""
     _chain_of_cell(reach, ("",), cell)

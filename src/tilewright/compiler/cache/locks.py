@@ -24,7 +24,7 @@ _mine = threading.local()
 
 @contextmanager
 def lock(path: Path) -> Iterator[bool]:
-    """Hold the lock `path` inside the block; False where there is none to be had: read-only folders, patience at an end.
+    """Hold the lock `path` inside the block; False where none is to be had: a read-only folder, patience at an end.
 
     The file goes when it is let go. A process that is killed lets go too. A thread that holds it has it again.
     """

@@ -16,7 +16,7 @@ that changes no code, a comment or another helper, costs the tracing alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -233,6 +233,17 @@ def forget() -> None:
     _memory.clear()
 
 
+def in_memory() -> dict[Any, bytes]:
+    """What the cache in memory holds, by kind and key."""
+    return _memory.items()
+
+
+def remember(found: Mapping[Any, bytes]) -> None:
+    """Take what the cache in memory of another process held."""
+    for key, data in found.items():
+        _memory.put(key, data)
+
+
 def _is_plain(value: Any) -> bool:
     if type(value) is tuple:
         return all(map(_is_plain, value))
@@ -246,4 +257,3 @@ def _written(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     return tuple(_plain(item) for item in value["tuple"]) if isinstance(value, dict) else value
-

@@ -15,7 +15,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tilewright.compiler.cache import functions
 from tilewright.compiler.cache.arrays import ARRAYS
@@ -23,11 +23,9 @@ from tilewright.compiler.cache.code_reads import code_reads
 from tilewright.compiler.cache.owners import owner_of_class
 from tilewright.compiler.cache.pure import is_pure_class
 from tilewright.compiler.cache.unprovable import UnprovableError
+from tilewright.compiler.cache.walk import Walk
 from tilewright.compiler.decorated import Decorated, Profiled
 from tilewright.layout import ComposedLayout, Layout, Swizzle
-
-if TYPE_CHECKING:
-    from tilewright.compiler.cache.reach import Reach
 
 _SKIPPED: Final = frozenset((
     "__dict__", "__weakref__", "__doc__", "__module__", "__static_attributes__", "__firstlineno__", "__annotations__",
@@ -37,7 +35,7 @@ _SKIPPED: Final = frozenset((
 """What a class has that says nothing, or is noted by itself."""
 
 
-def class_(reach: Reach, cls: type) -> None:
+def class_(reach: Walk, cls: type) -> None:
     """A class: of ours and of Python the name says all."""
     owner = owner_of_class(cls)
     reach.note("class", cls.__module__, cls.__qualname__)
@@ -51,7 +49,8 @@ def class_(reach: Reach, cls: type) -> None:
     reach.watch.mapping(vars(cls), holder=cls)
     reach.watch.attributes(cls, ("__bases__",))
     if isinstance(cls, enum.EnumMeta):
-        for name, member in cls.__members__.items():
+        members: Mapping[str, Any] = cls.__members__
+        for name, member in members.items():
             reach.note("member", name)
             reach.value(member.value)
     _class_annotations(reach, cls)
@@ -75,20 +74,23 @@ _ENUM: Final = frozenset((
 ))  # fmt: skip
 
 
-def _class_annotations(reach: Reach, cls: type) -> None:
+def _class_annotations(reach: Walk, cls: type) -> None:
     scope = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
     for name, value in vars(cls).get("__annotations__", {}).items():
         reach.note("annotation", name)
         functions.annotation(reach, value, scope, {})
 
 
-def object_(reach: Reach, value: Any) -> None:
+def object_(reach: Walk, value: Any) -> None:
     """An object of a class that has no row in `BY_TYPE`."""
     cls = type(value)
     for base, handler in _BY_BASE:
         if isinstance(value, base):
             handler(reach, value)
             return
+    if cls.__module__ == "typing":
+        _typing_object(reach, value)
+        return
     array = ARRAYS.get(cls.__module__.partition(".")[0])
     if array is not None and array(reach, value):
         return
@@ -104,33 +106,43 @@ def object_(reach: Reach, value: Any) -> None:
 _PLAIN: Final = frozenset((
     ("types", "SimpleNamespace"), ("dataclasses", "Field"), ("dataclasses", "_FIELD_BASE"),
     ("dataclasses", "_MISSING_TYPE"),
-    ("dataclasses", "_HAS_DEFAULT_FACTORY_CLASS"), ("dataclasses", "_KW_ONLY_TYPE"), ("dataclasses", "_DataclassParams"),
+    ("dataclasses", "_HAS_DEFAULT_FACTORY_CLASS"), ("dataclasses", "_KW_ONLY_TYPE"),
+    ("dataclasses", "_DataclassParams"),
     ("fractions", "Fraction"), ("pathlib", "PosixPath"), ("pathlib", "PurePosixPath"), ("enum", "auto"),
     ("enum", "property"), ("types", "DynamicClassAttribute"), ("enum", "nonmember"), ("enum", "member"),
     ("functools", "singledispatchmethod"), ("contextlib", "nullcontext"), ("builtins", "object"),
 ))  # fmt: skip
 """Classes of the standard library whose objects are what their attributes say."""
 
-_CONTENTS: Final = (int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
+_CONTENTS: Final[tuple[type, ...]] = (int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
 
 
-def _content(reach: Reach, value: Any) -> None:
+def _content(reach: Walk, value: Any) -> None:
     """What an object holds as a number, a text or a container, where its class builds on one of these."""
     for base in _CONTENTS:
         if isinstance(value, base):
             _BUILTIN[base](reach, value)
             return
-    if not type(value).__flags__ & _PYTHON_MADE and type(value) is not object:
-        raise UnprovableError(f"it can reach an object of {type(value).__module__}.{type(value).__qualname__}")
     for base in type(value).__mro__:
-        if not base.__flags__ & _PYTHON_MADE and base is not object and not issubclass(base, BaseException):
+        if _made_in_c(base) and base not in (object, types.SimpleNamespace) and not issubclass(base, BaseException):
             raise UnprovableError(f"it can reach an object over {base.__module__}.{base.__qualname__}")
 
 
-_PYTHON_MADE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+def _made_in_c(cls: type) -> bool:
+    """True for a class that C code made: its objects may hold what no attribute shows."""
+    return any(
+        getattr(item, "__objclass__", getattr(item, "__self__", None)) is cls
+        for name, item in vars(cls).items()
+        if type(item) in _OF_C and name not in ("__dict__", "__weakref__")
+    )
 
 
-def _state(reach: Reach, value: Any, everything: bool) -> None:
+_OF_C: Final = (
+    types.WrapperDescriptorType, types.MethodDescriptorType, types.GetSetDescriptorType, types.BuiltinFunctionType,
+)  # fmt: skip
+
+
+def _state(reach: Walk, value: Any, everything: bool) -> None:
     entries = getattr(value, "__dict__", None)
     found = dict(entries) if isinstance(entries, dict) else {}
     if isinstance(entries, dict):
@@ -157,8 +169,10 @@ def _slots(cls: type) -> Iterator[str]:
 # Containers.
 
 
-def _mapping(reach: Reach, value: Any) -> None:
+def _mapping(reach: Walk, value: Any) -> None:
     reach.note(f"{{{len(value)}")
+    if isinstance(value, collections.defaultdict):
+        reach.value(value.default_factory)
     if isinstance(value, dict):
         reach.watch.mapping(value)
     for key, item in value.items():
@@ -166,7 +180,7 @@ def _mapping(reach: Reach, value: Any) -> None:
         reach.value(item)
 
 
-def _sequence(reach: Reach, value: Any) -> None:
+def _sequence(reach: Walk, value: Any) -> None:
     reach.note(f"[{len(value)}")
     if not isinstance(value, tuple):
         reach.watch.items(value)
@@ -174,7 +188,7 @@ def _sequence(reach: Reach, value: Any) -> None:
         reach.value(item)
 
 
-def _set(reach: Reach, value: Any) -> None:
+def _set(reach: Walk, value: Any) -> None:
     if not all(type(item) in _SORTABLE for item in value):
         names = sorted({type(item).__name__ for item in value})
         raise UnprovableError(f"it can reach a set of {', '.join(names)}, whose order changes")
@@ -187,11 +201,11 @@ def _set(reach: Reach, value: Any) -> None:
 _SORTABLE: Final = frozenset((type(None), bool, int, float, complex, str, bytes))
 
 
-def _atom(base: type) -> Callable[[Reach, Any], None]:
+def _atom(base: Any) -> Callable[[Walk, Any], None]:
     return lambda reach, value: reach.note(base.__name__, base.__repr__(value))
 
 
-_BUILTIN: Final[Mapping[type, Callable[[Reach, Any], None]]] = {
+_BUILTIN: Final[Mapping[type, Callable[[Walk, Any], None]]] = {
     **{base: _atom(base) for base in (int, float, complex, str, bytes)},
     tuple: _sequence, list: _sequence, dict: _mapping, set: _set, frozenset: _set,
 }  # fmt: skip
@@ -200,10 +214,10 @@ _BUILTIN: Final[Mapping[type, Callable[[Reach, Any], None]]] = {
 # Objects of Python's own that hold others.
 
 
-def _parts(kind: str, *names: str, watched: bool = False) -> Callable[[Reach, Any], None]:
+def _parts(kind: str, *names: str, watched: bool = False) -> Callable[[Walk, Any], None]:
     """A handler for objects that are what these attributes are."""
 
-    def handler(reach: Reach, value: Any) -> None:
+    def handler(reach: Walk, value: Any) -> None:
         reach.note(kind)
         if watched:
             reach.watch.mapping(vars(value), holder=value)
@@ -213,7 +227,7 @@ def _parts(kind: str, *names: str, watched: bool = False) -> Callable[[Reach, An
     return handler
 
 
-def _descriptor(reach: Reach, value: Any) -> None:
+def _descriptor(reach: Walk, value: Any) -> None:
     """A method or attribute written in C: of Python's own classes, or a slot of a class."""
     reach.note("descriptor", value.__name__)
     owner = value.__objclass__
@@ -221,12 +235,12 @@ def _descriptor(reach: Reach, value: Any) -> None:
         reach.value(owner)
 
 
-def _named_item(reach: Reach, value: Any) -> None:
+def _named_item(reach: Walk, value: Any) -> None:
     """An item of a named tuple."""
     reach.note("item", repr(value.__reduce__()[1]))
 
 
-def _cached_function(reach: Reach, value: Any) -> None:
+def _cached_function(reach: Walk, value: Any) -> None:
     """What `functools.cache` makes: results that it keeps may be of another state than the one that is seen now."""
     count = value.cache_info().currsize
     reach.note("cached", str(count))
@@ -236,12 +250,12 @@ def _cached_function(reach: Reach, value: Any) -> None:
     reach.value(value.__wrapped__)
 
 
-def _member(reach: Reach, value: Any) -> None:
+def _member(reach: Walk, value: Any) -> None:
     reach.note("member", str(value.name), repr(value.value))
     reach.value(type(value))
 
 
-def _decorated(reach: Reach, value: Any) -> None:
+def _decorated(reach: Walk, value: Any) -> None:
     """A function of the language."""
     reach.note(type(value).__qualname__, str(value.preprocess), str(value.profiled), value.symbol_name)
     reach.watch.attributes(value, ("symbol_name", "profiled"))
@@ -249,20 +263,20 @@ def _decorated(reach: Reach, value: Any) -> None:
         reach.note(*value._source.lines)
     reach.value(type(value))
     reach.value(value.function)
-    functions.annotations(reach, value.function)
+    functions.parameter_annotations(reach, value.function)
 
 
-def _profiled(reach: Reach, value: Any) -> None:
+def _profiled(reach: Walk, value: Any) -> None:
     reach.note("profiled")
     reach.value(value.function)
 
 
-def _printed(reach: Reach, value: Any) -> None:
+def _printed(reach: Walk, value: Any) -> None:
     """An object that prints as what it is."""
     reach.note(type(value).__qualname__, repr(value))
 
 
-def _alias(reach: Reach, value: Any) -> None:
+def _alias(reach: Walk, value: Any) -> None:
     """`list[int]`, `Optional[X]`."""
     reach.note("alias", str(getattr(value, "_name", "")))
     reach.value(typing.get_origin(value) or type(value))
@@ -270,7 +284,7 @@ def _alias(reach: Reach, value: Any) -> None:
         _argument(reach, item)
 
 
-def _argument(reach: Reach, item: Any) -> None:
+def _argument(reach: Walk, item: Any) -> None:
     if isinstance(item, list):
         for inner in item:
             _argument(reach, inner)
@@ -278,23 +292,24 @@ def _argument(reach: Reach, item: Any) -> None:
         reach.value(item)
 
 
-def _typing_object(reach: Reach, value: Any) -> None:
+def _typing_object(reach: Walk, value: Any) -> None:
     if typing.get_origin(value) is not None:
         _alias(reach, value)
     else:
         reach.note("typing", repr(value))
 
 
-def _layout(reach: Reach, value: Any) -> None:
+def _layout(reach: Walk, value: Any) -> None:
     reach.note(type(value).__qualname__, str(value))
     if "?" in str(value):
         raise UnprovableError("it can reach a layout that is known at run time only")
 
 
-BY_TYPE: Final[Mapping[type, Callable[[Reach, Any], None]]] = {
+BY_TYPE: Final[Mapping[type, Callable[[Walk, Any], None]]] = {
     **_BUILTIN,
     types.MappingProxyType: _mapping,
     collections.OrderedDict: _mapping,
+    collections.defaultdict: _mapping,
     collections.deque: _sequence,
     slice: _parts("slice", "start", "stop", "step"),
     property: _parts("property", "fget", "fset", "fdel"),
@@ -317,11 +332,10 @@ BY_TYPE: Final[Mapping[type, Callable[[Reach, Any], None]]] = {
     Swizzle: _layout,
 }  # fmt: skip
 
-_BY_BASE: Final[Iterable[tuple[Any, Callable[[Reach, Any], None]]]] = (
+_BY_BASE: Final[Iterable[tuple[Any, Callable[[Walk, Any], None]]]] = (
     (enum.Enum, _member),
     (Decorated, _decorated),
     (Profiled, _profiled),
     (functools.partial, _parts("partial", "func", "args", "keywords")),
     ((typing.TypeVar, typing.ParamSpec, typing.ForwardRef), _printed),
-    ((type(typing.Any), type(typing.Optional[int]), type(typing.List), type(typing.Callable)), _typing_object),
 )

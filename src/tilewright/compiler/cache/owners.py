@@ -4,7 +4,7 @@
 library and packages of numbers; they change with their version only, and `pure.py` says what of them may be used.
 *The user's*: everything else, installed packages too; it is walked.
 
-Names lie: `functools.wraps` hands on `__module__` and `__qualname__`, and a class may be made by a function of ours from
+Names lie: `functools.wraps` hands on `__module__` and `__qualname__`, and a function of ours may make a class from
 fields of the user. So a function belongs to the file of its code, and a class to a module that has it under its name.
 """
 
@@ -17,14 +17,14 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final, Literal
 
-import tilewright
+from tilewright.base import patched
 
 Owner = Literal["ours", "trusted", "user"]
 
 UNRELATED: Final = ("tools", "ops", "dist")
 """Our folders whose code makes no code: it is the user's where a function reaches it."""
 
-_ROOT: Final = str(Path(tilewright.__file__).resolve().parent) + os.sep
+_ROOT: Final = str(patched.ROOT) + os.sep
 _WALKED: Final = tuple(os.path.join(_ROOT, folder, "") for folder in UNRELATED)
 _WALKED_MODULES: Final = tuple(f"tilewright.{folder}." for folder in UNRELATED)
 _STANDARD: Final = str(Path(os.__file__).resolve().parent) + os.sep

@@ -64,14 +64,15 @@ PURE: Final[dict[str, frozenset[str]]] = {
     "posixpath": _names("join basename dirname split splitext normpath isabs"),
     "pathlib": _names("PurePath PurePosixPath"),
     "numpy": _names(
-        "abs absolute add all allclose amax amin any arange argmax argmin argsort array array_equal asarray ascontiguousarray"
-        " atleast_1d bitwise_and bitwise_or bool bool_ broadcast_shapes ceil clip concatenate cos cumprod cumsum divide"
-        " dot dtype empty_like equal exp exp2 eye finfo float16 float32 float64 floor floor_divide full gcd generic"
-        " iinfo inf int16 int32 int64 int8 isfinite isinf isnan lcm left_shift linspace log log10 log2 matmul max"
-        " maximum min minimum mod multiply nan ndarray ndim ndindex newaxis ones pi power prod product ravel"
-        " remainder repeat reshape result_type right_shift round sign sin sqrt stack subtract sum tile transpose trunc"
-        " uint16 uint32 uint64 uint8 unique unravel_index where zeros zeros_like floating integer signedinteger"
-        " unsignedinteger number complex64 complex128 intp uintp int_ uint"
+        "abs absolute add all allclose amax amin any arange argmax argmin argsort array array_equal "
+        "asarray ascontiguousarray atleast_1d bitwise_and bitwise_or bool bool_ broadcast_shapes ceil "
+        "clip concatenate cos cumprod cumsum divide dot dtype empty_like equal exp exp2 eye finfo float16 "
+        "float32 float64 floor floor_divide full gcd generic iinfo inf int16 int32 int64 int8 isfinite "
+        "isinf isnan lcm left_shift linspace log log10 log2 matmul max maximum min minimum mod multiply "
+        "nan ndarray ndim ndindex newaxis ones pi power prod product ravel remainder repeat reshape "
+        "result_type right_shift round sign sin sqrt stack subtract sum tile transpose trunc uint16 "
+        "uint32 uint64 uint8 unique unravel_index where zeros zeros_like floating integer signedinteger "
+        "unsignedinteger number complex64 complex128 intp uintp int_ uint"
     ),
     "ml_dtypes": ALL,
     "torch": _names("Tensor dtype device Size"),
@@ -100,7 +101,7 @@ def is_pure_builtin(value: Any) -> bool:
 
 
 def is_pure_class(cls: type) -> bool:
-    """True for a class of Python or of a trusted package whose objects depend on nothing but what they are made from."""
+    """True for a class of Python or a trusted package whose objects depend on nothing but what they are made from."""
     if cls.__module__ == "builtins":
         return not cls.__flags__ & _HEAP_TYPE and (cls.__name__ in _TYPES or issubclass(cls, BaseException))
     return _listed(cls.__module__, cls.__qualname__)

@@ -22,7 +22,6 @@ from tilewright.compiler.cache.pure import UNSEEN, reflects
 from tilewright.compiler.cache.unprovable import UnprovableError
 from tilewright.compiler.cache.watch import Watch
 
-
 _ATOMS: Final = frozenset((type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range))
 
 

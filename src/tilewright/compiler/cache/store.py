@@ -18,6 +18,7 @@ import stat
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -82,10 +83,8 @@ class Store:
                 self.warn(path, "it is another user's, or others may write to it")
                 return None
             data = file.read()
-        try:
+        with suppress(OSError):  # read only, or taken away meanwhile
             os.utime(path)
-        except OSError:  # read only, or taken away meanwhile
-            pass
         return data
 
     def write(self, kind: Kind, key: str, data: bytes) -> None:
@@ -123,10 +122,7 @@ class Store:
         """All files, the one used last first."""
         kinds: tuple[Kind, ...] = ("entries", "records")
         found = [
-            file
-            for kind in kinds
-            for folder in _folders(self.folder / kind)
-            for file in self._in_folder(folder, kind)
+            file for kind in kinds for folder in _folders(self.folder / kind) for file in self._in_folder(folder, kind)
         ]
         return sorted(found, key=lambda file: -file.used)
 
@@ -231,4 +227,3 @@ def named_store() -> Store:
     if key not in _stores:
         _stores[key] = Store(folder, limit)
     return _stores[key]
-

@@ -21,14 +21,14 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
-import tilewright
 from tilewright.base import patched
+from tilewright.base.patched import ROOT
 from tilewright.compiler.cache.owners import UNRELATED
 
-ROOT: Final = Path(tilewright.__file__).resolve().parent
 _SUFFIXES: Final = (".py", ".ll", ".c", ".h", ".json", ".so")
 _CLOCK_STEP: Final = 20_000_000
 """Nanoseconds by which the time stamp of a file may lag behind the clock."""
+
 
 def digest(folder: Path) -> str | None:
     """The digest of our sources; None where they were changed since this process started.
@@ -175,16 +175,19 @@ def _patched(cls: type) -> list[tuple[str, str, FunctionType]]:
 
 def _is_ours(file: str) -> bool:
     """True for the file of code that our classes have from us or from the standard library."""
-    return file.startswith((str(ROOT), "<")) or (file.startswith(os.path.dirname(os.__file__)) and "-packages" not in file)
+    return file.startswith((str(ROOT), "<")) or (
+        file.startswith(os.path.dirname(os.__file__)) and "-packages" not in file
+    )
 
 
 def _public_classes() -> Iterable[type]:
     """The classes of ours that sources in the language name or get."""
-    names = ("tilewright.face", "tilewright.cute", "tilewright.lang.tensors.tensor", "tilewright.lang.tensors.tensor_ssa",
-             "tilewright.lang.tensors.pointer", "tilewright.lang.numbers.numeric")  # fmt: skip
-    modules = [vars(sys.modules[name]) for name in names if name in sys.modules]
-    found = {id(value): value for entries in modules for value in entries.values() if isinstance(value, type)}
-    return [cls for cls in found.values() if cls.__module__.startswith("tilewright.")]
+    names = ("face", "cute", "lang.tensors.tensor", "lang.tensors.tensor_ssa", "lang.tensors.pointer",
+             "lang.numbers.numeric")  # fmt: skip
+    found = [sys.modules.get(f"tilewright.{name}") for name in names]
+    modules = [vars(module) for module in found if module is not None]
+    classes = {id(value): value for entries in modules for value in entries.values() if isinstance(value, type)}
+    return [cls for cls in classes.values() if cls.__module__.startswith("tilewright.")]
 
 
 def tools(files: Iterable[Path]) -> dict[str, str | None]:

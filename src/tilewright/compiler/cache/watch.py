@@ -71,10 +71,7 @@ class Watch:
                     return False
             except ValueError:  # a variable of a closure has no value any more
                 return False
-            for check in checks:
-                if not check():
-                    return False
-            return True
+            return all(check() for check in checks)
 
         return valid
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tilewright.arguments.binding import BoundCall
 from tilewright.compiler.executor.call_form import CallForm
 from tilewright.compiler.executor.inspection import Inspection
-from tilewright.compiler.executor.stage_map import Compilation
 from tilewright.compiler.executor.running import Runner, plain_runner
+from tilewright.compiler.executor.stage_map import Compilation
 from tilewright.compiler.executor.wide_form import WideForm
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device

@@ -63,7 +63,8 @@ class Inspection:
         """
         if self._compilation is None:
             raise CompileError(
-                f"{self.name} was not compiled by this process", hint="compile it again: cute.compile(..., no_cache=True)"
+                f"{self.name} was not compiled by this process",
+                hint="compile it again: cute.compile(..., no_cache=True)",
             )
         return self._compilation()
 

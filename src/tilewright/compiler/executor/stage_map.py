@@ -14,7 +14,6 @@ from tilewright.targets.artifact import Artifact, KernelImage
 from tilewright.targets.job import Job
 from tilewright.targets.target import BackEnd
 
-
 Compilation = Callable[[], Job]
 """Gives the compilation that made an artifact, by this process or one before; it is read when it is asked for."""
 
@@ -85,9 +84,7 @@ class CompiledKernel:
         return self.image.stages.get("cubin")
 
 
-def kernels_of(
-    back_end: BackEnd, artifact: Artifact, compilation: Compilation | None
-) -> dict[str, CompiledKernel]:
+def kernels_of(back_end: BackEnd, artifact: Artifact, compilation: Compilation | None) -> dict[str, CompiledKernel]:
     """The kernels of an artifact by name, in the order of their launches."""
     return {
         image.name: CompiledKernel(

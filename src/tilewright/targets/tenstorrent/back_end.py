@@ -13,8 +13,8 @@ from tilewright.base.errors import CompileError
 from tilewright.base.signature import TensorParam, TupleParam
 from tilewright.hw.tensix import CORES, WORMHOLE
 from tilewright.passes.pipeline import PassManager
-from tilewright.targets.cute_stage import CUTE, PYTHON
 from tilewright.targets.artifact import Artifact
+from tilewright.targets.cute_stage import CUTE, PYTHON
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.options import Options
 from tilewright.targets.target import BackEnd
