@@ -306,7 +306,7 @@ def find(made: Plan, no_cache: bool = False) -> Found:
     return _obtained(made, True, not no_cache, direct=True, anew=no_cache)
 
 
-_direct: MemoryCache[Executor] = MemoryCache(limit=256)
+_cache: MemoryCache[Executor] = MemoryCache(limit=256)
 """What direct calls have run, by program: no executor is made twice."""
 
 
@@ -350,20 +350,20 @@ def _compiled(
     """Compile a traced program; one that is `shared` only where no direct call of this process did."""
     text = job.texts["cute"]
     key = turn.program or (text, places, made.key(), user_ops.version(text))
-    executor = _direct.get(key) if shared else None
+    executor = _cache.get(key) if shared else None
     if executor is None:
         executor = finished(job, made, checks, observers)
         turn.keep(job, executor.artifact)
         hooks.compiled(executor)
         if places:
-            _direct.replace(key, executor)
+            _cache.replace(key, executor)
     return executor
 
 
 def _found(made: Plan, hit: Hit, checks: Any, direct: bool) -> Executor:
     """An executor of what the cache had; a direct call takes the one that ran before."""
     key = hit.program, made.target, made.options
-    executor = _direct.get(key) if direct else None
+    executor = _cache.get(key) if direct else None
     if executor is not None:
         return executor
     light = replace(made, call=without_memory(made.call))
@@ -379,7 +379,7 @@ def _found(made: Plan, hit: Hit, checks: Any, direct: bool) -> Executor:
     executor.back_end.show(executor)
     logs.found(executor, hit.where)
     if direct:
-        _direct.replace(key, executor)
+        _cache.replace(key, executor)
     return executor
 
 

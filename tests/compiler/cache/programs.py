@@ -46,7 +46,7 @@ def compiled(factor: int, **options: Any) -> Any:
 def forget() -> None:
     """As in a new process: only the disk knows."""
     lookup.forget()
-    build._direct.clear()
+    build._cache.clear()
 
 
 def run(script: str, **variables: str) -> str:

@@ -22,7 +22,7 @@ def fresh(monkeypatch, cache_dir):
 def forget():
     """As in a new process: only the disk knows."""
     lookup.forget()
-    build._direct.clear()
+    build._cache.clear()
 
 
 def results(world: World) -> list[np.ndarray]:
