@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +41,8 @@ def lock(path: Path) -> Iterator[bool]:
         yield True
     finally:
         held.discard(path)
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
         _open.discard(handle)
         os.close(handle)
 

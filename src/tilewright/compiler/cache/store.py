@@ -73,7 +73,7 @@ class Store:
         path = self.path(kind, key)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self.warn(path, error.strerror or str(error))
@@ -98,20 +98,20 @@ class Store:
             _write_new(temporary, data)
             os.replace(temporary, path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            _discard(temporary)
             if raised_by_signal(error):
                 raise
             self._writable = False
             self.warn(path, f"nothing can be written there: {error.strerror or error}")
             return
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            _discard(temporary)
             raise
         self._grow(len(data))
 
     def remove(self, kind: Kind, key: str) -> None:
         """Take a file away."""
-        self.path(kind, key).unlink(missing_ok=True)
+        _discard(self.path(kind, key))
 
     def keys(self, kind: Kind, prefix: str) -> list[str]:
         """The keys that begin so, the one used last first."""
@@ -130,7 +130,7 @@ class Store:
         """Take all files away; gives their number."""
         files = self.files()
         for file in files:
-            file.path.unlink(missing_ok=True)
+            _discard(file.path)
         self._total = 0
         return len(files)
 
@@ -141,7 +141,7 @@ class Store:
         for file in reversed(files):
             if total <= limit:
                 break
-            file.path.unlink(missing_ok=True)
+            _discard(file.path)
             total -= file.size
         self._total = total
 
@@ -166,7 +166,7 @@ class Store:
             if not entry.name.startswith("."):
                 yield StoredFile(Path(entry.path), kind, found.st_size, found.st_mtime)
             elif time.time() - found.st_mtime > _ABANDONED:
-                Path(entry.path).unlink(missing_ok=True)
+                _discard(Path(entry.path))
 
     def _grow(self, size: int) -> None:
         """Note what was written; where it is too much by now, what was not used for longest goes."""
@@ -194,6 +194,11 @@ class Store:
 
 def _is_own(found: os.stat_result) -> bool:
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _discard(path: Path) -> None:
+    with suppress(OSError):  # another process was faster, or nothing may be changed here
+        path.unlink()
 
 
 def _write_new(path: Path, data: bytes) -> None:
