@@ -19,7 +19,7 @@ from tilewright.targets.nvidia.assemble import prepare
 from tilewright.targets.nvidia.backend import pass_list
 from tilewright.targets.nvidia.backend.assembling import shows_log
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
-from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG, REMARKS
 from tilewright.targets.nvidia.backend.report import Report
 from tilewright.targets.nvidia.backend.source_map import SourceMap
 from tilewright.targets.nvidia.backend.stages import STAGES
@@ -73,7 +73,9 @@ class Nvidia(BackEnd):
         return {HOST_LLVM: job.parts[HOST_LLVM], HOST_OBJECT: job.parts[HOST_OBJECT].result()}
 
     def kernel_parts(self, kernel: KernelJob) -> Parts:
-        return {name: kernel.texts[name] for name in ("ptx", "cubin", PTXAS_LOG, PROFILE) if name in kernel.texts}
+        return {
+            name: kernel.texts[name] for name in ("ptx", "cubin", PTXAS_LOG, REMARKS, PROFILE) if name in kernel.texts
+        }
 
     def chip(self, arch: str) -> Chip:
         return chip(arch)
