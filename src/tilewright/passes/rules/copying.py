@@ -17,7 +17,6 @@ from tilewright.ir.atom_text import AtomText, read
 from tilewright.ir.vectors import extract, insert
 from tilewright.layout import size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView
-from tilewright.passes.remarks import why_narrow
 from tilewright.passes.rules import packed
 from tilewright.passes.rules.fragments import Fragment, Made, fragment_of, give, made, tensor_or_fragment
 from tilewright.passes.rules.memory import (
@@ -35,6 +34,7 @@ from tilewright.passes.rules.memory import (
     store,
     vector_width,
 )
+from tilewright.passes.rules.narrow_accesses import why_narrow
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -18,8 +18,8 @@ from tilewright.ir.int_value import IntValue, materialize, widen
 from tilewright.ir.vectors import extract, insert
 from tilewright.layout import ComposedLayout, Layout, Swizzle, coalesce, cosize, is_static, size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView, gep, gep_constant, read_coord, read_layout
-from tilewright.passes.remarks import why_narrow
 from tilewright.passes.rules import packed
+from tilewright.passes.rules.narrow_accesses import why_narrow
 
 if TYPE_CHECKING:
     from mlir import ir
