@@ -26,6 +26,7 @@ from tilewright.targets.nvidia.backend.stages import STAGES
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 from tilewright.targets.nvidia.export.object_files import export_c, export_tvm_ffi
 from tilewright.targets.nvidia.jitlink import library_file
+from tilewright.targets.nvidia.machine_code import MachineCode
 from tilewright.targets.options import Asked, Options
 from tilewright.targets.target import BackEnd
 
@@ -100,6 +101,9 @@ class Nvidia(BackEnd):
 
     def kernel_info(self, kernel: Any) -> KernelInfo:
         return read_cubin(kernel.cubin or kernel.stages["cubin"]).kernels[kernel.name]
+
+    def machine_code(self, kernel: Any) -> MachineCode:
+        return MachineCode(kernel.cubin or kernel.stages["cubin"], kernel.name)
 
     def assembler_log(self, executor: Any) -> str:
         kept = [kernel.image.stages.get(PTXAS_LOG) for kernel in executor.kernels.values()]
