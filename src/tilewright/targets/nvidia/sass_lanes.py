@@ -102,9 +102,16 @@ class Lanes:
             for name in used.writes:
                 new = values(name)
                 new = UNIFORM if name.startswith("U") and not _is_uniform(new) else new
-                old = state.get(name, UNIFORM)
-                state[name] = new if not item.predicate or new == old else None
+                state[name] = self._kept(item, state, new, state.get(name, UNIFORM))
         return state
+
+    def _kept(self, item: Instruction, state: State, new: Lane | None, old: Lane | None) -> Lane | None:
+        """What a register holds behind an instruction that may have a predicate."""
+        if not item.predicate or new == old:
+            return new
+        if not all(_is_uniform(state.get(name, UNIFORM)) for name in _predicates(item)):
+            return None
+        return _either(new, old)
 
     def _results(self, item: Instruction, used: Registers, state: State) -> Callable[[str], Lane | None]:
         """What each register gets that an instruction writes: the first the value, others what is the same everywhere
@@ -132,6 +139,8 @@ class Lanes:
         if ("HI" in item.modifiers and name in ("IMAD", "LEA")) or "X" in item.modifiers:
             return None
         terms = [_term(text, state) for text in operands[1:] if not re.match(r"^!?U?P(T|\d)", text)]
+        if name == "ISETP":
+            return _compared(item.modifiers, terms)
         return self._arithmetic(name, item.modifiers, terms)
 
     def _special(self, register: str) -> Lane | None:
@@ -157,8 +166,7 @@ class Lanes:
         return None
 
     def _may_split(self, item: Instruction) -> bool:
-        found = re.match(r"^@!?(U?P\d+)", item.predicate)
-        names = [found[1]] if found else [text.lstrip("!") for text in item.operands if re.match(r"^!?P\d+$", text)]
+        names = _predicates(item) or [text.lstrip("!") for text in item.operands if re.match(r"^!?P\d+$", text)]
         state = self._before.get(item.offset, {})
         return not all(_is_uniform(state.get(name, UNIFORM)) for name in names)
 
@@ -255,6 +263,14 @@ def _is_thread(term: Term) -> bool:
     return term.value is not None and term.value.is_thread
 
 
+def _compared(modifiers: Sequence[str], terms: Sequence[Term]) -> Lane | None:
+    """A comparison of the thread's index with a bound between two warps is the same in each of them."""
+    if len(terms) != 2 or not _is_thread(terms[0]) or terms[1].number is None:
+        return None
+    bound = terms[1].number + (modifiers[0] in ("GT", "LE"))
+    return UNIFORM if modifiers[0] in ("GT", "LE", "GE", "LT") and bound % WARP == 0 else None
+
+
 def _is_uniform(value: Lane | None) -> bool:
     return value is not None and value.step == 0
 
@@ -315,9 +331,19 @@ def _joined(known: State | None, new: State) -> State:
     if known is None:
         return dict(new)
     names = known.keys() | new.keys()
-    return {
-        name: known.get(name, UNIFORM) if known.get(name, UNIFORM) == new.get(name, UNIFORM) else None for name in names
-    }
+    return {name: _either(known.get(name, UNIFORM), new.get(name, UNIFORM)) for name in names}
+
+
+def _either(first: Lane | None, second: Lane | None) -> Lane | None:
+    """What holds of a value that is one of two."""
+    if first is None or second is None or first.step != second.step:
+        return None
+    return Lane(first.step, first.is_thread and second.is_thread, first.in_warps and second.in_warps)
+
+
+def _predicates(item: Instruction) -> list[str]:
+    """The predicate that an instruction is under, if any."""
+    return re.findall(r"^@!?(U?P\d+)", item.predicate)
 
 
 def _first_written(item: Instruction, used: Registers) -> str:
