@@ -7,7 +7,7 @@ import inspect
 import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -271,11 +271,21 @@ def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments)
 _cache: MemoryCache[Executor] = MemoryCache(limit=256)
 
 
-def run_directly(
-    function: EntryFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool
-) -> Any:
+@dataclass(frozen=True)
+class Found:
+    """What a direct call runs: the compiled function, and what the traced one returned.
+
+    `still_valid` says whether tracing again, for the same arguments and settings, would give the same; None where
+    nothing but tracing can tell.
+    """
+
+    executor: Executor
+    result: Any
+    still_valid: Callable[[], bool] | None
+
+
+def find(made: Plan, no_cache: bool = False) -> Found:
     """Trace again (globals may have changed), and compile only what was not compiled before."""
-    made = plan(function, args, kwargs)
     job = _job(made)
     with compile_context():
         stages.run(job, "cute")
@@ -292,9 +302,18 @@ def run_directly(
             executor = finished(job, made, True)
             hooks.compiled(executor)
             _cache.replace(key, executor)
-    _called[function] = executor
-    executor.runner.run_traced(made.call.passed())
-    return job.result
+    return Found(executor, job.result, None)
+
+
+def run_directly(
+    function: EntryFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool
+) -> Any:
+    """Run a function called from Python, compiled for these arguments."""
+    made = plan(function, args, kwargs)
+    found = find(made, no_cache)
+    _called[function] = found.executor
+    found.executor.runner.run_traced(made.call.passed())
+    return found.result
 
 
 _called: WeakKeyDictionary[EntryFunction[..., Any], Executor] = WeakKeyDictionary()

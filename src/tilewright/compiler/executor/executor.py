@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.arguments.binding import BoundCall
-from tilewright.base.errors import TilewrightError
 from tilewright.compiler.executor.call_form import CallForm
 from tilewright.compiler.executor.inspection import Inspection
 from tilewright.compiler.executor.running import Runner, plain_runner
 from tilewright.compiler.executor.wide_form import WideForm
-from tilewright.lang.diagnostics.tracebacks import OnlyUserFrames
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device
 from tilewright.targets.job import Job
@@ -33,30 +32,23 @@ class Executor(Inspection):
         self.device = device
         self.form = CallForm(artifact.signature, call, function)
         self.runner = Runner(artifact, device, self.form)
-        self._direct, self._takes_native = device.direct, self.form.takes_native
+        self._call = device.front(self.runner.call, self.runner.after_front)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Run. Arguments are those of the compiled function without the compile-time ones; defaults may be left out.
+    if TYPE_CHECKING:
 
-        Raises:
-            ArgumentError: they do not fit what the function was compiled for.
-            LaunchError: the driver refused a launch.
-            EmulationError: the emulator found a fault.
-        """
-        if self._direct is not None and not kwargs and self._takes_native(args):
-            try:
-                self._direct(*args)
-            except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
-                if self.runner.after_direct(error, args):
-                    return
-            else:
-                return
-        values = self.form.ordered(args, kwargs)
-        try:
-            self.runner.run(values)
-        except TilewrightError:
-            with OnlyUserFrames():
-                raise
+        def __call__(self, *args: Any, **kwargs: Any) -> None: ...
+    else:
+        # Python calls native code with no function of Python between, see `targets.host.front`.
+        __call__ = property(
+            operator.attrgetter("_call"),
+            doc="""Run. Arguments are those of the compiled function without the compile-time ones; defaults may be left out.
+
+            Raises:
+                ArgumentError: they do not fit what the function was compiled for.
+                LaunchError: the driver refused a launch.
+                EmulationError: the emulator found a fault.
+            """,
+        )
 
     def ordered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each parameter of the signature."""
