@@ -98,6 +98,8 @@ TABLE: dict[str, Setting] = {
     "log_to_console": Setting(_spelled("LOG_TO_CONSOLE"), False, _flag, False,
                               "the logger tilewright writes to stderr"),
     "log_to_file": Setting(_spelled("LOG_TO_FILE"), "", str, False, "the logger tilewright writes to this file"),
+    "nvtx": Setting(("TILEWRIGHT_NVTX", "NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"), False, _flag, False,
+                    "NVTX ranges around compilation and launches; profilers set the other variables themselves"),
     "seed": Setting(("TILEWRIGHT_SEED",), 0, int, False, "order of warps and blocks on the emulator"),
     "progress": Setting(("TILEWRIGHT_PROGRESS",), None, _flag, False,
                         "0: long emulations say nothing on stderr, 1: a bar in every terminal; default: lines in "

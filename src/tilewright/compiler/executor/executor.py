@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.arguments.binding import BoundCall
+from tilewright.base import ranges
 from tilewright.compiler.executor.call_form import CallForm
 from tilewright.compiler.executor.inspection import Inspection
 from tilewright.compiler.executor.running import Runner, plain_runner
@@ -33,6 +34,8 @@ class Executor(Inspection):
         self.form = CallForm(artifact.signature, call, function)
         self.runner = Runner(artifact, device, self.form)
         self._call = device.front(self.runner.call, self.runner.after_front)
+        if ranges.wanted():
+            self._call = ranges.around(self._call, f"launch {artifact.name}")
 
     if TYPE_CHECKING:
 
