@@ -117,7 +117,7 @@ def add(a: cute.Tensor, b: cute.Tensor):
 def test_single_elements():
     executor = cute.compile(add, array(), array(), target="emu")
     assert said(executor)["ELEMENT"].startswith(
-        "2 load of 32 bits, 1 store of 32 bits: a thread that takes neighbouring"
+        "2 loads of 32 bits, 1 store of 32 bits: a thread that takes neighbouring"
     )
 
 

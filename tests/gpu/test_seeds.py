@@ -84,8 +84,6 @@ def test_ranges_are_on_the_timeline(tmp_path):
     report = tmp_path / "timeline"
     command = [nsys, "profile", "--trace=cuda,nvtx,osrt", "-o", str(report), sys.executable, "-c", SCRIPT]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
-    shown = subprocess.run(
-        [nsys, "stats", "--report", "nvtx_pushpop_sum", f"{report}.nsys-rep"], capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
+    command = [nsys, "stats", "--report", "nvtx_pushpop_sum", f"{report}.nsys-rep"]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert "launch double" in shown.stdout and "ptx of double" in shown.stdout

@@ -57,7 +57,7 @@ def level_changes(compile_at: Callable[[int], Any], first: int, second: int) -> 
         ]
         lines = [f"---- {kernel}, {new.arch} ----", f"{'':<22}{f'O{first}':>8}{f'O{second}':>8}"]
         lines += [f"{name:<22}{a:>8}{b:>8}" for name, a, b in zip(FIGURES, *rows, strict=True)]
-        yield "\n".join([*lines, "", *_changes(*codes, f"O{first}", f"O{second}")])
+        yield "\n".join([*lines, "", *_changes(codes[0], codes[1], f"O{first}", f"O{second}")])
 
 
 FIGURES = (
@@ -75,5 +75,5 @@ def figures(info: Any, code: MachineCode) -> list[int]:
 
 def _changes(old: MachineCode, new: MachineCode, old_name: str, new_name: str) -> list[str]:
     """A unified diff of the instructions, without their addresses."""
-    texts = [[item.text for item in code.instructions] for code in (old, new)]
-    return list(difflib.unified_diff(*texts, old_name, new_name, n=2, lineterm=""))
+    before, after = ([item.text for item in code.instructions] for code in (old, new))
+    return list(difflib.unified_diff(before, after, old_name, new_name, n=2, lineterm=""))

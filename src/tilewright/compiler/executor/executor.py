@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,11 @@ class Executor(Inspection):
                 EmulationError: the emulator found a fault.
             """,
         )
+
+    @property
+    def invoke(self) -> Callable[..., None]:
+        """Calling it by the name that CuTe DSL's executors have."""
+        return self._call
 
     def ordered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each parameter of the signature."""

@@ -67,9 +67,9 @@ class MachineCode:
         known = read_cubin(cubin).kernels
         if kernel is None and len(known) == 1:
             kernel = next(iter(known))
-        if kernel not in known:
+        if kernel is None or kernel not in known:
             raise CompileError(f"the cubin has no kernel {kernel!r}", hint=f"it has: {', '.join(known) or 'none'}")
-        self.kernel = kernel
+        self.kernel: str = kernel
         self._cubin = cubin
         self._block = known[kernel].max_threads if known[kernel].required_threads or known[kernel].max_threads else None
 

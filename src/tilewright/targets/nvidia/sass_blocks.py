@@ -95,7 +95,7 @@ def _successors(block: Block, count: int, starts: Mapping[int, int], labels: Map
     if last.mnemonic in _INDIRECT:
         return sorted({starts[place] for place in labels.values() if place in starts})
     place = target_of(last, labels)
-    there = [starts[place]] if place in starts and last.mnemonic not in _LAST else []
+    there = [starts[place]] if place is not None and place in starts and last.mnemonic not in _LAST else []
     conditional = bool(last.predicate) and last.predicate not in ("@PT", "@UPT")
     conditional |= "DIV" in last.modifiers or len(last.operands) > 1  # BRA.DIV, BRA P0, target
     return list(dict.fromkeys([*there, *(after if conditional else [])]))

@@ -115,7 +115,7 @@ def single_elements(ptx: str) -> Iterator[Remark]:
         if place and access and access[0] == "global" and access[2] < WIDEST_BITS:
             found.setdefault(place, Counter())[f"{access[1]} of {access[2]} bits"] += 1
     for (file, line_number), counts in found.items():
-        shown = ", ".join(f"{count} {words}" for words, count in counts.items())
+        shown = ", ".join(_counted(count, words) for words, count in counts.items())
         yield Remark(
             f"{shown}: a thread that takes neighbouring elements as one (`local_tile` and `.load()`, or "
             f"`cute.autovec_copy`) moves up to {WIDEST_BITS} bits at a time",
@@ -131,6 +131,11 @@ def remarks_of(text: str) -> tuple[str, ...]:
     """The lines that `communication-optimization` has left on a kernel of stage `cute`."""
     found = _REMARKS.search(text)
     return tuple(json.loads(found[1])) if found else ()
+
+
+def _counted(count: int, words: str) -> str:
+    """`2 loads of 32 bits` for the words `load of 32 bits`."""
+    return f"{count} {words if count == 1 else words.replace(' ', 's ', 1)}"
 
 
 def vector_bits(ptx: str) -> tuple[int, ...]:
