@@ -14,14 +14,34 @@ class IgnoredOptionWarning(UserWarning):
 
 
 _said: set[str] = set()
+_given = [0]
+
+
+def given() -> int:
+    """How many warnings were given so far, those not said again among them: what was cached would not give them."""
+    return _given[0]
+
+
+def count() -> None:
+    """Count a warning that is given by other means."""
+    _given[0] += 1
+
+
+def warn(
+    message: str, place: SourceLocation | None, category: type[Warning] = UserWarning, stacklevel: int = 2
+) -> None:
+    """Warn of `message` at `place`, or `stacklevel` calls up where it is not known."""
+    count()
+    if place is None:
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
+    else:
+        warnings.warn_explicit(message, category, place.file, place.line)
 
 
 def say_once(message: str, place: SourceLocation | None, category: type[Warning] = IgnoredOptionWarning) -> None:
     """Warn of `message` at `place`, unless this process said so before."""
     if message in _said:
+        count()
         return
     _said.add(message)
-    if place is None:
-        warnings.warn(message, category, stacklevel=3)
-    else:
-        warnings.warn_explicit(message, category, place.file, place.line)
+    warn(message, place, category, stacklevel=3)

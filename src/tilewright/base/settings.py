@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tilewright.base.errors import CompileError
@@ -36,6 +37,19 @@ def _kept(text: str) -> frozenset[str]:
     if not names <= _KEPT:
         raise ValueError(text)
     return names
+
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _bytes(text: str) -> int:
+    """A number of bytes, written with K, M, G or T where it is large."""
+    number = text.strip().upper().removesuffix("B")
+    unit = number[-1:] if number[-1:] in _UNITS else ""
+    size = int(float(number.removesuffix(unit)) * _UNITS[unit])
+    if size < 0:
+        raise ValueError(text)
+    return size
 
 
 @dataclass(frozen=True)
@@ -100,6 +114,14 @@ TABLE: dict[str, Setting] = {
     "log_to_file": Setting(_spelled("LOG_TO_FILE"), "", str, False, "the logger tilewright writes to this file"),
     "nvtx": Setting(("TILEWRIGHT_NVTX", "NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"), False, _flag, False,
                     "NVTX ranges around compilation and launches; profilers set the other variables themselves"),
+    "no_cache": Setting(_spelled("NO_CACHE"), False, _flag, False,
+                        "compile each time: nothing is read from the cache or written to it"),
+    "no_file_cache": Setting(_spelled("DISABLE_FILE_CACHING"), False, _flag, False, "cache in memory only"),
+    "cache_dir": Setting(_spelled("CACHE_DIR"), "", str, False,
+                         "where compiled functions are kept; default: tilewright in XDG_CACHE_HOME or ~/.cache"),
+    "cache_size": Setting(_spelled("CACHE_SIZE"), 1 << 30, _bytes, False,
+                          "the most bytes kept there, such as 500M or 2G; default 1G"),
+    "xdg_cache_home": Setting(("XDG_CACHE_HOME",), "", str, False, "the user's folder of caches; default ~/.cache"),
     "seed": Setting(("TILEWRIGHT_SEED",), 0, int, False, "order of warps and blocks on the emulator"),
     "progress": Setting(("TILEWRIGHT_PROGRESS",), None, _flag, False,
                         "0: long emulations say nothing on stderr, 1: a bar in every terminal; default: lines in "
@@ -148,6 +170,14 @@ def scope(**values: Any) -> Iterator[None]:
         yield
     finally:
         _overrides.reset(token)
+
+
+def cache_folder() -> Path:
+    """The folder for what is kept from process to process."""
+    if get("cache_dir"):
+        return Path(get("cache_dir")).expanduser()
+    base = get("xdg_cache_home")
+    return (Path(base) if base else Path.home() / ".cache") / "tilewright"
 
 
 def environment(changes: Mapping[str, str]) -> dict[str, str]:

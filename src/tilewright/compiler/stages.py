@@ -32,6 +32,8 @@ def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
     """Take the job through the stages up to `until`."""
     for stage in back_end(job.back_end).stages:
         if stage.name in job.finished:
+            if stage.name == until:
+                return
             continue
         start = time.perf_counter()
         with settings.scope(toolkit=job.toolkit), at_text_lines(job), ranges.span(f"{stage.name} of {job.name}"):

@@ -6,7 +6,7 @@ from tilewright.arguments.runtime_tensor import from_dlpack
 from tilewright.base.not_built import missing as _missing
 from tilewright.compiler.compile_options import CompileOptions
 from tilewright.compiler.jit import compile_function as compile
-from tilewright.compiler.jit import dsl_user_op, jit, kernel
+from tilewright.compiler.jit import compile_parallel, dsl_user_op, jit, kernel
 from tilewright.compiler.profiling import profile
 from tilewright.cute import arch, math, typing
 from tilewright.cute.math import (
@@ -314,7 +314,8 @@ __all__ = [
     "append_ones", "arch", "asin", "assume", "atan", "atan2", "autovec_copy", "bank_conflicts",
     "basic_copy", "basic_copy_if", "basis_get", "basis_value", "block_idx_x", "block_idx_y", "block_idx_z",
     "blocked_product", "broadcast", "ceil_div", "coalesce",
-    "coalescing", "common_sub_layout", "compatible", "compile", "complement", "composition", "congruent", "copy",
+    "coalescing", "common_sub_layout", "compatible", "compile", "compile_parallel", "complement", "composition",
+    "congruent", "copy",
     "copy_atom_call", "cos", "cosize", "crd2crd", "crd2idx", "depth", "dice", "domain_offset", "downcast",
     "dsl_user_op", "elem_less", "empty_like", "equal", "erf", "exp", "exp2", "fast_divmod_create_divisor",
     "fast_divmod_create_divisor_v2", "filter", "filter_tuple", "filter_zeros", "find", "find_if", "flat_divide",

@@ -79,6 +79,14 @@ class BackEnd(ABC):
         """The files that options name and whose content becomes part of the code."""
         return ()
 
+    def tool_files(self, options: Options) -> tuple[Path, ...]:
+        """The programs and libraries that make code of MLIR's or LLVM's, for the keys of caches."""
+        return ()
+
+    def job_parts(self, artifact: Artifact) -> dict[str, Any]:
+        """What `Job.parts` held of an artifact's host function, and no text of it."""
+        return {}
+
     def show(self, executor: Any) -> None:
         """Print what options ask to be shown of a compilation, also of one that a cache has kept."""
         return

@@ -27,6 +27,7 @@ from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 from tilewright.targets.nvidia.export.object_files import export_c, export_tvm_ffi
 from tilewright.targets.nvidia.jitlink import library_file
 from tilewright.targets.nvidia.machine_code import MachineCode
+from tilewright.targets.nvidia.toolchain import locate
 from tilewright.targets.options import Asked, Options
 from tilewright.targets.target import BackEnd
 
@@ -56,6 +57,14 @@ class Nvidia(BackEnd):
 
     def asked_of(self, passes: PassManager) -> Asked:
         return pass_list.asked_of(passes)
+
+    def tool_files(self, options: Options) -> tuple[Path, ...]:
+        names = ["libdevice", "nvJitLink", "ptxas"]
+        names += ["libnvvm"] if getattr(options, "ptx_backend", "") == "nvidia-nvvm" else []
+        return tuple(tool.path for tool in map(locate, names) if tool is not None)
+
+    def job_parts(self, artifact: Artifact) -> dict[str, Any]:
+        return {name: artifact.stages[name] for name in (HOST_LLVM, HOST_OBJECT)}
 
     def begin(self, job: Job, until: str) -> None:
         if until == "cubin":
