@@ -28,7 +28,7 @@ def view_names(text: str) -> list[str]:
 
 def views(executor: Any, names: Sequence[str]) -> Iterator[str]:
     """The views of every kernel, each under a line that names both."""
-    for kernel in executor.kernels:
+    for kernel in executor.kernels if names else ():
         code = executor.machine_code(kernel)
         for name in names:
             yield f"---- {name} of {kernel}, {executor.arch} ----\n{code.view(name)}"
