@@ -112,6 +112,8 @@ TABLE: dict[str, Setting] = {
     "log_to_console": Setting(_spelled("LOG_TO_CONSOLE"), False, _flag, False,
                               "the logger tilewright writes to stderr"),
     "log_to_file": Setting(_spelled("LOG_TO_FILE"), "", str, False, "the logger tilewright writes to this file"),
+    "nvtx": Setting(("TILEWRIGHT_NVTX", "NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"), False, _flag, False,
+                    "NVTX ranges around compilation and launches; profilers set the other variables themselves"),
     "no_cache": Setting(_spelled("NO_CACHE"), False, _flag, False,
                         "compile each time: nothing is read from the cache or written to it"),
     "no_file_cache": Setting(_spelled("DISABLE_FILE_CACHING"), False, _flag, False, "cache in memory only"),

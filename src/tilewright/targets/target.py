@@ -115,6 +115,10 @@ class BackEnd(ABC):
         """How much of the machine blocks of `block` threads fill."""
         raise self.lacks("occupancy")
 
+    def machine_code(self, kernel: Any) -> Any:
+        """The machine code of a compiled kernel, to look at."""
+        raise self.lacks("machine code to read")
+
     def source_map(self, executor: Any) -> Any:
         """From lines of Python to those of the last stages, and back."""
         raise self.lacks("source map")

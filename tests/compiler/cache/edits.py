@@ -23,7 +23,7 @@ from tilewright.passes import OpSpec, register_op
 VALUES = (1, 2, 3)
 VARIABLE = "EDITS_OF_A_TEST"
 
-HELPER = '''
+HELPER = """
 import dataclasses
 import enum
 import functools
@@ -131,9 +131,9 @@ def attribute():
     return attribute.value
 
 attribute.value = {function_attribute}
-'''
+"""
 
-MAIN = '''
+MAIN = """
 import tilewright as cutlass
 import tilewright.cute as cute
 import {package}.helper as helper
@@ -192,7 +192,7 @@ def kernel(out: cute.Tensor, given: cutlass.Constexpr, box: cutlass.Constexpr):
 @cute.jit
 def run(out: cute.Tensor, given: cutlass.Constexpr, box: cutlass.Constexpr):
     kernel(out, given, box).launch(grid=1, block=1)
-'''
+"""
 
 HELPER_PARTS = (
     "gain", "code", "nested", "closure", "inherited", "class_attribute", "class_dict", "property", "classmethod",
@@ -200,7 +200,15 @@ HELPER_PARTS = (
     "default", "keyword_default", "list", "nested_dict", "partial", "function_in_dict", "generator",
     "function_attribute",
 )  # fmt: skip
-MAIN_PARTS = ("sub_module", "local_global", "inlined_jit", "constexpr", "constexpr_object", "toolkit_function", "literal")
+MAIN_PARTS = (
+    "sub_module",
+    "local_global",
+    "inlined_jit",
+    "constexpr",
+    "constexpr_object",
+    "toolkit_function",
+    "literal",
+)
 PARTS = (*HELPER_PARTS, *MAIN_PARTS)
 OPTIONAL = {
     "environment": "    out[34] = helper.environment()",
@@ -356,7 +364,10 @@ WAYS: dict[str, list[Any]] = {
     "default": [lambda w, v: setattr(w.helper.with_default, "__defaults__", (v,))],
     "keyword_default": [lambda w, v: w.helper.with_keyword.__kwdefaults__.update(v=v)],
     "list": [lambda w, v: w.helper.TABLE.__setitem__(0, v), lambda w, v: setattr(w.helper, "TABLE", [v])],
-    "nested_dict": [lambda w, v: w.helper.MAP["a"]["b"].__setitem__(0, v), lambda w, v: w.helper.MAP["a"].update(b=[v])],
+    "nested_dict": [
+        lambda w, v: w.helper.MAP["a"]["b"].__setitem__(0, v),
+        lambda w, v: w.helper.MAP["a"].update(b=[v]),
+    ],
     "partial": [lambda w, v: w.helper.part.keywords.update(n=v)],
     "function_in_dict": [lambda w, v: w.helper.FUNCTIONS.update(f=_returning(v))],
     "function_attribute": [_set("helper.attribute.value")],

@@ -52,7 +52,13 @@ def forget() -> None:
 def run(script: str, **variables: str) -> str:
     """What a process of its own prints; `variables` go into its environment."""
     paths = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-    environment = {**os.environ, "PYTHONPATH": paths, "TILEWRIGHT_TARGET": "emu", "TILEWRIGHT_ARCH": "sm_90a", **variables}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": paths,
+        "TILEWRIGHT_TARGET": "emu",
+        "TILEWRIGHT_ARCH": "sm_90a",
+        **variables,
+    }
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=False
     )

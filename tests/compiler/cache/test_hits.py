@@ -54,7 +54,9 @@ def test_off_by_settings(cache_dir, monkeypatch):
     assert not cache_dir.exists()
 
 
-@pytest.mark.parametrize("variable", ["TILEWRIGHT_CACHE_DIR", "CUTE_DSL_CACHE_DIR", "CUTLASS_CACHE_DIR", "XDG_CACHE_HOME"])
+@pytest.mark.parametrize(
+    "variable", ["TILEWRIGHT_CACHE_DIR", "CUTE_DSL_CACHE_DIR", "CUTLASS_CACHE_DIR", "XDG_CACHE_HOME"]
+)
 def test_where_it_lies(cache_dir, tmp_path, monkeypatch, variable):
     monkeypatch.delenv("TILEWRIGHT_CACHE_DIR")
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
@@ -63,7 +65,9 @@ def test_where_it_lies(cache_dir, tmp_path, monkeypatch, variable):
     assert compiled(3).cached == "disk"
     folder = tmp_path / "elsewhere" / ("tilewright" if variable.startswith("XDG") else "") / "v1"
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert {file.stat().st_mode & 0o777 for file in folder.rglob("*") if file.parent.parent.name == "entries"} == {0o600}
+    assert {file.stat().st_mode & 0o777 for file in folder.rglob("*") if file.parent.parent.name == "entries"} == {
+        0o600
+    }
 
 
 def test_other_processes_find_it_without_mlir(cache_dir):

@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from tests.compiler.cache.edits import OPTIONAL, PARTS, World
 
 import tilewright.cute as cute
+from tests.compiler.cache.edits import OPTIONAL, PARTS, World
 from tilewright.compiler import build, hooks
 from tilewright.compiler.cache import lookup
 

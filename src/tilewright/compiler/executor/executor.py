@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.arguments.binding import BoundCall
+from tilewright.base import ranges
 from tilewright.compiler.executor.call_form import CallForm
 from tilewright.compiler.executor.inspection import Inspection
 from tilewright.compiler.executor.running import Runner, plain_runner
@@ -39,6 +40,8 @@ class Executor(Inspection):
         self.form = CallForm(artifact.signature, call, function)
         self.runner = Runner(artifact, device, self.form)
         self._call = device.front(self.runner.call, self.runner.after_front)
+        if ranges.wanted():
+            self._call = ranges.around(self._call, f"launch {artifact.name}")
 
     if TYPE_CHECKING:
 
@@ -47,7 +50,7 @@ class Executor(Inspection):
         # Python calls native code with no function of Python between, see `targets.host.front`.
         __call__ = property(
             operator.attrgetter("_call"),
-            doc="""Run. Arguments are those of the compiled function without the compile-time ones; defaults may be left out.
+            doc="""Run, with the arguments of the compiled function but the compile-time ones; defaults may be left out.
 
             Raises:
                 ArgumentError: they do not fit what the function was compiled for.
@@ -55,6 +58,11 @@ class Executor(Inspection):
                 EmulationError: the emulator found a fault.
             """,
         )
+
+    @property
+    def invoke(self) -> Callable[..., None]:
+        """Calling it by the name that CuTe DSL's executors have."""
+        return self._call
 
     def ordered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each parameter of the signature."""

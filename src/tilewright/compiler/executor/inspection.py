@@ -126,6 +126,14 @@ class Inspection:
         """Registers, spills, memory and occupancy of every kernel; prints as a table."""
         return self.back_end.report(self)
 
+    def machine_code(self, kernel: str | None = None) -> Any:
+        """The machine code of a kernel: instructions by kind, accesses, branches, blocks, live registers, graph.
+
+        Raises:
+            CompileError: no such kernel was compiled.
+        """
+        return self.back_end.machine_code(self.kernel(kernel))
+
     @property
     def source_map(self) -> Any:
         """From Python lines to PTX and SASS lines, and back."""

@@ -34,6 +34,7 @@ from tilewright.passes.rules.memory import (
     store,
     vector_width,
 )
+from tilewright.passes.rules.narrow_accesses import why_narrow
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -92,6 +93,8 @@ def _move(
     pred = tensor_or_fragment(preds[0], context) if preds else None
     entries = _count(pred) if pred is not None else 1
     moves = movers[atom.name](src, dst, atom, _count(src) // entries, context)
+    if atom.name == "universal":
+        _remark(op, (src, dst), moves.count, entries, atom, context)
     if pred is None:
         for number in range(moves.count):
             moves.emit(number)
@@ -99,6 +102,22 @@ def _move(
     for entry in range(entries):
         numbers = range(entry * moves.count // entries, (entry + 1) * moves.count // entries)
         _where(_condition(pred, entry), moves, numbers, dst, old)
+
+
+def _remark(
+    op: ir.Operation, sides: tuple[Side, Target], count: int, entries: int, atom: AtomText, context: LoweringContext
+) -> None:
+    """Why a copy to or from memory is not done by wider instructions."""
+    for way, view in zip(("load from", "store to"), sides, strict=True):
+        if not isinstance(view, TensorView) or view.info.space == "rmem":
+            continue
+        width, bits = _count(view) // count, element_bits(view.info.element)
+        text = why_narrow(way, view, width, bits)
+        if atom.number("bits") and width * bits < MAX_VECTOR_BYTES * 8:
+            text = f"each {way} {view.info.space} moves {width * bits} bits, as num_bits_per_copy says"
+        elif text is None and entries == count and entries < _count(view) * bits // 128:
+            text = f"each {way} {view.info.space} moves {width * bits} bits: each has a predicate of its own"
+        context.remark(op, text)
 
 
 def _condition(pred: Side, entry: int) -> ir.Value:

@@ -19,13 +19,14 @@ from tilewright.targets.nvidia.assemble import prepare
 from tilewright.targets.nvidia.backend import pass_list
 from tilewright.targets.nvidia.backend.assembling import shows_log
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
-from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG, REMARKS
 from tilewright.targets.nvidia.backend.report import Report
 from tilewright.targets.nvidia.backend.source_map import SourceMap
 from tilewright.targets.nvidia.backend.stages import STAGES
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 from tilewright.targets.nvidia.export.object_files import export_c, export_tvm_ffi
 from tilewright.targets.nvidia.jitlink import library_file
+from tilewright.targets.nvidia.machine_code import MachineCode
 from tilewright.targets.nvidia.toolchain import locate
 from tilewright.targets.options import Asked, Options
 from tilewright.targets.target import BackEnd
@@ -82,7 +83,9 @@ class Nvidia(BackEnd):
         return {HOST_LLVM: job.parts[HOST_LLVM], HOST_OBJECT: job.parts[HOST_OBJECT].result()}
 
     def kernel_parts(self, kernel: KernelJob) -> Parts:
-        return {name: kernel.texts[name] for name in ("ptx", "cubin", PTXAS_LOG, PROFILE) if name in kernel.texts}
+        return {
+            name: kernel.texts[name] for name in ("ptx", "cubin", PTXAS_LOG, REMARKS, PROFILE) if name in kernel.texts
+        }
 
     def chip(self, arch: str) -> Chip:
         return chip(arch)
@@ -107,6 +110,9 @@ class Nvidia(BackEnd):
 
     def kernel_info(self, kernel: Any) -> KernelInfo:
         return read_cubin(kernel.cubin or kernel.stages["cubin"]).kernels[kernel.name]
+
+    def machine_code(self, kernel: Any) -> MachineCode:
+        return MachineCode(kernel.cubin or kernel.stages["cubin"], kernel.name)
 
     def assembler_log(self, executor: Any) -> str:
         kept = [kernel.image.stages.get(PTXAS_LOG) for kernel in executor.kernels.values()]

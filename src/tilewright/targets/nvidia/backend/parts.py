@@ -12,6 +12,9 @@ HOST_OBJECT: Final = "host_object"
 PTXAS_LOG: Final = "ptxas_log"
 """What the assembler said of a kernel."""
 
+REMARKS: Final = "remarks"
+"""What passes remarked on a kernel, see `passes.remarks`."""
+
 PROFILE: Final = "profile"
 """The names of a kernel's timed regions, one a line; kernels without have no such part."""
 

@@ -23,6 +23,7 @@ from tilewright.ir.context import current
 from tilewright.ir.forking import Background
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.translate import to_llvm_ir
+from tilewright.passes import remarks
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import PassManager, UpstreamPass
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
@@ -41,10 +42,10 @@ from tilewright.targets.host.cute_to_host import CuteToHost, check_host, leave_a
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.nvidia.backend.assembling import assemble_kernel
 from tilewright.targets.nvidia.backend.options import options_of
-from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG, REMARKS
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
 from tilewright.targets.nvidia.cubin import read_cubin
-from tilewright.targets.nvidia.cute_to_nvvm import FEATURES
+from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
 from tilewright.targets.nvidia.diagnose import compilation_error
 from tilewright.targets.nvidia.jitlink import read_library
 from tilewright.targets.nvidia.libnvvm import compile_ir
@@ -79,6 +80,7 @@ def _nvvm(job: Job) -> None:
     _lower_host(job)
     after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
+    _keep_remarks(job, after)
     verify_module(job.module, "nvvm")  # LLVM ends the process over what is not valid
     job.texts["nvvm"] = asm(job.module, verified=True)
     user_text = replace_module(job, "nvvm")
@@ -94,6 +96,13 @@ def _nvvm(job: Job) -> None:
         kernel.in_child = kernel.user_text or findings.unknown
         kernel.features = tuple(sorted({*_features(op), *findings.features}))
         kernel.texts.update(_regions(op))
+
+
+def _keep_remarks(job: Job, passes: PassManager) -> None:
+    for item in passes:
+        if isinstance(item, CuteToNvvm):
+            for name, found in item.remarks.items():
+                job.kernels[name].texts[REMARKS] = remarks.written(found)
 
 
 def _lower_host(job: Job) -> None:
