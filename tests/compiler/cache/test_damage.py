@@ -151,7 +151,7 @@ def test_a_full_disk(cache_dir):
     assert in_child(work) == 0
     assert whole(cache_dir) == 0
     assert compiled(3).cached == ""
-    assert not [file for file in (cache_dir / "v1").rglob(".*")]
+    assert not list((cache_dir / "v1").rglob(".*"))
 
 
 def test_killed_at_any_moment(cache_dir):

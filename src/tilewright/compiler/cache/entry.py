@@ -92,7 +92,8 @@ class Entry:
         """The compilation as it was when it ended; `source` gives the Python text."""
         said = json.loads(zlib.decompress(self._said))
         job = replace(made.job(trace, source), entry=self.artifact.entry, inlined=self.artifact.inlined)
-        for name in ("texts", "seconds", "operations", "finished"):
+        job.texts.update(said["texts"])
+        for name in ("seconds", "operations", "finished"):
             setattr(job, name, said[name])
         if str(job.pipeline) != said["pipeline"]:  # passes were added for what the program needs
             job.pipeline = PassManager.parse(said["pipeline"])
@@ -104,17 +105,18 @@ class Entry:
 
     def _kernel(self, said: dict[str, Any], job: Job) -> KernelJob:
         image = next(kernel for kernel in self.artifact.kernels if kernel.name == said["name"])
-        return KernelJob(
+        made = KernelJob(
             name=said["name"],
             python=lambda: _kernel_source(job, said["name"]),
             launched_at=image.launched_at,
-            texts={**image.stages, **said["texts"]},
             features=tuple(said["features"]),
             smem_bytes=image.smem_bytes,
             user_text=image.user_text,
             changed_by=said["changed_by"],
             in_child=said["in_child"],
         )
+        made.texts.update({**image.stages, **said["texts"]})
+        return made
 
 
 def described(data: bytes) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def _split(payload: bytes) -> tuple[dict[str, Any], bytes, bytes]:
 def _said(job: Job, artifact: Artifact) -> dict[str, Any]:
     images = {kernel.name: kernel for kernel in artifact.kernels}
     return {
-        "texts": job.texts,
+        "texts": _rest(job.texts, {}),
         "seconds": job.seconds,
         "operations": job.operations,
         "finished": job.finished,
@@ -159,7 +161,8 @@ def _said(job: Job, artifact: Artifact) -> dict[str, Any]:
 
 def _rest(texts: dict[str, Any], kept: dict[str, Any]) -> dict[str, str]:
     """The texts that the artifact does not have anyway."""
-    return {name: text for name, text in texts.items() if name not in kept and isinstance(text, str)}
+    found = {name: texts[name] for name in texts if name not in kept}
+    return {name: text for name, text in found.items() if isinstance(text, str)}
 
 
 def _kernel_source(job: Job, kernel: str) -> str:
