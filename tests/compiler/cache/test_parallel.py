@@ -43,7 +43,7 @@ def test_errors_are_those_of_the_call(cache_dir):
     with pytest.raises(NameError, match="raise_no_such_name"):
         cute.compile_parallel([(scale, numbers(), 3), (wrong, numbers())])
     assert cute.compile(scale, numbers(), 3).cached
-    with pytest.raises(CompileError, match="takes a @cute[.]jit function"):
+    with pytest.raises(CompileError, match=r"takes a @cute[.]jit function"):
         cute.compile_parallel([(len, numbers())])
     with pytest.raises(ArgumentError, match="item 1 of compile_parallel is no call"):
         cute.compile_parallel([(scale, numbers(), 3), scale])
