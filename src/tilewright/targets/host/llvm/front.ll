@@ -117,6 +117,44 @@ refuse:
   ret i32 0
 }
 
+; A tensor that `from_dlpack` gave to %any, by its DLPack capsule; 1 where it has one.
+define internal i32 @wrapped_of(ptr %argument, ptr %any) {
+entry:
+  %name_p = getelementptr ptr, ptr @__tw_python, i64 $capsule
+  %name = load ptr, ptr %name_p
+  %attribute_p = getelementptr ptr, ptr @__tw_python, i64 $attribute
+  %attribute = load ptr, ptr %attribute_p
+  %capsule = call ptr %attribute(ptr %argument, ptr %name)
+  %missing = icmp eq ptr %capsule, null
+  br i1 %missing, label %forget, label %look
+look:
+  %decref_p = getelementptr ptr, ptr @__tw_python, i64 $decref
+  %decref = load ptr, ptr %decref_p
+  call void %decref(ptr %capsule)
+  %none_p = getelementptr ptr, ptr @__tw_python, i64 $none
+  %none = load ptr, ptr %none_p
+  %is_none = icmp eq ptr %capsule, %none
+  br i1 %is_none, label %refuse, label %unpack
+unpack:
+  %open_p = getelementptr ptr, ptr @__tw_python, i64 $open
+  %open = load ptr, ptr %open_p
+  %tensor = call ptr %open(ptr %capsule, ptr $capsule_name)
+  store i64 $tensor_kind, ptr %any
+  %value_p = getelementptr i8, ptr %any, i64 $any_value
+  store ptr %tensor, ptr %value_p
+  %damaged = icmp eq ptr %tensor, null
+  br i1 %damaged, label %forget, label %taken
+taken:
+  ret i32 1
+forget:
+  %clear_p = getelementptr ptr, ptr @__tw_python, i64 $clear
+  %clear = load ptr, ptr %clear_p
+  call void %clear()
+  br label %refuse
+refuse:
+  ret i32 0
+}
+
 ; All arguments to %anys and %views; %device gets the device of the first tensor that is not the host's, and its stream
 ; to %stream. 1 where native code may take them.
 define internal i32 @arguments_of(ptr %args, i64 %count, ptr %anys, ptr %views, ptr %device, ptr %stream) {
@@ -139,6 +177,14 @@ one:
   %no_tensor = icmp eq ptr %row, null
   br i1 %no_tensor, label %number, label %tensor
 number:
+  %wrapped_p = getelementptr ptr, ptr @__tw_python, i64 $wrapped
+  %wrapped = load ptr, ptr %wrapped_p
+  %is_wrapped = icmp eq ptr %type, %wrapped
+  br i1 %is_wrapped, label %unwrap, label %ask_number
+unwrap:
+  %is_whole = call i32 @wrapped_of(ptr %argument, ptr %any)
+  br label %taken
+ask_number:
   %is_number = call i32 @number_of(ptr %argument, ptr %type, ptr %any)
   br label %taken
 tensor:
@@ -170,7 +216,8 @@ stop_clearly:
   call void %clear()
   ret i32 0
 taken:
-  %fine = icmp ne i32 %is_number, 0
+  %is_taken = phi i32 [ %is_whole, %unwrap ], [ %is_number, %ask_number ]
+  %fine = icmp ne i32 %is_taken, 0
   br i1 %fine, label %go, label %stop
 go:
   %i1 = add i64 %i, 1
