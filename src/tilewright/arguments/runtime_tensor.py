@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -173,6 +173,12 @@ class RuntimeTensor:
     def param(self, name: str) -> TensorParam:
         """What a function compiled for this tensor takes; of one beyond the 32-bit form, the 64-bit form."""
         return _fitting(TensorParam(name, self._dtype, self._dims, self._strides, self._align), self)
+
+    def key(self) -> Hashable:
+        """What decides the program that is compiled for this tensor, see `call_key`."""
+        marked = None if self._marked is None else self._marked
+        view = self.view
+        return self._dtype, self._align, marked, view.shape, view.stride, view.device, view.device_id
 
     def __tw_dltensor__(self) -> int:
         """The address of a DLTensor that lives as long as this object."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,11 @@ class Executor(Inspection):
     def ordered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each parameter of the signature."""
         return self.form.ordered(args, kwargs)
+
+    @property
+    def run_call(self) -> Callable[..., None]:
+        """What calling this runs, for who knows that the arguments fit."""
+        return self._call
 
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""
