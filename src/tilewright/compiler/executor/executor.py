@@ -41,7 +41,7 @@ class Executor(Inspection):
         # Python calls native code with no function of Python between, see `targets.host.front`.
         __call__ = property(
             operator.attrgetter("_call"),
-            doc="""Run. Arguments are those of the compiled function without the compile-time ones; defaults may be left out.
+            doc="""Run, with the arguments of the compiled function but the compile-time ones; defaults may be left out.
 
             Raises:
                 ArgumentError: they do not fit what the function was compiled for.

@@ -9,6 +9,7 @@ else, or by name, it passes on.
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 import threading
 import weakref
@@ -44,6 +45,7 @@ class _Exchange(ctypes.Structure):
 _OBJECTS: Final = {
     "int": int, "float": float, "none": None, "true": True, "false": False,
     "wrapped": RuntimeTensor, "capsule": sys.intern("_capsule"),
+    "gradient": sys.intern("requires_grad"),
 }  # fmt: skip
 
 
@@ -83,6 +85,18 @@ def make_front(
         ctypes.addressof(method), _new_capsule(ctypes.addressof(words), None, None), held
     )
     return front
+
+
+@functools.lru_cache(maxsize=4)
+def call_key(support: Any) -> Callable[..., bytes | None]:
+    """A function that gives the facts of arguments which decide the program that a call of a jit function runs.
+
+    It gives None for arguments by name, for other types than fronts take, and for tensors that require a gradient.
+    """
+    _prepare(support)
+    method = _MethodDef(b"call_key", support.address("__tw_call_key"), _FASTCALL_WITH_KEYWORDS, None)
+    made: Callable[..., bytes | None] = _new_function(ctypes.addressof(method), None, (method, support))
+    return made
 
 
 # The support code of a process, usually one, whose tables are filled.
