@@ -76,7 +76,7 @@ def _of_three(torch: Any, batches: int) -> Iterator[Row]:
         "torch.add(out=)": lambda: torch.add(a, b, out=c),
     }
     found = _microseconds(calls, torch.cuda.synchronize, batches)
-    bare, _, through_ffi, executor, wrapped, direct, add = found.values()
+    bare, _, through_ffi, executor, _wrapped, _direct, _add = found.values()
     targets = (None, None, bare + 1.0, through_ffi + 0.15, executor + 9.0, executor + 5.0, None)
     for (name, microseconds), target in zip(found.items(), targets, strict=True):
         yield Row(name, microseconds, "us", batches, target=target)

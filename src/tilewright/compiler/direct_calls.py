@@ -150,9 +150,6 @@ class _Form:
         sources = [(self._places.get(name), name, self._defaults.get(name)) for name in names]
 
         def passed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-            return [
-                args[place] if place is not None else kwargs[name] if name in kwargs else default
-                for place, name, default in sources
-            ]
+            return [args[place] if place is not None else kwargs.get(name, default) for place, name, default in sources]
 
         return passed
