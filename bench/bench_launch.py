@@ -25,6 +25,7 @@ from tilewright.targets.host.loader import load_object
 from tilewright.targets.nvidia import driver as cuda
 
 CALLS = 256  # fewer than the driver queues, so that the host never waits for the device
+_SLOW, _FEW = 0.5e-3, 2  # seconds of a call, calls of a batch where one takes longer
 MANY = 19  # tensors, and as many numbers
 
 
@@ -75,7 +76,7 @@ def _of_three(torch: Any, batches: int) -> Iterator[Row]:
         "torch.add(out=)": lambda: torch.add(a, b, out=c),
     }
     found = _microseconds(calls, torch.cuda.synchronize, batches)
-    bare, _, through_ffi, executor, wrapped, direct, add = found.values()
+    bare, _, through_ffi, executor, _wrapped, _direct, _add = found.values()
     targets = (None, None, bare + 1.0, through_ffi + 0.15, executor + 9.0, executor + 5.0, None)
     for (name, microseconds), target in zip(found.items(), targets, strict=True):
         yield Row(name, microseconds, "us", batches, target=target)
@@ -105,18 +106,25 @@ def _nothing() -> None:
 def _microseconds(
     calls: Mapping[str, Callable[[], object]], wait: Callable[[], object], batches: int
 ) -> dict[str, float]:
-    """The median of each over batches of `CALLS` calls; those of `_bare_launches` are whole batches themselves."""
+    """The median of each over batches of `CALLS` calls, of fewer where they are slow."""
+    numbers = {name: CALLS if _seconds(call, 1, wait) < _SLOW else _FEW for name, call in calls.items() for _ in "12"}
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(batches + 1):
+    for _ in range(batches):
         for name, call in calls.items():
-            number = 1 if isinstance(call, _Batch) else CALLS
-            wait()
-            start = time.perf_counter()
-            for _ in range(number):
-                call()
-            times[name].append((time.perf_counter() - start) / CALLS * 1e6)
+            number = numbers[name]
+            whole = isinstance(call, _Batch)
+            seconds = _seconds(call, 1 if whole else number, wait)
+            times[name].append(seconds / (CALLS if whole else number) * 1e6)
     wait()
-    return {name: statistics.median(each[1:]) for name, each in times.items()}
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def _seconds(call: Callable[[], object], number: int, wait: Callable[[], object]) -> float:
+    wait()
+    start = time.perf_counter()
+    for _ in range(number):
+        call()
+    return time.perf_counter() - start
 
 
 _LOOPS = f"""

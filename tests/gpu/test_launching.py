@@ -67,7 +67,7 @@ def test_parameters_views_and_numpy_beside_each_other():
     assert (into == host + 5).all()
     wrong = torch.zeros(128, device="cuda")
     for _ in range(2):
-        with pytest.raises(cutlass.ArgumentError, match="element type"):
+        with pytest.raises(cutlass.ArgumentError, match="wrong dtype"):
             compiled(x, wrong, 1)
 
 

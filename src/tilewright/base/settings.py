@@ -178,6 +178,32 @@ def cache_folder() -> Path:
         return Path(get("cache_dir")).expanduser()
     base = get("xdg_cache_home")
     return (Path(base) if base else Path.home() / ".cache") / "tilewright"
+class State:
+    """The settings at some time: all calls of `state` give the same one until a setting may have changed."""
+
+    def __init__(self, variables: Mapping[Any, Any], overrides: Mapping[str, Any]) -> None:
+        self.variables, self.overrides = dict(variables), overrides
+
+
+_state = State({}, {})
+
+
+def state() -> State:
+    """What the settings depend on, as an object to compare with `is`: the environment, and the `scope` of this thread.
+
+    Two threads in scopes of their own that take turns get a new one each time.
+    """
+    global _state
+    found, overrides = _state, _overrides.get()
+    if found.variables != _variables() or found.overrides != overrides:
+        found = _state = State(_variables(), overrides)
+    return found
+
+
+def _variables() -> Mapping[Any, Any]:
+    """The environment, in the form that compares fastest: what `os.environ` keeps it in."""
+    found: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+    return found
 
 
 def environment(changes: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,6 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from tilewright.arguments.binding import BoundCall, leaf_type, on_host, traced
 from tilewright.base import notices, settings, spans
@@ -400,20 +399,16 @@ def _returns_runtime(job: Job) -> CompileError:
 def run_directly(
     function: EntryFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool
 ) -> Any:
-    """Run a function called from Python, compiled for these arguments."""
+    """Run a function called from Python, compiled for these arguments, and keep what the next such call runs."""
     made = plan(function, args, kwargs)
     found = find(made, no_cache)
-    _called[function] = found.executor
+    if found.still_valid is not None and not no_cache:
+        function.direct_calls.keep(
+            function.function, args, kwargs, made.call, found.executor, found.result, found.still_valid
+        )
+    function.last_executor = found.executor
     found.executor.runner.run_traced(made.call.passed())
     return found.result
-
-
-_called: WeakKeyDictionary[EntryFunction[..., Any], Executor] = WeakKeyDictionary()
-
-
-def last_called(function: EntryFunction[..., Any]) -> Executor | None:
-    """What the last direct call of a function ran."""
-    return _called.get(function)
 
 
 def _places(job: Job) -> bytes:

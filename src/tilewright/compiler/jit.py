@@ -60,6 +60,10 @@ class JitFunction(EntryFunction[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if trace.tracing():
             return self._inlined(args, kwargs)
+        ready = self.direct_calls.find(args, kwargs)
+        if ready is not None:
+            self.last_executor = ready.executor
+            return ready(args, kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
         with OnlyUserFrames(), ErrorsLocated():
             return reraise_lost(lambda: _compiler().run_directly(self, args, kwargs, no_cache))
@@ -70,14 +74,13 @@ class JitFunction(EntryFunction[P, R]):
         Raises:
             CompileError: it was not called directly, or nothing was timed.
         """
-        found = _compiler().last_called(self)
-        if found is None:
+        if self.last_executor is None:
             raise CompileError(
                 f"{self.function.__name__} was not called from Python",
                 location=user_location(),
                 hint="call it first; what cute.compile gives has a profile of its own",
             )
-        made: Profile = found.profile()
+        made: Profile = self.last_executor.profile()
         return made
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

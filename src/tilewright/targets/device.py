@@ -39,6 +39,8 @@ class Device(ABC):
     """None: only the time that passes says how long a call took."""
 
     direct: Callable[..., Any] | None = None
+    call_key: Callable[..., bytes | None] | None = None
+    """Gives the facts of the arguments of a call that decide which program it runs, or None; see `front.call_key`."""
     reports: list[Any] | None = None
     """What the last call found and counted, one for each launch; None for a device that looks for nothing."""
 

@@ -68,6 +68,11 @@ class Executor(Inspection):
         """The arguments of a call as one value for each parameter of the signature."""
         return self.form.ordered(args, kwargs)
 
+    @property
+    def run_call(self) -> Callable[..., None]:
+        """What calling this runs, for who knows that the arguments fit."""
+        return self._call
+
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""
         self.runner.run(values)

@@ -78,14 +78,19 @@ DL_SIZE = 48
 PYTHON_FUNCTIONS = {
     "open": "PyCapsule_GetPointer", "to_int": "PyLong_AsLongLongAndOverflow", "to_float": "PyFloat_AsDouble",
     "call": "PyObject_Vectorcall", "call_one": "PyObject_CallOneArg", "incref": "Py_IncRef", "decref": "Py_DecRef",
-    "clear": "PyErr_Clear", "unlock": "PyEval_SaveThread", "lock": "PyEval_RestoreThread",
+    "attribute": "PyObject_GetAttr", "clear": "PyErr_Clear", "bytes": "PyBytes_FromStringAndSize",
+    "unlock": "PyEval_SaveThread", "lock": "PyEval_RestoreThread",
 }  # fmt: skip
-PYTHON_TABLE = ("int", "float", "none", "true", "false", "type_offset", "set_stream", *PYTHON_FUNCTIONS)
+PYTHON_TABLE = (
+    "int", "float", "none", "true", "false", "wrapped", "capsule", "gradient", "type_offset", "set_stream",
+    *PYTHON_FUNCTIONS,
+)  # fmt: skip
 # Tensors that native code reads: their type, the functions that read one and tell the current stream, and what Python
 # asks whether one is lazily negated, or null.
 TENSOR_TYPE = ("type", "read", "stream", "lazy")
 MOST_TENSOR_TYPES = 8
 FRONT_MOST_ARGUMENTS = 64
+CALL_KEY_WORDS = 512
 
 DEVICES_OF = {"cuda": (CUDA, CUDA_MANAGED), "emu": (CPU, CUDA_HOST)}
 

@@ -2,19 +2,21 @@
 
 tvm-ffi makes an owned tensor object of each tensor of a call. `make_front` gives a function that reads a tensor in
 place, by the function table of its framework (DLPack's `__dlpack_c_exchange_api__`), in native code (`llvm/front.ll`).
-It takes numbers, None, and tensors of types that it has seen before; a call with anything else, or by name, it passes
-on.
+It takes numbers, None, what `from_dlpack` gives, and tensors of types that it has seen before; a call with anything
+else, or by name, it passes on.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from tilewright.arguments.runtime_tensor import RuntimeTensor
 from tilewright.targets.host import abi, ffi
 
 _FASTCALL_WITH_KEYWORDS: Final = 0x82
@@ -38,6 +40,13 @@ class _Exchange(ctypes.Structure):
         ("allocate", ctypes.c_void_p), ("export", ctypes.c_void_p), ("import_", ctypes.c_void_p),
         ("read", ctypes.c_void_p), ("current_stream", ctypes.c_void_p),
     )  # fmt: skip
+
+
+_OBJECTS: Final = {
+    "int": int, "float": float, "none": None, "true": True, "false": False,
+    "wrapped": RuntimeTensor, "capsule": sys.intern("_capsule"),
+    "gradient": sys.intern("requires_grad"),
+}  # fmt: skip
 
 
 def _python_function(name: str, result: Any, *arguments: Any) -> Any:
@@ -78,6 +87,18 @@ def make_front(
     return front
 
 
+@functools.lru_cache(maxsize=4)
+def call_key(support: Any) -> Callable[..., bytes | None]:
+    """A function that gives the facts of arguments which decide the program that a call of a jit function runs.
+
+    It gives None for arguments by name, for other types than fronts take, and for tensors that require a gradient.
+    """
+    _prepare(support)
+    method = _MethodDef(b"call_key", support.address("__tw_call_key"), _FASTCALL_WITH_KEYWORDS, None)
+    made: Callable[..., bytes | None] = _new_function(ctypes.addressof(method), None, (method, support))
+    return made
+
+
 # The support code of a process, usually one, whose tables are filled.
 _prepared: weakref.WeakSet[Any] = weakref.WeakSet()
 _rows: list[tuple[int, int, int, int]] = []
@@ -97,9 +118,8 @@ def _prepare(support: Any) -> None:
 
 
 def _python_word(name: str) -> int:
-    objects = {"int": int, "float": float, "none": None, "true": True, "false": False}
-    if name in objects:
-        return id(objects[name])
+    if name in _OBJECTS:
+        return id(_OBJECTS[name])
     if name == "type_offset":
         return object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
     if name == "set_stream":

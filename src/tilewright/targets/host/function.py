@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tilewright.base.signature import Signature
 from tilewright.targets.host import abi, ffi
 from tilewright.targets.host.bundle import compile_program, load_program, support_address
-from tilewright.targets.host.front import make_front
+from tilewright.targets.host.front import call_key, make_front
 from tilewright.targets.host.wrapper import export_name
 
 Device = Literal["cuda", "emu"]
@@ -125,6 +125,11 @@ class HostFunction:
     def front(self, other: Callable[..., Any], failed: Callable[..., Any]) -> Callable[..., Any]:
         """A function of Python's own kind around the native code, see `front.make_front`."""
         return make_front(self._held[0].keep_alive, self.address, other, failed, self._held)
+
+    @property
+    def call_key(self) -> Callable[..., bytes | None]:
+        """See `front.call_key`."""
+        return call_key(self._held[0].keep_alive)
 
     def support_function(self, name: str) -> Any:
         """A tvm-ffi function over a function of the support code, which is the same for all programs."""

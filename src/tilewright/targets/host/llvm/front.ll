@@ -117,6 +117,44 @@ refuse:
   ret i32 0
 }
 
+; A tensor that `from_dlpack` gave to %any, by its DLPack capsule; 1 where it has one.
+define internal i32 @wrapped_of(ptr %argument, ptr %any) {
+entry:
+  %name_p = getelementptr ptr, ptr @__tw_python, i64 $capsule
+  %name = load ptr, ptr %name_p
+  %attribute_p = getelementptr ptr, ptr @__tw_python, i64 $attribute
+  %attribute = load ptr, ptr %attribute_p
+  %capsule = call ptr %attribute(ptr %argument, ptr %name)
+  %missing = icmp eq ptr %capsule, null
+  br i1 %missing, label %forget, label %look
+look:
+  %decref_p = getelementptr ptr, ptr @__tw_python, i64 $decref
+  %decref = load ptr, ptr %decref_p
+  call void %decref(ptr %capsule)
+  %none_p = getelementptr ptr, ptr @__tw_python, i64 $none
+  %none = load ptr, ptr %none_p
+  %is_none = icmp eq ptr %capsule, %none
+  br i1 %is_none, label %refuse, label %unpack
+unpack:
+  %open_p = getelementptr ptr, ptr @__tw_python, i64 $open
+  %open = load ptr, ptr %open_p
+  %tensor = call ptr %open(ptr %capsule, ptr $capsule_name)
+  store i64 $tensor_kind, ptr %any
+  %value_p = getelementptr i8, ptr %any, i64 $any_value
+  store ptr %tensor, ptr %value_p
+  %damaged = icmp eq ptr %tensor, null
+  br i1 %damaged, label %forget, label %taken
+taken:
+  ret i32 1
+forget:
+  %clear_p = getelementptr ptr, ptr @__tw_python, i64 $clear
+  %clear = load ptr, ptr %clear_p
+  call void %clear()
+  br label %refuse
+refuse:
+  ret i32 0
+}
+
 ; All arguments to %anys and %views; %device gets the device of the first tensor that is not the host's, and its stream
 ; to %stream. 1 where native code may take them.
 define internal i32 @arguments_of(ptr %args, i64 %count, ptr %anys, ptr %views, ptr %device, ptr %stream) {
@@ -139,6 +177,14 @@ one:
   %no_tensor = icmp eq ptr %row, null
   br i1 %no_tensor, label %number, label %tensor
 number:
+  %wrapped_p = getelementptr ptr, ptr @__tw_python, i64 $wrapped
+  %wrapped = load ptr, ptr %wrapped_p
+  %is_wrapped = icmp eq ptr %type, %wrapped
+  br i1 %is_wrapped, label %unwrap, label %ask_number
+unwrap:
+  %is_whole = call i32 @wrapped_of(ptr %argument, ptr %any)
+  br label %taken
+ask_number:
   %is_number = call i32 @number_of(ptr %argument, ptr %type, ptr %any)
   br label %taken
 tensor:
@@ -170,7 +216,8 @@ stop_clearly:
   call void %clear()
   ret i32 0
 taken:
-  %fine = icmp ne i32 %is_number, 0
+  %is_taken = phi i32 [ %is_whole, %unwrap ], [ %is_number, %ask_number ]
+  %fine = icmp ne i32 %is_taken, 0
   br i1 %fine, label %go, label %stop
 go:
   %i1 = add i64 %i, 1
@@ -274,4 +321,149 @@ otherwise:
   %other = load ptr, ptr %other_p
   %given = call ptr %call(ptr %other, ptr %args, i64 %count, ptr %names)
   ret ptr %given
+}
+
+; The facts of a tensor to %words, from place %at on; the place behind them, or $unknown where it has none. A tensor that
+; requires a gradient has none.
+define internal i64 @tensor_facts(ptr %argument, ptr %row, ptr %words, i64 %at) {
+entry:
+  %view = alloca [$dl_size x i8], align 8
+  %lazy_p = getelementptr ptr, ptr %row, i64 $type_lazy
+  %lazy = load ptr, ptr %lazy_p
+  %no_gradients = icmp eq ptr %lazy, null
+  br i1 %no_gradients, label %read, label %ask
+ask:
+  %name_p = getelementptr ptr, ptr @__tw_python, i64 $gradient
+  %name = load ptr, ptr %name_p
+  %attribute_p = getelementptr ptr, ptr @__tw_python, i64 $attribute
+  %attribute = load ptr, ptr %attribute_p
+  %answer = call ptr %attribute(ptr %argument, ptr %name)
+  %raised = icmp eq ptr %answer, null
+  br i1 %raised, label %forget, label %release
+release:
+  %decref_p = getelementptr ptr, ptr @__tw_python, i64 $decref
+  %decref = load ptr, ptr %decref_p
+  call void %decref(ptr %answer)
+  %false_p = getelementptr ptr, ptr @__tw_python, i64 $false
+  %false = load ptr, ptr %false_p
+  %needs_none = icmp eq ptr %answer, %false
+  br i1 %needs_none, label %read, label %refuse
+read:
+  %read_p = getelementptr ptr, ptr %row, i64 $type_read
+  %function = load ptr, ptr %read_p
+  %status = call i32 %function(ptr %argument, ptr %view)
+  %well = icmp eq i32 %status, 0
+  br i1 %well, label %room, label %forget
+room:
+  %ndim_p = getelementptr i8, ptr %view, i64 $dl_ndim
+  %ndim = load i32, ptr %ndim_p
+  %rank = zext i32 %ndim to i64
+  %both = mul i64 %rank, 2
+  %size = add i64 %both, 3
+  %end = add i64 %at, %size
+  %fits = icmp ule i64 %end, $key_words
+  %strides_p = getelementptr i8, ptr %view, i64 $dl_strides
+  %strides = load ptr, ptr %strides_p
+  %shown = icmp ne ptr %strides, null
+  %scalar = icmp eq i64 %rank, 0
+  %known = or i1 %shown, %scalar
+  %good = and i1 %fits, %known
+  br i1 %good, label %write, label %refuse
+write:
+  ; Type, device, rank and element type; then extents and strides.
+  %type = load ptr, ptr %row
+  %word0 = getelementptr i64, ptr %words, i64 %at
+  store ptr %type, ptr %word0
+  %device_p = getelementptr i8, ptr %view, i64 $dl_device
+  %device = load i64, ptr %device_p
+  %word1 = getelementptr i64, ptr %word0, i64 1
+  store i64 %device, ptr %word1
+  %kind = load i64, ptr %ndim_p
+  %word2 = getelementptr i64, ptr %word0, i64 2
+  store i64 %kind, ptr %word2
+  %shape_p = getelementptr i8, ptr %view, i64 $dl_shape
+  %shape = load ptr, ptr %shape_p
+  %extents = getelementptr i64, ptr %word0, i64 3
+  %bytes = mul i64 %rank, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %extents, ptr %shape, i64 %bytes, i1 0)
+  %steps = getelementptr i64, ptr %extents, i64 %rank
+  call void @llvm.memcpy.p0.p0.i64(ptr %steps, ptr %strides, i64 %bytes, i1 0)
+  ret i64 %end
+forget:
+  %clear_p = getelementptr ptr, ptr @__tw_python, i64 $clear
+  %clear = load ptr, ptr %clear_p
+  call void %clear()
+  br label %refuse
+refuse:
+  ret i64 $unknown
+}
+
+; A vectorcall of Python: the facts of the arguments that decide the program which a call runs, as bytes, or None where
+; that is not for native code to say.
+define ptr @__tw_call_key(ptr %self, ptr %args, i64 %count, ptr %names) {
+entry:
+  %words = alloca [$key_words x i64], align 8
+  %any = alloca [$any_size x i8], align 8
+  %offset_p = getelementptr ptr, ptr @__tw_python, i64 $type_offset
+  %offset = load i64, ptr %offset_p
+  %named = icmp ne ptr %names, null
+  br i1 %named, label %nothing, label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %go ]
+  %at = phi i64 [ 0, %entry ], [ %behind, %go ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %one, label %end
+one:
+  %argument_p = getelementptr ptr, ptr %args, i64 %i
+  %argument = load ptr, ptr %argument_p
+  %type_p = getelementptr i8, ptr %argument, i64 %offset
+  %type = load ptr, ptr %type_p
+  %row = call ptr @tensor_type(ptr %type)
+  %no_tensor = icmp eq ptr %row, null
+  br i1 %no_tensor, label %number, label %tensor
+tensor:
+  %told = call i64 @tensor_facts(ptr %argument, ptr %row, ptr %words, i64 %at)
+  %bad = icmp slt i64 %told, 0
+  br i1 %bad, label %nothing, label %go
+number:
+  %is_number = call i32 @number_of(ptr %argument, ptr %type, ptr %any)
+  %fine = icmp ne i32 %is_number, 0
+  %last = add i64 %at, 1
+  %fits = icmp ult i64 %last, $key_words
+  %good = and i1 %fine, %fits
+  br i1 %good, label %class, label %nothing
+class:
+  ; Its kind, and whether an integer needs more than 32 bits.
+  %kind = load i64, ptr %any
+  %value_p = getelementptr i8, ptr %any, i64 $any_value
+  %value = load i64, ptr %value_p
+  %low = shl i64 %value, 32
+  %narrow = ashr i64 %low, 32
+  %is_wide = icmp ne i64 %narrow, %value
+  %is_int = icmp eq i64 %kind, $int_kind
+  %wide = and i1 %is_int, %is_wide
+  %wide_word = zext i1 %wide to i64
+  %kind_p = getelementptr i64, ptr %words, i64 %at
+  store i64 %kind, ptr %kind_p
+  %wide_p = getelementptr i64, ptr %words, i64 %last
+  store i64 %wide_word, ptr %wide_p
+  %behind_number = add i64 %last, 1
+  br label %go
+go:
+  %behind = phi i64 [ %told, %tensor ], [ %behind_number, %class ]
+  %i1 = add i64 %i, 1
+  br label %next
+end:
+  %size = mul i64 %at, 8
+  %bytes_p = getelementptr ptr, ptr @__tw_python, i64 $bytes
+  %bytes = load ptr, ptr %bytes_p
+  %made = call ptr %bytes(ptr %words, i64 %size)
+  ret ptr %made
+nothing:
+  %incref_p = getelementptr ptr, ptr @__tw_python, i64 $incref
+  %incref = load ptr, ptr %incref_p
+  %none_p = getelementptr ptr, ptr @__tw_python, i64 $none
+  %none = load ptr, ptr %none_p
+  call void %incref(ptr %none)
+  ret ptr %none
 }

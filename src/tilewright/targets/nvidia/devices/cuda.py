@@ -69,6 +69,8 @@ class CudaDevice(Device):
         # What prints on the host calls Python, and is called through it.
         self.direct = None if _PRINTS in str(artifact.stages[HOST_LLVM]) else self.host.function
 
+        self.call_key = self.host.call_key
+
     @property
     def native(self) -> Any:
         return self.host.function
