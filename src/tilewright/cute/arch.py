@@ -90,6 +90,7 @@ from tilewright.lang.nvgpu.bits import (
     total_smem_size,
     warpsize,
 )
+from tilewright.lang.nvgpu.bulk_groups import cp_async_bulk_commit_group, cp_async_bulk_wait_group
 from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
 from tilewright.lang.nvgpu.distributed import map_dsmem_ptr, store_async_dsmem
 from tilewright.lang.nvgpu.extremes import fmax, fmin

@@ -133,6 +133,14 @@ class CopyAtom:
         )
 
 
+class BulkAtom(CopyAtom):
+    """An atom whose copies are operations of their own, which take more than two tensors."""
+
+    @abstractmethod
+    def issue(self, src: Tensor, dst: Tensor, pred: Tensor | None, options: dict[str, Any]) -> None:
+        """Start the copies of `cute.copy`; `options` are what it was given by name."""
+
+
 _NO_EFFECT = frozenset(("loc", "ip", "invariant", "l1c_evict_priority", "l2_prefetch_size"))
 
 

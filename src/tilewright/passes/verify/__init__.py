@@ -18,6 +18,7 @@ from tilewright.passes.verify import (  # noqa: F401
     accesses,
     addresses,
     block_tiles,
+    bulk,
     communication,
     cooperation,
     regions,
