@@ -182,7 +182,7 @@ def test_rows_that_are_no_multiple_of_16_bytes_are_refused():
     static = [cute.runtime.from_dlpack(a)] * 2
     assert "a stride of the tensor is 65 elements, no multiple of 16 bytes" in _compile(Copy((64, 64)), *static)
     compiled = cute.compile(Copy((64, 64)), a, a)
-    with pytest.raises(LaunchError, match="a stride of a tensor for TMA is no multiple of 16 bytes\n.*test_tma.py"):
+    with pytest.raises(LaunchError, match=r"a stride of a tensor for TMA is no multiple of 16 bytes\n.*test_tma.py"):
         compiled(a, a)
 
 

@@ -97,8 +97,8 @@ SPECS: dict[str, OpSpec] = {
         _op("bulk_store", "src:tensor dst:tensor cache:i64*", "", "kind",
             "copy contiguous bytes from shared to global memory, or (`kind`) reduce them into what is there"),
         _op("bulk_commit", "", "", "", "close this thread's group of bulk copies from shared memory"),
-        _op("bulk_wait", "", "", "groups read", "wait until at most `groups` of this thread's groups of bulk copies are "
-            "unfinished, or (`read`) still read shared memory"),
+        _op("bulk_wait", "", "", "groups read",
+            "wait until at most `groups` of this thread's bulk groups are unfinished, or (`read`) read shared memory"),
         # Values. A register fragment as a value is a vector of its elements in colexicographic order.
         _op("join", "parts:any*", "any", "", "numbers, or vectors of one length, side by side", pure=True),
         _op("reduce", "value:any init:any", "any", "kind shape profile", "fold a vector over the modes of `profile`",

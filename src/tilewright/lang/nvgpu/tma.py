@@ -166,7 +166,7 @@ def tma_partition(
 
 def _tile(tensor: Tensor) -> Layout:
     layout = tensor.layout.outer if isinstance(tensor.layout, ComposedLayout) else tensor.layout
-    return layout if not isinstance(layout.shape, tuple) else list(layout)[0]
+    return layout if not isinstance(layout.shape, tuple) else next(iter(layout))
 
 
 def _in_order_of_memory(tile: Layout, atom: TmaAtom) -> Layout:

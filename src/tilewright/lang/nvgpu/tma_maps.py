@@ -119,7 +119,7 @@ def _parts(layout: Any) -> tuple[Layout, int]:
 def _order_of_tile(tensor: Tensor, layout: Layout, tiler: Any) -> list[tuple[int, Any]]:
     """The tile's modes in the order of shared memory: the extent of each, and its step along a mode of the tensor."""
     whole = algebra.make_identity_layout(tensor.shape)
-    tile = list(algebra.zipped_divide(whole, tiler))[0]
+    tile = next(iter(algebra.zipped_divide(whole, tiler)))
     if algebra.size(tile) != algebra.size(layout):
         raise CompileError(
             "the tile and the layout of shared memory are of different sizes",

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
@@ -20,7 +20,14 @@ from tilewright.lang.tensors.tensor import Tensor
 if TYPE_CHECKING:
     from mlir import ir
 
-    from tilewright.lang.nvgpu.tma import TmaAtom
+
+class TmaAtom(Protocol):
+    """What the operations ask of an atom: its tensor map, and the boxes that a copy of two tensors moves."""
+
+    @property
+    def map(self) -> ir.Value: ...
+
+    def boxes(self, coordinates: Tensor, shared: Tensor) -> list[tuple[Sequence[Any], Tensor]]: ...
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,8 @@ class TmaOp(CopyOp):
 class CopyBulkTensorTileG2SOp(TmaOp):
     """Copy a box from global to shared memory. `cute.copy` takes `tma_bar_ptr=`, the mbarrier that counts the bytes.
 
-    Elements outside the tensor are zeros. The barrier must expect the bytes of whole boxes: mbarrier_arrive_and_expect_tx.
+    Elements outside the tensor are zeros. The barrier must expect the bytes of whole boxes, with
+    mbarrier_arrive_and_expect_tx.
     """
 
     def issue(self, atom: TmaAtom, src: Tensor, dst: Tensor, pred: Tensor | None, options: dict[str, Any]) -> None:

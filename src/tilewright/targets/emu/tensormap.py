@@ -185,7 +185,7 @@ def encode_for_driver(
     out: int, type: int, rank: int, address: int, extents: Any, strides: Any, box: Any, steps: Any, interleave: int,
     swizzle: int, promotion: int, fill: int,
 ) -> None:  # fmt: skip
-    """`encode` with the arguments of cuTensorMapEncodeTiled, as native host code gives them: writes to address `out`."""
+    """`encode` with the arguments of cuTensorMapEncodeTiled, as native code gives them: writes to address `out`."""
     made = encode(
         TYPES[type],
         address,

@@ -1,7 +1,7 @@
 """The support code that every host object carries, as LLVM IR: errors, printf, launches, 16-bit floats.
 
-`@__tw_launch` is what compiled host code calls for a launch, `@__tw_tensor_map` for a tensor map, `@__tw_raise` for a failed assertion, `@__tw_printf`
-for printing. They reach the process only through the pointer table (`abi.py`). `@__tw_enter` and `@__tw_leave` make
+`@__tw_launch` is what compiled host code calls for a launch, `@__tw_tensor_map` for a tensor map, `@__tw_raise` for a
+failed assertion, `@__tw_printf` for printing. They reach the process only through the pointer table (`abi.py`). `@__tw_enter` and `@__tw_leave` make
 the launch use the device of the tensors.
 """
 
@@ -33,8 +33,8 @@ _LAUNCH_TEXTS = {
 _TENSOR_MAP_TEXTS = {
     "no_maps_text": "the driver has no tensor maps\n  hint: it takes a driver of CUDA 12 and a GPU of sm_90 or later",
     "refused_map_text": "the driver refused a tensor map\n  error              %d\n  address            %p\n"
-    "  modes              %d\n  contiguous extent  %lld\n  hint: addresses and strides are multiples of 16 bytes, extents"
-    " at least 1",
+    "  modes              %d\n  contiguous extent  %lld\n  hint: addresses and strides are multiples of 16 bytes, "
+    "extents at least 1",
 }
 
 _LAUNCH_HINTS = {

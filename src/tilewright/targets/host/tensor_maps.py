@@ -28,7 +28,7 @@ _MOST_MODES = max(async_copy.TENSOR_RANKS)
 
 
 def make_map(op: ir.Operation, context: LoweringContext, encode: Callable[[list[ir.Value]], None]) -> ir.Value:
-    """The address of the tensor map that `cute.make_tensor_map` makes; `encode` calls the encoder with its arguments."""
+    """The address of the tensor map that `cute.make_tensor_map` makes; `encode` calls the encoder."""
     view, info = context.tensor(op.operands[0]), tensor_map_info(op.results[0].type)
     room = _slot(op, types.parse(f"!llvm.array<{_MAP_BYTES} x i8>"), _MAP_ALIGN)
     modes = list(mlir.ir.DenseI32ArrayAttr(op.attributes["modes"]))
