@@ -1,8 +1,8 @@
 """The support code that every host object carries, as LLVM IR: errors, printf, launches, 16-bit floats.
 
 `@__tw_launch` is what compiled host code calls for a launch, `@__tw_tensor_map` for a tensor map, `@__tw_raise` for a
-failed assertion, `@__tw_printf` for printing. They reach the process only through the pointer table (`abi.py`). `@__tw_enter` and `@__tw_leave` make
-the launch use the device of the tensors.
+failed assertion, `@__tw_printf` for printing. They reach the process only through the pointer table (`abi.py`).
+`@__tw_enter` and `@__tw_leave` make the launch use the device of the tensors.
 """
 
 from __future__ import annotations
