@@ -99,6 +99,20 @@ SPECS: dict[str, OpSpec] = {
         _op("bulk_commit", "", "", "", "close this thread's group of bulk copies from shared memory"),
         _op("bulk_wait", "", "", "groups read",
             "wait until at most `groups` of this thread's bulk groups are unfinished, or (`read`) read shared memory"),
+        # Products of a warpgroup, which run on while the threads do. The pass `name-accumulators` gives each accumulator
+        # a number; then its elements are named by their places, and nothing but these operations touches them.
+        _op("wgmma", "d:tensor a:any b:tensor accumulate:i1", "", "atom",
+            "begin D = A * B, + D where `accumulate`; A and B lie in shared memory, A may lie in registers"),
+        _op("wgmma_named", "a:any b:tensor accumulate:i1", "", "atom accumulator places extents",
+            "`wgmma` of `extents` instructions along M, N and K into an accumulator"),
+        _op("wgmma_fence", "", "", "", "order this warpgroup's accesses to registers with the products after it"),
+        _op("wgmma_commit", "", "", "", "close the warpgroup's group of products"),
+        _op("wgmma_wait", "", "", "groups", "wait until at most `groups` of the warpgroup's groups are unfinished"),
+        _op("accumulator", "", "", "accumulator count element", "registers for `count` elements, by a number"),
+        _op("accumulator_read", "", "any", "accumulator places", "elements of an accumulator, as a number or a vector"),
+        _op("accumulator_write", "value:any", "", "accumulator places",
+            "write elements of an accumulator, from a vector or all from one number"),
+        _op("set_registers", "", "", "count kind", "give registers to this warpgroup's threads, or take them"),
         # Values. A register fragment as a value is a vector of its elements in colexicographic order.
         _op("join", "parts:any*", "any", "", "numbers, or vectors of one length, side by side", pure=True),
         _op("reduce", "value:any init:any", "any", "kind shape profile", "fold a vector over the modes of `profile`",

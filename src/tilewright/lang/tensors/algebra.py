@@ -25,7 +25,7 @@ from tilewright.lang.tensors.swizzled_pointer import swizzled
 from tilewright.lang.tensors.tensor import Tensor, map_leaves
 from tilewright.layout import ComposedLayout, Fact, Layout
 from tilewright.layout.inttuple import tuples
-from tilewright.layout.tile import partition_tiler
+from tilewright.layout.tile import partition_tiler, picked
 
 TENSOR, POINTER = instance("a tensor", Tensor), instance("a pointer", Pointer)
 P = ParamSpec("P")
@@ -318,7 +318,7 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: obj
         return algebra.local_tile(input, tiler, coord, proj)
     tiler, coord, proj = (tuples(item) for item in (tiler, coord, proj))
     if proj is not None:
-        tiler, coord = algebra.dice(tiler, proj), algebra.dice(coord, proj)
+        tiler, coord = algebra.dice(tiler, proj), picked(coord, proj)
     return input.view("local_tile", tiler, map_leaves(input.widen, coord))
 
 

@@ -25,6 +25,7 @@ from tilewright.passes.verify import (  # noqa: F401
     tiles,
     values,
     views,
+    warpgroups,
 )
 from tilewright.passes.verify.operation import Invalid, OpSummary, Undecided
 from tilewright.passes.verify.structure import grouped

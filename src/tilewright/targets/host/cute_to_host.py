@@ -349,6 +349,14 @@ def _raise(op: ir.Operation, message: str, context: LoweringContext) -> None:
     "bulk_store",
     "bulk_commit",
     "bulk_wait",
+    "wgmma_named",
+    "wgmma_fence",
+    "wgmma_commit",
+    "wgmma_wait",
+    "accumulator",
+    "accumulator_read",
+    "accumulator_write",
+    "set_registers",
 )
 def _device_only(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     raise CompileError(
