@@ -82,7 +82,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "helpers CopyBulkTensorTileG2SNonExecTrait CopyBulkTensorTileG2SMulticastNonExecTrait "
         "CopyBulkTensorTileS2GNonExecTrait CopyReduceBulkTensorTileS2GNonExecTrait "
         "CopyBulkG2SOp CopyDsmemStoreOp ReductionOp TmaInfo copy_tensormap cp_fence_tma_desc_release "
-        "create_tma_multicast_mask fence_tma_desc_release update_tma_descriptor": HOPPER,
+        "fence_tma_desc_release update_tma_descriptor": HOPPER,
     },
     "tilewright.cute.nvgpu.warp": {
         "mma copy _pack_shape _cute_nvgpu_ir MmaFP8Trait make_atom": INTERNAL,

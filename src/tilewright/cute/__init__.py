@@ -90,6 +90,7 @@ from tilewright.lang.printing.print_tensor import print_tensor
 from tilewright.lang.printing.runtime_print import printf
 from tilewright.lang.structs.native_struct import native_struct
 from tilewright.lang.structs.struct import struct, union
+from tilewright.lang.nvgpu.multicast import make_layout_image_mask
 from tilewright.lang.tensors.algebra import (
     append,
     append_ones,
@@ -140,7 +141,6 @@ from tilewright.lang.tensors.algebra import (
     make_identity_layout,
     make_identity_tensor,
     make_layout,
-    make_layout_image_mask,
     make_layout_like,
     make_layout_tv,
     make_ordered_layout,

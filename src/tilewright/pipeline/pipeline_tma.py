@@ -16,6 +16,7 @@ from tilewright.lang.control.generate import run_if
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Boolean, Int32, as_numeric
 from tilewright.lang.nvgpu.bulk_groups import cp_async_bulk_commit_group, cp_async_bulk_wait_group
+from tilewright.lang.nvgpu.mbarrier import mbarrier_arrive_after_reads
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.layout import Layout, size
 from tilewright.pipeline.barriers import MbarrierArray, init_barriers, pipeline_init_arrive, pipeline_init_wait
@@ -107,7 +108,10 @@ class PipelineTmaAsync(PipelineAsync):
     def consumer_release(self, state: PipelineState, *, loc: object = None, ip: object = None) -> None:
         """The buffer is free: one lane of the warp for each block tells it."""
         with run_if(self.is_signalling_thread):
-            self.sync_object_empty.arrive(state.index, self.consumer_mask)
+            if self.consumer_mask is None:
+                self.sync_object_empty.arrive(state.index)
+            else:
+                mbarrier_arrive_after_reads(self.sync_object_empty.get_barrier(state.index), self.consumer_mask)
 
 
 def _whom_to_tell(blocks: Layout | None, tidx: Any, shared: tuple[int, int]) -> tuple[Any, Boolean]:
