@@ -24,9 +24,14 @@ class Gemm:
     @cute.jit
     def __call__(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         m, n, k = self.tile
-        layouts = [make(ROWS, self.tile, Float16, self.stages) for make in (sm90.make_smem_layout_a, sm90.make_smem_layout_b)]
+        layouts = [
+            make(ROWS, self.tile, Float16, self.stages) for make in (sm90.make_smem_layout_a, sm90.make_smem_layout_b)
+        ]
         atoms = []
-        for tensor, layout, extent, shared in ((a, layouts[0], m, self.cluster[1]), (b, layouts[1], n, self.cluster[0])):
+        for tensor, layout, extent, shared in (
+            (a, layouts[0], m, self.cluster[1]),
+            (b, layouts[1], n, self.cluster[0]),
+        ):
             op = cpasync.CopyBulkTensorTileG2SMulticastOp if shared > 1 else cpasync.CopyBulkTensorTileG2SOp
             one = cute.slice_(layout, (None, None, 0))
             atoms += cpasync.make_tiled_tma_atom(op(), tensor, one, (extent, k), num_multicast=shared)

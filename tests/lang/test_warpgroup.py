@@ -92,9 +92,7 @@ def _multiply(op, tile, types, *, atoms=(1, 1, 1), majors=(K, K), start=None, ou
     rng = np.random.default_rng(3)
     m, n, k = tile
     low = 0 if types[0] is np.uint8 else -3
-    a, b = (
-        rng.integers(low, 4, (extent, k)).astype(type_) for extent, type_ in zip((m, n), types, strict=True)
-    )
+    a, b = (rng.integers(low, 4, (extent, k)).astype(type_) for extent, type_ in zip((m, n), types, strict=True))
     given = [x if major is K else np.asfortranarray(x) for x, major in zip((a, b), majors, strict=True)]
     d = np.zeros((m, n), out)
     arguments = [cute.runtime.from_dlpack(x, assumed_align=16) for x in (*given, d)]
@@ -329,8 +327,14 @@ def _forgets_a_mode(mma, sums, left, right, a):
         (_indexes_at_run_time, "the elements of an accumulator are not known while compiling"),
         (_multiplies_other_registers, "a product of a warpgroup adds to the accumulator in place"),
         (lambda mma, sums, left, right, a: cute.gemm(mma, a, left, right, a), "operand D of this product lies in rmem"),
-        (lambda mma, sums, left, right, a: cute.gemm(mma, sums, sums, right, sums), "operand A of this product lies in"),
-        (lambda mma, sums, left, right, a: mma.make_fragment_A(sums), "operand A of this product lies in shared memory"),
+        (
+            lambda mma, sums, left, right, a: cute.gemm(mma, sums, sums, right, sums),
+            "operand A of this product lies in",
+        ),
+        (
+            lambda mma, sums, left, right, a: mma.make_fragment_A(sums),
+            "operand A of this product lies in shared memory",
+        ),
         (lambda mma, sums, left, right, a: mma.set("scale", 2), "has no field scale"),
         (lambda mma, sums, left, right, a: warpgroup.wait_group(arch.lane_idx()), "wait_group takes a number known"),
         (lambda mma, sums, left, right, a: arch.setmaxregister_decrease(30), "a multiple of 8 from 24 to 256"),

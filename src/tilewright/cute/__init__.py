@@ -85,12 +85,12 @@ from tilewright.lang.numbers.numeric import (
     Uint32,
     Uint64,
 )
+from tilewright.lang.nvgpu.multicast import make_layout_image_mask
 from tilewright.lang.nvgpu.prefetching import prefetch
 from tilewright.lang.printing.print_tensor import print_tensor
 from tilewright.lang.printing.runtime_print import printf
 from tilewright.lang.structs.native_struct import native_struct
 from tilewright.lang.structs.struct import struct, union
-from tilewright.lang.nvgpu.multicast import make_layout_image_mask
 from tilewright.lang.tensors.algebra import (
     append,
     append_ones,

@@ -21,7 +21,7 @@ whose indices are known are values, see `passes.promote_register_tensors`: `src`
 A tile is a value that the threads of a block hold together, of type `tensor<64x32xf32>`: see `lang.tiles`.
 
 A tensor map is made by the host and is a parameter of the kernel by value; the copy engine (TMA) reads it where it
-lies. Copies by it are `cute.tma_load` and `cute.tma_store`, one box each: docs/decisions/0011.
+lies. Copies by it are `cute.tma_load` and `cute.tma_store`, one box each: docs/decisions/0014.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ SPECS: dict[str, OpSpec] = {
         _op("bulk_commit", "", "", "", "close this thread's group of bulk copies from shared memory"),
         _op("bulk_wait", "", "", "groups read",
             "wait until at most `groups` of this thread's bulk groups are unfinished, or (`read`) read shared memory"),
-        # Products of a warpgroup, which run on while the threads do. The pass `name-accumulators` gives each accumulator
-        # a number; then its elements are named by their places, and nothing but these operations touches them.
+        # Products of a warpgroup, which run on while the threads do. `passes.name_accumulators` gives each accumulator
+        # a number; then its elements are named by their places, and nothing else touches them.
         _op("wgmma", "d:tensor a:any b:tensor accumulate:i1", "", "atom",
             "begin D = A * B, + D where `accumulate`; A and B lie in shared memory, A may lie in registers"),
         _op("wgmma_named", "a:any b:tensor accumulate:i1", "", "atom accumulator places extents",

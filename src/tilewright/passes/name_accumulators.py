@@ -4,7 +4,7 @@ before: `cute.wgmma %d, %a, %b`, `%v = cute.load_tensor %d` of a register tensor
 after:  `cute.wgmma_named %a, %b {accumulator = 0, places = ...}`, `%v = cute.accumulator_read {accumulator = 0, ...}`
 
 A product runs on while its threads do, so its registers may be neither copied nor moved before it is waited for. They
-are therefore registers of the program that is assembled, by a name of their own (docs/decisions/0011). This is a part
+are therefore registers of the program that is assembled, by a name of their own (docs/decisions/0014). This is a part
 of the pass `promote-register-tensors`, which makes values of all other registers.
 """
 

@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 ACCESSES = frozenset(
     f"cute.{name}"
     for name in (
-        "load", "store", "load_tensor", "store_tensor", "fill", "copy", "copy_value", "gemm", "wgmma", "wgmma_named",
+        "load",
+        "store",
+        "load_tensor",
+        "store_tensor",
+        "fill",
+        "copy",
+        "copy_value",
+        "gemm",
+        "wgmma",
+        "wgmma_named",
     )
 )
 _MOST_ELEMENTS = 4096

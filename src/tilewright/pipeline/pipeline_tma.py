@@ -100,7 +100,7 @@ class PipelineTmaAsync(PipelineAsync):
         """Nothing to do: copies tell the barrier when they are done."""
 
     def producer_tail(self, state: PipelineState, *, loc: object = None, ip: object = None) -> None:
-        """Wait until all buffers are free, so that no block of the cluster ends while others tell it. `state` moves on."""
+        """Wait until all buffers are free: no block may end while others of its cluster tell it. `state` moves on."""
         for _ in range(self.num_stages - 1):
             state.advance()
         super().producer_acquire(state)

@@ -92,8 +92,8 @@ def get_smem_layout_atom(
 
 
 def make_smem_layout(
-    dtype: type[Numeric], layout: LayoutEnum, tile: Any, stage: int | None = None, *, major_mode_size: int | None = None,
-    loc: object = None, ip: object = None,
+    dtype: type[Numeric], layout: LayoutEnum, tile: Any, stage: int | None = None, *,
+    major_mode_size: int | None = None, loc: object = None, ip: object = None,
 ) -> ComposedLayout:  # fmt: skip
     """The layout of a tile in shared memory, swizzled as widely as it can be, `stage` times where it is given."""
     shape = tuple(product(mode) for mode in tile)

@@ -20,6 +20,6 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 
 __all__ = [
     "CopyBulkTensorTileG2SMulticastOp", "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp",
-    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionKind", "TmaAtom", "create_tma_multicast_mask", "make_tiled_tma_atom",
-    "prefetch_descriptor", "tma_partition",
+    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionKind", "TmaAtom", "create_tma_multicast_mask",
+    "make_tiled_tma_atom", "prefetch_descriptor", "tma_partition",
 ]  # fmt: skip

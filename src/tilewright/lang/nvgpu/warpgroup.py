@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError, LayoutError
@@ -36,9 +36,6 @@ from tilewright.lang.numbers.numeric import (
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Layout
-
-if TYPE_CHECKING:
-    from mlir import ir
 
 WARPGROUP = Layout(wgmma.WARPGROUP, 1)
 _PTX: dict[type[Numeric], str] = {

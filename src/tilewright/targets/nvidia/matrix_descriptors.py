@@ -64,16 +64,17 @@ class Descriptors:
         else:
             across, along = _split(rows, span, 1), _split(columns, _ROWS, span)
             found = (along, across) if not self._swizzle else (across, along)
-        if any(step is None or step * self._bits % (8 * _UNIT) for step in found):
+        steps = [step * self._bits for step in found if step is not None]
+        if len(steps) < len(found) or any(step % (8 * _UNIT) for step in steps):
             raise self._wrong("the layout in shared memory is none that wgmma reads")
-        leading, stride = (step * self._bits // (8 * _UNIT) for step in found)
-        return leading & 0x3FFF, stride & 0x3FFF
+        leading, stride = (step // (8 * _UNIT) & 0x3FFF for step in steps)
+        return leading, stride
 
     def _wrong(self, message: str) -> CompileError:
         return CompileError(
             message,
             values={"layout": self._view.layout, "alignment known": f"{self._view.info.align} bytes"},
-            hint="make layouts with utils.sm90.make_smem_layout_a and _b, and allocate them at a multiple of 1024 bytes",
+            hint="make it with utils.sm90.make_smem_layout_a or _b, and allocate it at a multiple of 1024 bytes",
         )
 
     def _low_word(self) -> ir.Value:
@@ -133,13 +134,11 @@ def _two(first: Layout, view: TensorView) -> list[Layout]:
 
 def _flat(mode: Layout) -> _Modes:
     merged = coalesce(mode)
-    return [
-        (extent, step) for extent, step in zip(flat(merged.shape), flat(merged.stride), strict=True) if extent != 1
-    ]
+    return [(extent, step) for extent, step in zip(flat(merged.shape), flat(merged.stride), strict=True) if extent != 1]
 
 
 def _split(modes: _Modes, extent: int, step: int) -> int | None:
-    """What a mode `(extent, rest) : (step, found)` steps by: 0 where there is no rest, None where it is no such mode."""
+    """What a mode `(extent, rest) : (step, found)` steps by: 0 where there is no rest, None of other modes."""
     if not modes or modes[0][1] != step:
         return 0 if not modes else None
     first, *rest = modes

@@ -2,7 +2,7 @@
 
 Semantics: PTX ISA 9.0, "Asynchronous Warpgroup Level Matrix Instructions". An accumulator is a set of registers that a
 statement of inline assembly at the kernel's entry declares, `%acc0_<128>`, and others name: LLVM knows nothing of them,
-and the assembler all (docs/decisions/0011).
+and the assembler all (docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from tilewright.hw.atoms import wgmma
 from tilewright.ir import build, mlir, types, vectors
 from tilewright.ir.accessors import number_of, text_of
 from tilewright.ir.atom_text import AtomText, read
-
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView
 from tilewright.passes.rules.copying import read_word
 from tilewright.passes.rules.fragments import Fragment, fragment_of, give, machine_element, tensor_or_fragment
@@ -135,9 +134,7 @@ def _set_registers(op: ir.Operation, context: LoweringContext) -> list[ir.Value]
 def _wgmma(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     use("wgmma", "a product of a warpgroup", context)
     left, right, accumulate = op.operands
-    _Products(op, read(text_of(op, "atom")), accumulate).emit(
-        tensor_or_fragment(left, context), context.tensor(right)
-    )
+    _Products(op, read(text_of(op, "atom")), accumulate).emit(tensor_or_fragment(left, context), context.tensor(right))
     return []
 
 
