@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.base.errors import CompileError
 from tilewright.base.not_built import NotBuiltError
 from tilewright.lang.arch import barrier, sync_threads, sync_warp, thread_idx
 from tilewright.lang.control.generate import run_if
+from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Boolean, as_numeric
 from tilewright.lang.nvgpu import mbarrier
 from tilewright.lang.nvgpu.elect import one_thread_of_warp
@@ -38,6 +40,13 @@ class MbarrierArray:
         self.op_type, group = agent if isinstance(agent, tuple) else (PipelineOp.AsyncThread, agent)
         if self.op_type not in (PipelineOp.AsyncThread, PipelineOp.AsyncLoad, PipelineOp.TmaLoad):
             raise NotBuiltError(f"pipeline.MbarrierArray with {self.op_type} needs sm_100 (Blackwell), not built yet")
+        if tx_count and self.op_type is not PipelineOp.TmaLoad:
+            raise CompileError(
+                f"barriers at which {self.op_type.value} expect no bytes",
+                location=user_location(),
+                values={"tx_count": tx_count},
+                hint="give the agent as (PipelineOp.TmaLoad, group)",
+            )
         self.arrive_count = group.size
         self.tx_count = tx_count
 
