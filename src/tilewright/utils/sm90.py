@@ -123,11 +123,22 @@ def make_smem_layout_b(
 
 
 def make_smem_layout_epi(
-    epi_dtype: type[Numeric], epi_layout: LayoutEnum, epi_tile: Any, epi_stage: int, *, loc: object = None,
-    ip: object = None,
+    epi_dtype: type[Numeric], epi_layout: LayoutEnum, epi_tile: Any, epi_stage: int, smem_trg_shape: Any = None,
+    smem_order: tuple[int, ...] | None = None, *, loc: object = None, ip: object = None,
 ) -> ComposedLayout:  # fmt: skip
-    """The layout of `epi_stage` tiles of the output, on their way to global memory."""
-    return make_smem_layout(epi_dtype, epi_layout, epi_tile, epi_stage)
+    """The layout of `epi_stage` tiles of the output, on their way to global memory.
+
+    `smem_trg_shape` and `smem_order` are the whole shape and its order, where it has more modes than a stage.
+    """
+    if smem_trg_shape is None:
+        return make_smem_layout(epi_dtype, epi_layout, epi_tile, epi_stage)
+    shape = tuple(product(mode) for mode in epi_tile)
+    contiguous = shape[1] if epi_layout is LayoutEnum.ROW_MAJOR else shape[0]
+    atom = make_smem_layout_atom(get_smem_layout_atom(epi_layout, epi_dtype, contiguous), epi_dtype)
+    first = (0, 1) if epi_layout is LayoutEnum.ROW_MAJOR else (1, 0)
+    order = smem_order or (*first, *range(2, len(smem_trg_shape)))
+    made: ComposedLayout = tile_to_shape(atom, smem_trg_shape, order)
+    return made
 
 
 def compute_tile_shape_or_override(
