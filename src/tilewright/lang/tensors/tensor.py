@@ -72,6 +72,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         return self._element_type
 
     dtype = element_type
+    _dtype = element_type  # a public kernel reads it
 
     @property
     def memspace(self) -> AddressSpace:
