@@ -14,7 +14,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tilewright.base.not_built import NotBuiltError, NotBuiltImportError, absence, imports_from
-from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.leaves import is_dynamic
+from tilewright.lang.numbers.numeric import Numeric, as_numeric
 
 _OWN = {"nvvm": "tilewright.compat.dialects.nvvm_operations"}
 
@@ -46,11 +47,12 @@ class Dialect(ModuleType):
 
 
 def of_numbers(function: FunctionType) -> Callable[..., Any]:
-    """A function that builds an operation, for numbers of the language too."""
+    """A function that builds an operation, for numbers of the language too: of these it gives one."""
 
     @functools.wraps(function)
     def call(*operands: Any, **attributes: Any) -> Any:
-        return function(*map(_value, operands), **{name: _value(item) for name, item in attributes.items()})
+        made = function(*map(_value, operands), **{name: _value(item) for name, item in attributes.items()})
+        return as_numeric(made) if any(isinstance(item, Numeric) for item in operands) and is_dynamic(made) else made
 
     return call
 
