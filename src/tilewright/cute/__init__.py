@@ -85,6 +85,7 @@ from tilewright.lang.numbers.numeric import (
     Uint32,
     Uint64,
 )
+from tilewright.lang.nvgpu.multicast import make_layout_image_mask
 from tilewright.lang.nvgpu.prefetching import prefetch
 from tilewright.lang.printing.print_tensor import print_tensor
 from tilewright.lang.printing.runtime_print import printf
@@ -140,7 +141,6 @@ from tilewright.lang.tensors.algebra import (
     make_identity_layout,
     make_identity_tensor,
     make_layout,
-    make_layout_image_mask,
     make_layout_like,
     make_layout_tv,
     make_ordered_layout,

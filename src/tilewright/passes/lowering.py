@@ -138,7 +138,9 @@ def _operations(function: ir.Operation, rules: Rules) -> list[ir.Operation]:
 
 
 def _lower_pointer_types(function: ir.Operation, context: LoweringContext) -> None:
-    """Values that pass through regions and signatures carry `!cute.ptr`; make them `!llvm.ptr` where they stand."""
+    """Values that pass through regions and signatures carry `!cute.ptr`; make them `!llvm.ptr` where they stand.
+
+    A tensor map is the address of its bytes."""
     for op in operations(function):
         if not op.name.startswith("cute."):
             _set_types(op.results, context)
@@ -151,7 +153,9 @@ def _lower_pointer_types(function: ir.Operation, context: LoweringContext) -> No
 
 def _set_types(values: Iterable[ir.Value], context: LoweringContext) -> None:
     for value in values:
-        if types.is_cute(value.type):
+        if types.is_tensor_map(value.type):
+            value.set_type(context.llvm_ptr("generic"))
+        elif types.is_cute(value.type):
             value.set_type(context.llvm_ptr(ptr_info(value.type).space))
 
 

@@ -137,6 +137,14 @@ class CopyAtom:
         )
 
 
+class BulkAtom(CopyAtom):
+    """An atom whose copies are operations of their own, which take more than two tensors."""
+
+    @abstractmethod
+    def issue(self, src: Tensor, dst: Tensor, pred: Tensor | None, options: dict[str, Any]) -> None:
+        """Start the copies of `cute.copy`; `options` are what it was given by name."""
+
+
 def make_copy_atom(
     op: Any, copy_internal_type: type[Numeric], *, num_bits_per_copy: int = 0, **others: Any
 ) -> CopyAtom:

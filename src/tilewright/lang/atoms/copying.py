@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text, build
-from tilewright.lang.atoms.copy_atom import CopyAtom
+from tilewright.lang.atoms.copy_atom import BulkAtom, CopyAtom
 from tilewright.lang.atoms.copy_hints import NAMES, CopyHints
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Boolean
@@ -24,7 +24,7 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
     Mode 0 of both holds the values of the thread's instructions, further modes repeat it; they must agree in number.
     `pred` has the modes of `src` without the values of one instruction, `(rest values, rests...)`, or one entry for
     each element. Where it is false nothing is read and the destination stays as it is, but asynchronous copies to
-    shared memory write zeros there.
+    shared memory write zeros there. Bulk copies (TMA) take other options, see their operations.
 
     Hints of `make_copy_atom` given here win over those of the atom.
 
@@ -36,8 +36,11 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
         raise CompileError(
             f"cute.copy takes a copy atom or tiled copy first, not {type(atom).__name__}", location=user_location()
         )
-    _refuse(others, "copy")
     _need_tensors("copy", src, dst)
+    if isinstance(atom, BulkAtom):
+        atom.issue(src, dst, pred, others)
+        return
+    _refuse(others, "copy")
     atom.op.check(src, dst)
     _check_widths(src, dst)
     if atom.num_bits == 0 and atom.values == 1:

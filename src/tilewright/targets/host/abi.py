@@ -27,7 +27,8 @@ SLOT_ENTER = 5  # int (*)(void* table, int device, void** left): see __tw_enter;
 SLOT_CONTEXTS = 6  # the driver's functions for contexts (CONTEXT_FUNCTIONS), or null
 SLOT_SIGNALS = 7  # int (*)(): whether a signal handler of Python raised an exception, or null
 SLOT_PLAIN = 8  # cuLaunchKernel, for launches without attributes, which it begins faster; or null
-FIRST_KERNEL = 9  # handle of kernel 0
+SLOT_TENSOR_MAP = 9  # cuTensorMapEncodeTiled, or what stands for it; null where there are no tensor maps
+FIRST_KERNEL = 10  # handle of kernel 0
 
 CONTEXT_FUNCTIONS = ("cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxGetDevice", "cuDevicePrimaryCtxRetain")
 MOST_DEVICES = 64
@@ -124,4 +125,10 @@ EVENT_RECORD = ("stream", "completion event", "its flags", "programmatic event",
 LaunchFunction = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(CUlaunchConfig), ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p
 )
+TensorMapFunction = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64),
+    ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32,
+    ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32,
+)  # fmt: skip
+"""cuTensorMapEncodeTiled: map, type, rank, address, extents, strides, box, steps, interleave, swizzle, L2, fill."""
 WriteFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)

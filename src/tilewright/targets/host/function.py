@@ -71,6 +71,8 @@ class HostFunction:
             An exception that the latter raises comes out of the call.
         plain_launch: the address of `cuLaunchKernel`, for launches without attributes; 0: `launch` takes those too.
         device: `cuda`: tensors must be on a GPU, the current stream is asked for; `emu`: on the host.
+        tensor_map: the address of cuTensorMapEncodeTiled, or for the emulator a Python function of its arguments as
+            ctypes gives them, see `abi.TensorMapFunction`; 0: there are no tensor maps.
         contexts: addresses of the driver's `abi.CONTEXT_FUNCTIONS`, in that order.
         devices: how many devices there are: with several, a call uses the one of its tensors.
         describe_error: the name of an error number of the driver, for messages.
@@ -90,6 +92,7 @@ class HostFunction:
         launch: int | Launch = 0,
         plain_launch: int = 0,
         device: Device = "emu",
+        tensor_map: int | Callable[..., None] = 0,
         contexts: Sequence[int] = (),
         devices: int = 1,
         describe_error: Callable[[int], str] | None = None,
@@ -112,7 +115,9 @@ class HostFunction:
         if functions is not None:
             table[abi.SLOT_CONTEXTS] = ctypes.addressof(functions)
             table[abi.SLOT_ENTER] = support_address(loaded, "__tw_enter") if devices > 1 else 0
-        self._held = (loaded, callback, functions, keep_alive)
+        encoder = None if isinstance(tensor_map, int) else _encoder_callback(tensor_map, self._pending)
+        table[abi.SLOT_TENSOR_MAP] = tensor_map if isinstance(tensor_map, int) else _address(encoder)
+        self._held = (loaded, callback, functions, encoder, keep_alive)
         self.address = loaded.address(export_name(signature))
         """Of the native function, as tvm-ffi calls it."""
         self.function = self.make_function()
@@ -177,6 +182,20 @@ def _launch_callback(launch: Launch, pending: ffi.Pending) -> Any:
         return 0
 
     return abi.LaunchFunction(call)
+
+
+def _encoder_callback(encode: Callable[..., None], pending: ffi.Pending) -> Any:
+    """`encode` with the C signature of `cuTensorMapEncodeTiled`; what it raises waits in `pending`."""
+
+    def call(*arguments: Any) -> int:
+        try:
+            encode(*arguments)
+        except BaseException as error:  # noqa: BLE001  (must not cross native code; raised again behind it)
+            pending.error = error
+            return 1
+        return 0
+
+    return abi.TensorMapFunction(call)
 
 
 def _write(text: int, length: int) -> None:

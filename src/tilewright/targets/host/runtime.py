@@ -1,8 +1,8 @@
 """The support code that every host object carries, as LLVM IR: errors, printf, launches, 16-bit floats.
 
-`@__tw_launch` is what compiled host code calls for a launch, `@__tw_raise` for a failed assertion, `@__tw_printf`
-for printing. They reach the process only through the pointer table (`abi.py`). `@__tw_enter` and `@__tw_leave` make
-the launch use the device of the tensors.
+`@__tw_launch` is what compiled host code calls for a launch, `@__tw_tensor_map` for a tensor map, `@__tw_raise` for a
+failed assertion, `@__tw_printf` for printing. They reach the process only through the pointer table (`abi.py`).
+`@__tw_enter` and `@__tw_leave` make the launch use the device of the tensors.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 
 from tilewright.hw import launches
+from tilewright.hw.atoms.async_copy import L2_PROMOTION
 from tilewright.targets.host import abi
 from tilewright.targets.host.irtext import Strings, llvm_file, name_table
 
@@ -27,6 +28,13 @@ _LAUNCH_TEXTS = {
     "  hint: look at the difference that it comes from, or leave smem= out for what the kernel allocates",
     "refused_text": "the launch was refused\n  error    %d\n  grid     (%d, %d, %d)\n  block    (%d, %d, %d)\n"
     "  cluster  (%d, %d, %d)\n  smem     %d",
+}
+
+_TENSOR_MAP_TEXTS = {
+    "no_maps_text": "the driver has no tensor maps\n  hint: it takes a driver of CUDA 12 and a GPU of sm_90 or later",
+    "refused_map_text": "the driver refused a tensor map\n  error              %d\n  address            %p\n"
+    "  modes              %d\n  contiguous extent  %lld\n  hint: addresses and strides are multiples of 16 bytes, "
+    "extents at least 1",
 }
 
 _LAUNCH_HINTS = {
@@ -94,6 +102,11 @@ def runtime_ir(*, for_python: bool = True) -> str:
         first_kernel=abi.FIRST_KERNEL, cluster_id=abi.ATTRIBUTE_CLUSTER, cooperative_id=abi.ATTRIBUTE_COOPERATIVE,
         pdl_id=abi.ATTRIBUTE_PDL, raised=abi.RAISED, invalid_context=abi.INVALID_CONTEXT,
     )  # fmt: skip
+    tensor_map = llvm_file(
+        "tensor_map",
+        **{name: strings(text) for name, text in _TENSOR_MAP_TEXTS.items()},
+        launch_kind=strings("LaunchError"), tensor_map=abi.SLOT_TENSOR_MAP, promotion=L2_PROMOTION,
+    )  # fmt: skip
     contexts = llvm_file(
         "contexts",
         contexts=abi.SLOT_CONTEXTS, most_devices=abi.MOST_DEVICES, invalid_context=abi.INVALID_CONTEXT,
@@ -131,6 +144,7 @@ def runtime_ir(*, for_python: bool = True) -> str:
         contexts,
         poll,
         launch,
+        tensor_map,
         *([route, front] if for_python else []),
         llvm_file("halves"),
     ]

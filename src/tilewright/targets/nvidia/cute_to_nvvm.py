@@ -21,8 +21,9 @@ from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BASE, SMEM_BY
 from tilewright.passes.program import kernels
 from tilewright.passes.remarks import Remark
 from tilewright.passes.rules import copying, fragments, gemm, memory, values
-from tilewright.targets.nvidia import atomic_rules, narrow, profile_rules, rules, tile_rules
+from tilewright.targets.nvidia import atomic_rules, bulk_rules, narrow, profile_rules, rules, tile_rules, wgmma_rules
 from tilewright.targets.nvidia.fast_math import use_fast_math
+from tilewright.targets.nvidia.place_tensor_maps import note_tensor_maps
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -40,7 +41,7 @@ RULES = (
     + narrow.rules
     + profile_rules.rules
 )
-RULES += atomic_rules.rules
+RULES += atomic_rules.rules + bulk_rules.rules + wgmma_rules.rules
 ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0}
 FEATURES = "tilewright.features"
 
@@ -93,6 +94,7 @@ class CuteToNvvm(Pass):
             with located(lambda location=kernel.location: location):  # type: ignore[misc]
                 _declare_shared_memory(kernel, arch)
                 _check_cluster(kernel, arch, features)
+            note_tensor_maps(kernel)
             lower(kernel, RULES, context)
             use_fast_math(kernel, context)
             profile_rules.name_regions(kernel, context)

@@ -18,6 +18,7 @@ from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.nvidia.place_tensor_maps import PlaceTensorMaps
 from tilewright.targets.nvidia.tiles.expand_tiles import ExpandTiles
 from tilewright.targets.options import Asked, Options
 
@@ -65,7 +66,7 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
 
 def _finish() -> list[Pass]:
     """What follows cute-to-nvvm, whatever passes the user gives."""
-    return [UpstreamPass(TO_LLVM), PlaceLoopAnnotations(), UpstreamPass(DEBUG_SCOPES)]
+    return [UpstreamPass(TO_LLVM), PlaceLoopAnnotations(), PlaceTensorMaps(), UpstreamPass(DEBUG_SCOPES)]
 
 
 def completed(pipeline: PassManager, arch: str, options: Options | None = None) -> PassManager:

@@ -44,6 +44,7 @@ from tilewright.targets.nvidia.backend.assembling import assemble_kernel
 from tilewright.targets.nvidia.backend.options import options_of
 from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG, REMARKS
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
+from tilewright.targets.nvidia.collective_asm import mark_collective
 from tilewright.targets.nvidia.cubin import read_cubin
 from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
 from tilewright.targets.nvidia.diagnose import compilation_error
@@ -131,7 +132,7 @@ def _llvm(job: Job) -> None:
         with mlir.ir.InsertionPoint(module.body):
             for inner in op.regions[0].blocks[0]:
                 inner.operation.clone()
-        kernel.texts["llvm"] = _translate(module.operation, job)
+        kernel.texts["llvm"] = mark_collective(_translate(module.operation, job))
         changed = _passes_over_text(job, kernel, "llvm")
         if replace_text(job, kernel, "llvm", _KERNELS_IN["llvm"]) or changed:
             used = {*kernel.features, *features_of_llvm(kernel.texts["llvm"])}

@@ -61,6 +61,7 @@ class CudaDevice(Device):
             launch=self._driver.address("cuLaunchKernelEx"),
             plain_launch=self._driver.address("cuLaunchKernel"),
             device="cuda" if self.kernels else "emu",  # a function without launches computes on host memory
+            tensor_map=self._driver.address("cuTensorMapEncodeTiled"),
             contexts=[self._driver.address(name) for name in abi.CONTEXT_FUNCTIONS],
             devices=self._driver.device_count(),
             describe_error=lambda code: str(describe(code)),
