@@ -130,7 +130,7 @@ def _python_word(name: str) -> int:
 def _write_row(support: Any, place: int, row: tuple[int, int, int, int]) -> None:
     address = support.address("__tw_tensor_types") + 8 * len(row) * place
     words = (ctypes.c_uint64 * len(row)).from_address(address)
-    words[1:] = row[1:]
+    words[1:] = list(row[1:])
     words[0] = row[0]  # from now on the row is seen
 
 
