@@ -9,13 +9,14 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.arguments.binding import BoundCall
+from tilewright.base import ranges
 from tilewright.compiler.executor.call_form import CallForm
 from tilewright.compiler.executor.inspection import Inspection
 from tilewright.compiler.executor.running import Runner, plain_runner
+from tilewright.compiler.executor.stage_map import Compilation
 from tilewright.compiler.executor.wide_form import WideForm
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device
-from tilewright.targets.job import Job
 from tilewright.targets.profile import Profile
 from tilewright.targets.target import device_of
 
@@ -24,15 +25,23 @@ class Executor(Inspection):
     """A compiled function. Call it with the arguments that are not compile-time."""
 
     def __init__(
-        self, artifact: Artifact, call: BoundCall, target: str, function: FunctionType, device: Device, job: Job | None
+        self,
+        artifact: Artifact,
+        call: BoundCall,
+        target: str,
+        function: FunctionType,
+        device: Device,
+        compilation: Compilation | None,
     ) -> None:
-        """`device` has loaded `artifact`; without the `job` that made it, it runs but shows no stages."""
-        super().__init__(artifact, job)
+        """`device` has loaded `artifact`; without the `compilation` that made it, it runs but shows no stages."""
+        super().__init__(artifact, compilation)
         self.target = target
         self.device = device
         self.form = CallForm(artifact.signature, call, function)
         self.runner = Runner(artifact, device, self.form)
         self._call = device.front(self.runner.call, self.runner.after_front)
+        if ranges.wanted():
+            self._call = ranges.around(self._call, f"launch {artifact.name}")
 
     if TYPE_CHECKING:
 
@@ -49,6 +58,11 @@ class Executor(Inspection):
                 EmulationError: the emulator found a fault.
             """,
         )
+
+    @property
+    def invoke(self) -> Callable[..., None]:
+        """Calling it by the name that CuTe DSL's executors have."""
+        return self._call
 
     def ordered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each parameter of the signature."""
@@ -88,15 +102,20 @@ class Executor(Inspection):
 
 
 def make_executor(
-    artifact: Artifact, call: BoundCall, target: str, function: FunctionType, checks: Any, job: Job | None = None
+    artifact: Artifact,
+    call: BoundCall,
+    target: str,
+    function: FunctionType,
+    checks: Any,
+    compilation: Compilation | None = None,
 ) -> Executor:
     """Load `artifact` on the device of `target`."""
     device = device_of(target)(artifact, checks)
     if not artifact.options.enable_tvm_ffi:
-        return Executor(artifact, call, target, function, device, job)
+        return Executor(artifact, call, target, function, device, compilation)
     own = device.ffi_function(plain_runner(device, CallForm(artifact.signature, call, function)))
     kind: Any = type(own)
-    made: Executor = _ffi_executor(kind)(artifact, call, target, function, device, job)
+    made: Executor = _ffi_executor(kind)(artifact, call, target, function, device, compilation)
     made.__move_handle_from__(own)  # type: ignore[attr-defined]
     return made
 
