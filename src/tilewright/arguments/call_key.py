@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
@@ -19,7 +19,7 @@ from tilewright.base.errors import TilewrightError
 from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.numbers.numpy_scalars import is_numpy_scalar, to_python
 
-Key = Hashable
+Key = Any  # hashable
 _Maker = Callable[[Any], Key]
 
 NUMBERS = (bool, int, float)

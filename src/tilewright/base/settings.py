@@ -172,12 +172,6 @@ def scope(**values: Any) -> Iterator[None]:
         _overrides.reset(token)
 
 
-def cache_folder() -> Path:
-    """The folder for what is kept from process to process."""
-    if get("cache_dir"):
-        return Path(get("cache_dir")).expanduser()
-    base = get("xdg_cache_home")
-    return (Path(base) if base else Path.home() / ".cache") / "tilewright"
 class State:
     """The settings at some time: all calls of `state` give the same one until a setting may have changed."""
 
@@ -204,6 +198,14 @@ def _variables() -> Mapping[Any, Any]:
     """The environment, in the form that compares fastest: what `os.environ` keeps it in."""
     found: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
     return found
+
+
+def cache_folder() -> Path:
+    """The folder for what is kept from process to process."""
+    if get("cache_dir"):
+        return Path(get("cache_dir")).expanduser()
+    base = get("xdg_cache_home")
+    return (Path(base) if base else Path.home() / ".cache") / "tilewright"
 
 
 def environment(changes: Mapping[str, str]) -> dict[str, str]:
