@@ -9,6 +9,7 @@ from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.communication import told_chip
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
+from tilewright.passes.pipeline_loops import PipelineLoops
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
@@ -48,6 +49,7 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
             [
                 ExpandTiles(),
                 PromoteRegisterTensors(),
+                PipelineLoops(),
                 AnnotateLoops(),
                 PlaceSharedMemory(),
                 ExpandViews(),

@@ -1,0 +1,72 @@
+"""Which iterations of an `scf.for` come: indices and conditions as operations, numbers where bounds are constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.ir import build, mlir, types
+from tilewright.ir.accessors import constant_of
+from tilewright.passes.loop_bodies import Body
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+class Counter:
+    """Which iterations come, without overflow: distances to the upper bound are compared, without sign."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.type = body.index.type
+        self.step = int(constant_of(body.step) or 0)
+        self.unsigned = "unsignedCmp" in body.loop.attributes
+        bounds = constant_of(body.lower), constant_of(body.upper)
+        self.known = tuple(int(bound) for bound in bounds if bound is not None and (bound >= 0 or not self.unsigned))
+        self.trips = len(range(*self.known, self.step)) if len(self.known) == 2 else None
+
+    def comes(self, iteration: int) -> ir.Value | bool:
+        """Whether there is an iteration of this number."""
+        if self.trips is not None:
+            return iteration < self.trips
+        some = _compare("ult" if self.unsigned else "slt", self.body.lower, self.body.upper)
+        if iteration == 0:
+            return some
+        return _binary("andi", some, self.comes_after(self.body.lower, iteration))
+
+    def comes_after(self, index: ir.Value, iterations: int) -> ir.Value:
+        """Whether there is an iteration so many after that of `index`."""
+        if not self._fits(iterations):
+            return build.constant(0, types.parse("i1"))
+        distance = _binary("subi", self.body.upper, index)
+        return _compare("ugt", distance, build.constant(self.step * iterations, self.type))
+
+    def later(self, index: ir.Value, iterations: int) -> ir.Value:
+        """The index so many iterations later."""
+        if iterations == 0 or not self._fits(iterations):
+            return index
+        if index == self.body.lower and self.known and len(self.known) == 2:
+            return build.constant(self.known[0] + self.step * iterations, self.type)
+        return _binary("addi", index, build.constant(self.step * iterations, self.type))
+
+    def last_with_loads(self, iterations: int) -> ir.Value:
+        """The first index of a loop of step 1 that no index so many later follows."""
+        if self.trips is not None:
+            return self.later(self.body.lower, max(self.trips - iterations, 0))
+        many = self.comes(iterations)
+        before_last = _binary("subi", self.body.upper, build.constant(iterations, self.type))
+        return build.value("arith.select", self.type, (many, before_last, self.body.lower))
+
+    def _fits(self, iterations: int) -> bool:
+        width = 64 if isinstance(self.type, mlir.ir.IndexType) else self.type.width
+        return self.step * iterations < 1 << width
+
+
+_PREDICATES = {"slt": 2, "ult": 6, "ugt": 8}
+
+
+def _compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    return build.value("arith.cmpi", types.parse("i1"), (a, b), {"predicate": build.i64(_PREDICATES[predicate])})
+
+
+def _binary(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    return build.value(f"arith.{name}", a.type, (a, b))
