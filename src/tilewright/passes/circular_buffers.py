@@ -89,7 +89,7 @@ def _stages(tensor: ir.Value, access: tuple[Any, ...], body: Body) -> Stages:
     if place.root is None or place.coordinates is None or place.coordinates.recast:
         return {}
     layout = place.root.layout
-    if not is_static(layout) or not _is_injective(layout):
+    if not is_static(layout) or not is_injective(layout):
         return {}
     starts, named = _coordinate(place, access)
     spread = [] if access else [basis.mode for basis in _bases(place)]
@@ -141,7 +141,7 @@ def _bases(place: Origin) -> list[Any]:
     return [step for step in flat(place.coordinates.layout.stride) if hasattr(step, "mode")]
 
 
-def _is_injective(layout: Any) -> bool:
+def is_injective(layout: Any) -> bool:
     """True where no two coordinates of a static layout share an element."""
     modes = sorted(
         (abs(int(stride)), int(extent))

@@ -59,8 +59,7 @@ def used_by(op: ir.Operation) -> list[ir.Value]:
 class Slice:
     """The operations of a body, by place, and the carried arguments, by number, that values are computed from.
 
-    `reason` says why they cannot be computed without the rest of the body; `allowed` are the places of operations that
-    are not pure and may nevertheless be done earlier.
+    `blocker` is an operation among them that is not pure, and none of those at the places `allowed`.
     """
 
     def __init__(self, body: Body, values: Iterable[ir.Value], allowed: Iterable[int] = ()) -> None:
@@ -69,9 +68,19 @@ class Slice:
         self.blocker: ir.Operation | None = None
         self._body = body
         self._allowed = set(allowed)
-        waiting = list(values)
+        self._values = list(values)
+        waiting = list(self._values)
         while waiting and self.blocker is None:
             waiting += self._sources(waiting.pop())
+
+    @property
+    def varies(self) -> bool:
+        """True where the values may differ from one iteration to the next."""
+        body = self._body
+        if self.carried or self.blocker is not None:
+            return True
+        used = [*self._values, *(value for place in self.places for value in used_by(body.operations[place]))]
+        return any(value == body.index for value in used)
 
     def _sources(self, value: ir.Value) -> list[ir.Value]:
         place, number = self._body.place_of(value), self._body.number_of(value)

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from mlir import ir
 
 
+def trips_of(body: Body) -> int | None:
+    """How often a loop over constant bounds runs; None where one is known only at run time."""
+    bounds = [constant_of(bound) for bound in (body.lower, body.upper, body.step)]
+    numbers = [int(bound) for bound in bounds if bound is not None]
+    if len(numbers) < 3 or numbers[2] <= 0 or ("unsignedCmp" in body.loop.attributes and min(numbers) < 0):
+        return None
+    return len(range(*numbers))
+
+
 class Counter:
     """Which iterations come, without overflow: distances to the upper bound are compared, without sign."""
 
@@ -20,9 +29,7 @@ class Counter:
         self.type = body.index.type
         self.step = int(constant_of(body.step) or 0)
         self.unsigned = "unsignedCmp" in body.loop.attributes
-        bounds = constant_of(body.lower), constant_of(body.upper)
-        self.known = tuple(int(bound) for bound in bounds if bound is not None and (bound >= 0 or not self.unsigned))
-        self.trips = len(range(*self.known, self.step)) if len(self.known) == 2 else None
+        self.trips = trips_of(body)
 
     def comes(self, iteration: int) -> ir.Value | bool:
         """Whether there is an iteration of this number."""
@@ -44,8 +51,8 @@ class Counter:
         """The index so many iterations later."""
         if iterations == 0 or not self._fits(iterations):
             return index
-        if index == self.body.lower and self.known and len(self.known) == 2:
-            return build.constant(self.known[0] + self.step * iterations, self.type)
+        if index == self.body.lower and self.trips is not None:
+            return build.constant(int(constant_of(index) or 0) + self.step * iterations, self.type)
         return _binary("addi", index, build.constant(self.step * iterations, self.type))
 
     def last_with_loads(self, iterations: int) -> ir.Value:

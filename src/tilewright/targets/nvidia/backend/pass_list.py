@@ -13,6 +13,7 @@ from tilewright.passes.pipeline_loops import PipelineLoops
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
+from tilewright.passes.vectorize_loops import VectorizeLoops
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
 from tilewright.targets.nvidia.tiles.expand_tiles import ExpandTiles
@@ -48,6 +49,7 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
         PassManager(
             [
                 ExpandTiles(),
+                VectorizeLoops(),
                 PromoteRegisterTensors(),
                 PipelineLoops(),
                 AnnotateLoops(),
@@ -79,6 +81,11 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
             passes.insert([item.name for item in passes].index(ExpandViews.name), missing())
     if PromoteRegisterTensors.name not in names:
         passes.insert(names.index(ExpandTiles.name) + 1 if ExpandTiles.name in names else 0, PromoteRegisterTensors())
+    place = [item.name for item in passes].index(PromoteRegisterTensors.name)
+    if PipelineLoops.name not in names:
+        passes.insert(place + 1, PipelineLoops())
+    if VectorizeLoops.name not in names:
+        passes.insert(place, VectorizeLoops())
     if ExpandTiles.name not in names:
         passes.insert(0, ExpandTiles())
     texts = [str(item) for item in passes]
