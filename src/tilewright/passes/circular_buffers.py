@@ -12,24 +12,18 @@ by it, and it goes round: `i % 3`, or a carried value that counts 0, 1, 2, 0, ..
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilewright.ir import build, layout_text, mlir
-from tilewright.ir.accessors import constant_of, is_tensor, number_of, text_of
-from tilewright.ir.walk import operations
-from tilewright.layout import SymInt, is_static, sym_int
-from tilewright.layout.basis import Path
-from tilewright.layout.inttuple import flat
-from tilewright.passes.effects import effects_of, may_overlap, name_of
+from tilewright.ir import mlir
+from tilewright.ir.accessors import constant_of, number_of
+from tilewright.layout import is_static
+from tilewright.passes.accessed_elements import Access, Mode, accesses_of
+from tilewright.passes.effects import may_overlap, name_of
 from tilewright.passes.loop_bodies import Body, same_value
-from tilewright.passes.origin import Origin, origin
 
 if TYPE_CHECKING:
     from mlir import ir
-
-_ELEMENTS = ("cute.load", "cute.store")
 
 
 @dataclass(frozen=True)
@@ -47,113 +41,37 @@ def buffer_of(copy: ir.Operation, body: Body, moved: set[int]) -> Buffer | str:
     `moved` are the places in the body of what is done earlier.
     """
     target = copy.operands[1]
-    name, stages = name_of(target), _stages(target, (), body)
+    name, stages = name_of(target), _stages(Access.of(copy, target), body)
     if not stages:
         return f"each iteration fills the same part of {name}; let it go round in stages, as {name}[..., i % stages]"
     last, first = -1, min(moved)
     for place, op in enumerate(body.operations):
-        for inner in operations(op):
-            for tensor, coord in _accesses(inner):
-                if not may_overlap(tensor, target):
-                    continue
-                if not _same_stage(stages, _stages(tensor, coord, body)):
-                    return f"{name} is accessed in another stage than the one that the iteration fills"
-                if place < first:
-                    return f"{name} is accessed before it is filled"
-                last = max(last, place)
+        for access in accesses_of(op):
+            if not may_overlap(access.tensor, target):
+                continue
+            if not _same_stage(stages, _stages(access, body)):
+                return f"{name} is accessed in another stage than the one that the iteration fills"
+            if place < first:
+                return f"{name} is accessed before it is filled"
+            last = max(last, place)
     turns = min((turn for _, turn in stages.values()), default=0)
     return Buffer(target, turns, last)
 
 
-def _accesses(op: ir.Operation) -> list[tuple[ir.Value, tuple[Any, ...]]]:
-    """The tensors that an operation reads or writes, with the coordinates of single elements."""
-    found = effects_of(op) if not op.regions else None
-    if found is None:
-        return []
-    coord = (op,) if op.name in _ELEMENTS else ()
-    return [(tensor, coord) for tensor in (*found.reads, *found.writes) if is_tensor(tensor)]
-
-
-Stages = dict[Path, tuple["ir.Value", int]]
-"""By mode of the root, a path from the outermost in: the value that picks the stage, and after how many iterations it
-comes again."""
+Stages = dict[Mode, tuple["ir.Value", int]]
+"""By mode: the value that picks the stage, and after how many iterations it comes again."""
 
 
 def _same_stage(wanted: Stages, found: Stages) -> bool:
     return any(mode in found and same_value(value, found[mode][0]) for mode, (value, _) in wanted.items())
 
 
-def _stages(tensor: ir.Value, access: tuple[Any, ...], body: Body) -> Stages:
-    """The modes of the root in which the tensor, or the element accessed, has one coordinate, and it goes round."""
-    place = origin(tensor)
-    if place.root is None or place.coordinates is None or place.coordinates.recast:
+def _stages(access: Access, body: Body) -> Stages:
+    """The modes in which an access has one coordinate, and it goes round."""
+    if not is_static(access.layout) or not access.is_injective:
         return {}
-    layout = place.root.layout
-    if not is_static(layout) or not is_injective(layout):
-        return {}
-    starts, named = _coordinate(place, access)
-    spread = [] if access else [basis.mode for basis in _bases(place)]
-    found: Stages = {}
-    for mode, start in _leaves(starts):
-        value = named.get(start.expression()) if isinstance(start, SymInt) and not _touched(mode, spread) else None
-        turns = turns_of(value, body) if value is not None else 0
-        if value is not None and turns > 1:
-            found[mode] = value, turns
-    return found
-
-
-def _coordinate(place: Origin, access: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, ir.Value]]:
-    """The first coordinate of the root that is accessed, and the values of its symbols."""
-    assert place.coordinates is not None
-    named = dict(place.operands)
-    if not access:
-        return tuple(place.coordinates.start), named
-    (op,) = access
-    *_, coord32, coord64 = build.groups(op)
-    queues = {32: iter(coord32), 64: iter(coord64)}
-
-    def leaf(width: int, divisibility: int) -> Any:
-        value = next(queues[width])
-        name = f"c{len(named)}"
-        named[name] = value
-        return sym_int(divisibility, width, name)
-
-    coord = layout_text.decode_coord(text_of(op, "coord"), leaf)
-    return place.coordinates(*(coord if isinstance(coord, tuple) else (coord,))), named
-
-
-def _leaves(coord: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The leaves of a coordinate by their modes."""
-    if not isinstance(coord, tuple):
-        yield path, coord
-        return
-    for number, item in enumerate(coord):
-        yield from _leaves(item, (*path, number))
-
-
-def _touched(mode: Path, spread: list[Path]) -> bool:
-    """True where a tensor extends along a mode, or along one inside or around it."""
-    return any(mode[: len(other)] == other or other[: len(mode)] == mode for other in spread)
-
-
-def _bases(place: Origin) -> list[Any]:
-    assert place.coordinates is not None
-    return [step for step in flat(place.coordinates.layout.stride) if hasattr(step, "mode")]
-
-
-def is_injective(layout: Any) -> bool:
-    """True where no two coordinates of a static layout share an element."""
-    modes = sorted(
-        (abs(int(stride)), int(extent))
-        for extent, stride in zip(flat(layout.shape), flat(layout.stride), strict=True)
-        if int(extent) > 1
-    )
-    reach = 0
-    for stride, extent in modes:
-        if stride <= reach:
-            return False
-        reach += stride * (extent - 1)
-    return True
+    turns = {mode: (value, turns_of(value, body)) for mode, value in access.fixed.items()}
+    return {mode: (value, count) for mode, (value, count) in turns.items() if count > 1}
 
 
 def turns_of(value: ir.Value, body: Body) -> int:

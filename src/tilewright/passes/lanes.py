@@ -6,13 +6,13 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, layout_text, mlir, types, vectors
-from tilewright.ir.accessors import tensor_info, tensor_layout_text
+from tilewright.ir.accessors import tensor_info, tensor_layout_text, text_of
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue
 from tilewright.ir.walk import operations
 from tilewright.layout import Layout, views
 from tilewright.layout.dynamic import divisibility
-from tilewright.passes.iterations import ELEMENTS, INDEX, coordinate_of
+from tilewright.passes.accessed_elements import ELEMENTS
 from tilewright.passes.loop_bodies import Body, Slice, clone, mapped
 from tilewright.passes.rules import packed
 
@@ -123,7 +123,7 @@ class Lanes:
     def _tile(self, op: ir.Operation, tensor: ir.Value) -> ir.Value | None:
         """The elements that the iterations access, as a tensor of one vector."""
         info = tensor_info(tensor)
-        coord = coordinate_of(op, self.body)
+        coord = _coordinate_of(op, self.body)
         numbers = [item for item in coord if isinstance(item, mlir.ir.Value)]
         if info.space == "rmem" or packed.is_packed(info.element) or coord.count(INDEX) != 1:
             return None
@@ -135,6 +135,22 @@ class Lanes:
         tiler = tuple(self.width if item is INDEX else 1 for item in coord)
         place = tuple(IntValue(self.group) if item is INDEX else _leaf(item) for item in coord)
         return _view(tensor, layout, "local_tile", (tiler, place))
+
+
+INDEX = "index"
+
+
+def _coordinate_of(op: ir.Operation, body: Body) -> tuple[object, ...]:
+    """The coordinate of a load or store; the index of the loop in it is `INDEX`."""
+    *_, coord32, coord64 = build.groups(op)
+    queues = {32: iter(coord32), 64: iter(coord64)}
+
+    def leaf(width: int, divisor: int) -> object:
+        value = next(queues[width])
+        return INDEX if value == body.index else value
+
+    coord = layout_text.decode_coord(text_of(op, "coord"), leaf)
+    return coord if isinstance(coord, tuple) else (coord,)
 
 
 def _is_contiguous(layout: Layout, coord: tuple[object, ...]) -> bool:

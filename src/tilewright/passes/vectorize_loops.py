@@ -19,7 +19,8 @@ from tilewright.ir.accessors import constant_of, ptr_info
 from tilewright.ir.context import located
 from tilewright.ir.erasing import erase_unused
 from tilewright.ir.walk import operations
-from tilewright.passes.effects import Effects, effects_of, name_of
+from tilewright.passes.accessed_elements import accesses_of
+from tilewright.passes.effects import effects_of, name_of
 from tilewright.passes.iterations import conflict
 from tilewright.passes.lanes import Lanes, bits_of
 from tilewright.passes.loop_bodies import Body
@@ -77,15 +78,11 @@ def _cannot(body: Body, width: int) -> str:
     prints = next((op for item in body.operations for op in operations(item) if op.name in _ORDERED), None)
     if prints is not None:
         return f"{prints.name} in its body is done in order"
-    return _conflict(body, found)
+    tensor = conflict(accesses_of(*body.operations), [body.index])
+    return f"iterations may depend on each other through {name_of(tensor)}" if tensor is not None else ""
 
 
 _ORDERED = ("gpu.printf", "cute.async_commit", "cute.async_wait", "cute.alloc", "cute.shuffle", "cute.vote")
-
-
-def _conflict(body: Body, found: Effects) -> str:
-    tensor = conflict(body, found)
-    return f"iterations may depend on each other through {name_of(tensor)}" if tensor is not None else ""
 
 
 def _width(body: Body) -> int:
