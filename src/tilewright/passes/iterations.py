@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tilewright.ir import mlir
+from tilewright.ir.accessors import constant_of
 from tilewright.passes.accessed_elements import Access
 from tilewright.passes.effects import may_overlap, memories
+from tilewright.passes.loop_bodies import is_invariant, same_value
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -36,5 +39,24 @@ def _separating(one: Access, other: Access, indices: Sequence[ir.Value]) -> set[
         return set()
     if memories(one.tensor) != memories(other.tensor):
         return set()
-    shared = {value for mode, value in one.fixed.items() if other.fixed.get(mode) == value}
-    return {index for index in indices if index in shared}
+    shared = [value for mode, value in one.fixed.items() if same_value(value, other.fixed.get(mode))]
+    return {index for index in indices if any(counts(value, index) for value in shared)}
+
+
+def counts(value: ir.Value, index: ir.Value) -> bool:
+    """True where a value is another one in each iteration of the loop with this index: the index times a number that is
+    not zero, plus values from outside."""
+    if value == index:
+        return True
+    if isinstance(value.owner, mlir.ir.Block):
+        return False
+    op, loop = value.owner.operation, index.owner.owner.operation
+    if op.name in ("arith.extsi", "arith.extui"):
+        return counts(op.operands[0], index)
+    if op.name not in ("arith.addi", "arith.subi", "arith.muli"):
+        return False
+    left, right = list(op.operands)
+    if not is_invariant(right, loop):
+        left, right = right, left
+    fixed = is_invariant(right, loop) if op.name != "arith.muli" else bool(constant_of(right))
+    return fixed and counts(left, index)

@@ -97,6 +97,28 @@ class Slice:
         return used_by(op)
 
 
+def is_invariant(value: ir.Value, loop: ir.Operation) -> bool:
+    """True where a value is surely the same in all iterations of a loop: from outside, or computed from such values."""
+    block = isinstance(value.owner, mlir.ir.Block)
+    if not is_inside(value.owner.owner.operation if block else value.owner.operation, loop):
+        return True
+    return (
+        not block
+        and is_pure(value.owner.operation)
+        and all(is_invariant(operand, loop) for operand in used_by(value.owner.operation))
+    )
+
+
+def is_inside(op: ir.Operation, around: ir.Operation) -> bool:
+    """True of `around` and the operations in its regions."""
+    at: ir.Operation | None = op
+    while at is not None:
+        if at == around:
+            return True
+        at = at.parent.operation if at.parent is not None else None
+    return False
+
+
 def clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> ir.Operation:
     """A copy of `op` at the insertion point over mapped values; its results are entered into `mapping`."""
     made = op.clone().operation
@@ -117,6 +139,8 @@ def same_value(a: Any, b: Any) -> bool:
     """True where two values are surely equal: one value, or results of equal pure operations on equal values."""
     if a == b:
         return True
+    if a is None or b is None:
+        return False
     if isinstance(a.owner, mlir.ir.Block) or isinstance(b.owner, mlir.ir.Block):
         return False
     first, second = a.owner.operation, b.owner.operation

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tilewright.ir import build, mlir, types
 from tilewright.ir.accessors import constant_of
 from tilewright.passes.loop_bodies import Body
+from tilewright.passes.loop_building import binary, compare, less
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -21,6 +22,17 @@ def trips_of(body: Body) -> int | None:
     return len(range(*numbers))
 
 
+def trip_count(body: Body) -> ir.Value:
+    """How often a loop runs, as a number without sign."""
+    kind, trips = body.index.type, trips_of(body)
+    if trips is not None:
+        return build.constant(trips, kind)
+    zero, one = build.constant(0, kind), build.constant(1, kind)
+    some = compare(less(body), body.lower, body.upper)
+    last = binary("divui", binary("subi", binary("subi", body.upper, body.lower), one), body.step)
+    return build.value("arith.select", kind, (some, binary("addi", last, one), zero))
+
+
 class Counter:
     """Which iterations come, without overflow: distances to the upper bound are compared, without sign."""
 
@@ -28,24 +40,23 @@ class Counter:
         self.body = body
         self.type = body.index.type
         self.step = int(constant_of(body.step) or 0)
-        self.unsigned = "unsignedCmp" in body.loop.attributes
         self.trips = trips_of(body)
 
     def comes(self, iteration: int) -> ir.Value | bool:
         """Whether there is an iteration of this number."""
         if self.trips is not None:
             return iteration < self.trips
-        some = _compare("ult" if self.unsigned else "slt", self.body.lower, self.body.upper)
+        some = compare(less(self.body), self.body.lower, self.body.upper)
         if iteration == 0:
             return some
-        return _binary("andi", some, self.comes_after(self.body.lower, iteration))
+        return binary("andi", some, self.comes_after(self.body.lower, iteration))
 
     def comes_after(self, index: ir.Value, iterations: int) -> ir.Value:
         """Whether there is an iteration so many after that of `index`."""
         if not self._fits(iterations):
             return build.constant(0, types.parse("i1"))
-        distance = _binary("subi", self.body.upper, index)
-        return _compare("ugt", distance, build.constant(self.step * iterations, self.type))
+        distance = binary("subi", self.body.upper, index)
+        return compare("ugt", distance, build.constant(self.step * iterations, self.type))
 
     def later(self, index: ir.Value, iterations: int) -> ir.Value:
         """The index so many iterations later."""
@@ -53,27 +64,16 @@ class Counter:
             return index
         if index == self.body.lower and self.trips is not None:
             return build.constant(int(constant_of(index) or 0) + self.step * iterations, self.type)
-        return _binary("addi", index, build.constant(self.step * iterations, self.type))
+        return binary("addi", index, build.constant(self.step * iterations, self.type))
 
     def last_with_loads(self, iterations: int) -> ir.Value:
         """The first index of a loop of step 1 that no index so many later follows."""
         if self.trips is not None:
             return self.later(self.body.lower, max(self.trips - iterations, 0))
         many = self.comes(iterations)
-        before_last = _binary("subi", self.body.upper, build.constant(iterations, self.type))
+        before_last = binary("subi", self.body.upper, build.constant(iterations, self.type))
         return build.value("arith.select", self.type, (many, before_last, self.body.lower))
 
     def _fits(self, iterations: int) -> bool:
         width = 64 if isinstance(self.type, mlir.ir.IndexType) else self.type.width
         return self.step * iterations < 1 << width
-
-
-_PREDICATES = {"slt": 2, "ult": 6, "ugt": 8}
-
-
-def _compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    return build.value("arith.cmpi", types.parse("i1"), (a, b), {"predicate": build.i64(_PREDICATES[predicate])})
-
-
-def _binary(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    return build.value(f"arith.{name}", a.type, (a, b))

@@ -28,6 +28,7 @@ from tilewright.layout import size
 from tilewright.passes.effects import effects_of
 from tilewright.passes.loads_ahead import LoadsAhead, complete, find_copies, find_loads
 from tilewright.passes.loop_bodies import Body, clone, mapped
+from tilewright.passes.loop_building import for_loop
 from tilewright.passes.loop_counts import Counter
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import function_of
@@ -159,26 +160,22 @@ def _loop(
     if lower == upper:
         return carried
     body = ahead.body
-    kept = {key: body.loop.attributes[key] for key in _KEPT if key in body.loop.attributes}
-    made = build.emit("scf.for", [item.type for item in carried], [lower, upper, body.step, *carried], kept, regions=1)
-    kinds = [body.index.type, *[item.type for item in carried]]
-    block = made.regions[0].blocks.append(*kinds, arg_locs=[body.loop.location] * len(kinds))
-    index, *arguments = list(block.arguments)
-    own, rest = arguments[: len(body.initial)], arguments[len(body.initial) :]
-    count = len(ahead.values) * ahead.stages
-    loaded, state = rest[:count], rest[count:]
-    with mlir.ir.InsertionPoint(block):
-        fresh: list[ir.Value] = loaded[: len(ahead.values)]
+
+    def inside(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+        own, rest = values[: len(body.initial)], values[len(body.initial) :]
+        now, later = rest[: len(ahead.values)], rest[len(ahead.values) : len(ahead.values) * ahead.stages]
+        fresh, state = now, rest[len(ahead.values) * ahead.stages :]
         if loads is not _Loads.NEVER:
             condition = loads is _Loads.ALWAYS or counter.comes_after(index, ahead.stages)
             fresh, state = _load(ahead, counter.later(index, ahead.stages), state, condition)
             _commit(ahead)
-        now, later = loaded[: len(ahead.values)], loaded[len(ahead.values) :]
         mapping = {body.index: index, **dict(zip(body.carried, own, strict=True))}
         mapping |= dict(zip(ahead.values, now, strict=True))
         _rest(ahead, mapping)
-        build.emit("scf.yield", (), [*mapped(mapping, body.yielded), *later, *fresh, *state])
-    return list(made.results)
+        return [*mapped(mapping, body.yielded), *later, *fresh, *state]
+
+    kept = {key: body.loop.attributes[key] for key in _KEPT if key in body.loop.attributes}
+    return for_loop(body, (lower, upper, body.step), carried, inside, kept)
 
 
 _KEPT = ("unsignedCmp", "tilewright.unroll", "tilewright.unroll_full")

@@ -24,6 +24,7 @@ from tilewright.passes.effects import effects_of, name_of
 from tilewright.passes.iterations import conflict
 from tilewright.passes.lanes import Lanes, bits_of
 from tilewright.passes.loop_bodies import Body
+from tilewright.passes.loop_building import for_loop
 from tilewright.passes.loop_counts import trips_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import function_of
@@ -103,15 +104,12 @@ def _vectorize(body: Body, width: int) -> None:
     with mlir.ir.InsertionPoint(loop), located(lambda: location):
         first, groups, rest = _groups(body, width)
         kept = {key: loop.attributes[key] for key in _KEPT if key in loop.attributes}
-        types_ = [item.type for item in body.initial]
-        made = build.emit("scf.for", types_, [first, groups, body.step, *body.initial], kept, regions=1)
-        kinds = [body.index.type, *types_]
-        block = made.regions[0].blocks.append(*kinds, arg_locs=[location] * len(kinds))
-        with mlir.ir.InsertionPoint(block):
-            group, *arguments = list(block.arguments)
-            yielded = Lanes(body, group, width).run(arguments)
-            build.emit("scf.yield", (), yielded)
-    results = list(made.results)
+        bounds = first, groups, body.step
+
+        def inside(group: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            return Lanes(body, group, width).run(carried)
+
+        results = for_loop(body, bounds, body.initial, inside, kept)
     if rest is None:
         for old, new in zip(loop.results, results, strict=True):
             old.replace_all_uses_with(new)
