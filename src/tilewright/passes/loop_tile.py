@@ -24,12 +24,12 @@ from tilewright.ir.walk import operations
 from tilewright.passes.accessed_elements import accesses_of
 from tilewright.passes.effects import effects_of, is_pure, name_of
 from tilewright.passes.iterations import conflict
+from tilewright.passes.kernel_remarks import remark
 from tilewright.passes.loop_bodies import Body, clone, is_inside, is_invariant, mapped
 from tilewright.passes.loop_building import binary, compare, for_loop
 from tilewright.passes.loop_counts import trip_count, trips_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import functions
-from tilewright.passes.remarks import remark
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -26,13 +26,13 @@ from tilewright.ir.erasing import erase_unused
 from tilewright.ir.walk import operations
 from tilewright.layout import size
 from tilewright.passes.effects import effects_of
+from tilewright.passes.kernel_remarks import remark
 from tilewright.passes.loads_ahead import LoadsAhead, complete, find_copies, find_loads
 from tilewright.passes.loop_bodies import Body, clone, mapped
 from tilewright.passes.loop_building import for_loop
 from tilewright.passes.loop_counts import Counter
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import function_of
-from tilewright.passes.remarks import remark
 from tilewright.passes.stored_values import split_copy
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from tilewright.ir.walk import operations
 from tilewright.passes.accessed_elements import Access, accesses_of
 from tilewright.passes.effects import effects_of, memories, name_of
 from tilewright.passes.iterations import conflict
+from tilewright.passes.kernel_remarks import remark
 from tilewright.passes.loop_bodies import Body, clone, is_inside
 from tilewright.passes.loop_building import binary, compare, for_loop
 from tilewright.passes.loop_counts import trip_count
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import Launch, kernels, launches
-from tilewright.passes.remarks import remark
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -21,9 +21,9 @@ from tilewright.passes.annotate_loops import (
     picks_registers,
     trip_count,
 )
+from tilewright.passes.kernel_remarks import remark
 from tilewright.passes.pipeline_loops import WISH as PREFETCH
 from tilewright.passes.register_views import known_integer
-from tilewright.passes.remarks import remark
 
 if TYPE_CHECKING:
     from mlir import ir

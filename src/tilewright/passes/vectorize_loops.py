@@ -22,13 +22,13 @@ from tilewright.ir.walk import operations
 from tilewright.passes.accessed_elements import accesses_of
 from tilewright.passes.effects import effects_of, name_of
 from tilewright.passes.iterations import conflict
+from tilewright.passes.kernel_remarks import remark
 from tilewright.passes.lanes import Lanes, bits_of
 from tilewright.passes.loop_bodies import Body
 from tilewright.passes.loop_building import for_loop
 from tilewright.passes.loop_counts import trips_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import function_of
-from tilewright.passes.remarks import remark
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -8,12 +8,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tilewright.passes.collectives import REMARKS
+from tilewright.passes.kernel_remarks import remarks_in
 
 
 @dataclass(frozen=True)
 class KernelReport:
     """Figures of one kernel. Memory in bytes: `shared` is static plus what SmemAllocator takes; spills and stack are
-    for each thread. `communication` has a line for each collective of the program (docs/communication.md)."""
+    for each thread. `communication` has a line for each collective of the program (docs/communication.md),
+    `remarks` one for each wish that has no effect."""
 
     name: str
     arch: str
@@ -29,6 +31,7 @@ class KernelReport:
     occupancy: str
     vector_bits: tuple[int, ...]
     communication: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Report:
         for kernel in self.kernels:
             for field in fields(kernel):
                 value = getattr(kernel, field.name)
-                if field.name == "communication":
+                if field.name in ("communication", "remarks"):
                     lines += [f"{field.name:<14}{line}" for line in value]
                     continue
                 text = ", ".join(map(str, value)) if isinstance(value, tuple) else value
@@ -75,6 +78,7 @@ def _kernel_report(executor: Any, name: str) -> KernelReport:
         occupancy,
         vector_bits(executor.kernels[name].stages["ptx"]),
         remarks_of(executor.kernels[name].stages["cute"]),
+        remarks_in(executor.kernels[name].stages["cute"]),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
@@ -50,4 +49,4 @@ def remarks_in(text: str) -> tuple[str, ...]:
 def _place(op: ir.Operation) -> str:
     """`file.py:12: `; nothing where the operation has no line."""
     place = source_location(op.location)
-    return f"{Path(place.file).name}:{place.line}: " if place is not None else ""
+    return f"{place.file}:{place.line}: " if place is not None else ""
