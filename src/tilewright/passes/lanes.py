@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, layout_text, mlir, types, vectors
-from tilewright.ir.accessors import tensor_info, tensor_layout_text, text_of
+from tilewright.ir.accessors import constant_of, tensor_info, tensor_layout_text, text_of
 from tilewright.ir.context import located
 from tilewright.ir.int_value import IntValue
 from tilewright.ir.walk import operations
 from tilewright.layout import Layout, views
 from tilewright.layout.dynamic import divisibility
 from tilewright.passes.accessed_elements import ELEMENTS
+from tilewright.passes.effects import name_of
+from tilewright.passes.kernel_remarks import remark
 from tilewright.passes.loop_bodies import Body, Slice, clone, mapped
+from tilewright.passes.loop_building import binary
 from tilewright.passes.rules import packed
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ def bits_of(tensor: ir.Value) -> int:
 
 
 class Lanes:
-    """Builds `width` iterations of a body, the first of which is `group * width`, at the insertion point."""
+    """Builds `width` iterations of a body at the insertion point, those of the group number `group`."""
 
     def __init__(self, body: Body, group: ir.Value, width: int) -> None:
         self.body = body
@@ -34,10 +38,13 @@ class Lanes:
         self.width = width
         self.vectors: dict[ir.Value, ir.Value] = {}
         self.numbers: list[dict[ir.Value, ir.Value]] = [{} for _ in range(width)]
-        kind = group.type
-        start = build.value("arith.muli", kind, (group, build.constant(width, kind)))
+        kind, lower = group.type, constant_of(body.lower)
+        start = binary("addi", body.lower, binary("muli", group, build.constant(width, kind)))
         for lane, mapping in enumerate(self.numbers):
-            mapping[body.index] = build.value("arith.addi", kind, (start, build.constant(lane, kind)))
+            mapping[body.index] = binary("addi", start, build.constant(lane, kind))
+        # Tiles of `width` elements begin at multiples of it.
+        aligned = lower is not None and lower >= 0 and int(lower) % width == 0
+        self.tile = binary("addi", group, build.constant(int(lower) // width, kind)) if aligned else None
 
     def run(self, carried: list[ir.Value]) -> list[ir.Value]:
         """Build the iterations, which begin with these carried values; what the last one yields."""
@@ -68,8 +75,10 @@ class Lanes:
         return found
 
     def _build(self, op: ir.Operation) -> None:
-        if op.name in ELEMENTS and self._access(op):
-            return
+        if op.name in ELEMENTS:
+            if self._access(op):
+                return
+            self._remark(op)
         if _works_on_vectors(op) and any(value in self.vectors for value in op.operands):
             self._arithmetic(op)
             return
@@ -78,6 +87,16 @@ class Lanes:
             clone(op, mapping)
         if op.name == "cute.load" and vectors.is_vector(vector_type(op.results[0].type, self.width)):
             self.vectors[op.results[0]] = self._joined(op.results[0])
+
+    def _remark(self, op: ir.Operation) -> None:
+        tensor = op.operands[1 if op.name == "cute.store" else 0]
+        if tensor_info(tensor).space != "rmem":
+            why = (
+                "the loop's index is not that of a contiguous mode"
+                if self.tile is not None
+                else (f"the loop does not start at a multiple of {self.width}")
+            )
+            remark(op, f"vectorize=True accesses {name_of(tensor)} element by element: {why}")
 
     def _fill(self, op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
         """Let `mapping` have the lane's number of each vector that an operation uses."""
@@ -125,16 +144,25 @@ class Lanes:
         info = tensor_info(tensor)
         coord = _coordinate_of(op, self.body)
         numbers = [item for item in coord if isinstance(item, mlir.ir.Value)]
-        if info.space == "rmem" or packed.is_packed(info.element) or coord.count(INDEX) != 1:
+        if self.tile is None or info.space == "rmem" or packed.is_packed(info.element) or coord.count(INDEX) != 1:
             return None
         if Slice(self.body, [tensor, *numbers]).varies or any(isinstance(item, tuple) for item in coord):
             return None
+        tensor, *numbers = mapped(self.numbers[0], [tensor, *numbers])  # the same in all lanes
         layout = _layout_of(tensor)
         if not isinstance(layout, Layout) or not _is_contiguous(layout, coord):
             return None
         tiler = tuple(self.width if item is INDEX else 1 for item in coord)
-        place = tuple(IntValue(self.group) if item is INDEX else _leaf(item) for item in coord)
+        leaves = iter(numbers)
+        place = tuple(self._leaf(item, leaves) for item in coord)
         return _view(tensor, layout, "local_tile", (tiler, place))
+
+    def _leaf(self, item: object, numbers: Iterator[ir.Value]) -> object:
+        """One number of the coordinate of a tile."""
+        if item is INDEX:
+            assert self.tile is not None
+            return IntValue(self.tile)
+        return IntValue(next(numbers)) if isinstance(item, mlir.ir.Value) else item
 
 
 INDEX = "index"
@@ -173,10 +201,6 @@ def _layout_of(tensor: ir.Value) -> Any:
         return IntValue(found, divisor)
 
     return layout_text.decode_layout(tensor_layout_text(tensor.type), leaf)
-
-
-def _leaf(item: object) -> object:
-    return IntValue(item) if isinstance(item, mlir.ir.Value) else item
 
 
 def _view(tensor: ir.Value, layout: Layout, algebra: str, arguments: tuple[Any, ...]) -> ir.Value:

@@ -53,20 +53,30 @@ def complete(ahead: LoadsAhead) -> None:
 
 def find_loads(ahead: LoadsAhead, inside: Effects, kernel: Effects) -> str:
     """Find the loads from global memory; why not all are moved."""
-    reason = ""
-    for place, op in enumerate(ahead.body.operations):
-        found = effects_of(op)
-        sources = [tensor for tensor in found.reads if ptr_info(tensor.type).space in ("gmem", "generic")]
-        if not sources or any(_is_async(item) for item in operations(op)):
-            continue
-        why = _unmovable_load(ahead, op, found) or _may_change(found.reads, inside, kernel)
-        if not why:
-            ahead.loads.append(place)
-        reason = reason or why
-    return reason
+    found = {place: effects_of(op) for place, op in enumerate(ahead.body.operations) if _loads(op)}
+    ahead.loads = list(found)  # each may depend on others, until one of them turns out to stay
+    reasons: dict[int, str] = {}
+    while True:
+        stay = {
+            place: why
+            for place in ahead.loads
+            if (why := _unmovable_load(ahead, place, found[place]) or _may_change(found[place].reads, inside, kernel))
+        }
+        if not stay:
+            break
+        reasons = {**stay, **reasons}
+        ahead.loads = [place for place in ahead.loads if place not in stay]
+    return reasons[min(reasons)] if reasons else ""
 
 
-def _unmovable_load(ahead: LoadsAhead, op: ir.Operation, found: Effects) -> str:
+def _loads(op: ir.Operation) -> bool:
+    """True of operations that read global memory, or may, but asynchronous copies."""
+    spaces = {ptr_info(tensor.type).space for tensor in effects_of(op).reads}
+    return bool(spaces & {"gmem", "generic"}) and not any(map(_is_async, operations(op)))
+
+
+def _unmovable_load(ahead: LoadsAhead, place: int, found: Effects) -> str:
+    op = ahead.body.operations[place]
     name = name_of(found.reads[0])
     if not found.only_reads or any(item.name in _NO_LOADS for item in operations(op)):
         return f"{name} is read by {_named(op)} that does more than load"

@@ -137,10 +137,10 @@ def mapped(mapping: Mapping[ir.Value, ir.Value], values: Iterable[ir.Value]) -> 
 
 def same_value(a: Any, b: Any) -> bool:
     """True where two values are surely equal: one value, or results of equal pure operations on equal values."""
-    if a == b:
-        return True
     if a is None or b is None:
         return False
+    if a == b:
+        return True
     if isinstance(a.owner, mlir.ir.Block) or isinstance(b.owner, mlir.ir.Block):
         return False
     first, second = a.owner.operation, b.owner.operation

@@ -25,8 +25,8 @@ from tilewright.passes.iterations import conflict
 from tilewright.passes.kernel_remarks import remark
 from tilewright.passes.lanes import Lanes, bits_of
 from tilewright.passes.loop_bodies import Body
-from tilewright.passes.loop_building import for_loop
-from tilewright.passes.loop_counts import trips_of
+from tilewright.passes.loop_building import binary, for_loop
+from tilewright.passes.loop_counts import trip_count, trips_of
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import function_of
 
@@ -64,12 +64,10 @@ class VectorizeLoops(Pass):
 def _cannot(body: Body, width: int) -> str:
     """Why a loop is not vectorized; "" where it can be."""
     found = effects_of(*body.operations)
-    if constant_of(body.step) != 1 or constant_of(body.lower) is None or int(constant_of(body.lower) or 0) < 0:
-        return "it starts at a number that is known only at run time, or does not count by 1"
+    if constant_of(body.step) != 1:
+        return "it does not count by 1"
     if width < 2:
         return "it has fewer than two iterations"
-    if int(constant_of(body.lower) or 0) % width:
-        return f"it starts at {constant_of(body.lower)}, no multiple of the {width} iterations side by side"
     if found.unknown:
         return f"{found.unknown[0][1]} in its body may write memory or wait for other threads"
     if found.waits:
@@ -102,14 +100,15 @@ def _vectorize(body: Body, width: int) -> None:
     """Put a loop over groups of iterations before the loop, which is left with the rest."""
     loop, location = body.loop, body.loop.location
     with mlir.ir.InsertionPoint(loop), located(lambda: location):
-        first, groups, rest = _groups(body, width)
-        kept = {key: loop.attributes[key] for key in _KEPT if key in loop.attributes}
-        bounds = first, groups, body.step
+        zero, one = (build.constant(number, body.index.type) for number in (0, 1))
+        groups, rest = _groups(body, width)
 
         def inside(group: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             return Lanes(body, group, width).run(carried)
 
-        results = for_loop(body, bounds, body.initial, inside, kept)
+        kept = {key: loop.attributes[key] for key in _KEPT if key in loop.attributes}
+        unsigned = {"unsignedCmp": build.attribute("unit")}
+        results = for_loop(body, (zero, groups, one), body.initial, inside, kept | unsigned)
     if rest is None:
         for old, new in zip(loop.results, results, strict=True):
             old.replace_all_uses_with(new)
@@ -122,16 +121,14 @@ def _vectorize(body: Body, width: int) -> None:
 _KEPT = ("tilewright.unroll", "tilewright.unroll_full", "tilewright.prefetch_stages")
 
 
-def _groups(body: Body, width: int) -> tuple[ir.Value, ir.Value, ir.Value | None]:
-    """The first group and the end of the groups, and where the rest begins; None where there is no rest."""
-    kind, lower = body.index.type, int(constant_of(body.lower) or 0)
-    first, shift = build.constant(lower // width, kind), build.constant(width.bit_length() - 1, kind)
-    trips = trips_of(body)
-    if trips is not None:
-        end = lower + trips
-        rest = build.constant(end // width * width, kind) if end % width else None
-        return first, build.constant(end // width, kind), rest
-    larger = "arith.maxui" if "unsignedCmp" in body.loop.attributes else "arith.maxsi"
-    end = build.value(larger, kind, (body.upper, body.lower))
-    groups = build.value("arith.shrui", kind, (end, shift))
-    return first, groups, build.value("arith.shli", kind, (groups, shift))
+def _groups(body: Body, width: int) -> tuple[ir.Value, ir.Value | None]:
+    """How many groups of iterations there are, and where the rest begins; None where there is no rest."""
+    kind, known = body.index.type, trips_of(body)
+    shift = build.constant(width.bit_length() - 1, kind)
+    if known is not None:
+        groups = build.constant(known // width, kind)
+        if known % width == 0:
+            return groups, None
+    else:
+        groups = binary("shrui", trip_count(body), shift)
+    return groups, binary("addi", body.lower, binary("shli", groups, shift))
