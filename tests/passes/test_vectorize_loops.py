@@ -198,11 +198,6 @@ def print_it(x, y, t, i):
 
 
 @cute.jit
-def access_nothing(x, y, t, i):
-    pass
-
-
-@cute.jit
 def fence(x, y, t, i):
     y[t, i] = x[t, i]
     cute.arch.mbarrier_init_fence()
@@ -212,7 +207,6 @@ REASONS = {
     depend_on_the_one_before: "iterations may depend on each other through `arguments.0`",
     wait: "cute.sync_threads in its body waits for other threads",
     print_it: "gpu.printf in its body is done in order",
-    access_nothing: "it reads and writes no tensor",
     fence: "in its body may write memory or wait for other threads",
 }
 
@@ -241,3 +235,15 @@ def test_one_iteration_is_no_vector():
     assert remarks(compiled(body, numbers(), numbers())) == [
         "vectorize=True has no effect: it has fewer than two iterations"
     ]
+
+
+def test_a_loop_without_tensors():
+    def body(out, n):
+        t, _, _ = cute.arch.thread_idx()
+        total = cutlass.Int32(0)
+        for i in cutlass.range(n, vectorize=True):
+            total += i * i
+        out[t] = total
+
+    run = compiled(body, np.zeros(THREADS, np.int32), 0)
+    assert remarks(run) == ["vectorize=True has no effect: it reads and writes no tensor"]

@@ -66,13 +66,14 @@ class Counter:
             return build.constant(int(constant_of(index) or 0) + self.step * iterations, self.type)
         return binary("addi", index, build.constant(self.step * iterations, self.type))
 
-    def last_with_loads(self, iterations: int) -> ir.Value:
-        """The first index of a loop of step 1 that no index so many later follows."""
+    def whole_turns(self, left: int, times: int) -> ir.Value:
+        """Where a loop of step 1 that does `times` iterations in one ends, so that at least `left` are left."""
         if self.trips is not None:
-            return self.later(self.body.lower, max(self.trips - iterations, 0))
-        many = self.comes(iterations)
-        before_last = binary("subi", self.body.upper, build.constant(iterations, self.type))
-        return build.value("arith.select", self.type, (many, before_last, self.body.lower))
+            return self.later(self.body.lower, max(self.trips - left, 0) // times * times)
+        room = binary("subi", binary("subi", self.body.upper, self.body.lower), build.constant(left, self.type))
+        size = build.constant(times, self.type)
+        whole = binary("addi", self.body.lower, binary("muli", binary("divui", room, size), size))
+        return build.value("arith.select", self.type, (self.comes(left), whole, self.body.lower))
 
     def _fits(self, iterations: int) -> bool:
         width = 64 if isinstance(self.type, mlir.ir.IndexType) else self.type.width

@@ -2,7 +2,7 @@
 
 before: `scf.for %i = %a to %b { %x = load(%i); use(%x) } {tilewright.prefetch_stages = 2}`
 after:  loads of the first two iterations; a loop that loads for iteration `%i + 2` and uses what was loaded two
-        iterations before; a loop over the last two iterations, which loads nothing
+        iterations before, three iterations in one; a loop over what is left, which loads for iterations that come
 
 What is moved are loads from global memory to registers, and asynchronous copies to a circular buffer in shared memory
 (see `circular_buffers`) with the commits of their groups. A loop with copies is one loop, whose copies stand under the
@@ -16,7 +16,6 @@ other threads, of any write to it in the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 WISH = "tilewright.prefetch_stages"
 MOST_STAGES = 32
 """Most iterations that loads run ahead."""
+MOST_OPERATIONS = 2048
+"""Most operations of the iterations that are done in one."""
 
 
 @register
@@ -126,13 +127,11 @@ def _emit(ahead: LoadsAhead) -> None:
             values, state = _load(ahead, counter.later(body.lower, stage), state, counter.comes(stage))
             loaded += values
             _commit(ahead)
-        carried = [*body.initial, *loaded, *state]
-        if ahead.copies or counter.step != 1:
-            results = _loop(ahead, counter, body.lower, body.upper, carried, _Loads.WHERE_ONE_COMES)
-        else:
-            middle = counter.last_with_loads(ahead.stages)
-            results = _loop(ahead, counter, body.lower, middle, carried, _Loads.ALWAYS)
-            results = _loop(ahead, counter, middle, body.upper, results, _Loads.NEVER)
+        results, middle, times = [*body.initial, *loaded, *state], body.lower, ahead.stages + 1
+        if not ahead.copies and counter.step == 1 and len(body.operations) * times <= MOST_OPERATIONS:
+            middle = counter.whole_turns(ahead.stages, times)
+            results = _loop(ahead, counter, (body.lower, middle), results, times)
+        results = _loop(ahead, counter, (middle, body.upper), results)
     for old, new in zip(body.loop.results, results, strict=False):
         old.replace_all_uses_with(new)
     function = function_of(body.loop)
@@ -140,42 +139,40 @@ def _emit(ahead: LoadsAhead) -> None:
     erase_unused(function)
 
 
-class _Loads(Enum):
-    """When a loop loads ahead."""
-
-    ALWAYS = 0
-    NEVER = 1
-    WHERE_ONE_COMES = 2
-
-
 def _loop(
     ahead: LoadsAhead,
     counter: Counter,
-    lower: ir.Value,
-    upper: ir.Value,
+    bounds: tuple[ir.Value, ir.Value],
     carried: list[ir.Value],
-    loads: _Loads,
+    times: int = 0,
 ) -> list[ir.Value]:
-    """A loop over iterations from `lower`, which begins with these values; what it ends with."""
-    if lower == upper:
+    """A loop that begins with these values; what it ends with. It does `times` iterations in one, all of which load
+    ahead; one by one where it is 0, and loads for the iterations that come.
+
+    One more iteration than are loaded ahead leaves every value in the register that it was loaded to. One by one each
+    moves on to the next register, which waits until it has arrived.
+    """
+    body, count = ahead.body, len(ahead.values)
+    if bounds[0] == bounds[1]:
         return carried
-    body = ahead.body
 
     def inside(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
-        own, rest = values[: len(body.initial)], values[len(body.initial) :]
-        now, later = rest[: len(ahead.values)], rest[len(ahead.values) : len(ahead.values) * ahead.stages]
-        fresh, state = now, rest[len(ahead.values) * ahead.stages :]
-        if loads is not _Loads.NEVER:
-            condition = loads is _Loads.ALWAYS or counter.comes_after(index, ahead.stages)
-            fresh, state = _load(ahead, counter.later(index, ahead.stages), state, condition)
+        own, loaded = values[: len(body.initial)], values[len(body.initial) :]
+        loaded, state = loaded[: count * ahead.stages], loaded[count * ahead.stages :]
+        for turn in range(max(times, 1)):
+            now = counter.later(index, turn)
+            comes = times > 0 or counter.comes_after(now, ahead.stages)
+            fresh, state = _load(ahead, counter.later(index, turn + ahead.stages), state, comes)
             _commit(ahead)
-        mapping = {body.index: index, **dict(zip(body.carried, own, strict=True))}
-        mapping |= dict(zip(ahead.values, now, strict=True))
-        _rest(ahead, mapping)
-        return [*mapped(mapping, body.yielded), *later, *fresh, *state]
+            mapping = {body.index: now, **dict(zip(body.carried, own, strict=True))}
+            mapping |= dict(zip(ahead.values, loaded[:count], strict=True))
+            _rest(ahead, mapping)
+            own, loaded = mapped(mapping, body.yielded), [*loaded[count:], *fresh]
+        return [*own, *loaded, *state]
 
     kept = {key: body.loop.attributes[key] for key in _KEPT if key in body.loop.attributes}
-    return for_loop(body, (lower, upper, body.step), carried, inside, kept)
+    step = build.constant(times, body.index.type) if times else body.step
+    return for_loop(body, (*bounds, step), carried, inside, kept)
 
 
 _KEPT = ("unsignedCmp", "tilewright.unroll", "tilewright.unroll_full")

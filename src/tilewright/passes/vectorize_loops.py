@@ -66,14 +66,14 @@ def _cannot(body: Body, width: int) -> str:
     found = effects_of(*body.operations)
     if constant_of(body.step) != 1:
         return "it does not count by 1"
+    if not (found.reads or found.writes):
+        return "it reads and writes no tensor"
     if width < 2:
         return "it has fewer than two iterations"
     if found.unknown:
         return f"{found.unknown[0][1]} in its body may write memory or wait for other threads"
     if found.waits:
         return f"{found.waits[0].name} in its body waits for other threads"
-    if not (found.reads or found.writes):
-        return "it reads and writes no tensor"
     prints = next((op for item in body.operations for op in operations(item) if op.name in _ORDERED), None)
     if prints is not None:
         return f"{prints.name} in its body is done in order"
