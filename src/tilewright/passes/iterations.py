@@ -20,9 +20,9 @@ def conflict(
 ) -> ir.Value | None:
     """A tensor through which iterations may depend on each other; None where there is none.
 
-    `indices` are those of the loops. Accesses of iterations that differ in one of them are of different elements where
-    it is a coordinate of both; at most `most` indices may be no coordinate. With `stores` a store alone may write no
-    element in two iterations either.
+    `indices` are those of a nest of loops, from the outermost in. Accesses of iterations that differ in one of them are
+    of different elements where it is a coordinate of both; at most `most` indices may be no coordinate. With `stores` a
+    store alone may write no element in two iterations either.
     """
     for number, one in enumerate(accesses):
         for other in accesses[number if stores else number + 1 :]:
@@ -40,23 +40,26 @@ def _separating(one: Access, other: Access, indices: Sequence[ir.Value]) -> set[
     if memories(one.tensor) != memories(other.tensor):
         return set()
     shared = [value for mode, value in one.fixed.items() if same_value(value, other.fixed.get(mode))]
-    return {index for index in indices if any(counts(value, index) for value in shared)}
+    nest = indices[0].owner.owner.operation
+    return {index for index in indices if any(counts(value, index, nest) for value in shared)}
 
 
-def counts(value: ir.Value, index: ir.Value) -> bool:
-    """True where a value is another one in each iteration of the loop with this index: the index times a number that is
-    not zero, plus values from outside."""
+def counts(value: ir.Value, index: ir.Value, nest: ir.Operation) -> bool:
+    """True where a value tells the iterations of the loop with this index apart, in all of a nest.
+
+    It is the index times a number that is not zero, plus values from outside the nest.
+    """
     if value == index:
         return True
     if isinstance(value.owner, mlir.ir.Block):
         return False
-    op, loop = value.owner.operation, index.owner.owner.operation
+    op = value.owner.operation
     if op.name in ("arith.extsi", "arith.extui"):
-        return counts(op.operands[0], index)
+        return counts(op.operands[0], index, nest)
     if op.name not in ("arith.addi", "arith.subi", "arith.muli"):
         return False
     left, right = list(op.operands)
-    if not is_invariant(right, loop):
+    if not is_invariant(right, nest):
         left, right = right, left
-    fixed = is_invariant(right, loop) if op.name != "arith.muli" else bool(constant_of(right))
-    return fixed and counts(left, index)
+    fixed = is_invariant(right, nest) if op.name != "arith.muli" else bool(constant_of(right))
+    return fixed and counts(left, index, nest)
