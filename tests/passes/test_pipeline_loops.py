@@ -8,7 +8,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.passes.loop_programs import THREADS, as_arguments, compiled, loads_before_loops, remarks
-from tilewright import EmulationError, before
+from tilewright import CompileError, EmulationError, before
 from tilewright.cute.nvgpu import cpasync
 from tilewright.passes import Pass, number_of, operations
 
@@ -546,3 +546,30 @@ def test_a_report_names_the_line_of_the_loop():
     (found,) = run.report().kernels[0].remarks
     line = body.__code__.co_firstlineno + 4
     assert f"test_pipeline_loops.py:{line}: prefetch_stages=2 has no effect" in str(found)
+
+
+def test_stages_are_known_at_compile_time():
+    def body(a, out, n):
+        for i in cutlass.range(4, prefetch_stages=n):
+            out[i] = a[0, i]
+
+    with pytest.raises(
+        CompileError, match=r"^`prefetch_stages` of a range is an integer known at compile time"
+    ) as caught:
+        run_of(body)
+    assert caught.value.hint == "pass it as `cutlass.Constexpr`"
+    assert caught.value.location.line == body.__code__.co_firstlineno + 1
+    with pytest.raises(CompileError, match="known at compile time"):
+        cutlass.range(4, pipelining="two")
+
+
+def test_less_than_no_stage_is_none():
+    def body(a, out, n):
+        t, _, _ = cute.arch.thread_idx()
+        total = cutlass.Float32(0)
+        for i in cutlass.range(n, prefetch_stages=-1, unroll=1):
+            total += a[t, i]
+        out[t] = total
+
+    run = run_of(body)
+    assert run.stages["ptx"].count("ld.global") == 1 and not remarks(run)
