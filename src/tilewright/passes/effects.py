@@ -79,8 +79,8 @@ def _note_access(op: ir.Operation, found: Effects) -> None:
 def _described(op: ir.Operation) -> str:
     """The operation by its name; instructions by their PTX."""
     if op.name in ("cute.ptx", "cute.ptx_value"):
-        return " ".join(text_of(op, "text").replace("{", " ").split()[:1]).rstrip(";") or op.name
-    return op.name
+        return " ".join(text_of(op, "text").replace("{", " ").split()[:1]).rstrip(";") or str(op.name)
+    return str(op.name)
 
 
 def _is_pure(name: str) -> bool:
@@ -116,10 +116,10 @@ def may_overlap(a: ir.Value, b: ir.Value) -> bool:
     return not first or not second or bool(first & second)
 
 
-def memories(tensor: ir.Value) -> frozenset[object]:
+def memories(tensor: ir.Value) -> frozenset[ir.Value]:
     """The arguments and allocations that a tensor may be a part of; empty where they are not known."""
     found = origin(tensor)
-    return frozenset(_memory(root.value) for root in found.roots or found.derived_from)
+    return frozenset(_root_value(root.value) for root in found.roots or found.derived_from)
 
 
 def name_of(tensor: ir.Value) -> str:
@@ -134,10 +134,6 @@ def name_of(tensor: ir.Value) -> str:
         if name
         else {"smem": "shared memory", "rmem": "registers"}.get(ptr_info(tensor.type).space, "memory")
     )
-
-
-def _memory(value: ir.Value) -> object:
-    return _root_value(value)
 
 
 def _root_value(value: ir.Value) -> ir.Value:

@@ -43,8 +43,8 @@ class Lanes:
         for lane, mapping in enumerate(self.numbers):
             mapping[body.index] = binary("addi", start, build.constant(lane, kind))
         # Tiles of `width` elements begin at multiples of it.
-        aligned = lower is not None and lower >= 0 and int(lower) % width == 0
-        self.tile = binary("addi", group, build.constant(int(lower) // width, kind)) if aligned else None
+        first = int(lower) if lower is not None and lower >= 0 else 1
+        self.tile = binary("addi", group, build.constant(first // width, kind)) if first % width == 0 else None
 
     def run(self, carried: list[ir.Value]) -> list[ir.Value]:
         """Build the iterations, which begin with these carried values; what the last one yields."""

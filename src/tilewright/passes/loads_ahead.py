@@ -95,7 +95,7 @@ def _is_number(type_: ir.Type) -> bool:
 
 
 def _named(op: ir.Operation) -> str:
-    return _WORDS.get(op.name, op.name)
+    return _WORDS.get(op.name, str(op.name))
 
 
 _WORDS = {
