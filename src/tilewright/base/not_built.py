@@ -75,8 +75,8 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "built: fill them with PyTorch or NumPy",
     },
     "tilewright.cute.nvgpu": {
-        "CacheEvictionPriority MemoryOrder MemoryScope CopyG2ROp CopyR2GOp": "says how a copy orders memory or fills "
-        "caches, not built: cute.arch.load and store take sem=, scope= and cop=",
+        "MemoryOrder MemoryScope CopyG2ROp CopyR2GOp": "says how a copy orders memory, not built: cute.arch.load and "
+        "store take sem=, scope= and cop=",
         "warpgroup OperandMajorMode make_tiled_tma_atom_A make_tiled_tma_atom_B": HOPPER,
         "tcgen05": _BLACKWELL,
     },

@@ -20,6 +20,7 @@ from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout
 from tilewright.passes.pass_errors import locate_error
+from tilewright.passes.remarks import Kind, Remark
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -66,9 +67,15 @@ class LoweringContext:
     facts: dict[str, Any] = field(default_factory=dict)
     tensors: dict[Any, TensorView] = field(default_factory=dict)
     fragments: dict[Any, Any] = field(default_factory=dict)  # vectors as their parts, see `rules.fragments`
+    remarks: list[Remark] = field(default_factory=list)
 
     def tensor(self, value: ir.Value) -> TensorView:
         return self.tensors[value]
+
+    def remark(self, op: ir.Operation, text: str | None, kind: Kind = "access") -> None:
+        """Keep a remark on the line of an operation; None is none."""
+        if text:
+            self.remarks.append(Remark.at(op, text, kind))
 
     def taken_apart(self) -> list[ir.Operation]:
         """The operations whose vectors were read by their parts: nobody may need the whole."""

@@ -99,9 +99,20 @@ class Device(ABC):
         """
         raise CompileError("this target gives no tvm-ffi function", hint="leave --enable-tvm-ffi out")
 
+    def front(self, other: Callable[..., Any], failed: Callable[..., Any]) -> Callable[..., Any]:
+        """What to call with the arguments of Python: it runs native code where that takes them as they are.
+
+        `other` is called with any others, and `failed` after native code has set an error.
+        """
+        return other
+
     def raised(self, error: BaseException) -> BaseException:
         """The error to raise for one that `direct` raised."""
         return error
+
+    def raised_natively(self) -> Exception:
+        """The error that native code has set in this thread, as `direct` would have raised it."""
+        raise NotImplementedError("this device runs no native code by itself")
 
 
 def check_count(params: Sequence[Any], values: Sequence[Any]) -> None:

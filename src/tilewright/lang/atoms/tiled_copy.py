@@ -31,7 +31,7 @@ class TiledCopy(CopyAtom):
     """
 
     def __init__(self, atom: CopyAtom, layout_tv: Layout, tiler_mn: Any) -> None:
-        super().__init__(atom.op, atom.value_type, atom.num_bits)
+        super().__init__(atom.op, atom.value_type, atom.num_bits, atom.hints)
         self.layout_tv_tiled = layout_tv
         self.tiler_mn = tiler_mn
         threads, values = (int(algebra.size(mode)) for mode in modes(layout_tv))
@@ -66,7 +66,7 @@ class TiledCopy(CopyAtom):
 
     @property
     def atom(self) -> CopyAtom:
-        return CopyAtom(self.op, self.value_type, self.num_bits)
+        return CopyAtom(self.op, self.value_type, self.num_bits, self.hints)
 
     @property
     def __tw_threads__(self) -> Layout:

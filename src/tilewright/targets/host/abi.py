@@ -26,7 +26,8 @@ SLOT_DEVICES = 4  # the DLPack device types that tensors may be on, a bit each
 SLOT_ENTER = 5  # int (*)(void* table, int device, void** left): see __tw_enter; null where there is one device
 SLOT_CONTEXTS = 6  # the driver's functions for contexts (CONTEXT_FUNCTIONS), or null
 SLOT_SIGNALS = 7  # int (*)(): whether a signal handler of Python raised an exception, or null
-FIRST_KERNEL = 8  # handle of kernel 0
+SLOT_PLAIN = 8  # cuLaunchKernel, for launches without attributes, which it begins faster; or null
+FIRST_KERNEL = 9  # handle of kernel 0
 
 CONTEXT_FUNCTIONS = ("cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxGetDevice", "cuDevicePrimaryCtxRetain")
 MOST_DEVICES = 64
@@ -72,6 +73,19 @@ ROUTE_FACTS, ROUTE_FIRST_KIND, ROUTE_ALIGNMENT = 4, 3, 16
 ROUTE_MOST_ARGUMENTS = 16
 ROUTE_UNKNOWN = -1
 DL_SIZE = 48
+
+# What native code needs of Python to be called by it (front.py): objects, a number, and functions.
+PYTHON_FUNCTIONS = {
+    "open": "PyCapsule_GetPointer", "to_int": "PyLong_AsLongLongAndOverflow", "to_float": "PyFloat_AsDouble",
+    "call": "PyObject_Vectorcall", "call_one": "PyObject_CallOneArg", "incref": "Py_IncRef", "decref": "Py_DecRef",
+    "clear": "PyErr_Clear", "unlock": "PyEval_SaveThread", "lock": "PyEval_RestoreThread",
+}  # fmt: skip
+PYTHON_TABLE = ("int", "float", "none", "true", "false", "type_offset", "set_stream", *PYTHON_FUNCTIONS)
+# Tensors that native code reads: their type, the functions that read one and tell the current stream, and what Python
+# asks whether one is lazily negated, or null.
+TENSOR_TYPE = ("type", "read", "stream", "lazy")
+MOST_TENSOR_TYPES = 8
+FRONT_MOST_ARGUMENTS = 64
 
 DEVICES_OF = {"cuda": (CUDA, CUDA_MANAGED), "emu": (CPU, CUDA_HOST)}
 

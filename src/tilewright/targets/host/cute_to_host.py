@@ -9,11 +9,11 @@ at all follows a failed assertion, see `leave_at_failures`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tilewright.base import notices
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.accessors import number_of, text_of
@@ -176,7 +176,7 @@ def _check_smem(op: ir.Operation, given: int | None, needed: int, kernel: str) -
         f"smem={given} is less than the {needed} bytes that {kernel} allocates: what lies beyond is out of bounds;"
         " leave smem= out to get as much as the allocators hand out"
     )
-    warnings.warn_explicit(text, SharedMemoryWarning, place.file, place.line)
+    notices.warn(text, place, SharedMemoryWarning)
 
 
 @dataclass(frozen=True)

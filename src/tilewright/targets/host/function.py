@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tilewright.base.signature import Signature
 from tilewright.targets.host import abi, ffi
 from tilewright.targets.host.bundle import compile_program, load_program, support_address
+from tilewright.targets.host.front import make_front
 from tilewright.targets.host.wrapper import export_name
 
 Device = Literal["cuda", "emu"]
@@ -68,6 +69,7 @@ class HostFunction:
             then kernel i has the handle i + 1.
         launch: the address of `cuLaunchKernelEx` or a function like it, or a Python function for the emulator.
             An exception that the latter raises comes out of the call.
+        plain_launch: the address of `cuLaunchKernel`, for launches without attributes; 0: `launch` takes those too.
         device: `cuda`: tensors must be on a GPU, the current stream is asked for; `emu`: on the host.
         contexts: addresses of the driver's `abi.CONTEXT_FUNCTIONS`, in that order.
         devices: how many devices there are: with several, a call uses the one of its tensors.
@@ -86,6 +88,7 @@ class HostFunction:
         entry: str | None = None,
         kernels: Sequence[int] | int = (),
         launch: int | Launch = 0,
+        plain_launch: int = 0,
         device: Device = "emu",
         contexts: Sequence[int] = (),
         devices: int = 1,
@@ -105,6 +108,7 @@ class HostFunction:
         address = launch if isinstance(launch, int) else _address(callback)
         functions = (ctypes.c_void_p * len(contexts))(*contexts) if contexts else None
         table = _fill_table(loaded.address(abi.TABLE), address, device, handles)
+        table[abi.SLOT_PLAIN] = plain_launch
         if functions is not None:
             table[abi.SLOT_CONTEXTS] = ctypes.addressof(functions)
             table[abi.SLOT_ENTER] = support_address(loaded, "__tw_enter") if devices > 1 else 0
@@ -117,6 +121,10 @@ class HostFunction:
     def make_function(self) -> Any:
         """A tvm-ffi function of its own over the same code."""
         return ffi.make_function(self.address, self._held)
+
+    def front(self, other: Callable[..., Any], failed: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of Python's own kind around the native code, see `front.make_front`."""
+        return make_front(self._held[0].keep_alive, self.address, other, failed, self._held)
 
     def support_function(self, name: str) -> Any:
         """A tvm-ffi function over a function of the support code, which is the same for all programs."""

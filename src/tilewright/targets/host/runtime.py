@@ -65,8 +65,11 @@ _REPORT_TEXTS = {
 
 
 @functools.cache
-def runtime_ir(*, routes: bool = True) -> str:
-    """LLVM IR of the support functions; the same for every program. `routes`: with what `router.py` calls."""
+def runtime_ir(*, for_python: bool = True) -> str:
+    """LLVM IR of the support functions; the same for every program.
+
+    `for_python`: with what `router.py` and `front.py` need.
+    """
     strings = Strings("rt")
     kinds, kind_width = name_table("kind_names", abi.KIND_NAMES, 80, "object")
     dtypes, dtype_width = name_table("dtype_names", abi.DTYPE_FORMATS, 18, "unknown")
@@ -87,7 +90,7 @@ def runtime_ir(*, routes: bool = True) -> str:
     launch = llvm_file(
         "launch",
         **{name: strings(text) for name, text in (_LAUNCH_TEXTS | _LAUNCH_HINTS).items()},
-        launch_kind=strings("LaunchError"), launch=abi.SLOT_LAUNCH,
+        launch_kind=strings("LaunchError"), launch=abi.SLOT_LAUNCH, plain=abi.SLOT_PLAIN,
         first_kernel=abi.FIRST_KERNEL, cluster_id=abi.ATTRIBUTE_CLUSTER, cooperative_id=abi.ATTRIBUTE_COOPERATIVE,
         pdl_id=abi.ATTRIBUTE_PDL, raised=abi.RAISED, invalid_context=abi.INVALID_CONTEXT,
     )  # fmt: skip
@@ -107,6 +110,15 @@ def runtime_ir(*, routes: bool = True) -> str:
         device=abi.DL_DEVICE, ndim=abi.DL_NDIM, dtype=abi.DL_DTYPE, shape=abi.DL_SHAPE, strides=abi.DL_STRIDES,
         offset=abi.DL_OFFSET,
     )  # fmt: skip
+    front = llvm_file(
+        "front",
+        **{name: number for number, name in enumerate(abi.PYTHON_TABLE)},
+        **{f"type_{name}": number for number, name in enumerate(abi.TENSOR_TYPE)},
+        python_size=len(abi.PYTHON_TABLE), most_types=abi.MOST_TENSOR_TYPES, type_size=len(abi.TENSOR_TYPE),
+        most=abi.FRONT_MOST_ARGUMENTS, any_size=abi.ANY_SIZE, any_value=abi.ANY_VALUE, dl_size=abi.DL_SIZE,
+        dl_device=abi.DL_DEVICE, cpu=abi.CPU, interrupted=abi.INTERRUPTED, int_kind=abi.INT, float_kind=abi.FLOAT,
+        none_kind=abi.NONE, bool_kind=abi.BOOL, tensor_kind=abi.DLTENSOR,
+    )  # fmt: skip
     texts = [
         kinds,
         dtypes,
@@ -117,7 +129,7 @@ def runtime_ir(*, routes: bool = True) -> str:
         contexts,
         poll,
         launch,
-        *([route] if routes else []),
+        *([route, front] if for_python else []),
         llvm_file("halves"),
     ]
     return "\n".join(texts)

@@ -100,6 +100,7 @@ SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "cuKernelSetAttribute": (c_int, c_int, c_void_p, c_int),
     "cuKernelGetAttribute": (POINTER(c_int), c_int, c_void_p, c_int),
     "cuLaunchKernelEx": (POINTER(LaunchConfig), c_void_p, _HANDLE, _HANDLE),
+    "cuLaunchKernel": (c_void_p, *[c_uint] * 7, c_void_p, _HANDLE, _HANDLE),
     "cuMemAlloc_v2": (POINTER(c_uint64), c_size_t),
     "cuMemFree_v2": (c_uint64,),
     "cuMemcpyHtoDAsync_v2": (c_uint64, c_void_p, c_size_t, c_void_p),

@@ -145,6 +145,8 @@ done:
   store ptr %enter, ptr getelementptr (i64, ptr @$table, i64 $slot_enter)
   %launch = load ptr, ptr getelementptr (ptr, ptr @tw_driver, i64 $launch)
   store atomic ptr %launch, ptr getelementptr (i64, ptr @$table, i64 $slot_launch) release, align 8
+  %plain = load ptr, ptr getelementptr (ptr, ptr @tw_driver, i64 $plain)
+  store atomic ptr %plain, ptr getelementptr (i64, ptr @$table, i64 $slot_plain) release, align 8
   store atomic i32 2, ptr @tw_state release, align 4
   ret i32 0
 
@@ -196,6 +198,7 @@ define void @$unload() {
   %loaded = icmp eq i32 %state, 2
   br i1 %loaded, label %drop, label %end
 drop:
+  store ptr null, ptr getelementptr (i64, ptr @$table, i64 $slot_plain)
   store ptr @tw_first_launch, ptr getelementptr (i64, ptr @$table, i64 $slot_launch)
   store ptr $first_enter, ptr getelementptr (i64, ptr @$table, i64 $slot_enter)
   call void @tw_drop()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 
+from tilewright.base.errors import CompileError
+from tilewright.base.notices import say_once
+from tilewright.lang.locations import user_location
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.communication import told_chip
@@ -110,12 +114,43 @@ def _checked(manager: PassManager, options: Options) -> PassManager:
     return manager
 
 
+_WITHOUT_EFFECT = {
+    "enable-cuda-dialect": "a launch is an operation of the dialect gpu until the host function becomes native code",
+    "cuda-dialect-external-module": "the machine code always lies outside the module",
+}
+
+
 def asked_of(pipeline: PassManager) -> Asked:
-    """What a pass list asks for."""
+    """What a pass list asks for.
+
+    Raises:
+        CompileError: `cubin-format` or `toolkitPath` of cute-to-nvvm cannot be.
+    """
     for item in pipeline:
         if isinstance(item, CuteToNvvm):
+            _check_given(item)
             known = _OTHERS | _FIELDS
             asked = {known[key]: value for key, value in item.given.items() if key in known}
             chip = item.given.get("cubin-chip", "") or item.given.get("gpu-arch", "")
             return Asked(str(chip), str(item.given.get("toolkitPath", "")), asked)
     return Asked()
+
+
+def _check_given(item: CuteToNvvm) -> None:
+    place = user_location()
+    form, toolkit = str(item["cubin-format"]), str(item["toolkitPath"])
+    if form != "bin":
+        raise CompileError(
+            f"cubin-format is bin, not {form}",
+            location=place,
+            hint="the PTX is in .stages['ptx'] and LLVM IR in .stages['llvm']; KeepPTX and KeepIR write them to files",
+        )
+    if toolkit and not Path(toolkit).expanduser().is_dir():
+        raise CompileError(
+            f"toolkitPath={toolkit} is no folder",
+            location=place,
+            hint="name the folder that holds bin/ptxas, or leave toolkitPath out: the installed packages will do",
+        )
+    for name, why in _WITHOUT_EFFECT.items():
+        if item[name]:
+            say_once(f"{name} has no effect here: {why}", place)

@@ -13,6 +13,7 @@ from tilewright.hw.chips import chip
 from tilewright.targets.artifact import Artifact, KernelImage
 from tilewright.targets.device import Device, Timer
 from tilewright.targets.host import abi
+from tilewright.targets.host.ffi import take_raised
 from tilewright.targets.host.function import HostFunction
 from tilewright.targets.nvidia import driver as cuda
 from tilewright.targets.nvidia.backend.options import options_of
@@ -57,7 +58,8 @@ class CudaDevice(Device):
             host_object(artifact),
             artifact.signature,
             kernels=[kernel.handle for kernel in self.kernels],
-            launch=self._driver.launch_address(),
+            launch=self._driver.address("cuLaunchKernelEx"),
+            plain_launch=self._driver.address("cuLaunchKernel"),
             device="cuda" if self.kernels else "emu",  # a function without launches computes on host memory
             contexts=[self._driver.address(name) for name in abi.CONTEXT_FUNCTIONS],
             devices=self._driver.device_count(),
@@ -74,8 +76,14 @@ class CudaDevice(Device):
     def ffi_function(self, run: Callable[..., None]) -> Any:
         return self.host.make_function()
 
+    def front(self, other: Callable[..., Any], failed: Callable[..., Any]) -> Callable[..., Any]:
+        return other if self.direct is None else self.host.front(other, failed)
+
     def raised(self, error: BaseException) -> BaseException:
         return self.host.raised(error)
+
+    def raised_natively(self) -> Exception:
+        return take_raised()
 
     def profile(self) -> Profile:
         events = options_of(self._artifact).profile_events
