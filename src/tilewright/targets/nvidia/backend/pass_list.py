@@ -13,9 +13,11 @@ from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.communication import told_chip
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
+from tilewright.passes.pipeline_loops import PipelineLoops
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
+from tilewright.passes.vectorize_loops import VectorizeLoops
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
 from tilewright.targets.nvidia.place_tensor_maps import PlaceTensorMaps
@@ -52,7 +54,9 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
         PassManager(
             [
                 ExpandTiles(),
+                VectorizeLoops(),
                 PromoteRegisterTensors(),
+                PipelineLoops(),
                 AnnotateLoops(),
                 PlaceSharedMemory(),
                 ExpandViews(),
@@ -82,6 +86,11 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
             passes.insert([item.name for item in passes].index(ExpandViews.name), missing())
     if PromoteRegisterTensors.name not in names:
         passes.insert(names.index(ExpandTiles.name) + 1 if ExpandTiles.name in names else 0, PromoteRegisterTensors())
+    place = [item.name for item in passes].index(PromoteRegisterTensors.name)
+    if PipelineLoops.name not in names:
+        passes.insert(place + 1, PipelineLoops())
+    if VectorizeLoops.name not in names:
+        passes.insert(place, VectorizeLoops())
     if ExpandTiles.name not in names:
         passes.insert(0, ExpandTiles())
     texts = [str(item) for item in passes]

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.passes import remarks
 from tilewright.passes.collectives import REMARKS as COMMUNICATION
+from tilewright.passes.kernel_remarks import remarks_in
 from tilewright.passes.remarks import WIDEST_BITS, Remark
 from tilewright.targets.nvidia.backend.parts import REMARKS
 from tilewright.targets.nvidia.backend.ptx_lines import Place, placed_lines
@@ -20,7 +21,7 @@ from tilewright.targets.nvidia.backend.ptx_lines import Place, placed_lines
 class KernelReport:
     """Figures of one kernel. Memory in bytes: `shared` is static plus what SmemAllocator takes; spills and stack are
     for each thread. `communication` has a line for each collective of the program (docs/communication.md). `remarks`
-    say why an access is not wider, and what was spilled."""
+    say why an access is not wider, why a wish has no effect, and what was spilled."""
 
     name: str
     arch: str
@@ -96,6 +97,7 @@ def _remarks(executor: Any, name: str) -> Iterator[Remark]:
     kernel = executor.kernels[name]
     info, ptx = kernel.info, kernel.stages["ptx"]
     said = remarks.read(str(kernel.image.stages.get(REMARKS, "[]")))
+    yield from (_of_pass(line) for line in remarks_in(kernel.stages["cute"]))
     yield from (item for item in said if item.kind == "access" or info.stack_bytes)
     places = {(item.file, item.line) for item in said}
     yield from (item for item in single_elements(ptx) if (item.file, item.line) not in places)
@@ -105,6 +107,12 @@ def _remarks(executor: Any, name: str) -> Iterator[Remark]:
             f"{spilled} bytes of instructions spill registers to local memory and load them again: smaller tiles, "
             "fewer values at once, or more registers a thread (fewer threads a block, --maxrregcount)"
         )
+
+
+def _of_pass(line: str) -> Remark:
+    """A remark that a pass has left on the kernel, `file.py:12: text`."""
+    found = re.match(r"(?P<file>.*?):(?P<line>\d+): (?P<text>.*)", line)
+    return Remark(found["text"], found["file"], int(found["line"])) if found else Remark(line)
 
 
 def single_elements(ptx: str) -> Iterator[Remark]:
