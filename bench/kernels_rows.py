@@ -217,7 +217,7 @@ def _quack(module: str, name: str, *args: Any, **options: Any) -> Callable[[], A
 
 
 def plans_of(case: Case) -> Iterator[tuple[str, RowPlan | None]]:
-    """The kernel's own plan, then others: fewer and more threads and blocks, in registers, in shared memory, streamed."""
+    """The kernel's own plan, then others: fewer and more threads and blocks, in registers, shared memory, streamed."""
     yield "now", None
     columns, size = case.matrices[0].shape[1], case.matrices[0].element_size()
     vector = widest([("rows", item) for item in case.matrices])

@@ -23,13 +23,13 @@ def cross_entropy_kernel(
 ) -> None:  # fmt: skip
     """Loss and log(sum(exp(x))) of a row; the latter where `lse` is there."""
     tile = RowTile(plan, x.shape)
-    part = tile.load(x) if plan.turns == 1 else None
+    parts = [tile.load(x)] if plan.turns == 1 else []
     wanted = cute.Int64(target[tile.row])
     picked = _picked(x, tile.row, wanted)
     if cutlass.const_expr(plan.turns == 1):
         tile.landed()
-        own = [tile.folded([part], lambda item: item, rows.add, 0.0)] if smooths else []
-        base, total, sums = softmax_sums(tile, part, own)
+        own = [tile.folded(parts, lambda item: item, rows.add, 0.0)] if smooths else []
+        base, total, sums = softmax_sums(tile, parts[0], own)
     else:
         base, total, sums = _streamed(tile, x, smooths)
     logarithm = base + cute.math.log(total)

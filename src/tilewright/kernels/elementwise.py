@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import tilewright as cutlass
@@ -266,9 +266,8 @@ def prepare(
         for tensor, of_one, step, dtype in zip(tensors, strides, steps, types, strict=True) if step == DENSE
     ):  # fmt: skip
         vector //= 2
-    plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector, flat, op=op)
-    if not flat:
-        plan = replace(plan, **_array(extents[0] // vector))
+    lanes, across, down = (THREADS, 1, 1) if flat else _array(extents[0] // vector)
+    plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector, flat, lanes, across, down, op)
     ranks = tuple(item.ndim if flat else len(extents) for item in tensors)
     executor = _executor(plan, types[0], steps[0], ranks, "cuda" if on_gpu(tensors[0]) else "emu")
     if flat:
@@ -279,11 +278,11 @@ def prepare(
     ]
 
 
-def _array(vectors: int) -> dict[str, int]:
-    """How the threads of a block go through lines of so many vectors."""
+def _array(vectors: int) -> tuple[int, int, int]:
+    """How the threads of a block go through lines of so many vectors: `lanes`, `across` and `down` of the plan."""
     lanes = min(1 << max(vectors - 1, 0).bit_length(), THREADS)
     across = min(-(-vectors // lanes), UNROLL)
-    return {"lanes": lanes, "across": across, "down": UNROLL // across}
+    return lanes, across, UNROLL // across
 
 
 def _fits(tensor: Any, extents: Sequence[int], strides: Sequence[int], vector: int, dtype: Any) -> bool:
