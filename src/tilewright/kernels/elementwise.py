@@ -4,7 +4,7 @@ Dimensions through which all tensors step alike become one. A thread takes vecto
 which it issues before it computes. A tensor that does not change along it gives one number for a vector.
 
 Where one dimension is left, threads go along it. Otherwise a block is an array of threads, `lanes` along the innermost
-dimension by as many lines as it has room for, so that no thread divides to find its place:
+dimension by as many lines as it has room for, so that a place is worked out for a line, not for each of its vectors:
 
     vectors of a line →      lanes 0..L-1 | lanes 0..L-1 | ...   (`across` times)
     lines ↓                  rows of threads, `down` times
@@ -23,7 +23,7 @@ from tilewright.kernels import views
 from tilewright.kernels.launching import address_of, on_gpu
 
 THREADS = 128
-UNROLL = 2  # more make no streaming function faster: neighbours in memory are better read at the same time
+UNROLL = 2  # copies and sums are slower with 4; of those measured only gelu in bfloat16 gains by it, 3 %
 DENSE, CONSTANT, STRIDED = "dense", "constant", "strided"
 
 

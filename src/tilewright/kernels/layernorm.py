@@ -21,14 +21,13 @@ def layernorm_kernel(
     """LayerNorm of x + residual; that sum to `total`, the moments to `mean` and `rstd`, where they are there."""
     tile = RowTile(plan, x.shape)
     parts = norms.entered(tile, x, residual, total)
-    affine = norms.Affine(tile, weight, bias)
     centre, factor = norms.moments(tile, parts, tile.columns, eps)
     if cutlass.const_expr(mean is not None):
         tile.store_number(mean, centre)
         tile.store_number(rstd, factor)
 
     def normal(number: Any, *items: Any) -> Any:
-        return affine(number, (rows.tree(items, rows.add) - centre) * factor)
+        return norms.scaled(tile, number, (rows.tree(items, rows.add) - centre) * factor, weight, bias)
 
     tile.store_each(out, parts, normal)
 

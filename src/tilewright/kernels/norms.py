@@ -11,8 +11,6 @@ import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.rows import Part, RowTile
 
-EARLY_REGISTERS, KEPT_REGISTERS = 16, 8  # of weight and bias that a thread reads early, or keeps from row to row
-
 
 def entered(tile: RowTile, x: Any, residual: Any, total: Any) -> list[Part]:
     """The thread's parts of x and residual, whose sum is written to `total`; residual and total may be None."""
@@ -75,36 +73,12 @@ def _sum(tile: RowTile, parts: Sequence[Any]) -> Any:
     return cute.arch.warp_reduction_sum(rows.tree(parts, rows.add), threads_in_group=tile.plan.group)
 
 
-class Affine:
-    """What a norm multiplies with and adds: weight and bias, tensors (columns) that all rows share, or None.
-
-    A long row's part of them is not in the L1 cache. They are read before the row's warps exchange what they have, so
-    that the wait for both is one, where `most` registers suffice.
-    """
-
-    def __init__(self, tile: RowTile, weight: Any, bias: Any, most: int = EARLY_REGISTERS) -> None:
-        self._tile, self._tensors = tile, (weight, bias)
-        plan, given = tile.plan, [item for item in self._tensors if item is not None]
-        bits = plan.vector * plan.count * sum(item.element_type.width for item in given)
-        early = plan.cluster > 1 and not plan.stages and bits <= 32 * most
-        self._held = [
-            [tile.shared_vector(item, number) for number in range(plan.count)] if early and item is not None else None
-            for item in self._tensors
-        ]
-
-    def __call__(self, number: Any, vector: Any) -> Any:
-        """The vector of access `number` times weight plus bias."""
-        with cute.fp_contract(False):  # an fma keeps weight and bias in registers at once: a block fewer fits
-            weight, bias = (self._of(place, number, vector) for place in (0, 1))
-            vector = vector if weight is None else vector * weight
-            return vector if bias is None else vector + bias
-
-    def _of(self, place: int, number: Any, like: Any) -> Any:
-        if self._tensors[place] is None:
-            return None
-        held = self._held[place]
-        found = self._tile.shared_vector(self._tensors[place], number) if held is None else held[number]
-        return found.to(like.dtype)
+def scaled(tile: RowTile, number: Any, vector: Any, weight: Any, bias: Any) -> Any:
+    """The vector of access `number` times `weight` plus `bias`, tensors (columns) or None."""
+    with cute.fp_contract(False):  # an fma keeps weight and bias in registers at once: a block fewer fits
+        if weight is not None:
+            vector = vector * tile.of_columns(weight, number, vector)
+        return vector if bias is None else vector + tile.of_columns(bias, number, vector)
 
 
 # Backward
@@ -159,14 +133,11 @@ def _through_ring(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutla
     rings = [rows.Ring(tile.plan, tensor.element_type) for tensor in tensors.read()]
     for stage in cutlass.range_constexpr(stages):
         _fill(tile, rings, tensors, stage, cutlass.Int64(tile.group) + stage * blocks, groups)
-    affine, numbers = Affine(tile, tensors.weight, None, KEPT_REGISTERS), _numbers(tile, tensors)
     for group in cutlass.range(cutlass.Int64(tile.group), groups, cutlass.Int64(blocks)):
         cute.arch.cp_async_wait_group(stages - 1)
-        stage, ahead = turn % stages, _numbers(tile.at(cute.math.min(group + blocks, groups - 1)), tensors)
-        parts = [ring.part(stage) for ring in rings]
-        sums = _one_row(tile.at(group), turn, parts, numbers, sums, affine, tensors)
+        stage = turn % stages
+        sums = _one_row(tile.at(group), turn, [ring.part(stage) for ring in rings], sums, tensors)
         _fill(tile, rings, tensors, stage, group + stages * blocks, groups)
-        numbers = ahead
         turn += 1
     cute.arch.cp_async_wait_group(0)
     return sums
@@ -184,35 +155,27 @@ def _fill(tile: RowTile, rings: Sequence[Any], tensors: Backward, stage: Any, gr
 def _through_registers(tile: Any, groups: Any, blocks: Any, sums: Any, tensors: cutlass.Constexpr[Backward]) -> Any:
     """The next group is loaded into registers."""
     turn, last = cutlass.Int32(0), groups - 1
-    affine, numbers = Affine(tile, tensors.weight, None, KEPT_REGISTERS), _numbers(tile, tensors)
     vectors = [tile.load(tensor).vectors for tensor in tensors.read()]
     for group in cutlass.range(cutlass.Int64(tile.group), groups, cutlass.Int64(blocks)):
         seat = tile.at(cute.math.min(group + blocks, last))
-        following, ahead = [seat.load(tensor).vectors for tensor in tensors.read()], _numbers(seat, tensors)
+        following = [seat.load(tensor).vectors for tensor in tensors.read()]
         parts = [rows.Part(tensor.element_type, held) for tensor, held in zip(tensors.read(), vectors, strict=True)]
-        sums = _one_row(tile.at(group), turn, parts, numbers, sums, affine, tensors)
-        vectors, numbers = following, ahead
+        sums = _one_row(tile.at(group), turn, parts, sums, tensors)
+        vectors = following
         turn += 1
     return sums
 
 
-def _numbers(seat: RowTile, tensors: Backward) -> list[Any]:
-    """What the forward pass kept of a row: rstd, and the mean where it is centred."""
-    return [tensor[seat.row] for tensor in (tensors.rstd, tensors.mean) if tensor is not None]
-
-
-def _one_row(
-    seat: RowTile, turn: Any, parts: Sequence[Part], numbers: Sequence[Any], sums: Any, affine: Affine,
-    tensors: Backward,
-) -> Any:  # fmt: skip
+def _one_row(seat: RowTile, turn: Any, parts: Sequence[Part], sums: Any, tensors: Backward) -> Any:
     kind = rows.computing_type(tensors.x.element_type)
-    factor, centre = (*[number.to(kind) for number in numbers], None)[:2]
+    factor = tensors.rstd[seat.row].to(kind)
+    centre = tensors.mean[seat.row].to(kind) if tensors.mean is not None else None
 
     def taken(number: Any, value: Any, slope: Any) -> tuple[Any, Any, Any]:
         """n, grad, grad * weight of an access."""
         normal = (value if centre is None else value - centre) * factor
         slope = seat.filled_row(number, slope, 0.0)
-        return normal, slope, affine(number, slope)
+        return normal, slope, scaled(seat, number, slope, tensors.weight, None)
 
     weights, biases = ([*each] for each in sums)
     along, offset = [], []

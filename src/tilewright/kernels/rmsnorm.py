@@ -21,13 +21,12 @@ def rmsnorm_kernel(
     """RMSNorm of x + residual; that sum to `total`, 1 / rms to `rstd`, where they are there."""
     tile = RowTile(plan, x.shape)
     parts = norms.entered(tile, x, residual, total)
-    affine = norms.Affine(tile, weight, bias)
     factor = norms.inverse_rms(tile, parts, tile.columns, eps)
     if cutlass.const_expr(rstd is not None):
         tile.store_number(rstd, factor)
 
     def normal(number: Any, *items: Any) -> Any:
-        return affine(number, rows.tree(items, rows.add) * factor)
+        return norms.scaled(tile, number, rows.tree(items, rows.add) * factor, weight, bias)
 
     tile.store_each(out, parts, normal)
 

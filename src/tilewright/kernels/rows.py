@@ -147,9 +147,9 @@ class RowTile:
         if self.plan.stages:
             cute.arch.cp_async_wait_group(0)
 
-    def shared_vector(self, tensor: Any, number: Any) -> Any:
-        """The vector of access `number` of a tensor (columns) that all rows share."""
-        return self._vector(tensor.iterator, number).load()
+    def of_columns(self, tensor: Any, number: Any, like: Any) -> Any:
+        """The vector of access `number` of a tensor (columns) that all rows share, in the type of `like`."""
+        return self._vector(tensor.iterator, number).load().to(like.dtype)
 
     def mapped(self, part: Part, function: Callable[[Any], Any], neutral: float) -> Part:
         """`function(vector)` of each access of a part in registers, with `neutral` for what is outside the row."""
