@@ -7,9 +7,10 @@ from typing import Any
 from tilewright.base.not_built import HOPPER, NotBuiltError
 from tilewright.lang.arch import barrier, sync_threads, sync_warp, thread_idx
 from tilewright.lang.control.generate import run_if
-from tilewright.lang.numbers.numeric import Boolean, as_numeric
+from tilewright.lang.numbers.numeric import Boolean, Int64, as_numeric
 from tilewright.lang.nvgpu import mbarrier
 from tilewright.lang.nvgpu.threads import cluster_arrive, cluster_arrive_relaxed, cluster_wait
+from tilewright.lang.tensors.allocation import SmemAllocator, SmemPartition
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.layout import size
 from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp
@@ -89,13 +90,19 @@ class MbarrierArray:
             self.wait(index, phase)
 
 
-def init_barriers(*arrays: MbarrierArray) -> None:
-    """Thread 0 makes the barriers and shows them to copies and the cluster."""
+def alloc_reserved_mbarrier(num_stages: int, *, loc: object = None, ip: object = None) -> Pointer:
+    """Shared memory for the barriers of a pipeline: two for each stage, that it is full and that it is empty."""
+    return SmemAllocator().allocate_array(Int64, 2 * num_stages, partition=SmemPartition.RESERVED)
+
+
+def init_barriers(*arrays: MbarrierArray, fence: bool = True) -> None:
+    """Thread 0 makes the barriers and, with `fence`, shows them to copies and the cluster."""
     x, y, z = thread_idx()
     with run_if((x == 0) & (y == 0) & (z == 0)):
         for array in arrays:
             array.init()
-        mbarrier.mbarrier_init_fence()
+        if fence:
+            mbarrier.mbarrier_init_fence()
 
 
 def pipeline_init_arrive(

@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from tilewright.base.not_built import NotBuiltError, NotBuiltImportError, absence, imports_from
+from tilewright.base.not_built import NotBuiltError, NotBuiltImportError, imports_from, stub_of
 
 _OWN = {"nvvm": "tilewright.compat.dialects.nvvm_operations"}
 
@@ -57,5 +57,5 @@ def dialect(name: str) -> Dialect:
 
 def __getattr__(name: str) -> Any:
     if importlib.util.find_spec(f"mlir.dialects.{name}") is None:
-        raise absence("mlir.dialects", name, sys._getframe(1))
+        return stub_of("mlir.dialects", name, sys._getframe(1))
     return dialect(name)

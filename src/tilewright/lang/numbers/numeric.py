@@ -73,7 +73,8 @@ class NumericMeta(ABCMeta):
 
     @property
     def zero(cls) -> int | float:
-        return 0.0 if cls.is_float else 0
+        """0, or 0.0 of floats; `Float` and `Integer` themselves have one too."""
+        return 0.0 if issubclass(cls, Float) else 0
 
     @property
     def inf(cls) -> float:
