@@ -229,6 +229,16 @@ class FakeTensor:
         self._dims, self._strides, self._space = tuple(shape), tuple(stride), space
         self._align = _alignment(align, dtype)
 
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """The extents: ints, and the symbols that others may share."""
+        return self._dims
+
+    @property
+    def stride(self) -> tuple[Dim, ...]:
+        """The strides."""
+        return self._strides
+
     def param(self, name: str) -> TensorParam:
         """What a function compiled for this tensor takes."""
         return TensorParam(name, self.dtype.facts.name, self._dims, self._strides, self._align, self._space)

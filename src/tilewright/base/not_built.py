@@ -93,7 +93,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright.utils": {
         "TensorMapManager TensorMapUpdateMode compute_epilogue_tile_shape hopper_helpers sm90": HOPPER,
         "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator blackwell_helpers "
-        "blockscaled_layout block_copy get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
+        "blockscaled_layout block_copy gemm get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
         "StaticPersistentRuntimeTileScheduler": _BLACKWELL,
         "distributed": _SEVERAL,
     },
@@ -117,7 +117,6 @@ _CALLED: Final = {
     "tilewright.experimental": "cutlass.experimental",
     "tilewright.experimental.primitives": "cutlass.experimental.primitives",
     "tilewright.compat.ast_preprocessor": "cutlass.base_dsl.ast_preprocessor",
-    "mlir.dialects": "cutlass._mlir.dialects",
     "tilewright.compat.mlir_helpers": "cutlass._mlir_helpers",
 }
 _IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
@@ -192,6 +191,8 @@ def _not_built(name: str) -> tuple[str, str]:
 
 
 def _public(module: str) -> str:
+    if module.startswith("mlir."):
+        return f"cutlass._{module}"
     return _CALLED.get(module, module.removeprefix("tilewright."))
 
 
