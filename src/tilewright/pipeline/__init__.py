@@ -24,6 +24,6 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 __all__ = [
     "Agent", "CooperativeGroup", "MbarrierArray", "NamedBarrier", "PipelineAsync", "PipelineConsumer",
     "PipelineCpAsync", "PipelineOp", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineUserType",
-    "agent_sync", "arrive", "arrive_and_wait", "arrive_unaligned", "make_pipeline_state", "pipeline_init_arrive",
-    "pipeline_init_wait", "sync", "wait", "wait_unaligned",
+    "agent_sync", "alloc_reserved_mbarrier", "arrive", "arrive_and_wait", "arrive_unaligned", "make_pipeline_state",
+    "pipeline_init_arrive", "pipeline_init_wait", "sync", "wait", "wait_unaligned",
 ]  # fmt: skip

@@ -26,6 +26,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
     __getattr__ = _missing(__name__)
 
 __all__ = [
-    "HardwareInfo", "LayoutEnum", "SmemAllocator", "create_cute_tensor_for_fp8", "get_smem_capacity_in_bytes",
-    "is_fp8_dtype", "print_latex", "print_latex_tv",
+    "GroupSearchResult", "GroupedGemmGroupSearchState", "GroupedGemmTileSchedulerHelper", "HardwareInfo", "LayoutEnum",
+    "PersistentTileSchedulerParams", "SmemAllocator", "SmemPartition", "StaticPersistentGroupTileScheduler",
+    "StaticPersistentTileScheduler", "WorkTileInfo", "create_cute_tensor_for_fp8", "create_initial_search_state",
+    "get_smem_capacity_in_bytes", "is_fp8_dtype", "print_latex", "print_latex_tv",
 ]  # fmt: skip

@@ -547,7 +547,9 @@ def is_number(value: object) -> bool:
 
 
 def number_type(value: object) -> type[Numeric]:
-    """`value`, if it is a number type; an error otherwise."""
+    """`value`, if it is a number type, and `Float32` for `Float`; an error otherwise."""
+    if value is Float:
+        return Float32
     if isinstance(value, type) and issubclass(value, Numeric) and value not in _BASES:
         return value
     raise CompileError(

@@ -35,8 +35,8 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: type[Numeric], *, loc: object 
         CompileError: it is known only at run time, or is more than a thread has.
     """
     layout = layout_or_shape if isinstance(layout_or_shape, (Layout, ComposedLayout)) else Layout(layout_or_shape)
-    count = _elements(layout)
-    type_ = types.ptr(number_type(dtype).facts.name, "rmem", RMEM_ALIGN)
+    count, dtype = _elements(layout), number_type(dtype)
+    type_ = types.ptr(dtype.facts.name, "rmem", RMEM_ALIGN)
     bytes_ = max(-(-count * dtype.width // 8), 1)
     if bytes_ > MOST_BYTES:
         raise CompileError(
