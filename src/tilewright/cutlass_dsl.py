@@ -6,8 +6,8 @@ from tilewright.base.not_built import INTERNAL as _INTERNAL
 from tilewright.base.not_built import missing as _missing
 from tilewright.compat.arch import Arch
 from tilewright.compat.dsl import BaseDSL, CuTeDSL, CutlassBaseDSL, CutlassDSL
-from tilewright.compat.version import CUDA_VERSION, target_version
 from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
+from tilewright.compat.version import CUDA_VERSION, target_version
 from tilewright.compiler.executor import Executor as JitCompiledFunction
 from tilewright.compiler.jit import dsl_user_op
 from tilewright.lang.calls.parameters import Constexpr

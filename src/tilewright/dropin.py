@@ -92,9 +92,9 @@ class _Loader(importlib.abc.Loader):
             self._own_spec = spec
             return ModuleType(spec.name)
         name = _ours(spec.name)
-        if (made := not_built.stub_module(name)) is not None:
+        if (standing := not_built.stub_module(name)) is not None:
             self._own_spec = spec
-            return made
+            return standing
         if name.partition(".")[0] == "mlir":
             gate.libllvm()
         leaf = spec.name.removeprefix(_DIALECT)

@@ -12,7 +12,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.kernels import on_device, on_host
-from tilewright.base import not_built, stubs
+from tilewright.base import not_built, settings, stubs
 from tilewright.base.errors import ArgumentError, CompileError, CudaDriverDependencyError
 from tilewright.targets.nvidia import driver
 
@@ -104,17 +104,15 @@ def test_sizes_and_copies():
 
 
 @pytest.mark.skipif(driver.available(), reason="asks what a machine without a GPU says")
-def test_hardware_needs_a_driver(monkeypatch):
-    monkeypatch.setenv("TILEWRIGHT_TARGET", "cuda")
-    with pytest.raises(CudaDriverDependencyError):
+def test_hardware_needs_a_driver():
+    with settings.scope(target="cuda"), pytest.raises(CudaDriverDependencyError):
         cutlass.utils.HardwareInfo()
 
 
 @pytest.mark.parametrize(("arch", "sms", "l2"), (("sm_90a", 132, 50), ("sm_80", 108, 40), ("sm_89", 128, 72)))
-def test_hardware_on_the_emulator_is_a_card_of_the_chip(monkeypatch, arch, sms, l2):
-    monkeypatch.setenv("TILEWRIGHT_TARGET", "emu")
-    monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
-    info = cutlass.utils.HardwareInfo()
+def test_hardware_on_the_emulator_is_a_card_of_the_chip(arch, sms, l2):
+    with settings.scope(target="emu", arch=arch):
+        info = cutlass.utils.HardwareInfo()
     assert info.get_device_multiprocessor_count() == sms
     assert info.get_l2_cache_size_in_bytes() == l2 << 20
     assert info.get_max_active_clusters(4) == sms // 4
@@ -122,10 +120,9 @@ def test_hardware_on_the_emulator_is_a_card_of_the_chip(monkeypatch, arch, sms, 
         info.get_max_active_clusters(0)
 
 
-def test_hardware_of_a_chip_without_a_known_card(monkeypatch):
-    monkeypatch.setenv("TILEWRIGHT_TARGET", "emu")
-    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_86")
-    with pytest.raises(ArgumentError, match="the peak rates of 'sm_86' are not known"):
+def test_hardware_of_a_chip_without_a_known_card():
+    unknown = pytest.raises(ArgumentError, match="the peak rates of 'sm_86' are not known")
+    with settings.scope(target="emu", arch="sm_86"), unknown:
         cutlass.utils.HardwareInfo()
 
 

@@ -81,7 +81,8 @@ def test_modules_of_hardware_to_come_are_imported_through_the_drop_in(tmp_path):
         f"cute.arch.alloc_tmem {blackwell}",
         f"cutlass._mlir.dialects.cute.PtrType.get {dialect}",
         f"cutlass._mlir.dialects.cute_nvgpu.make_atom {dialect}",
-        "cutlass.experimental.primitives.tcgen05_alloc belongs to CuTe DSL's experimental primitives and is not built yet",
+        "cutlass.experimental.primitives.tcgen05_alloc belongs to CuTe DSL's experimental primitives and is not built "
+        "yet",
         "cute.experimental.Pipeline belongs to CuTe DSL's experimental part and is not built yet",
         f"memory.TmemAllocator {blackwell}",
     ]

@@ -176,7 +176,7 @@ def module_not_built(name: str) -> NotBuiltImportError | None:
 
 def stub_module(name: str) -> StubModule | None:
     """What stands for the module of that full name, if it or a module above it is of hardware to come."""
-    module, why = _not_built(name)
+    _, why = _not_built(name)
     return StubModule(name, _public(name), why) if why in _STUBS else None
 
 

@@ -1,9 +1,9 @@
 """Stubs: names of hardware that is not built yet, which resolve and refuse when they are used.
 
-Public kernels choose their path by the chip, and import the names of every path. A stub is a class, so that it can stand
-where such names stand: as an annotation, a default argument, a base class, the second argument of `isinstance` (nothing
-is an instance of it), an enumeration whose members are compared. Calling it, or making an object of a class derived from
-it, raises `NotBuiltError` with the hardware that it needs.
+Public kernels choose their path by the chip, and import the names of every path. A stub is a class, so that it can
+stand where such names stand: as an annotation, a default argument, a base class, the second argument of `isinstance`
+(nothing is an instance of it), an enumeration whose members are compared. Calling it, or making an object of a class
+derived from it, raises `NotBuiltError` with the hardware that it needs.
 """
 
 from __future__ import annotations

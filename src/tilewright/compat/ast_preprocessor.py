@@ -23,8 +23,8 @@ from tilewright.lang.rewrite import tree_hooks
 from tilewright.lang.rewrite.rewriter import rewrite, text
 
 _STATEMENTS = (
-    "FunctionDef", "If", "IfExp", "For", "While", "With", "Assign", "AugAssign", "AnnAssign", "Return", "Raise", "Assert",
-    "Call", "BoolOp", "UnaryOp", "Compare", "Name", "Attribute",
+    "FunctionDef", "If", "IfExp", "For", "While", "With", "Assign", "AugAssign", "AnnAssign", "Return", "Raise",
+    "Assert", "Call", "BoolOp", "UnaryOp", "Compare", "Name", "Attribute",
 )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def _visited(tree: ast.FunctionDef) -> ast.AST:
     """The tree after the visitors, where a library has replaced any."""
     replaced = any(getattr(DSLPreprocessor, name) is not function for name, function in _OWN.items())
     added = any(name.startswith("visit_") and name not in _OWN for name in vars(DSLPreprocessor))
-    return DSLPreprocessor().visit(tree) if replaced or added else tree  # type: ignore[no-any-return]
+    return DSLPreprocessor().visit(tree) if replaced or added else tree
 
 
 tree_hooks.add(_visited)

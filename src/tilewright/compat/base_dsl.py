@@ -13,13 +13,9 @@ from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
 from tilewright.compiler.executor import Executor as JitCompiledFunction
 from tilewright.compiler.jit import dsl_user_op
 
+_SAME = "arch ast_preprocessor compiler jit_executor runtime tvm_ffi_builder typing utils".split()
 _LATE = {
-    **{
-        name: f"tilewright.compat.{name}"
-        for name in (
-            "arch", "ast_preprocessor", "compiler", "jit_executor", "runtime", "tvm_ffi_builder", "typing", "utils",
-        )  # fmt: skip
-    },
+    **{name: f"tilewright.compat.{name}" for name in _SAME},
     "dsl": "tilewright.compat.dsl_module",
     "enums": "tilewright.compat.arch",
     "env_manager": "tilewright.compat.env",

@@ -1,7 +1,7 @@
 """`cutlass.cutlass_dsl.cuda_jit_executor`: the class of compiled functions under NVIDIA's name.
 
-Libraries replace `_load_cuda_library` to load a cubin that another ptxas made. Here `CUDA_TOOLKIT_PATH` names the toolkit
-whose ptxas is used, and what is put in the place of a method is not called.
+Libraries replace `_load_cuda_library` to load a cubin that another ptxas made. Here `CUDA_TOOLKIT_PATH` names the
+toolkit whose ptxas is used, and what is put in the place of a method is not called.
 """
 
 from __future__ import annotations

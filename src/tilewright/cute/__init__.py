@@ -277,7 +277,13 @@ Int = int
 if TYPE_CHECKING:
     from tilewright.cute import nvgpu, runtime, testing
 
-_LATE = ("nvgpu", "runtime", "testing", "experimental", "_tvm_ffi_args_spec_converter")  # loaded when asked for: they bring hardware tables and the host side
+_LATE = (
+    "nvgpu",
+    "runtime",
+    "testing",
+    "experimental",
+    "_tvm_ffi_args_spec_converter",
+)  # loaded when asked for: they bring hardware tables and the host side
 
 
 _COLLECTIVES = {

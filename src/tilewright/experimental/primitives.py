@@ -133,7 +133,8 @@ def mov_b32(value: Any, *, target_type: type[Numeric], loc: object = None, ip: o
             location=_user_location(),
             values={"from": type(number), "to": target_type},
         )
-    return number.bitcast(target_type)
+    bits: Numeric = number.bitcast(target_type)
+    return bits
 
 
 def prmt(
@@ -166,7 +167,9 @@ def convert_and_pack_integer(
     """
     if str(getattr(to, "mlir_type", to)) != "i16":
         raise CompileError(
-            f"convert_and_pack_integer to {to}", location=_user_location(), hint="it packs two numbers of 16 bits, T.i16()"
+            f"convert_and_pack_integer to {to}",
+            location=_user_location(),
+            hint="it packs two numbers of 16 bits, T.i16()",
         )
     sign = "s" if is_signed else "u"
     text = f"cvt.pack.sat.{sign}16.s32 $0, $1, $2;"
@@ -193,7 +196,9 @@ def atomicrmw(
 ) -> Any:
     """Change the number at `ptr` in one step; gives what it was."""
     function = getattr(_atomics, f"atomic_{op.value}")
-    return function(ptr, value, sem=None if order is None else order.value, scope=None if scope is None else scope.value)
+    return function(
+        ptr, value, sem=None if order is None else order.value, scope=None if scope is None else scope.value
+    )
 
 
 def mapa(ptr: Any, rank: Any, *, loc: object = None, ip: object = None) -> Pointer:
@@ -277,9 +282,7 @@ def fence_sync_restrict(order: MemOrder, *, loc: object = None, ip: object = Non
         raise CompileError(
             f"fence_sync_restrict has no order {order}", location=_user_location(), hint="MemOrder.RELEASE or ACQUIRE"
         )
-    _instruction(
-        f"fence.{order.value}.sync_restrict::{spaces[order]}.cluster;", feature="fence.sync_restrict"
-    )
+    _instruction(f"fence.{order.value}.sync_restrict::{spaces[order]}.cluster;", feature="fence.sync_restrict")
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted

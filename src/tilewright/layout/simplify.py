@@ -29,7 +29,7 @@ def coalesce(input: Any, target_profile: Any = None) -> Any:
 
 
 def by_mode(layout: Layout, guide: Sequence[Any], function: Any, name: str, *, rest: bool = True) -> Layout:
-    """`function(mode, item)` for each mode and item of `guide`; with `rest` further modes stay, else they are dropped."""
+    """`function(mode, item)` for each mode and item of `guide`; further modes stay, without `rest` they go."""
     shapes, strides = wrap(layout.shape), wrap(layout.stride)
     if len(guide) > len(shapes):
         raise LayoutError(f"{name}: there are more items than modes", values={"layout": layout, "by mode": text(guide)})

@@ -3,7 +3,14 @@
 from typing import TYPE_CHECKING
 
 from tilewright.base.not_built import missing as _missing
-from tilewright.pipeline.barriers import MbarrierArray, agent_sync, alloc_reserved_mbarrier, pipeline_init_arrive, pipeline_init_wait, sync
+from tilewright.pipeline.barriers import (
+    MbarrierArray,
+    agent_sync,
+    alloc_reserved_mbarrier,
+    pipeline_init_arrive,
+    pipeline_init_wait,
+    sync,
+)
 from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.named_barrier import (
     NamedBarrier,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.base.not_built import HOPPER, NotBuiltError
+from tilewright.base.not_built import HOPPER
+from tilewright.base.stubs import NotBuiltError
 from tilewright.lang.arch import barrier, sync_threads, sync_warp, thread_idx
 from tilewright.lang.control.generate import run_if
 from tilewright.lang.numbers.numeric import Boolean, Int64, as_numeric

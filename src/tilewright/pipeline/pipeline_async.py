@@ -84,7 +84,13 @@ class PipelineAsync:
 
     @staticmethod
     def _make_sync_object(
-        barrier_storage: Pointer, num_stages: int, agent: Any, tx_count: int = 0, *, loc: object = None, ip: object = None
+        barrier_storage: Pointer,
+        num_stages: int,
+        agent: Any,
+        tx_count: int = 0,
+        *,
+        loc: object = None,
+        ip: object = None,
     ) -> MbarrierArray:
         """Barriers of one side, for classes derived from this one, which show them to others by a fence and a sync."""
         made = MbarrierArray(barrier_storage, num_stages, agent, tx_count)

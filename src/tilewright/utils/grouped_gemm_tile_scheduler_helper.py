@@ -94,13 +94,15 @@ class GroupedGemmTileSchedulerHelper:
         self, cta_tile_coord: Any, problem_shape_mnkl: Any, group: Int32, inside: Int32, clusters_m: Int32
     ) -> GroupSearchResult:
         m, n = self.tile_sched_params.cluster_shape_mn
-        shape = tuple(Int32(problem_shape_mnkl[group, mode]) for mode in range(3))
+        extent_m, extent_n, extent_k = (Int32(problem_shape_mnkl[group, mode]) for mode in range(3))
         return GroupSearchResult(
             group,
             inside % clusters_m * m + cta_tile_coord[0],
             inside // clusters_m * n + cta_tile_coord[1],
-            *shape,
-            Int32(ceil_div(shape[2], self.cluster_tile_shape_mnk[2])),
+            extent_m,
+            extent_n,
+            extent_k,
+            Int32(ceil_div(extent_k, self.cluster_tile_shape_mnk[2])),
         )
 
     def __extract_mlir_values__(self) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Protocol
 
+from tilewright.base import settings
 from tilewright.base.errors import ArgumentError
 from tilewright.compiler.jit import compile_function, jit, kernel
 from tilewright.compiler.target_choice import choose_arch, choose_target
@@ -31,7 +32,9 @@ class HardwareInfo:
     def __init__(self, device_id: int = 0) -> None:
         self.device_id = device_id
         target = choose_target(None)
-        self._device: _Device = _Driven(device_id) if target == "cuda" else _Stated(choose_arch("", target))
+        self._device: _Device = (
+            _Driven(device_id) if target == "cuda" else _Stated(choose_arch(settings.get("arch"), target))
+        )
 
     def get_device_multiprocessor_count(self) -> int:
         """How many multiprocessors the device has."""

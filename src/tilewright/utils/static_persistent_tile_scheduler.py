@@ -67,7 +67,7 @@ class PersistentTileSchedulerParams:
     @property
     def cluster_shape_mnk(self) -> tuple[int, int, int]:
         """The blocks of a cluster."""
-        return self._cluster_shape_mnk  # type: ignore[return-value]
+        return self._cluster_shape_mnk
 
     @property
     def _swaps(self) -> bool:
@@ -77,7 +77,9 @@ class PersistentTileSchedulerParams:
     def _band(self) -> int:
         return self.swizzle_size
 
-    def get_grid_shape(self, max_active_clusters: Any, *, loc: object = None, ip: object = None) -> tuple[Any, Any, Any]:
+    def get_grid_shape(
+        self, max_active_clusters: Any, *, loc: object = None, ip: object = None
+    ) -> tuple[Any, Any, Any]:
         """The grid: the blocks of a cluster, and no more clusters than there are tiles or run at once."""
         total = size(self.problem_shape_ncluster_mnl)
         return (*self.cluster_shape_mn, minimum(total, max_active_clusters))
@@ -129,7 +131,13 @@ class StaticPersistentTileScheduler:
 
     @classmethod
     def create(
-        cls, params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, *, loc: object = None, ip: object = None
+        cls,
+        params: PersistentTileSchedulerParams,
+        block_idx: Any,
+        grid_dim: Any,
+        *,
+        loc: object = None,
+        ip: object = None,
     ) -> Self:
         """The scheduler of a block at `block_idx` of a grid of `grid_dim` blocks, as `get_grid_shape` gives it."""
         m, n = params.cluster_shape_mn

@@ -11,7 +11,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from tilewright.base.not_built import NotBuiltError, NotBuiltImportError, imports_from, stub_of
+from tilewright.base.not_built import NotBuiltImportError, imports_from, stub_of
+from tilewright.base.stubs import NotBuiltError
 
 _OWN = {"nvvm": "tilewright.compat.dialects.nvvm_operations"}
 

@@ -1,4 +1,4 @@
-"""`cutlass.base_dsl.tvm_ffi_builder`: how arguments are described to tvm-ffi in NVIDIA's compiler; only names are used."""
+"""`cutlass.base_dsl.tvm_ffi_builder`: how arguments are described to tvm-ffi in NVIDIA's compiler."""
 
 from typing import TYPE_CHECKING
 

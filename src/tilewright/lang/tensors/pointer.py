@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
-from tilewright.base.not_built import NotBuiltError
+from tilewright.base.stubs import NotBuiltError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import holds_value
 from tilewright.lang import trace
