@@ -13,7 +13,7 @@ from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
 from tilewright.compiler.executor import Executor as JitCompiledFunction
 from tilewright.compiler.jit import dsl_user_op
 
-_SAME = "arch ast_preprocessor compiler jit_executor runtime tvm_ffi_builder typing utils".split()
+_SAME = ["arch", "ast_preprocessor", "compiler", "jit_executor", "runtime", "tvm_ffi_builder", "typing", "utils"]
 _LATE = {
     **{name: f"tilewright.compat.{name}" for name in _SAME},
     "dsl": "tilewright.compat.dsl_module",

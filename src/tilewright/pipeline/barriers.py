@@ -96,14 +96,13 @@ def alloc_reserved_mbarrier(num_stages: int, *, loc: object = None, ip: object =
     return SmemAllocator().allocate_array(Int64, 2 * num_stages, partition=SmemPartition.RESERVED)
 
 
-def init_barriers(*arrays: MbarrierArray, fence: bool = True) -> None:
-    """Thread 0 makes the barriers and, with `fence`, shows them to copies and the cluster."""
+def init_barriers(*arrays: MbarrierArray) -> None:
+    """Thread 0 makes the barriers and shows them to copies and the cluster."""
     x, y, z = thread_idx()
     with run_if((x == 0) & (y == 0) & (z == 0)):
         for array in arrays:
             array.init()
-        if fence:
-            mbarrier.mbarrier_init_fence()
+        mbarrier.mbarrier_init_fence()
 
 
 def pipeline_init_arrive(

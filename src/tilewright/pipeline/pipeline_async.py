@@ -82,21 +82,6 @@ class PipelineAsync:
             sync()
         return cls(full, empty, num_stages, producer_mask, consumer_mask)
 
-    @staticmethod
-    def _make_sync_object(
-        barrier_storage: Pointer,
-        num_stages: int,
-        agent: Any,
-        tx_count: int = 0,
-        *,
-        loc: object = None,
-        ip: object = None,
-    ) -> MbarrierArray:
-        """Barriers of one side, for classes derived from this one, which show them to others by a fence and a sync."""
-        made = MbarrierArray(barrier_storage, num_stages, agent, tx_count)
-        init_barriers(made, fence=False)
-        return made
-
     def producer_acquire(
         self, state: PipelineState, try_acquire_token: Any = None, *, loc: object = None, ip: object = None
     ) -> None:
