@@ -230,14 +230,14 @@ class FakeTensor:
         self._align = _alignment(align, dtype)
 
     @property
-    def shape(self) -> tuple[Dim, ...]:
-        """The extents: ints, and the symbols that others may share."""
-        return self._dims
+    def shape(self) -> tuple[int | Dim, ...]:
+        """The extents: ints, and the symbols, which the shapes of other fake tensors may share."""
+        return tuple(dim if dim.value is None else dim.value for dim in self._dims)
 
     @property
-    def stride(self) -> tuple[Dim, ...]:
+    def stride(self) -> tuple[int | Dim, ...]:
         """The strides."""
-        return self._strides
+        return tuple(dim if dim.value is None else dim.value for dim in self._strides)
 
     def param(self, name: str) -> TensorParam:
         """What a function compiled for this tensor takes."""
