@@ -346,6 +346,8 @@ def make_fake_compact_tensor(
 
 
 def _dim(item: Any) -> Dim:
+    if isinstance(item, Dim):  # of another fake tensor
+        return item
     item = to_python(item)
     if isinstance(item, int):
         return Dim(item)
