@@ -45,6 +45,9 @@ def _cute(job: Job) -> None:
         verify(job.module, "tracing")
     job.locations = _locations(gpu_modules(job.module))
     job.inlined = inlined([*job.locations, *_locations(host_functions(job.module))])
+    begin = getattr(job.after_pass, "begin", None)
+    if begin is not None:
+        begin(job.module)
     before.run(job.module, after_each=job.after_pass)
     job.pass_runs += before.runs
     _communicate(job)
