@@ -279,7 +279,13 @@ Int = int
 if TYPE_CHECKING:
     from tilewright.cute import nvgpu, runtime, testing
 
-_LATE = ("nvgpu", "runtime", "testing")  # loaded when asked for: they bring hardware tables and the host side
+_LATE = (
+    "nvgpu",
+    "runtime",
+    "testing",
+    "experimental",
+    "_tvm_ffi_args_spec_converter",
+)  # loaded when asked for: they bring hardware tables and the host side
 
 
 _COLLECTIVES = {
@@ -295,6 +301,7 @@ _COLLECTIVES = {
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
     _LATER = {name: f"tilewright.cute.{name}" for name in _LATE} | _COLLECTIVES
+    _LATER |= dict.fromkeys(("algorithm", "atom", "core", "tensor"), "tilewright.cute")  # modules of CuTe DSL
     __getattr__ = _missing(__name__, _LATER)
 
 
