@@ -32,6 +32,14 @@ T = TypeVar("T")
 _REUSE_LIMIT = 256  # an MLIR context never frees its attributes; a fresh one bounds the growth
 
 
+class SharedConstants:
+    """The constants of a function that is being rewritten, each made once, at the top of `block`."""
+
+    def __init__(self, block: ir.Block) -> None:
+        self.block = block
+        self.made: dict[tuple[str, ir.Type], ir.Value] = {}
+
+
 class Session:
     """An MLIR context and what is cached with it.
 
@@ -77,9 +85,13 @@ class Session:
         self.pure: dict[Any, Any] = {}  # pure operations of this compilation, see build.cute
         # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.
         self.appending = True
+        self.shared_constants: SharedConstants | None = None  # see `build.constants_at_top`
         self.traces: list[Any] = []  # the programs under construction, see lang/trace.py
         self.bodies: list[list[Any]] = [[]]  # see lang/control/aliases.py
         self.communicates = False  # collectives were built, see ir/expansions.py
+        # Names of all operations that were in the program so far; only while `named`: see `names_of`.
+        self.names: set[str] = set()
+        self.named = False
         self.checks_erasing = False  # see ir/erasing.py
         self.told_of_erasing: Callable[[Any], None] | None = None
 
@@ -223,6 +235,16 @@ def user_ops_changed() -> bool:
     """Take operations that were just registered into the compilation under way on this thread; False where it knows
     another one of that name."""
     return all(session.take_user_ops() for session in _idle.active)
+
+
+def names_of(root: ir.Operation) -> set[str]:
+    """The names that operations inside `root` may have: at least those that are there.
+
+    From the end of tracing on the session notes the names that are built, which costs less than to walk the program. It
+    does so until others than the project's own passes change it.
+    """
+    session = current()
+    return session.names if session.named else {op.name for op in walk.operations(root)}
 
 
 def active() -> bool:
