@@ -6,12 +6,11 @@ gives, and finds pure `cute` operations again instead of making them twice in on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir, types
-from tilewright.ir.context import SharedConstants, current, refuse_stale
+from tilewright.ir.context import current, refuse_stale
 from tilewright.ir.dialect import COLLECTIVES, PURE_OPS, SPECS
 from tilewright.ir.user_ops import spec_of
 
@@ -155,12 +154,8 @@ def groups(op: ir.Operation) -> list[list[ir.Value]]:
 
 
 def constant(number: int | float, type_: ir.Type) -> ir.Value:
-    """`arith.constant` of an integer or float type; one for each block and number, or for the function inside
-    `constants_at_top`."""
+    """`arith.constant` of an integer or float type; one for each block and number."""
     session = current()
-    shared = session.shared_constants
-    if shared is not None:
-        return _shared_constant(shared, number, type_)
     if not session.appending:
         return value("arith.constant", type_, (), {"value": _number_attribute(number, type_)})
     key = (mlir.ir.InsertionPoint.current.block, "constant", repr(number), type_)
@@ -169,27 +164,6 @@ def constant(number: int | float, type_: ir.Type) -> ir.Value:
         attribute = session.cached(key[1:], lambda: _number_attribute(number, type_))
         found = session.pure[key] = value("arith.constant", type_, (), {"value": attribute})
     return found
-
-
-def _shared_constant(shared: SharedConstants, number: int | float, type_: ir.Type) -> ir.Value:
-    key = (repr(number), type_)
-    found = shared.made.get(key)
-    if found is None:
-        with mlir.ir.InsertionPoint.at_block_begin(shared.block):
-            found = value("arith.constant", type_, (), {"value": _number_attribute(number, type_)})
-        shared.made[key] = found
-    return found
-
-
-@contextmanager
-def constants_at_top(function: ir.Operation) -> Iterator[None]:
-    """Inside the block `constant` makes each constant once, at the top of `function`."""
-    session = current()
-    session.shared_constants = SharedConstants(function.regions[0].blocks[0])
-    try:
-        yield
-    finally:
-        session.shared_constants = None
 
 
 def _number_attribute(number: int | float, type_: ir.Type) -> ir.Attribute:

@@ -32,14 +32,6 @@ T = TypeVar("T")
 _REUSE_LIMIT = 256  # an MLIR context never frees its attributes; a fresh one bounds the growth
 
 
-class SharedConstants:
-    """The constants of a function that is being rewritten, each made once, at the top of `block`."""
-
-    def __init__(self, block: ir.Block) -> None:
-        self.block = block
-        self.made: dict[tuple[str, ir.Type], ir.Value] = {}
-
-
 class Session:
     """An MLIR context and what is cached with it.
 
@@ -85,7 +77,6 @@ class Session:
         self.pure: dict[Any, Any] = {}  # pure operations of this compilation, see build.cute
         # True while operations are only added at the ends of blocks, so that an earlier one dominates a later use.
         self.appending = True
-        self.shared_constants: SharedConstants | None = None  # see `build.constants_at_top`
         self.traces: list[Any] = []  # the programs under construction, see lang/trace.py
         self.bodies: list[list[Any]] = [[]]  # see lang/control/aliases.py
         self.communicates = False  # collectives were built, see ir/expansions.py

@@ -85,9 +85,8 @@ def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> Non
     if "arg_attrs" in function.attributes:  # the names of arguments, for passes of stage `cute`
         del function.attributes["arg_attrs"]
     _lower_pointer_types(function, [op for op, name in named if not name.startswith("cute.")], context)
-    with build.constants_at_top(function):
-        dead = _apply_all([(op, name) for op, name in named if name.startswith("cute.") or name in rules.table], rules,
-                          context)  # fmt: skip
+    chosen = [(op, name) for op, name in named if name.startswith("cute.") or name in rules.table]
+    dead = _apply_all(chosen, rules, context)
     for op in reversed(dead):
         op.erase()
     for op in context.taken_apart():
