@@ -59,6 +59,35 @@ def nothing(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
     nothing_kernel(a, b, c).launch(grid=(1, 1, 1), block=(32, 1, 1))
 
 
+@cute.kernel
+def nothing_of_many_kernel(
+    t0: cute.Tensor, t1: cute.Tensor, t2: cute.Tensor, t3: cute.Tensor, t4: cute.Tensor, t5: cute.Tensor,
+    t6: cute.Tensor, t7: cute.Tensor, t8: cute.Tensor, t9: cute.Tensor, t10: cute.Tensor, t11: cute.Tensor,
+    t12: cute.Tensor, t13: cute.Tensor, t14: cute.Tensor, t15: cute.Tensor, t16: cute.Tensor, t17: cute.Tensor,
+    t18: cute.Tensor, n0: cute.Int32, n1: cute.Int32, n2: cute.Int32, n3: cute.Int32, n4: cute.Int32, n5: cute.Int32,
+    n6: cute.Int32, n7: cute.Int32, n8: cute.Int32, n9: cute.Int32, n10: cute.Int32, n11: cute.Int32,
+    n12: cute.Int32, n13: cute.Int32, n14: cute.Int32, n15: cute.Int32, n16: cute.Int32, n17: cute.Int32,
+    n18: cute.Int32,
+):  # fmt: skip
+    pass
+
+
+@cute.jit
+def nothing_of_many(
+    t0: cute.Tensor, t1: cute.Tensor, t2: cute.Tensor, t3: cute.Tensor, t4: cute.Tensor, t5: cute.Tensor,
+    t6: cute.Tensor, t7: cute.Tensor, t8: cute.Tensor, t9: cute.Tensor, t10: cute.Tensor, t11: cute.Tensor,
+    t12: cute.Tensor, t13: cute.Tensor, t14: cute.Tensor, t15: cute.Tensor, t16: cute.Tensor, t17: cute.Tensor,
+    t18: cute.Tensor, n0: cute.Int32, n1: cute.Int32, n2: cute.Int32, n3: cute.Int32, n4: cute.Int32, n5: cute.Int32,
+    n6: cute.Int32, n7: cute.Int32, n8: cute.Int32, n9: cute.Int32, n10: cute.Int32, n11: cute.Int32,
+    n12: cute.Int32, n13: cute.Int32, n14: cute.Int32, n15: cute.Int32, n16: cute.Int32, n17: cute.Int32,
+    n18: cute.Int32,
+):  # fmt: skip
+    nothing_of_many_kernel(
+        t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14, t15, t16, t17, t18, n0, n1, n2, n3, n4, n5,
+        n6, n7, n8, n9, n10, n11, n12, n13, n14, n15, n16, n17, n18,
+    ).launch(grid=(1, 1, 1), block=(32, 1, 1))  # fmt: skip
+
+
 @cute.jit
 def launches_nothing(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
     pass

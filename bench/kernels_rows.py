@@ -26,12 +26,19 @@ from tilewright.kernels import layernorm as layernorm_kernels
 from tilewright.kernels import rmsnorm as rmsnorm_kernels
 from tilewright.kernels import softmax_online as softmax_kernels
 from tilewright.kernels.launching import widest
-from tilewright.kernels.plans import ACCESS_BYTES, SHARED_BYTES, RowPlan, gathering_plan, row_plan
+from tilewright.kernels.plans import (
+    ACCESS_BYTES,
+    SHARED_BYTES,
+    RowPlan,
+    gathering_plan,
+    reading_plan,
+    row_plan,
+    streaming_plan,
+)
+from tilewright.tools.benching import timing
 
 SHAPES = ("32768x1024", "32768x4096", "8192x16384", "4096x65536", "1024x262144")
 DTYPES = ("float32", "bfloat16")
-FLUSH_BYTES = 256 << 20
-FLUSHES = 3  # so that the device is busy until the host has launched what is timed
 CHECKED_ROWS = 32  # of each end
 KERNELS = {
     "softmax_online": softmax_kernels.softmax_online,
@@ -118,7 +125,7 @@ def cross_entropy(x: Any) -> Case:
     def ours(plan: RowPlan | None) -> None:
         KERNELS["cross_entropy"](loss, lse, x, target, -100, 0.0, False, plan=plan)
 
-    return Case(ours, reference, loss, peers, x.nbytes, 1, [x])
+    return Case(ours, reference, loss, peers, x.nbytes, 1, [x], reading_plan)
 
 
 def softmax_online_backward(x: Any) -> Case:
@@ -210,8 +217,8 @@ def _quack(module: str, name: str, *args: Any, **options: Any) -> Callable[[], A
 
 
 def plans_of(case: Case) -> Iterator[tuple[str, RowPlan | None]]:
-    """The rule's plan, then others: fewer and more threads and blocks, in registers and in shared memory."""
-    yield "rule", None
+    """The kernel's own plan, then others: fewer and more threads and blocks, in registers, shared memory, streamed."""
+    yield "now", None
     columns, size = case.matrices[0].shape[1], case.matrices[0].element_size()
     vector = widest([("rows", item) for item in case.matrices])
     build = functools.partial(case.plans, columns, vector, size, held=case.reads)
@@ -219,11 +226,15 @@ def plans_of(case: Case) -> Iterator[tuple[str, RowPlan | None]]:
     seen = {rule}
     yield "bound", dataclasses.replace(rule, resident=max(1024 // rule.block, 1))
     yield "free", dataclasses.replace(rule, resident=0)
+    if case.plans is reading_plan:
+        for threads, count in itertools.product((256, 512), (2, 4, 8)):
+            if columns >= 2 * threads * vector * count:
+                yield f"stream T{threads}C{count}", streaming_plan(columns, vector, threads, count)
     for cluster, threads in itertools.product((1, 2, 4, 8, 16), (32, 64, 128, 256, 512, 1024)):
         for staged in (False, True) if vector * size == ACCESS_BYTES else (False,):
             plan = build(threads=threads, cluster=cluster, staged=staged)
             shared = ACCESS_BYTES * plan.count * plan.block * case.reads * plan.stages
-            few = 2 <= plan.count <= (16 if staged else 8) and shared < SHARED_BYTES
+            few = 1 <= plan.count <= (16 if staged else 8) and shared < SHARED_BYTES
             near = rule.cluster // 2 <= cluster <= rule.cluster * 2
             if few and near and plan.threads == threads and plan not in seen:
                 seen.add(plan)
@@ -260,20 +271,9 @@ def check(name: str, case: Case, dtype: Any) -> str:
 
 
 def times(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median milliseconds of each, taking turns, the L2 cache flushed before each run."""
-    cache = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
-    start, end = torch.cuda.Event(True), torch.cuda.Event(True)
-    found: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(rounds):
-        for name, function in functions.items():
-            for _ in range(FLUSHES):
-                cache.zero_()
-            start.record()
-            function()
-            end.record()
-            end.synchronize()
-            found[name].append(start.elapsed_time(end))
-    return {name: statistics.median(taken) for name, taken in found.items()}
+    """Median milliseconds of each, as the suites measure them."""
+    cache = timing.L2()
+    return {name: spread.p50_us / 1e3 for name, spread in timing.interleaved(functions, 1, rounds, cache.flush).items()}
 
 
 def working(functions: dict[str, Callable[[], Any]], notes: list[str]) -> dict[str, Callable[[], Any]]:
@@ -312,8 +312,8 @@ def measure(op: str, shape: str, dtype: Any, arguments: argparse.Namespace, comp
 
 
 def _best_first(found: dict[str, float]) -> list[tuple[str, float]]:
-    """The rule and the peers, then the three best of the other plans."""
-    named = [name for name in ("rule", "torch", "compile", "quack") if name in found]
+    """The kernel's own plan and the peers, then the three best of the other plans."""
+    named = [name for name in ("now", "torch", "compile", "quack") if name in found]
     others = sorted((taken, name) for name, taken in found.items() if name not in named)
     return [(name, found[name]) for name in named] + [(name, taken) for taken, name in others[:3]]
 

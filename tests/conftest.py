@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import os
+import tempfile
 import time
 from pathlib import Path
 
@@ -33,12 +34,25 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Tests see no settings of the shell that runs them; the verifier of stage `cute` is on."""
+    """Tests see no settings of the shell that runs them; the verifier of stage `cute` is on, the cache is off.
+
+    (So that tests test compilation; the fixture `cache_dir` gives a test a cache of its own.)
+    """
     config.stash[LEFT_OVER] = []
     for name in [name for name in os.environ if name.startswith(SETTING_PREFIXES)]:
         del os.environ[name]
     os.environ["TILEWRIGHT_VERIFY"] = "1"
+    os.environ["TILEWRIGHT_NO_CACHE"] = "1"
+    os.environ["TILEWRIGHT_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"tilewright-tests-{os.getpid()}")
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else torch.compile leaves a pool of processes behind
+
+
+@pytest.fixture
+def cache_dir(tmp_path, monkeypatch):
+    """A cache on disk for one test, which begins with nothing in memory."""
+    monkeypatch.delenv("TILEWRIGHT_NO_CACHE")
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 def pytest_collection_modifyitems(items):

@@ -7,7 +7,7 @@ from tests.op_cases import CASES, DTYPES, close, normal, on_emulator, wide
 from tilewright import ops
 from tilewright.kernels.cross_entropy import cross_entropy as forward_kernel
 from tilewright.kernels.cross_entropy import cross_entropy_backward as backward_kernel
-from tilewright.kernels.plans import row_plan
+from tilewright.kernels.plans import row_plan, streaming_plan
 
 IGNORED = -100
 
@@ -65,18 +65,40 @@ def test_cross_entropy_backward_correctness(columns, dtype, smoothing):
 PLANS = {
     "a block a row": row_plan(1000, 4, 4, threads=64), "a cluster a row": row_plan(2048, 4, 4, threads=64, cluster=4),
     "staged over a cluster": row_plan(4000, 4, 4, threads=64, cluster=4, staged=True),
+    "streamed": streaming_plan(2048, 4, 64, 2), "streamed, guarded": streaming_plan(1300, 4, 64, 2),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_cross_entropy_correctness_of_plans(plan):
-    columns = plan.columns or plan.tile * plan.cluster - plan.vector
+    columns = plan.columns or (1300 if plan.turns > 1 else plan.tile * plan.cluster - plan.vector)
     x, target = normal(3, (3, columns), "float32"), targets((3,), columns)
     loss, lse = np.empty(3, np.float32), np.empty(3, np.float32)
     forward_kernel(loss, lse, x, target, IGNORED, 0.1, True, plan=plan)
     wanted = exact(x, target, 0.1)
     close(loss, wanted[0], "float32", absolute=2e-6)
     close(lse, wanted[1], "float32")
+
+
+@pytest.mark.parametrize("first", (-np.inf, -3e38, 80.0))
+def test_a_streamed_row_whose_turns_differ_by_much(first):
+    """Of the turns of a row the first has one value alone, which is far below or above all others, or -inf."""
+    plan = streaming_plan(1024, 4, 64, 1)
+    x, target = normal(4, (2, 1024), "float32"), np.array([1000, 700])
+    x[:, :256] = first
+    loss, lse = np.empty(2, np.float32), np.empty(2, np.float32)
+    forward_kernel(loss, lse, x, target, IGNORED, 0.0, False, plan=plan)
+    wanted = np.logaddexp.reduce(x.astype(np.float64), axis=1)
+    close(lse, wanted, "float32")
+    close(loss, wanted - x[np.arange(2), target], "float32", absolute=2e-6)
+
+
+def test_long_rows_are_streamed_and_short_ones_held():
+    for columns, size, streams in ((20480, 2, False), (32768, 2, True), (65536, 4, False), (131072, 4, True)):
+        x = np.zeros((1, columns), {2: np.float16, 4: np.float32}[size])
+        numbers = np.zeros(1, np.float32)
+        plan = forward_kernel.plan_for(numbers, numbers, x, np.zeros(1, np.int64), IGNORED, 0.0, False)
+        assert (plan.turns > 1) == streams and plan.tile * plan.turns * plan.cluster >= columns
 
 
 def test_cross_entropy_correctness_of_options(torch):

@@ -29,7 +29,7 @@ def test_tables_say_where_they_were_measured():
 def test_a_tuned_plan_fits_its_chip_and_covers_its_rows(arch, entry):
     plan, limits = tuned_plans.plan_of(entry), chip(arch)
     assert entry["vector"] * entry["bytes"] == plans.ACCESS_BYTES
-    covered = plan.tile * plan.cluster
+    covered = plan.tile * plan.cluster * plan.turns
     assert covered >= entry["columns"] and plan.columns == (entry["columns"] if covered == entry["columns"] else 0)
     assert covered - entry["columns"] < plan.threads * plan.cluster * plan.vector, "an access of no use"
     assert plan.block <= limits.threads_per_block and plan.cluster <= limits.cluster_max

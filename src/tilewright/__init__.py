@@ -9,10 +9,14 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tilewright.base import patched as _patched
+
 if TYPE_CHECKING:  # for editors and type checkers; at run time the names come from `face` when asked for
     from tilewright.face import *  # noqa: F403
 
 __version__ = "0.1.0.dev0"
+
+_patched.watch_package(__name__)
 
 _LAZY = {
     **dict.fromkeys(("CutlassDSL", "CutlassBaseDSL", "BaseDSL"), "tilewright.compat.dsl"),

@@ -53,6 +53,7 @@ _ELSEWHERE = {
     "cutlass.cute.arch.mbar": "tilewright.cute.arch",
     "cutlass.cute.arch.elect": "tilewright.cute.arch",
     "cutlass.cute.arch.smem": "tilewright.cute.arch",
+    "cutlass.utils.hopper_helpers": "tilewright.utils.sm90",
     "cutlass.runtime": "tilewright.cute.runtime",
     "cutlass.testing": "tilewright.cute.testing",
     "cutlass._mlir": "tilewright.compat.mlir",

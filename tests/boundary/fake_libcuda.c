@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static __thread uintptr_t current; // 0: none; else device + 1
 
@@ -11,7 +12,17 @@ struct config { uint32_t grid[3], block[3], smem; void *stream; struct attribute
 
 #define SAY(...) (printf(__VA_ARGS__), fflush(stdout))
 
-int cuInit(unsigned flags) { (void)flags; const char *fail = getenv("FAKE_CUDA_FAIL"); return fail ? atoi(fail) : 0; }
+// Like the driver, it does not work in a process that was forked after it began to.
+static pid_t owner;
+#define OWNED do { if (owner != getpid()) return 3; } while (0)
+
+int cuInit(unsigned flags) {
+  (void)flags;
+  const char *fail = getenv("FAKE_CUDA_FAIL");
+  if (!owner) owner = getpid();
+  OWNED;
+  return fail ? atoi(fail) : 0;
+}
 int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
 int cuDeviceGetCount(int *count) { const char *some = getenv("FAKE_CUDA_DEVICES"); *count = some ? atoi(some) : 2; return 0; }
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
@@ -23,9 +34,9 @@ int cuDeviceGetAttribute(int *value, int id, int device) {
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) { SAY("retain %d\n", device); *context = (void *)(uintptr_t)(device + 1); return 0; }
-int cuCtxGetCurrent(void **context) { *context = (void *)current; return 0; }
+int cuCtxGetCurrent(void **context) { OWNED; *context = (void *)current; return 0; }
 int cuCtxSetCurrent(void *context) { current = (uintptr_t)context; SAY("context %d\n", (int)current - 1); return 0; }
-int cuCtxGetDevice(int *device) { if (!current) return 201; *device = (int)current - 1; return 0; }
+int cuCtxGetDevice(int *device) { OWNED; if (!current) return 201; *device = (int)current - 1; return 0; }
 int cuCtxSynchronize(void) { return 0; }
 int cuCtxEnablePeerAccess(void *peer, unsigned flags) {
   (void)flags;
@@ -34,6 +45,7 @@ int cuCtxEnablePeerAccess(void *peer, unsigned flags) {
 }
 int cuLibraryLoadData(void **library, const char *image, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
   (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
+  OWNED;
   SAY("load %s\n", memcmp(image, "\x7f" "ELF", 4) ? "garbage" : "cubin");
   *library = (void *)0x100000;
   return 0;
@@ -58,12 +70,28 @@ int cuKernelSetAttribute(int id, int value, void *kernel, int device) {
 }
 int cuLaunchKernelEx(const struct config *c, void *kernel, void **params, void **extra) {
   (void)params, (void)extra;
+  OWNED;
   if (!current) return 201;
   if (getenv("FAKE_CUDA_LAUNCH")) return atoi(getenv("FAKE_CUDA_LAUNCH"));
   SAY("launch %p on %d: grid %u block %u smem %u stream %p\n", kernel, (int)current - 1, c->grid[0], c->block[0], c->smem, c->stream);
   for (uint32_t i = 0; i < c->count; ++i)
     SAY("  attribute %u: %u %u %u %u\n", c->attributes[i].id, c->attributes[i].value[0], c->attributes[i].value[1],
         c->attributes[i].value[2], c->attributes[i].value[3]);
+  return 0;
+}
+int cuLaunchKernel(void *kernel, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz,
+                   uint32_t smem, void *stream, void **params, void **extra) {
+  struct config c = {{gx, gy, gz}, {bx, by, bz}, smem, stream, 0, 0};
+  int status = cuLaunchKernelEx(&c, kernel, params, extra);
+  if (!status) SAY("  plain\n");
+  return status;
+}
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const uint64_t *extents,
+                           const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
+                           int promotion, int fill) {
+  (void)address, (void)strides, (void)steps, (void)interleave, (void)promotion, (void)fill;
+  SAY("tensor map of type %d: rank %u extent %u box %u swizzle %d\n", type, rank, (unsigned)extents[0], box[0], swizzle);
+  memset(map, 0, 128);
   return 0;
 }
 int cuMemAlloc_v2(uint64_t *address, size_t size) { *address = (uintptr_t)aligned_alloc(256, (size + 255) / 256 * 256); return 0; }

@@ -85,7 +85,8 @@ def run_child(*command, driver: Path | None = None, **variables: str) -> subproc
     environment = {**os.environ, **variables}
     if driver is not None:
         environment["LD_LIBRARY_PATH"] = f"{driver}:{environment.get('LD_LIBRARY_PATH', '')}"
-    environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
+    root = Path(__file__).resolve().parents[2]
+    environment["PYTHONPATH"] = f"{root / 'src'}:{root}"
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment, check=False)
 
 

@@ -72,7 +72,7 @@ thread.start(); thread.join()
         "attribute 8 = 231424 on 1",
     ]
     last, thread = calls[3].split("thread\n")
-    launched = "launch 0x200000 on {}: grid 1 block 32 smem 0 stream (nil)\n"
+    launched = "launch 0x200000 on {}: grid 1 block 32 smem 0 stream (nil)\n  plain\n"
     assert calls[0] == last == launched.format(0)
     assert calls[1] == "retain 1\ncontext 1\n" + launched.format(1) + "context 0\n"
     assert calls[2] == "context 1\n" + launched.format(1) + "context 0\n"
@@ -84,8 +84,7 @@ def test_where_there_is_one_device_no_call_asks_for_it(driver):
     script += "print('calls')\nrun(compiled, on(0), on(0), 1.0)\nrun(compiled, on(0), on(0), 1.0)\n"
     lines = run_python(script, driver=driver, FAKE_CUDA_DEVICES="1")
     after = lines[lines.index("calls") + 1 :]
-    assert len(after) == 2
-    assert all(line.startswith("launch 0x200000 on 0") for line in after)
+    assert after == ["launch 0x200000 on 0: grid 1 block 32 smem 0 stream (nil)", "  plain"] * 2
 
 
 def test_a_thread_without_a_context_launches(driver):
@@ -98,7 +97,7 @@ thread.start(); thread.join()
 """
     )
     lines = run_python(script, driver=driver, FAKE_CUDA_DEVICES="1")
-    assert lines[-2:] == ["context 0", "launch 0x200000 on 0: grid 1 block 32 smem 0 stream (nil)"]
+    assert lines[-3:] == ["context 0", "launch 0x200000 on 0: grid 1 block 32 smem 0 stream (nil)", "  plain"]
 
 
 def test_numpy_arguments_are_copied_to_the_current_device(driver):
@@ -106,7 +105,7 @@ def test_numpy_arguments_are_copied_to_the_current_device(driver):
     script += "x = np.ones(16, np.float32)\ncompiled(x, x, 1.0)\nprint(x.sum())\n"
     lines = run_python(script, driver=driver)
     assert lines[-1] == "16.0"
-    assert lines[-2].startswith("launch 0x200000 on 0")
+    assert lines[-3].startswith("launch 0x200000 on 0")
 
 
 def test_a_refused_launch_gives_the_driver_s_number(driver):
@@ -138,6 +137,7 @@ run(compiled, on(0), on(0), 0x70, 0xabcde)
     lines = run_python(script, driver=driver, FAKE_CUDA_DEVICES="1")
     start = next(number for number, line in enumerate(lines) if line.startswith("launch"))
     assert lines[start].endswith("stream 0x70")
+    assert "  plain" not in lines[start:]
     found = {line.split()[1]: line.split()[2:] for line in lines[start + 1 :]}
     assert found.keys() == {"2:", "6:", "7:", "12:"}
     assert found["2:"][0] == found["6:"][0] == "1"

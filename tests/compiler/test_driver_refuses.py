@@ -14,7 +14,8 @@ from tilewright.targets.nvidia import driver as driver_module
 from tilewright.targets.nvidia.driver import Driver
 
 LAUNCHED_AT = double.function.__code__.co_firstlineno + 2
-_C = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_C = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+_PLAIN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
 
 
 class RefusingDriver(Driver):
@@ -24,7 +25,7 @@ class RefusingDriver(Driver):
         super().__init__(FakeCuda())
         self.status = status
         self.launches = 0
-        self._functions = {"cuLaunchKernelEx": _C(self._launch)}
+        self._functions = {"cuLaunchKernelEx": _C(self._launch), "cuLaunchKernel": _PLAIN(self._launch)}
         self._other = _C(lambda *_: 0)
 
     def _launch(self, *_):

@@ -14,6 +14,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.compiler.support import double, floats
+from tilewright.base.lazy import cached_property
 from tilewright.ir import forking
 
 SCRIPT = Path(__file__).with_name("forking.py")
@@ -93,6 +94,32 @@ def test_a_fork_beside_a_hook_that_waits_for_the_forking_thread(monkeypatch):
     leave.set()
     thread.join()
     assert code == 0 and doubled()
+
+
+def test_a_fork_while_a_thread_computes_a_cached_property():
+    inside, leave = threading.Event(), threading.Event()
+
+    class Slow:
+        def __init__(self, waits):
+            self.waits = waits
+
+        @cached_property
+        def value(self):
+            """What is cached."""
+            if self.waits:
+                inside.set()
+                leave.wait(30)
+            return [1]
+
+    slow = Slow(True)
+    thread = threading.Thread(target=lambda: slow.value)
+    thread.start()
+    assert inside.wait(30)
+    code = exit_code(lambda: Slow(False).value == [1])
+    leave.set()
+    thread.join()
+    assert code == 0
+    assert slow.value is slow.value and Slow.value.__doc__ == "What is cached."
 
 
 def test_threads_compile_at_once():

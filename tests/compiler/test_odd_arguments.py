@@ -69,11 +69,11 @@ def test_the_check_before_a_native_call():
     compiled = cute.compile(double, *floats(), target="emu")
     good, bad = torch.ones(4), torch._neg_view(torch.ones(4))
     for arguments in ((good, good), (np.zeros(4), good), (), (3, good, good), (good,)):
-        assert compiled._takes_native(arguments)
-    assert not compiled._takes_native((from_dlpack(good), good))
+        assert compiled.form.takes_native(arguments)
+    assert not compiled.form.takes_native((from_dlpack(good), good))
     for arguments in ((good, bad), (np.zeros(4), bad), (bad,), (3, (good, [bad]))):
         with pytest.raises(ArgumentError, match="negated lazily"):
-            compiled._takes_native(arguments)
+            compiled.form.takes_native(arguments)
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,6 @@ def test_matching(expected, actual, result):
 
 
 def test_every_setting_is_documented():
-    text = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
     missing = [name for setting in settings.TABLE.values() for name in setting.variables if f"`{name}`" not in text]
     assert not missing

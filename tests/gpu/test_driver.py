@@ -168,8 +168,9 @@ def test_code_for_another_chip_is_refused(cuda, device):
         )
 
 
-def test_the_launch_address_is_in_the_driver(cuda):
-    assert cuda.launch_address() > 0
+@pytest.mark.parametrize("name", ["cuLaunchKernelEx", "cuLaunchKernel"])
+def test_the_launch_functions_are_in_the_driver(cuda, name):
+    assert cuda.address(name) > 0
 
 
 def test_memory_comes_back(cuda):

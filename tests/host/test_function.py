@@ -196,7 +196,7 @@ def test_objects_hold_no_address_of_the_process(tmp_path):
     assert path.read_bytes() == bundle.compile_program(SCALE_IR, SCALE, entry="scale")
 
 
-@pytest.mark.parametrize("program", [b"", b"\x7fELF", b"tilewright host 1\0", b"tilewright host 1\0" + bytes(64)])
+@pytest.mark.parametrize("program", [b"", b"\x7fELF", b"tilewright host 2\0", b"tilewright host 2\0" + bytes(64)])
 def test_rubbish_is_no_program(program):
     with pytest.raises(CompileError):
         HostFunction(program, SCALE)

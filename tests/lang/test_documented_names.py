@@ -127,7 +127,7 @@ NOT_BUILT = [
     ("import cutlass.utils.blackwell_helpers", "ImportError: utils.blackwell_helpers needs sm_100 (Blackwell)"),
     ("import cutlass.experimental.primitives", "ImportError: cutlass.experimental is CuTe DSL's experimental part"),
     ("from cutlass import jax", "ImportError: cutlass.jax calls kernels from JAX, not built yet"),
-    ("cutlass.pipeline.PipelineTmaAsync", "AttributeError: pipeline.PipelineTmaAsync needs sm_90 (Hopper)"),
+    ("cutlass.pipeline.PipelineTmaUmma", "AttributeError: pipeline.PipelineTmaUmma needs sm_100 (Blackwell)"),
     ("cutlass.cute.arch.alloc_tmem", "AttributeError: cute.arch.alloc_tmem needs sm_100 (Blackwell)"),
     ("cutlass.memory.TmemAllocator", "AttributeError: memory.TmemAllocator needs sm_100 (Blackwell)"),
     ("cutlass.Float4E2M1FNx2", "AttributeError: cutlass.Float4E2M1FNx2 is a pair of Float4E2M1FN"),

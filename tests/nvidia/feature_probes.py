@@ -116,6 +116,8 @@ PROBES = {
     "min.f32.3": "min.f32 f1, f2, f3, f4;",
     "ld.v8.b32": "ld.global.v8.b32 {r1,r2,r3,r4,r5,r6,r1,r2}, [q];",
     "wgmma": "wgmma.fence.sync.aligned; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;",
+    "wgmma.s8.u8": "{.reg .pred t; setp.eq.u32 t, r1, r2; "
+    "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {r1,r2,r3,r4}, q, q, t;}",
     "setmaxnreg": "setmaxnreg.inc.sync.aligned.u32 64;",
     "tensormap.replace": "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], q;",
     "ldmatrix.b8": "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {r1,r2}, [s];",

@@ -239,11 +239,11 @@ def test_an_unknown_kernel_is_named():
     assert "k" in error.value.values["kernel"]
 
 
-def test_the_address_of_the_launch_function():
+def test_the_address_of_a_function():
     prototype = ctypes.CFUNCTYPE(ctypes.c_int)
     function = prototype(lambda: 0)
     fake = type("Library", (), {"cuLaunchKernelEx": function})()
-    assert Driver(fake).launch_address() == ctypes.cast(function, ctypes.c_void_p).value
+    assert Driver(fake).address("cuLaunchKernelEx") == ctypes.cast(function, ctypes.c_void_p).value
 
 
 @pytest.fixture

@@ -48,7 +48,8 @@ def test_a_pass_of_twenty_lines_counts_loads():
     executor = compiled(counter)
     assert counter.count == 10 * executor.stages["cute"].count('"cute.load"') == 20
     assert executor.pipeline.startswith(
-        "builtin.module(expand-tiles,promote-register-tensors,annotate-loops,place-shared-memory,count-loads{scale=10},"
+        "builtin.module(expand-tiles,vectorize-loops,promote-register-tensors,pipeline-loops,annotate-loops,"
+        "place-shared-memory,count-loads{scale=10},"
         "expand-views,cute-to-nvvm{"
     )
     assert "count-loads{scale=10}" in [name for name, _ in executor.pass_timings]
@@ -290,8 +291,11 @@ def test_options_of_the_wrong_type_are_named(registered, option, words):
 def test_the_module_after_each_pass():
     seen = {}
     compiled(CountLoads(), after_pass=lambda item, module: seen.setdefault(str(item).partition("{")[0], str(module)))
-    names = ["expand-tiles", "promote-register-tensors", "annotate-loops", "place-shared-memory", "count-loads"]
-    assert list(seen)[:5] == names
+    names = [
+        "expand-tiles", "vectorize-loops", "promote-register-tensors", "pipeline-loops", "annotate-loops",
+        "place-shared-memory", "count-loads",
+    ]  # fmt: skip
+    assert list(seen)[:7] == names
     assert "cute.load" in seen["count-loads"] and "cute.load" not in seen["cute-to-nvvm"]
 
 

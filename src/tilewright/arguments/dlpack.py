@@ -11,6 +11,7 @@ import functools
 import math
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tilewright.base import dlpack_types
@@ -21,8 +22,16 @@ _SHORT_NAMES = {code: name for name, code in dlpack_types.DTYPES.items()}
 _NUMPY_SPELLING = {"bool": "bool", "bfloat16": "bf16"} | {f"float{width}": f"f{width}" for width in (16, 32, 64)}
 
 
+# The types whose tensors of torch are exported at once, by torch's names.
+_TORCH_TYPES = {
+    **{f"{name}{bits}": f"{name[0]}{bits}" for name in ("int", "uint") for bits in (8, 16, 32, 64)},
+    **{name: name.replace("float8_", "f8") for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+                                                        "float8_e5m2fnuz", "float8_e8m0fnu")},
+    **_NUMPY_SPELLING,
+}  # fmt: skip
 _COMPLEX = 5  # kDLComplex
 
+_CAPSULE = b"dltensor"
 _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
@@ -79,6 +88,53 @@ class HostView(NamedTuple):
         address, _ = made.buffer_info()
         made[3], made[4] = address + 48, address + 48 + 8 * rank
         return made
+
+
+def exported(source: Any) -> tuple[Any, str] | None:
+    """The DLPack capsule of a tensor, which keeps its memory, and the language's name of its type.
+
+    None for what is no tensor of torch that is plain memory, of a common type and without a gradient.
+    """
+    export = _EXPORTS.get(type(source))
+    if export is None:
+        export = _EXPORTS[type(source)] = _exporter(type(source))
+    return export(source)
+
+
+_EXPORTS: dict[type, Callable[[Any], tuple[Any, str] | None]] = {}
+
+
+def _exporter(kind: type) -> Callable[[Any], tuple[Any, str] | None]:
+    """What `exported` does for a type."""
+    torch = sys.modules.get("torch")
+    if torch is None or kind is not torch.Tensor:
+        return lambda _: None
+    types = {getattr(torch, name): short for name, short in _TORCH_TYPES.items() if hasattr(torch, name)}
+    export = torch.utils.dlpack.to_dlpack
+
+    def exported_by_torch(source: Any) -> tuple[Any, str] | None:
+        name = types.get(source.dtype)
+        if name is None or source.requires_grad or source.is_neg():
+            return None
+        try:
+            return export(source), name
+        except (RuntimeError, ValueError, TypeError, BufferError):  # sparse, nested, without memory: `view` says so
+            return None
+
+    return exported_by_torch
+
+
+def address_of(capsule: Any) -> int:
+    """The address of the DLTensor of a capsule."""
+    return int(_capsule_pointer(capsule, _CAPSULE))
+
+
+def view_of(capsule: Any, dtype: str, source: Any) -> HostView:
+    """The memory of a tensor that `exported` has read."""
+    raw = _DLTensor.from_address(address_of(capsule))
+    shape, stride = _longs(raw.shape, raw.ndim), _longs(raw.strides, raw.ndim)
+    data = raw.data + raw.byte_offset
+    return HostView(data, raw.device_type, raw.device_id, dtype, shape, stride, True, (source, capsule))
 
 
 def view(source: Any) -> HostView:
@@ -209,7 +265,7 @@ def _dlpack(source: Any) -> HostView:
     device, device_id = source.__dlpack_device__()
     on_gpu = int(device) in (dlpack_types.CUDA, dlpack_types.CUDA_MANAGED)
     capsule = source.__dlpack__(stream=-1) if on_gpu else source.__dlpack__()
-    raw = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    raw = _DLTensor.from_address(address_of(capsule))
     dtype = _SHORT_NAMES.get((raw.code, raw.bits))
     if dtype is None or not (raw.lanes == 1 or (raw.lanes == 2 and raw.bits == 4)):
         raise ArgumentError(

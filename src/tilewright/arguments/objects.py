@@ -30,6 +30,16 @@ def register_jit_arg_adapter(*types: type) -> Callable[[Callable[[Any], Any]], C
     return add
 
 
+def adapter_count() -> int:
+    """How many classes have adapters: it grows when one is registered."""
+    return len(_adapters)
+
+
+def has_adapter(kind: type) -> bool:
+    """Whether arguments of that type are passed as what an adapter makes of them."""
+    return any(cls in _adapters for cls in kind.__mro__)
+
+
 def adapted(value: Any) -> Any:
     """`value`, or what the adapter of its class makes of it."""
     if not _adapters:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from tilewright.arguments.dlpack import view
+from tilewright.arguments.dlpack import HostView, address_of, exported, view, view_of
 from tilewright.base import spans
 from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import Dim, Space, TensorParam
@@ -23,11 +23,18 @@ from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout.symbolic import SymInt
 
 
-def _alignment(wanted: int | None, dtype: type[Numeric]) -> int:
-    """The alignment in bytes that code may rely on; that of one element where none is given."""
+def _natural_alignment(dtype: type[Numeric]) -> int:
+    """That of one element, in bytes."""
+    return max(dtype.width // 8, 1)
+
+
+def _alignment(wanted: Any) -> int:
+    """The alignment in bytes that code may rely on.
+
+    Raises:
+        ArgumentError: it is none.
+    """
     wanted = to_python(wanted)
-    if wanted is None:
-        return max(dtype.width // 8, 1)
     if not isinstance(wanted, int) or wanted < 1 or wanted & (wanted - 1):
         raise ArgumentError(f"assumed_align is a power of two of bytes, not {wanted}", hint="assumed_align=16")
     return wanted
@@ -39,15 +46,46 @@ _known = functools.lru_cache(maxsize=4096)(Dim)  # an extent or stride that is k
 class RuntimeTensor:
     """A view of a framework's tensor, zero copy. Shapes and strides count elements."""
 
+    # What most instances have, which are made at a call, just passed, and gone.
+    _capsule: Any = None
+    _view: HostView | None = None
+    _words: Any = None
+    _given_align: int | None = None
+    _stride_width = 64
+    _marked: tuple[tuple[Dim, ...], tuple[Dim, ...]] | None = None
+    _order: tuple[int, ...] | None = None
+
     def __init__(self, source: Any, *, assumed_align: int | None = None, use_32bit_stride: bool = False) -> None:
-        self.view = view(source)
-        self._words: Any = None
-        self._dtype = self.view.dtype
-        self._align = _alignment(assumed_align, BY_NAME[self._dtype])
-        self._stride_width = 32 if use_32bit_stride else 64
-        self._dims = tuple([_known(extent) for extent in self.view.shape])
-        self._strides = tuple([_known(step) for step in self.view.stride])
-        self._order: tuple[int, ...] | None = None
+        found = exported(source)
+        if found is None:
+            self._view = view(source)
+            self._dtype = self._view.dtype
+        else:  # native code takes the capsule; shape and strides are read when they are asked for
+            self._source = source
+            self._capsule, self._dtype = found
+        if assumed_align is not None:
+            self._given_align = _alignment(assumed_align)
+        if use_32bit_stride:
+            self._stride_width = 32
+
+    @property
+    def view(self) -> HostView:
+        """The memory."""
+        if self._view is None:
+            self._view = view_of(self._capsule, self._dtype, self._source)
+        return self._view
+
+    @property
+    def _align(self) -> int:
+        return self._given_align or _natural_alignment(self.element_type)
+
+    @property
+    def _dims(self) -> tuple[Dim, ...]:
+        return self._marked[0] if self._marked is not None else tuple([_known(extent) for extent in self.shape])
+
+    @property
+    def _strides(self) -> tuple[Dim, ...]:
+        return self._marked[1] if self._marked is not None else tuple([_known(step) for step in self.stride])
 
     @property
     def element_type(self) -> type[Numeric]:
@@ -62,8 +100,8 @@ class RuntimeTensor:
                 hint="recast the tensor in the jit function: cute.recast_tensor(t, dtype)",
             )
         self._dtype = dtype.facts.name
-        self.view = self.view._replace(dtype=self._dtype)
-        self._words = None
+        self._view = self.view._replace(dtype=self._dtype)
+        self._words = self._capsule = None
 
     @property
     def dtype(self) -> type[Numeric]:
@@ -104,11 +142,11 @@ class RuntimeTensor:
         """
         shape, stride = self.shape, self.stride
         leading = self._leading(leading_dim)
-        self._dims = tuple(Dim() for _ in shape)
-        self._strides = tuple(
+        strides = tuple(
             Dim(1) if mode == leading else Dim(0) if step == 0 else Dim(width=self._stride_width)
             for mode, step in enumerate(stride)
         )
+        self._marked = tuple(Dim() for _ in shape), strides
         return self
 
     def mark_compact_shape_dynamic(
@@ -128,16 +166,24 @@ class RuntimeTensor:
             )
         dims = list(self._dims)
         dims[mode] = Dim(divisibility=divisibility)
-        self._strides = tuple(self._compact_stride(order, place, dims) for place in range(len(shape)))
-        self._dims, self._order = tuple(dims), order
+        strides = tuple(self._compact_stride(order, place, dims) for place in range(len(shape)))
+        self._marked, self._order = (tuple(dims), strides), order
         return self
 
     def param(self, name: str) -> TensorParam:
         """What a function compiled for this tensor takes; of one beyond the 32-bit form, the 64-bit form."""
         return _fitting(TensorParam(name, self._dtype, self._dims, self._strides, self._align), self)
 
+    def key(self) -> Hashable:
+        """What decides the program that is compiled for this tensor, see `call_key`."""
+        marked = None if self._marked is None else self._marked
+        view = self.view
+        return self._dtype, self._align, marked, view.shape, view.stride, view.device, view.device_id
+
     def __tw_dltensor__(self) -> int:
         """The address of a DLTensor that lives as long as this object."""
+        if self._capsule is not None:
+            return address_of(self._capsule)
         if self._words is None:
             self._words = self.view.words()
         return int(self._words.buffer_info()[0])
@@ -227,7 +273,7 @@ class FakeTensor:
     ) -> None:
         self.element_type = self.dtype = dtype
         self._dims, self._strides, self._space = tuple(shape), tuple(stride), space
-        self._align = _alignment(align, dtype)
+        self._align = _natural_alignment(dtype) if align is None else _alignment(align)
 
     def param(self, name: str) -> TensorParam:
         """What a function compiled for this tensor takes."""

@@ -63,8 +63,6 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "cvt_i8_bf16_intrinsic cvt_i4_bf16_intrinsic cvt_i8x4_to_f32x4 cvt_i8x2_to_f32x2 cvt_i8_bf16 "
         "cvt_i8x2_to_bf16x2 cvt_i8x4_to_bf16x4 cvt_f32_tf32 cvt_f32x2_bf16x2 sext_unpacked_i4_i8_intrinsic": "converts "
         "MLIR vectors, not built: `v.to(cutlass.BFloat16)` converts a TensorSSA",
-        "cp_async_bulk_commit_group cp_async_bulk_wait_group setmaxregister_decrease "
-        "setmaxregister_increase warpgroup_reg_alloc warpgroup_reg_dealloc": HOPPER,
         "add_packed_f32x2 alloc_tmem clc_response dealloc_tmem exp_packed_f32x2 fence_view_async_tmem_load "
         "fence_view_async_tmem_store fma_packed_f32x2 get_max_tmem_alloc_cols get_min_tmem_alloc_cols issue_clc_query "
         "mul_packed_f32x2 relinquish_tmem_alloc_permit retrieve_tmem_ptr sub_packed_f32x2": _BLACKWELL,
@@ -75,18 +73,16 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "built: fill them with PyTorch or NumPy",
     },
     "tilewright.cute.nvgpu": {
-        "CacheEvictionPriority MemoryOrder MemoryScope CopyG2ROp CopyR2GOp": "says how a copy orders memory or fills "
-        "caches, not built: cute.arch.load and store take sem=, scope= and cop=",
-        "warpgroup OperandMajorMode make_tiled_tma_atom_A make_tiled_tma_atom_B": HOPPER,
+        "MemoryOrder MemoryScope CopyG2ROp CopyR2GOp": "says how a copy orders memory, not built: cute.arch.load and "
+        "store take sem=, scope= and cop=",
+        "make_tiled_tma_atom_A make_tiled_tma_atom_B": HOPPER,
         "tcgen05": _BLACKWELL,
     },
     "tilewright.cute.nvgpu.cpasync": {
         "helpers CopyBulkTensorTileG2SNonExecTrait CopyBulkTensorTileG2SMulticastNonExecTrait "
         "CopyBulkTensorTileS2GNonExecTrait CopyReduceBulkTensorTileS2GNonExecTrait "
-        "CopyBulkG2SOp CopyBulkTensorTileG2SMulticastOp CopyBulkTensorTileG2SOp CopyBulkTensorTileS2GOp "
-        "CopyDsmemStoreOp CopyReduceBulkTensorTileS2GOp ReductionKind ReductionOp TmaInfo copy_tensormap "
-        "cp_fence_tma_desc_release create_tma_multicast_mask fence_tma_desc_release make_tiled_tma_atom "
-        "prefetch_descriptor tma_partition update_tma_descriptor": HOPPER,
+        "CopyBulkG2SOp CopyDsmemStoreOp ReductionOp TmaInfo copy_tensormap cp_fence_tma_desc_release "
+        "fence_tma_desc_release update_tma_descriptor": HOPPER,
     },
     "tilewright.cute.nvgpu.warp": {
         "mma copy _pack_shape _cute_nvgpu_ir MmaFP8Trait make_atom": INTERNAL,
@@ -94,12 +90,11 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op": _SCALED,
     },
     "tilewright.pipeline": {
-        "TmaStoreFence SyncObject PipelineTmaAsync PipelineTmaMultiConsumersAsync PipelineTmaStore "
-        "alloc_reserved_mbarrier": HOPPER,
+        "TmaStoreFence SyncObject PipelineTmaMultiConsumersAsync alloc_reserved_mbarrier": HOPPER,
         "PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaUmma PipelineUmmaAsync sm100": _BLACKWELL,
     },
     "tilewright.utils": {
-        "TensorMapManager TensorMapUpdateMode compute_epilogue_tile_shape hopper_helpers sm90": HOPPER,
+        "TensorMapManager TensorMapUpdateMode compute_epilogue_tile_shape": HOPPER,
         "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator blackwell_helpers "
         "blockscaled_layout block_copy get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
         "static_persistent_tile_scheduler grouped_gemm_tile_scheduler_helper": _SCHEDULER,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tilewright.base.errors import CompileError
@@ -38,6 +39,19 @@ def _kept(text: str) -> frozenset[str]:
     return names
 
 
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _bytes(text: str) -> int:
+    """A number of bytes, written with K, M, G or T where it is large."""
+    number = text.strip().upper().removesuffix("B")
+    unit = number[-1:] if number[-1:] in _UNITS else ""
+    size = int(float(number.removesuffix(unit)) * _UNITS[unit])
+    if size < 0:
+        raise ValueError(text)
+    return size
+
+
 @dataclass(frozen=True)
 class Setting:
     """One row: `variables` in order of precedence, `parse` from text, `affects_code` for the cache key."""
@@ -49,30 +63,65 @@ class Setting:
     help: str
 
 
+def _level(text: str) -> int:
+    """A level of logging: 0 for nothing, 1 for everything, else Python's numbers (10 to 50) or names."""
+    names = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+    level = names.get(text.strip().lower())
+    return int(text) if level is None else level
+
+
+def _opt_level(text: str) -> int:
+    if text.strip() not in ("0", "1", "2", "3"):
+        raise ValueError(text)
+    return int(text)
+
+
+def _spelled(name: str) -> tuple[str, str, str]:
+    """A variable as this project, CuTe DSL and CUTLASS's pipeline documents write it."""
+    return f"TILEWRIGHT_{name}", f"CUTE_DSL_{name}", f"CUTLASS_{name}"
+
+
 TABLE: dict[str, Setting] = {
     "target": Setting(("TILEWRIGHT_TARGET",), "", str, False, "cuda or emu; default: cuda where a device is found"),
-    "arch": Setting(("TILEWRIGHT_ARCH", "CUTE_DSL_ARCH", "CUTLASS_ARCH"), "", str, True, "chip to compile for"),
-    "debug": Setting(("TILEWRIGHT_DEBUG", "CUTE_DSL_DEBUG"), False, _flag, False, "full tracebacks and IR in errors"),
+    "arch": Setting(_spelled("ARCH"), "", str, True, "chip to compile for"),
+    "opt_level": Setting(_spelled("OPT_LEVEL"), 3, _opt_level, True, "optimisation level, 0 to 3"),
+    "debug": Setting(_spelled("DEBUG"), False, _flag, False, "full tracebacks and IR in errors"),
     "verify": Setting(("TILEWRIGHT_VERIFY",), False, _flag, False,
                       "check stage cute against the dialect's rules after tracing and each pass"),
-    "print_ir": Setting(("TILEWRIGHT_PRINT_IR", "CUTE_DSL_PRINT_IR", "MLIR_ENABLE_DUMP"), False, _flag, False,
+    "print_ir": Setting((*_spelled("PRINT_IR"), "MLIR_ENABLE_DUMP"), False, _flag, False,
                         "print every stage to stderr"),
-    "dump_dir": Setting(("TILEWRIGHT_DUMP_DIR", "CUTE_DSL_DUMP_DIR", "CUTLASS_DUMP_DIR"), "", str, False,
+    "dump_dir": Setting(_spelled("DUMP_DIR"), "", str, False,
                         "where kept artifacts go; default: the working directory"),
-    "keep": Setting(("TILEWRIGHT_KEEP", "CUTE_DSL_KEEP"), frozenset(), _kept, False,
+    "keep": Setting(_spelled("KEEP"), frozenset(), _kept, False,
                     "artifacts to keep: ir, ptx, cubin, sass, all"),
-    "keep_ptx": Setting(("CUTE_DSL_KEEP_PTX", "CUTLASS_KEEP_PTX"), False, _flag, False, "keep PTX"),
-    "keep_cubin": Setting(("CUTE_DSL_KEEP_CUBIN", "CUTLASS_KEEP_CUBIN"), False, _flag, False, "keep cubins"),
-    "lineinfo": Setting(("TILEWRIGHT_LINEINFO", "CUTE_DSL_LINEINFO", "CUTLASS_LINEINFO"), False, _flag, True,
-                        "line tables in the cubin"),
-    "assertions": Setting(("TILEWRIGHT_ENABLE_ASSERTIONS", "CUTE_DSL_ENABLE_ASSERTIONS", "CUTLASS_ENABLE_ASSERTIONS"),
-                          False, _flag, True, "device assertions"),
+    "keep_ir": Setting(_spelled("KEEP_IR"), False, _flag, False, "keep stages cute, nvvm and llvm"),
+    "keep_ptx": Setting(_spelled("KEEP_PTX"), False, _flag, False, "keep PTX"),
+    "keep_cubin": Setting(_spelled("KEEP_CUBIN"), False, _flag, False, "keep cubins"),
+    "keep_sass": Setting(_spelled("KEEP_SASS"), False, _flag, False, "keep SASS"),
+    "lineinfo": Setting(_spelled("LINEINFO"), False, _flag, True, "line tables in the cubin"),
+    "assertions": Setting(_spelled("ENABLE_ASSERTIONS"), False, _flag, True,
+                          "device assertions, and checks of the bounds of accesses"),
     "fp_contract": Setting(("TILEWRIGHT_FP_CONTRACT",), "on", str, True,
                            "on: a product and a sum of device code may become one fma; off: each is rounded"),
-    "tvm_ffi": Setting(("CUTE_DSL_ENABLE_TVM_FFI", "CUTLASS_ENABLE_TVM_FFI"), False, _flag, False,
-                       "accepted for compatibility: calls always go through tvm-ffi"),
+    "tvm_ffi": Setting(_spelled("ENABLE_TVM_FFI"), False, _flag, False,
+                       "compiled functions are functions of tvm-ffi too"),
     "toolkit": Setting(("CUDA_TOOLKIT_PATH", "CUDA_HOME", "CUDA_PATH"), "", str, True,
                        "a CUDA toolkit to take ptxas and nvdisasm from, before the installed packages"),
+    "log_level": Setting(_spelled("LOG_LEVEL"), None, _level, False,
+                         "what the logger tilewright writes: 0 nothing, 1 everything, or 10 to 50, as Python counts"),
+    "log_to_console": Setting(_spelled("LOG_TO_CONSOLE"), False, _flag, False,
+                              "the logger tilewright writes to stderr"),
+    "log_to_file": Setting(_spelled("LOG_TO_FILE"), "", str, False, "the logger tilewright writes to this file"),
+    "nvtx": Setting(("TILEWRIGHT_NVTX", "NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"), False, _flag, False,
+                    "NVTX ranges around compilation and launches; profilers set the other variables themselves"),
+    "no_cache": Setting(_spelled("NO_CACHE"), False, _flag, False,
+                        "compile each time: nothing is read from the cache or written to it"),
+    "no_file_cache": Setting(_spelled("DISABLE_FILE_CACHING"), False, _flag, False, "cache in memory only"),
+    "cache_dir": Setting(_spelled("CACHE_DIR"), "", str, False,
+                         "where compiled functions are kept; default: tilewright in XDG_CACHE_HOME or ~/.cache"),
+    "cache_size": Setting(_spelled("CACHE_SIZE"), 1 << 30, _bytes, False,
+                          "the most bytes kept there, such as 500M or 2G; default 1G"),
+    "xdg_cache_home": Setting(("XDG_CACHE_HOME",), "", str, False, "the user's folder of caches; default ~/.cache"),
     "seed": Setting(("TILEWRIGHT_SEED",), 0, int, False, "order of warps and blocks on the emulator"),
     "progress": Setting(("TILEWRIGHT_PROGRESS",), None, _flag, False,
                         "0: long emulations say nothing on stderr, 1: a bar in every terminal; default: lines in "
@@ -121,6 +170,42 @@ def scope(**values: Any) -> Iterator[None]:
         yield
     finally:
         _overrides.reset(token)
+
+
+class State:
+    """The settings at some time: all calls of `state` give the same one until a setting may have changed."""
+
+    def __init__(self, variables: Mapping[Any, Any], overrides: Mapping[str, Any]) -> None:
+        self.variables, self.overrides = dict(variables), overrides
+
+
+_state = State({}, {})
+
+
+def state() -> State:
+    """What the settings depend on, as an object to compare with `is`: the environment, and the `scope` of this thread.
+
+    Two threads in scopes of their own that take turns get a new one each time.
+    """
+    global _state
+    found, overrides = _state, _overrides.get()
+    if found.variables != _variables() or found.overrides != overrides:
+        found = _state = State(_variables(), overrides)
+    return found
+
+
+def _variables() -> Mapping[Any, Any]:
+    """The environment, in the form that compares fastest: what `os.environ` keeps it in."""
+    found: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+    return found
+
+
+def cache_folder() -> Path:
+    """The folder for what is kept from process to process."""
+    if get("cache_dir"):
+        return Path(get("cache_dir")).expanduser()
+    base = get("xdg_cache_home")
+    return (Path(base) if base else Path.home() / ".cache") / "tilewright"
 
 
 def environment(changes: Mapping[str, str]) -> dict[str, str]:

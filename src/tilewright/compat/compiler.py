@@ -39,6 +39,7 @@ from tilewright.targets.options import (
     EnableAssertions,
     EnableTVMFFI,
     GPUArch,
+    KeepIR,
     OptLevel,
     StringCompileOption,
 )

@@ -1,28 +1,26 @@
-"""From a jit function and its arguments to a compiled function: tracing, the stages, the cache of direct calls."""
+"""From a jit function and its arguments to a compiled function: the cache, tracing, the stages."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import io
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from tilewright.arguments.binding import BoundCall, leaf_type, on_host, traced
-from tilewright.base import spans
+from tilewright.base import notices, settings, spans
 from tilewright.base.errors import CompileError
-from tilewright.compiler import hooks, stages, validation
+from tilewright.compiler import hooks, logs, stages, validation
+from tilewright.compiler.cache.lookup import Hit, Turn
 from tilewright.compiler.decorated import EntryFunction
 from tilewright.compiler.executor import Executor, make_executor
 from tilewright.compiler.executor.stage_files import keep_files
-from tilewright.compiler.executor.wide_form import WideForm
+from tilewright.compiler.executor.wide_form import WideForm, without_memory
 from tilewright.compiler.memory_cache import MemoryCache
 from tilewright.compiler.plan import Plan, plan
 from tilewright.ir import build, mlir, user_ops
-from tilewright.ir.context import compile_context, current, located
+from tilewright.ir.context import compile_context, current, located, names_of
 from tilewright.ir.erasing import erase_unused
 from tilewright.lang import leaves, locations, rewrite, trace
 from tilewright.lang.calls.launch import argument_names
@@ -30,11 +28,12 @@ from tilewright.lang.calls.parameters import call_arguments
 from tilewright.lang.calls.user_ops import call as call_user_op
 from tilewright.lang.control import aliases
 from tilewright.passes.pipeline import Pass, PassManager
-from tilewright.targets.artifact import artifact_of
+from tilewright.targets.artifact import Artifact, artifact_of
+from tilewright.targets.cute_stage import bytecode
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.target import back_end_of, device_of
 
-user_ops.front_end = call_user_op
+user_ops.called_by(call_user_op)
 
 T = TypeVar("T")
 
@@ -54,9 +53,10 @@ def compile_function(
     observers: Sequence[stages.Observer] = (),
     after_pass: Callable[[Pass, Any], None] | None = None,
     validate: Sequence[Any] | None = None,
+    no_cache: bool = False,
     **kwargs: Any,
 ) -> Executor:
-    """Compile `function` for these arguments. It always compiles; keep the executor.
+    """Compile `function` for these arguments, or find it as it was compiled before; keep the executor.
 
     Args:
         preset: options given in brackets.
@@ -75,6 +75,7 @@ def compile_function(
             after a pass over text with the text.
         validate: arguments of a call, with which the emulator runs the program before and after each pass of the user;
             the first whose result differs is a PassError.
+        no_cache: compile in any case. So do `override`, `observers`, `after_pass` and `--print-ir`.
         kwargs: arguments by name.
 
     Raises:
@@ -86,12 +87,40 @@ def compile_function(
             location=locations.user_location(),
             hint="it says what the emulator looks for; options of the compiler go into options=",
         )
-    jit_function, bound_self = decorated
-    made = plan(
-        jit_function,
+    made = planned(preset, decorated, args, kwargs, options, target, arch, override, passes, pipeline)
+    if validate is not None:
+        _validate(made, validate, checks)
+
+    cached = not (no_cache or made.override or observers or after_pass or made.options.print_ir)
+
+    def compiled(call: BoundCall) -> Executor:
+        return _obtained(replace(made, call=call), checks, cached, observers, after_pass).executor
+
+    executor = compiled(made.call)
+    if spans.has_narrow(made.call.signature) and not made.override:
+        executor.runner.wide_form = WideForm(made.call, compiled)
+    return executor
+
+
+def planned(
+    preset: Sequence[Any],
+    decorated: tuple[EntryFunction[..., Any], tuple[Any, ...]],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: Any = None,
+    target: str | None = None,
+    arch: str | None = None,
+    override: Mapping[str, Any] | None = None,
+    passes: Any = (),
+    pipeline: Any = None,
+) -> Plan:
+    """The plan of a call of `cute.compile`; see `compile_function`."""
+    function, bound = decorated
+    return plan(
+        function,
         args,
         kwargs,
-        bound=bound_self,
+        bound=bound,
         options=(*preset, options),
         target=target,
         arch=arch,
@@ -99,25 +128,6 @@ def compile_function(
         passes=passes,
         pipeline=pipeline,
     )
-
-    if validate is not None:
-        _validate(made, validate, checks)
-
-    def compiled(call: BoundCall) -> Executor:
-        wanted = replace(made, call=call)
-        job = _job(wanted)
-        job.after_pass = after_pass
-        with compile_context():
-            executor = finished(job, wanted, checks, observers)
-        hooks.compiled(executor)
-        if job.returns_runtime:
-            _warn_of_result(job)
-        return executor
-
-    executor = compiled(made.call)
-    if spans.has_narrow(made.call.signature) and not made.override:
-        executor.runner.wide_form = WideForm(made.call, compiled)
-    return executor
 
 
 def read_cute(
@@ -139,14 +149,30 @@ def read_cute(
 
 def finished(job: Job, made: Plan, checks: Any, observers: Sequence[stages.Observer] = ()) -> Executor:
     """Run the stages that are left, in the current context, and load the artifact."""
+    artifact = _artifact(job, made, observers)
+    executor = make_executor(artifact, made.call, made.target, made.function.function, checks, lambda: job)
+    keep_files(executor)
+    return executor
+
+
+def _artifact(job: Job, made: Plan, observers: Sequence[stages.Observer] = ()) -> Artifact:
     back_end = back_end_of(made.target)
     until = device_of(made.target).stage_for(job.options)
     back_end.begin(job, until)
     stages.run(job, until, observers)
-    artifact = artifact_of(job, back_end.parts(job), back_end.kernel_parts)
-    executor = make_executor(artifact, made.call, made.target, made.function.function, checks, job)
-    keep_files(executor)
-    return executor
+    return artifact_of(job, back_end.parts(job), back_end.kernel_parts)
+
+
+def compile_for_cache(made: Plan) -> None:
+    """Compile a function that is not in the cache, keep it there, and load it nowhere."""
+    with Turn(made) as turn:
+        if turn.before_tracing() is not None:
+            return
+        job = _job(made)
+        with compile_context():
+            stages.run(job, "cute")
+            if turn.after_tracing(job, bytecode(job.module.operation)) is None:
+                turn.keep(job, _artifact(job, made))
 
 
 def _warn_of_result(job: Job) -> None:
@@ -154,11 +180,7 @@ def _warn_of_result(job: Job) -> None:
     message = (
         f"{job.name} returns a value known only at run time, which no call gives to Python: write it into a tensor"
     )
-    place = locations.user_location(3)
-    if place is None:
-        warnings.warn(message, stacklevel=3)
-    else:
-        warnings.warn_explicit(message, UserWarning, place.file, place.line)
+    notices.warn(message, locations.user_location(3), stacklevel=3)
 
 
 def _job(made: Plan) -> Job:
@@ -257,10 +279,7 @@ def _warn_of_unlaunched(program: trace.Trace) -> None:
     for name, place in program.called.values():
         where = f" at {place}" if place is not None else ""
         message = f"kernel {name} is called{where}, but never launched: add .launch(grid=, block=)"
-        if place is None:
-            warnings.warn(message, stacklevel=2)
-        else:
-            warnings.warn_explicit(message, UserWarning, place.file, place.line)
+        notices.warn(message, place)
 
 
 def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments) -> Any:
@@ -268,45 +287,124 @@ def _trace_root(function: Callable[..., Any], arguments: inspect.BoundArguments)
     return function(*arguments.args, **arguments.kwargs)
 
 
+@dataclass(frozen=True)
+class Found:
+    """What a direct call runs: the compiled function, and what the traced one returned.
+
+    `still_valid` says whether tracing again, for the same arguments and settings, would give the same; None where
+    nothing but tracing can tell.
+    """
+
+    executor: Executor
+    result: Any
+    still_valid: Callable[[], bool] | None
+
+
+def find(made: Plan, no_cache: bool = False) -> Found:
+    """What a direct call runs: found without tracing where nothing changed that the function reaches."""
+    return _obtained(made, True, not no_cache, direct=True, anew=no_cache)
+
+
 _cache: MemoryCache[Executor] = MemoryCache(limit=256)
+"""What direct calls have run, by program: no executor is made twice."""
+
+
+def _obtained(
+    made: Plan,
+    checks: Any,
+    cached: bool,
+    observers: Sequence[stages.Observer] = (),
+    after_pass: Callable[[Pass, Any], None] | None = None,
+    *,
+    direct: bool = False,
+    anew: bool = False,
+) -> Found:
+    """The compiled function, from the cache or by compiling."""
+    with Turn(made, cached and not settings.get("no_cache")) as turn:
+        hit = turn.before_tracing()
+        if hit is not None:
+            return Found(_found(made, hit, checks, direct), hit.result, turn.still_valid)
+        job = _job(made)
+        job.after_pass = after_pass
+        with compile_context():
+            if not direct:
+                back_end_of(made.target).begin(job, device_of(made.target).stage_for(job.options))
+            stages.run(job, "cute", observers)
+            if direct and job.returns_runtime:
+                raise _returns_runtime(job)
+            program = bytecode(job.module.operation) if direct or turn.enabled else b""
+            hit = turn.after_tracing(job, program)
+            if hit is not None:
+                executor = _found(made, hit, checks, direct)
+            else:
+                executor = _compiled(made, job, turn, program, checks, observers, direct and not anew)
+    if job.returns_runtime:
+        _warn_of_result(job)
+    return Found(executor, job.result, turn.still_valid)
+
+
+def _compiled(
+    made: Plan, job: Job, turn: Turn, program: bytes, checks: Any, observers: Sequence[stages.Observer], shared: bool
+) -> Executor:
+    """Compile a traced program; one that is `shared` only where no direct call of this process did."""
+    key = turn.program or (program, made.key(), user_ops.version(names_of(job.module.operation)))
+    executor = _cache.get(key) if shared else None
+    if executor is None:
+        executor = finished(job, made, checks, observers)
+        turn.keep(job, executor.artifact)
+        hooks.compiled(executor)
+        if program:
+            _cache.replace(key, executor)
+    return executor
+
+
+def _found(made: Plan, hit: Hit, checks: Any, direct: bool) -> Executor:
+    """An executor of what the cache had; a direct call takes the one that ran before."""
+    key = hit.program, made.target, made.options
+    executor = _cache.get(key) if direct else None
+    if executor is not None:
+        return executor
+    light = replace(made, call=without_memory(made.call))
+    compilation = functools.cache(
+        lambda: hit.entry.job(
+            light, functools.partial(_source, made.function.traced), lambda job: trace_again(job, light)
+        )
+    )
+    artifact = hit.entry.for_plan(made)
+    executor = make_executor(artifact, made.call, made.target, made.function.function, checks, compilation)
+    executor.cached = hit.where
+    keep_files(executor)
+    executor.back_end.show(executor)
+    logs.found(executor, hit.where)
+    if direct:
+        _cache.replace(key, executor)
+    return executor
+
+
+def trace_again(job: Job, made: Plan) -> None:
+    """Fill in what only tracing knows of a function that was found in the cache: the Python text of its kernels."""
+    with compile_context():
+        trace_program(job, made.function, made.call)
+
+
+def _returns_runtime(job: Job) -> CompileError:
+    return CompileError(
+        f"{job.name} returns a value known only at run time",
+        location=locations.user_location(),
+        hint="write it into a tensor; only values of compile time come back to Python",
+    )
 
 
 def run_directly(
     function: EntryFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], no_cache: bool
 ) -> Any:
-    """Trace again (globals may have changed), and compile only what was not compiled before."""
+    """Run a function called from Python, compiled for these arguments, and keep what the next such call runs."""
     made = plan(function, args, kwargs)
-    job = _job(made)
-    with compile_context():
-        stages.run(job, "cute")
-        if job.returns_runtime:
-            raise CompileError(
-                f"{job.name} returns a value known only at run time",
-                location=locations.user_location(),
-                hint="write it into a tensor; only values of compile time come back to Python",
-            )
-        text = job.texts["cute"]
-        key = (text, _places(job), made.key(), user_ops.version(text))
-        executor = None if no_cache else _cache.get(key)
-        if executor is None:
-            executor = finished(job, made, True)
-            hooks.compiled(executor)
-            _cache.replace(key, executor)
-    _called[function] = executor
-    executor.runner.run_traced(made.call.passed())
-    return job.result
-
-
-_called: WeakKeyDictionary[EntryFunction[..., Any], Executor] = WeakKeyDictionary()
-
-
-def last_called(function: EntryFunction[..., Any]) -> Executor | None:
-    """What the last direct call of a function ran."""
-    return _called.get(function)
-
-
-def _places(job: Job) -> bytes:
-    """The program with its source lines: the same kernel in another file, or moved in its own, has errors elsewhere."""
-    written = io.BytesIO()
-    job.module.operation.write_bytecode(written)
-    return written.getvalue()
+    found = find(made, no_cache)
+    if found.still_valid is not None and not no_cache:
+        function.direct_calls.keep(
+            function.function, args, kwargs, made.call, found.executor, found.result, found.still_valid
+        )
+    function.last_executor = found.executor
+    found.executor.runner.run_traced(made.call.passed())
+    return found.result

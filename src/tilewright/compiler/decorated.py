@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
+from tilewright.compiler.direct_calls import DirectCalls
 from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.profiling import Region
@@ -126,6 +127,12 @@ class EntryFunction(Decorated[P, R]):
 
     pipeline: Any = None
     defaults: Any = None
+    last_executor: Any = None
+    """What the last direct call ran."""
+
+    def __init__(self, function: FunctionType, preprocess: bool) -> None:
+        super().__init__(function, preprocess)
+        self.direct_calls = DirectCalls()
 
 
 def plain_function(function: Any) -> FunctionType:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tilewright.compiler import logs
+
 _hooks: list[Callable[[Any], None]] = []
 
 
@@ -20,6 +22,7 @@ def after_compile(hook: Callable[[Any], None]) -> Iterator[None]:
 
 
 def compiled(executor: Any) -> None:
-    """Tell the hooks that a function was compiled."""
+    """Tell the log and the hooks that a function was compiled."""
+    logs.compiled(executor)
     for hook in list(_hooks):
         hook(executor)

@@ -23,7 +23,7 @@ from typing import (
     overload,
 )
 
-from tilewright.base.errors import CompileError
+from tilewright.base.errors import ArgumentError, CompileError
 from tilewright.base.interrupts import uninterrupted
 from tilewright.compiler.decorated import Decorated, EntryFunction, Profiled, plain_function
 from tilewright.ir.context import reraise_lost
@@ -60,6 +60,10 @@ class JitFunction(EntryFunction[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if trace.tracing():
             return self._inlined(args, kwargs)
+        ready = self.direct_calls.find(args, kwargs)
+        if ready is not None:
+            self.last_executor = ready.executor
+            return ready(args, kwargs)
         no_cache = bool(kwargs.pop("no_cache", False))
         with OnlyUserFrames(), ErrorsLocated():
             return reraise_lost(lambda: _compiler().run_directly(self, args, kwargs, no_cache))
@@ -70,14 +74,13 @@ class JitFunction(EntryFunction[P, R]):
         Raises:
             CompileError: it was not called directly, or nothing was timed.
         """
-        found = _compiler().last_called(self)
-        if found is None:
+        if self.last_executor is None:
             raise CompileError(
                 f"{self.function.__name__} was not called from Python",
                 location=user_location(),
                 hint="call it first; what cute.compile gives has a profile of its own",
             )
-        made: Profile = found.profile()
+        made: Profile = self.last_executor.profile()
         return made
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -220,6 +223,11 @@ class Compile:
     def __init__(self, options: Sequence[Any] = ()) -> None:
         self._options = tuple(options)
 
+    @property
+    def preset(self) -> tuple[Any, ...]:
+        """The options given in brackets."""
+        return self._options
+
     def __getitem__(self, options: Any) -> Compile:
         given = options if isinstance(options, tuple) else (options,)
         return Compile((*self._options, *given))
@@ -241,19 +249,66 @@ class Compile:
             observers: Sequence[Any] = (),
             after_pass: Callable[[Any, Any], None] | None = None,
             validate: Sequence[Any] | None = None,
+            no_cache: bool = False,
             **kwargs: Any,
         ) -> Executor: ...
         @overload
         def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Executor: ...
 
     def __call__(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compile `function` for these arguments. It always compiles; keep the executor."""
+        """Compile `function` for these arguments, or find it in the cache; keep the executor."""
         with OnlyUserFrames(), ErrorsLocated():
             jit_function = decorated(function)
             return reraise_lost(lambda: _compiler().compile_function(self._options, jit_function, args, **kwargs))
 
 
 compile_function = Compile()
+
+
+def compile_parallel(
+    calls: Iterable[Any], *, processes: int | None = None, progress: bool | None = None
+) -> list[Executor]:
+    """Compile several functions at once, in processes beside each other; gives them compiled, in their order.
+
+    Args:
+        calls: tuples `(function, *args)`, or `functools.partial(cute.compile, function, *args, options=...)`.
+        processes: how many to run at a time; by default one for each processor.
+        progress: whether to show a bar on stderr; by default in a terminal, or as `TILEWRIGHT_PROGRESS` says.
+
+    Raises:
+        ArgumentError: an item is no call.
+        TilewrightError: a function does not compile. All others are compiled by then.
+    """
+    with OnlyUserFrames(), ErrorsLocated():
+        made = [_call(number, call) for number, call in enumerate(calls)]
+        module = uninterrupted(lambda: importlib.import_module("tilewright.compiler.parallel"))
+        found: list[Executor] = module.compile_parallel(made, _plan, processes=processes, progress=progress)
+        return found
+
+
+def _call(number: int, call: Any) -> functools.partial[Any]:
+    """A call of `cute.compile` that is not made yet."""
+    if isinstance(call, functools.partial) and isinstance(call.func, Compile):
+        return call
+    if isinstance(call, tuple) and call:
+        return functools.partial(compile_function, *call)
+    raise ArgumentError(
+        f"item {number} of compile_parallel is no call",
+        values={"item": call},
+        hint="give tuples (function, *args), or functools.partial(cute.compile, function, *args, options=...)",
+    )
+
+
+def _plan(call: functools.partial[Any]) -> Any:
+    """The plan of a call of `cute.compile`."""
+    function, *args = call.args
+    keywords = {name: value for name, value in call.keywords.items() if name != "checks"}
+    options = {name: keywords.pop(name) for name in _PLANNED if name in keywords}
+    compile_: Any = call.func
+    return _compiler().planned(compile_.preset, decorated(function), tuple(args), keywords, **options)
+
+
+_PLANNED = ("options", "target", "arch", "passes", "pipeline")
 
 
 def decorated(function: Any) -> tuple[JitFunction[..., Any], tuple[Any, ...]]:

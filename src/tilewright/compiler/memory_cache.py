@@ -1,4 +1,4 @@
-"""A bounded cache in memory that threads share: the functions compiled for direct calls."""
+"""A bounded cache in memory that threads share."""
 
 from __future__ import annotations
 
@@ -40,6 +40,16 @@ class MemoryCache(Generic[Value]):
         with self._lock:
             self._values.pop(key, None)
         self.put(key, value)
+
+    def remove(self, key: Hashable) -> None:
+        """Forget a value."""
+        with self._lock:
+            self._values.pop(key, None)
+
+    def items(self) -> dict[Hashable, Value]:
+        """A copy of all values, by key."""
+        with self._lock:
+            return dict(self._values)
 
     def clear(self) -> None:
         """Forget all values."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tilewright.base import settings
+from tilewright.base import ranges, settings
 from tilewright.base.errors import PassError
 from tilewright.ir.locations import source_location
 from tilewright.ir.user_ops import dialects
@@ -47,9 +47,11 @@ def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
 def _run(job: Job, until: str, observers: Sequence[Observer]) -> None:
     for stage in back_end(job.back_end).stages:
         if stage.name in job.finished:
+            if stage.name == until:
+                return
             continue
         start = time.perf_counter()
-        with settings.scope(toolkit=job.toolkit), at_text_lines(job):
+        with settings.scope(toolkit=job.toolkit), at_text_lines(job), ranges.span(f"{stage.name} of {job.name}"):
             found = stage.run(job)
             if stage.legal is not None and job.module is not None:
                 job.operations[stage.name] = check_legal(operations(job.module) if found is None else found, stage)

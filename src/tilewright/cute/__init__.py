@@ -6,7 +6,7 @@ from tilewright.arguments.runtime_tensor import from_dlpack
 from tilewright.base.not_built import missing as _missing
 from tilewright.compiler.compile_options import CompileOptions
 from tilewright.compiler.jit import compile_function as compile
-from tilewright.compiler.jit import dsl_user_op, jit, kernel
+from tilewright.compiler.jit import compile_parallel, dsl_user_op, jit, kernel
 from tilewright.compiler.profiling import profile
 from tilewright.cute import arch, math, typing
 from tilewright.cute.math import (
@@ -85,6 +85,7 @@ from tilewright.lang.numbers.numeric import (
     Uint32,
     Uint64,
 )
+from tilewright.lang.nvgpu.multicast import make_layout_image_mask
 from tilewright.lang.nvgpu.prefetching import prefetch
 from tilewright.lang.printing.print_tensor import print_tensor
 from tilewright.lang.printing.runtime_print import printf
@@ -140,7 +141,6 @@ from tilewright.lang.tensors.algebra import (
     make_identity_layout,
     make_identity_tensor,
     make_layout,
-    make_layout_image_mask,
     make_layout_like,
     make_layout_tv,
     make_ordered_layout,
@@ -264,7 +264,9 @@ from tilewright.targets.options import (
     FpContract,
     GPUArch,
     HostTarget,
+    KeepIR,
     OptLevel,
+    PrintIR,
 )
 
 make_fragment = make_rmem_tensor
@@ -304,14 +306,16 @@ __all__ = [
     "AddressSpace", "BFloat16", "BankConflicts", "Boolean", "Coalescing", "CompileOptions", "ComposedLayout", "Coord",
     "CopyAtom", "CopyOp", "DumpDir", "E", "EnableAssertions", "EnableTVMFFI", "FastDivmodDivisor",
     "FastDivmodDivisorV2", "Float", "Float16", "Float32", "Float64", "FpContract", "GPUArch", "GenerateLineInfo",
-    "HostTarget", "Int", "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepPTX", "KeepSASS",
-    "Layout", "LinkLibraries", "MmaAtom", "MmaOp", "Numeric", "NvdisasmOptions", "OptLevel", "PTXBackend", "Pointer",
-    "PtxasOptions", "Ratio", "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt", "T", "Tensor",
-    "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16", "Uint32",
-    "Uint64", "Uint8", "XTuple", "acos", "all_", "allreduce", "allreduce_sum", "any_", "append", "append_ones", "arch",
-    "asin", "assume", "atan", "atan2", "autovec_copy", "bank_conflicts", "basic_copy", "basic_copy_if", "basis_get",
-    "basis_value", "block_idx_x", "block_idx_y", "block_idx_z", "blocked_product", "broadcast", "ceil_div", "coalesce",
-    "coalescing", "common_sub_layout", "compatible", "compile", "complement", "composition", "congruent", "copy",
+    "HostTarget", "Int", "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "KeepCUBIN", "KeepIR", "KeepPTX",
+    "KeepSASS", "Layout", "LinkLibraries", "MmaAtom", "MmaOp", "Numeric", "NvdisasmOptions", "OptLevel", "PTXBackend",
+    "Pointer", "PrintIR", "PtxasOptions", "Ratio", "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt",
+    "T", "Tensor", "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16",
+    "Uint32", "Uint64", "Uint8", "XTuple", "acos", "all_", "allreduce", "allreduce_sum", "any_", "append",
+    "append_ones", "arch", "asin", "assume", "atan", "atan2", "autovec_copy", "bank_conflicts",
+    "basic_copy", "basic_copy_if", "basis_get", "basis_value", "block_idx_x", "block_idx_y", "block_idx_z",
+    "blocked_product", "broadcast", "ceil_div", "coalesce",
+    "coalescing", "common_sub_layout", "compatible", "compile", "compile_parallel", "complement", "composition",
+    "congruent", "copy",
     "copy_atom_call", "cos", "cosize", "crd2crd", "crd2idx", "depth", "dice", "domain_offset", "downcast",
     "dsl_user_op", "elem_less", "empty_like", "equal", "erf", "exp", "exp2", "fast_divmod_create_divisor",
     "fast_divmod_create_divisor_v2", "filter", "filter_tuple", "filter_zeros", "find", "find_if", "flat_divide",

@@ -90,6 +90,7 @@ from tilewright.lang.nvgpu.bits import (
     total_smem_size,
     warpsize,
 )
+from tilewright.lang.nvgpu.bulk_groups import cp_async_bulk_commit_group, cp_async_bulk_wait_group
 from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
 from tilewright.lang.nvgpu.distributed import map_dsmem_ptr, store_async_dsmem
 from tilewright.lang.nvgpu.extremes import fmax, fmin
@@ -137,11 +138,14 @@ from tilewright.lang.nvgpu.threads import (
     smid,
 )
 from tilewright.lang.nvgpu.vector_atomics import atomic_add, red
+from tilewright.lang.nvgpu.warpgroup import setmaxregister_decrease, setmaxregister_increase
 from tilewright.lang.tensors.allocation import alloc_smem, get_dyn_smem
 
 get_dyn_smem_size = dynamic_smem_size
 cp_async_commit = cp_async_commit_group
 fence_mbarrier_init = mbarrier_init_fence
+warpgroup_reg_alloc = setmaxregister_increase
+warpgroup_reg_dealloc = setmaxregister_decrease
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
     __getattr__ = _missing(__name__)
@@ -163,9 +167,10 @@ __all__ = [
     "mbarrier_expect_tx", "mbarrier_init", "mbarrier_init_fence", "mbarrier_inval", "mbarrier_test_wait",
     "mbarrier_try_wait", "mbarrier_wait", "mul24", "mul_hi", "mul_wide", "nanosleep", "nsmid", "nwarpid", "popc",
     "prmt", "rcp_approx", "red", "rsqrt_approx", "shf", "shfl_sync", "shuffle_sync", "shuffle_sync_bfly",
-    "shuffle_sync_down", "shuffle_sync_op", "shuffle_sync_up", "smid", "store", "store_async_dsmem", "sub_sat_int",
+    "shuffle_sync_down", "shuffle_sync_op", "shuffle_sync_up", "setmaxregister_decrease", "setmaxregister_increase",
+    "smid", "store", "store_async_dsmem", "sub_sat_int",
     "sync_threads", "sync_warp", "tanh_approx", "thread_idx", "tid_x", "tid_y", "tid_z", "total_smem_size",
     "vote_all_sync", "vote_any_sync", "vote_ballot_sync", "vote_uni_sync", "warp_id", "warp_idx", "warp_reduction",
     "warp_reduction_max", "warp_reduction_min", "warp_reduction_sum", "warp_redux_sync", "warp_sync", "warp_sync_op",
-    "warpsize",
+    "warpgroup_reg_alloc", "warpgroup_reg_dealloc", "warpsize",
 ]  # fmt: skip

@@ -67,6 +67,22 @@ def _ptr_info(type_: ir.Type) -> PtrInfo:
     return PtrInfo(types.parse(element), space, int(rest[-1].partition(" ")[0]))
 
 
+@dataclass(frozen=True)
+class TensorMapInfo:
+    """What a `!cute.tensor_map` type says: MLIR element type, the box from the contiguous mode on, bytes of swizzle."""
+
+    element: ir.Type
+    box: tuple[int, ...]
+    swizzle: int
+
+
+def tensor_map_info(type_: ir.Type) -> TensorMapInfo:
+    """The parameters of a `!cute.tensor_map` type."""
+    element, box, swizzle = parameters(type_)
+    extents = tuple(int(extent) for extent in box.split(","))
+    return TensorMapInfo(types.parse(element), extents, int(swizzle.partition(" ")[0]))
+
+
 def is_tensor(value: ir.Value) -> bool:
     """True of tensors, which are in memory; vectors are values."""
     return str(value.type).startswith("!cute.tensor<")

@@ -193,11 +193,14 @@ def _kinds() -> list[Any]:
 
 
 def _entered() -> list[int]:
-    """What is innermost of each kind that MLIR keeps a stack of."""
+    """What is innermost of each kind that MLIR keeps a stack of; it is not loaded for that."""
+    if "mlir.ir" not in sys.modules:
+        return [0, 0, 0]
     found = []
     for kind in _kinds():
         try:
-            found.append(id(kind.current))
+            innermost = kind.current
+            found.append(0 if innermost is None else id(innermost))
         except ValueError:  # there is none
             found.append(0)
     return found

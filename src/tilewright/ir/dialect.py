@@ -3,6 +3,7 @@
 Types
     `!cute.ptr<element, "space", align>`                 an address; align in bytes
     `!cute.tensor<element, "space", "layout", align>`    an address with a layout, in canonical CuTe notation
+    `!cute.tensor_map<element, "box", swizzle>`          what a copy engine knows of a tensor; box innermost first
 
 A layout is static text with `?` (i32) and `?{i64}` for what is known only at run time; those leaves are operands of
 `cute.make_tensor` and `cute.view`, in order of appearance, i32 and i64 apart. Coordinates are written the same way.
@@ -18,6 +19,9 @@ The memory operations keep whole tensors as operands, so a pass can read layouts
 whose indices are known are values, see `passes.promote_register_tensors`: `src` and `pred` of a copy may be vectors.
 
 A tile is a value that the threads of a block hold together, of type `tensor<64x32xf32>`: see `lang.tiles`.
+
+A tensor map is made by the host and is a parameter of the kernel by value; the copy engine (TMA) reads it where it
+lies. Copies by it are `cute.tma_load` and `cute.tma_store`, one box each: docs/decisions/0014.
 """
 
 from __future__ import annotations
@@ -80,6 +84,35 @@ SPECS: dict[str, OpSpec] = {
         _op("fill", "value:any tensor:tensor", "", "", "write one value to all elements"),
         _op("atomic", "value:any compared:any* tensor:tensor coord32:i32* coord64:i64*", "any",
             "kind coord order scope", "atomic read-modify-write of one element; gives the old value (`compared`: cas)"),
+        # Bulk copies, by the copy engine. One thread starts each; `map` is a tensor map or a pointer to one in memory.
+        _op("make_tensor_map", "tensor:tensor", "tensor_map", "modes type",
+            "a tensor map of a tensor in global memory, whose `modes` (leaves of its layout) are those of the box"),
+        _op("tma_load", "map:any dst:tensor barrier:ptr coord:i32* mask:i16* cache:i64*", "", "",
+            "copy the box at a coordinate to shared memory, of the blocks of `mask` too, and tell their mbarriers"),
+        _op("tma_store", "map:any src:tensor coord:i32* cache:i64*", "", "kind",
+            "copy a box from shared memory to a coordinate, or (`kind`) reduce it into what is there"),
+        _op("tma_prefetch", "map:any coord:i32*", "", "", "bring a tensor map near or, with a coordinate, a box to L2"),
+        _op("bulk_load", "src:tensor dst:tensor barrier:ptr mask:i16* cache:i64*", "", "",
+            "copy contiguous bytes to shared memory, and tell the mbarrier"),
+        _op("bulk_store", "src:tensor dst:tensor cache:i64*", "", "kind",
+            "copy contiguous bytes from shared to global memory, or (`kind`) reduce them into what is there"),
+        _op("bulk_commit", "", "", "", "close this thread's group of bulk copies from shared memory"),
+        _op("bulk_wait", "", "", "groups read",
+            "wait until at most `groups` of this thread's bulk groups are unfinished, or (`read`) read shared memory"),
+        # Products of a warpgroup, which run on while the threads do. `passes.name_accumulators` gives each accumulator
+        # a number; then its elements are named by their places, and nothing else touches them.
+        _op("wgmma", "d:tensor a:any b:tensor accumulate:i1", "", "atom",
+            "begin D = A * B, + D where `accumulate`; A and B lie in shared memory, A may lie in registers"),
+        _op("wgmma_named", "a:any b:tensor accumulate:i1", "", "atom accumulator places extents",
+            "`wgmma` of `extents` instructions along M, N and K into an accumulator"),
+        _op("wgmma_fence", "", "", "", "order this warpgroup's accesses to registers with the products after it"),
+        _op("wgmma_commit", "", "", "", "close the warpgroup's group of products"),
+        _op("wgmma_wait", "", "", "groups", "wait until at most `groups` of the warpgroup's groups are unfinished"),
+        _op("accumulator", "", "", "accumulator count element", "registers for `count` elements, by a number"),
+        _op("accumulator_read", "", "any", "accumulator places", "elements of an accumulator, as a number or a vector"),
+        _op("accumulator_write", "value:any", "", "accumulator places",
+            "write elements of an accumulator, from a vector or all from one number"),
+        _op("set_registers", "", "", "count kind", "give registers to this warpgroup's threads, or take them"),
         # Values. A register fragment as a value is a vector of its elements in colexicographic order.
         _op("join", "parts:any*", "any", "", "numbers, or vectors of one length, side by side", pure=True),
         _op("reduce", "value:any init:any", "any", "kind shape profile", "fold a vector over the modes of `profile`",
@@ -129,11 +162,16 @@ COLLECTIVES = frozenset(("cute.allreduce", "cute.broadcast", "cute.scan"))
 
 PURE_OPS = frozenset(f"cute.{spec.name}" for spec in SPECS.values() if spec.pure)
 
-_TYPES = {"ptr": ("element", "space", "align"), "tensor": ("element", "space", "layout", "align")}
+_TYPES = {
+    "ptr": ("element", "space", "align"),
+    "tensor": ("element", "space", "layout", "align"),
+    "tensor_map": ("element", "box", "swizzle"),
+}
 CONSTRAINTS = {
     "any": "irdl.any",
     "ptr": "irdl.base @cute::@ptr",
     "tensor": "irdl.base @cute::@tensor",
+    "tensor_map": "irdl.base @cute::@tensor_map",
     "vector": 'irdl.base "!builtin.vector"',
     "tile": 'irdl.base "!builtin.tensor"',
     **{name: f"irdl.is {name}" for name in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")},

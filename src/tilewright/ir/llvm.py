@@ -51,7 +51,7 @@ def emit_ptx(
         chip: `sm_90a` and the like; the caller has checked that it exists, LLVM takes any.
         ptx_version: `8.7` and the like; it must be one that `chip` has, else LLVM ends the process.
         opt_level: 0 to 3.
-        links: further modules (bitcode or text) to link in first.
+        links: further modules (bitcode or text) to link in first; what they define is private to the module.
         libdevice: link the libdevice functions that the module calls.
 
     Raises:
@@ -68,7 +68,10 @@ def emit_ptx(
         undefined = " undef" in source
         if undefined or (opt_level and (not source or "alloca" in source)):
             module = keep_unwritten(context, machine, module, undefined=undefined, optimise=opt_level > 0)
+        own = {name for name, value in context.symbols(module) if not context.llvm.LLVMIsDeclaration(value)}
         link_bitcode(context, module, links)
+        if links:
+            context.make_private(module, own)
         if libdevice:
             link_libdevice(context, module)
         machine.optimise(context, module)

@@ -36,6 +36,16 @@ def tensor(dtype: str, space: str, layout: str, align: int) -> ir.Type:
     return parse(f'!cute.tensor<{ELEMENT[dtype]}, "{space}", "{layout}", {align} : i32>')
 
 
+def tensor_map(dtype: str, box: Sequence[int], swizzle: int) -> ir.Type:
+    """`!cute.tensor_map`; extents of the box from the contiguous mode on, the swizzle in bytes (0: none)."""
+    return parse(f'!cute.tensor_map<{ELEMENT[dtype]}, "{",".join(map(str, box))}", {swizzle} : i32>')
+
+
+def is_tensor_map(type_: ir.Type) -> bool:
+    """True of the type of a tensor map."""
+    return bool(current().cached(("is_tensor_map", type_), lambda: str(type_).startswith("!cute.tensor_map")))
+
+
 def vector(count: int, dtype: str) -> ir.Type:
     """`vector<count x element>`."""
     return parse(f"vector<{count}x{ELEMENT[dtype]}>")

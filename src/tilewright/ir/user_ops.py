@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,12 @@ _RESERVED = ("results", "operandSegmentSizes")
 
 NUMBERS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # kinds that are one type
 
-front_end: Callable[..., Any] | None = None  # how the language calls an operation, see `lang.calls.user_ops`
+_front_end: list[Callable[..., Any]] = []
+
+
+def called_by(front_end: Callable[..., Any]) -> None:
+    """Say how the language calls an operation, see `lang.calls.user_ops`."""
+    _front_end[:] = [front_end]
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,9 @@ class UserOp:
     number: int = 0  # of the registration
 
     def __call__(self, *operands: Any, results: Any = None, **attributes: Any) -> Any:
-        if front_end is None:
+        if not _front_end:
             raise CompileError(f"{self.spec.name} is called outside a @cute.jit or @cute.kernel function")
-        return front_end(self, operands, results, attributes)
+        return _front_end[0](self, operands, results, attributes)
 
 
 def fits(kind: str, type_: Any) -> bool:
@@ -104,9 +109,10 @@ def add(spec: OpSpec, lower: Callable[..., Any]) -> UserOp:
 _count = itertools.count(1)
 
 
-def version(text: str) -> int:
-    """A number that changes with the rules of users by which a program of stage `cute` is lowered; 0 without any."""
-    used = any(f'"{name}"' in text for name in list(USER_OPS))
+def version(names: Set[str]) -> int:
+    """A number that changes with the rules of users by which a program is lowered; 0 where none of its operations, of
+    these `names`, is a user's."""
+    used = any(name in names for name in list(USER_OPS))
     return max(item.number for item in list(USER_OPS.values())) if used else 0
 
 

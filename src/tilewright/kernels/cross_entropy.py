@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.kernels import rows
 from tilewright.kernels.launching import CONSTANT, NUMBERS, RESULT, ROWS, SCALAR, RowKernel
-from tilewright.kernels.plans import RowPlan
+from tilewright.kernels.plans import RowPlan, reading_plan
 from tilewright.kernels.rows import RowTile
-from tilewright.kernels.softmax_online import softmax_sums
+from tilewright.kernels.softmax_online import finite, over_row, softmax_sums
 
 _NAN = float("nan")
 
@@ -22,12 +23,15 @@ def cross_entropy_kernel(
 ) -> None:  # fmt: skip
     """Loss and log(sum(exp(x))) of a row; the latter where `lse` is there."""
     tile = RowTile(plan, x.shape)
-    part = tile.load(x)
+    parts = [tile.load(x)] if plan.turns == 1 else []
     wanted = cute.Int64(target[tile.row])
     picked = _picked(x, tile.row, wanted)
-    tile.landed()
-    own = [tile.folded([part], lambda item: item, rows.add, 0.0)] if smooths else []
-    base, total, sums = softmax_sums(tile, part, own)
+    if cutlass.const_expr(plan.turns == 1):
+        tile.landed()
+        own = [tile.folded(parts, lambda item: item, rows.add, 0.0)] if smooths else []
+        base, total, sums = softmax_sums(tile, parts[0], own)
+    else:
+        base, total, sums = _streamed(tile, x, smooths)
     logarithm = base + cute.math.log(total)
     value = logarithm - picked
     for all_ in sums:
@@ -36,6 +40,25 @@ def cross_entropy_kernel(
     tile.store_number(loss, _unless(wanted == ignore_index, value))
     if cutlass.const_expr(lse is not None):
         tile.store_number(lse, logarithm)
+
+
+@cute.jit
+def _streamed(tile: cutlass.Constexpr[Any], x: cute.Tensor, smooths: cutlass.Constexpr[bool]) -> Any:
+    """`softmax_sums` of a row that goes by in turns, none of which is held."""
+    kind = rows.computing_type(x.element_type)
+    top, total, plain = finite(kind(-math.inf)), kind(0.0), kind(0.0)
+    for turn in cutlass.range(tile.plan.turns):
+        here = tile.turn(turn)
+        part = here.load(x)
+        new = cute.arch.fmax(top, here.folded([part], lambda item: item, cute.arch.fmax, -math.inf))
+        fresh = here.folded([part], lambda item: rows.exp(item - new), rows.add, 0.0)  # noqa: B023  (traced at once)
+        total = total * rows.exp_of_number(top - new) + fresh
+        if cutlass.const_expr(smooths):
+            plain = plain + here.folded([part], lambda item: item, rows.add, 0.0)
+        top = new
+    own = cute.arch.warp_reduction_max(top, threads_in_group=tile.plan.lanes)
+    total = total * rows.exp_of_number(top - own)
+    return over_row(tile, own, [total, plain] if smooths else [total])
 
 
 @cute.jit
@@ -105,7 +128,9 @@ def launch_cross_entropy_backward(
     kernel.launch(**rows.grid_of(plan, x, exchanges=0))
 
 
-cross_entropy = RowKernel(launch_cross_entropy, (NUMBERS, NUMBERS, ROWS, NUMBERS, SCALAR, SCALAR, CONSTANT))
+cross_entropy = RowKernel(
+    launch_cross_entropy, (NUMBERS, NUMBERS, ROWS, NUMBERS, SCALAR, SCALAR, CONSTANT), reading_plan
+)
 cross_entropy_backward = RowKernel(
     launch_cross_entropy_backward, (RESULT, NUMBERS, ROWS, NUMBERS, NUMBERS, SCALAR, SCALAR)
 )

@@ -13,7 +13,7 @@ import tilewright.cute as cute
 from tilewright.base import settings
 from tilewright.compiler.target_choice import choose_arch
 from tilewright.hw.chips import chip
-from tilewright.kernels.plans import ACCESS_BYTES, RowPlan, row_plan
+from tilewright.kernels.plans import ACCESS_BYTES, RowPlan, reading_plan, row_plan
 from tilewright.kernels.tuned_plans import tuned_plan
 from tilewright.targets.host import router
 
@@ -103,7 +103,7 @@ class RowKernel:
         columns, vector, size = read[0].shape[1], widest(pairs), min(dtype_of(item).width for item in read) // 8
         target = "cuda" if on_gpu(read[0]) else "emu"
         most = most_blocks(target)
-        if vector * size < ACCESS_BYTES and self._plans is row_plan and begin_alike(pairs):
+        if vector * size < ACCESS_BYTES and self._plans in (row_plan, reading_plan) and begin_alike(pairs):
             plan = row_plan(columns, ACCESS_BYTES // size, size, held=len(read), most_blocks=most)
             if plan.threads >= 2 * plan.vector:  # its first threads have the elements outside whole vectors
                 return replace(plan, columns=0, shifted=True)

@@ -9,6 +9,9 @@ The rule, which measurements on an H100 chose (docs/kernels/softmax_online.md):
 * a row beyond `MOST_BLOCK` threads is dealt to 4 or 8 blocks of a cluster, of up to `WIDE_BLOCK` threads, so that
   several fit on a multiprocessor; of `MOST_BLOCK` where they would not;
 * where a thread would hold more than `ELEMENTS` 32-bit registers in spite of that, its part waits in shared memory.
+
+A kernel that writes no row need not hold one: rows of `STREAMED_BYTES` and more go by in turns
+(docs/kernels/cross_entropy.md).
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ STAGED_REGISTERS, HELD_REGISTERS, REGISTERS = (
     65536,
 )  # of a thread, of one that holds `ELEMENTS`, of a multiprocessor
 MOST_STAGES = 4
+STREAMED_BYTES = {2: 64 << 10, 4: 512 << 10, 8: 512 << 10}  # of a row, by the size of its elements
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class RowPlan:
         resident: blocks that a multiprocessor shall hold at once, which bounds a thread's registers; 0: any number.
         shifted: rows begin anywhere: accesses begin at the first multiple of 16 bytes of each, and what is before it,
             or behind the last whole vector, is accessed one element at a time. Not with tensors that all rows share.
+        turns: parts of `tile` columns in which a row goes by, where a kernel holds no row.
     """
 
     columns: int
@@ -59,6 +64,7 @@ class RowPlan:
     stages: int = 0
     resident: int = 0
     shifted: bool = False
+    turns: int = 1
 
     @property
     def block(self) -> int:
@@ -160,6 +166,24 @@ def _plan(columns: int, vector: int, threads: int, cluster: int, count: int, sta
     rows = 1 if cluster > 1 else max(BLOCK // threads, 1)
     exact = threads * cluster * count * vector == columns
     return RowPlan(columns if exact else 0, threads, rows, vector, count, cluster, stages, resident)
+
+
+def reading_plan(
+    columns: int, vector: int, size: int, *, held: int, threads: int = 0, cluster: int = 0,
+    staged: bool | None = None, most_blocks: int = MOST_BLOCKS,
+) -> RowPlan:  # fmt: skip
+    """The plan of a kernel that only reads rows: arguments as `row_plan` has them, for which those given choose it."""
+    if threads or cluster or staged or columns * size < STREAMED_BYTES[size]:
+        return row_plan(
+            columns, vector, size, held=held, threads=threads, cluster=cluster, staged=staged, most_blocks=most_blocks
+        )
+    return streaming_plan(columns, vector, WIDE_BLOCK, 2 if size < 4 else 4)
+
+
+def streaming_plan(columns: int, vector: int, threads: int, count: int) -> RowPlan:
+    """A block for each row, of which a thread has `count` accesses in flight at once."""
+    tile = threads * vector * count
+    return RowPlan(0 if columns % tile else columns, threads, 1, vector, count, turns=-(-columns // tile))
 
 
 def gathering_plan(

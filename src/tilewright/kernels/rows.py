@@ -107,6 +107,12 @@ class RowTile:
         other._seat(group)
         return other
 
+    def turn(self, number: Any) -> RowTile:
+        """The tile over another part of the row, where it goes by in turns."""
+        other = copy.copy(self)
+        other.first = self.first + number * (self.plan.tile * self.plan.cluster)
+        return other
+
     def begin(self) -> None:
         """Wait until all blocks of the row run, and have made their barriers: before a loop of exchanges."""
         if not self._has_begun:
@@ -144,6 +150,15 @@ class RowTile:
     def of_columns(self, tensor: Any, number: Any, like: Any) -> Any:
         """The vector of access `number` of a tensor (columns) that all rows share, in the type of `like`."""
         return self._vector(tensor.iterator, number).load().to(like.dtype)
+
+    def mapped(self, part: Part, function: Callable[[Any], Any], neutral: float) -> Part:
+        """`function(vector)` of each access of a part in registers, with `neutral` for what is outside the row."""
+
+        def of(number: Any) -> Any:
+            return self._inside(number, function(part.vector(number)), neutral)
+
+        edge = of(EDGE) if self.plan.shifted else None
+        return Part(computing_type(part.dtype), [of(number) for number in range(self.plan.count)], edge=edge)
 
     def folded(self, parts: Sequence[Part], function: Callable[..., Any], fold: Any, neutral: float) -> Any:
         """`function(vectors of the parts)` of each access, folded over all elements of the thread inside the row."""

@@ -1,7 +1,8 @@
 """Softmax of rows: one read and one write of each, whatever its length.
 
 A warp takes the maximum of what its threads hold, and the sum of exp(x - maximum); then all warps of the row exchange
-both numbers at once. With m the greatest maximum, a warp's sum counts exp(its maximum - m) times.
+both numbers at once. With m the greatest maximum, a warp's sum counts exp(its maximum - m) times, and so do the powers
+that its threads hold.
 """
 
 from __future__ import annotations
@@ -26,9 +27,24 @@ def softmax_online_kernel(out: cute.Tensor, x: cute.Tensor, plan: cutlass.Conste
     tile = RowTile(plan, x.shape)
     part = tile.load(x)
     tile.landed()
-    base, total, _ = softmax_sums(tile, part)
-    factor = rows.reciprocal(total)
-    tile.store_each(out, [part], lambda _, item: rows.exp(item - base) * factor)
+    if cutlass.const_expr(plan.stages > 0):
+        base, total, _ = softmax_sums(tile, part)
+        factor = rows.reciprocal(total)
+        tile.store_each(out, [part], lambda _, item: rows.exp(item - base) * factor)
+    else:
+        own = _warp_maximum(tile, part)
+        base = finite(own)
+        powers = tile.mapped(part, lambda item: rows.exp(item - base), 0.0)
+        greatest, total, _ = over_row(tile, own, [tile.folded([powers], lambda item: item, rows.add, 0.0)])
+        factor = rows.reciprocal(total)
+        if cutlass.const_expr(plan.partials > 1):
+            factor *= rows.exp_of_number(base - greatest)
+        tile.store_each(out, [powers], lambda _, item: item * factor)
+
+
+def _warp_maximum(tile: RowTile, part: Part) -> Any:
+    own = tile.folded([part], lambda item: item, cute.arch.fmax, -math.inf)
+    return cute.arch.warp_reduction_max(own, threads_in_group=tile.plan.lanes)
 
 
 def softmax_sums(tile: RowTile, part: Part, sums: Sequence[Any] = ()) -> tuple[Any, Any, list[Any]]:
@@ -36,16 +52,20 @@ def softmax_sums(tile: RowTile, part: Part, sums: Sequence[Any] = ()) -> tuple[A
 
     A maximum of -inf counts as the least finite number, so that exp(-inf - m) is 0.
     """
+    own = _warp_maximum(tile, part)
+    base = finite(own)
+    total = tile.folded([part], lambda item: rows.exp(item - base), rows.add, 0.0)
+    return over_row(tile, own, [total, *sums])
+
+
+def over_row(tile: RowTile, own: Any, parts: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+    """What `softmax_sums` gives, from a warp's maximum, and each thread's sum of exp(x - maximum) and other sums."""
     lanes, group = tile.plan.lanes, tile.plan.group
-    own = tile.folded([part], lambda item: item, cute.arch.fmax, -math.inf)
-    own = cute.arch.warp_reduction_max(own, threads_in_group=lanes)
-    base = _finite(own)
-    parts = [tile.folded([part], lambda item: rows.exp(item - base), rows.add, 0.0), *sums]
     total, *rest = [cute.arch.warp_reduction_sum(each, threads_in_group=lanes) for each in parts]
     if tile.plan.partials == 1:
-        return base, total, rest
+        return finite(own), total, rest
     maxima, totals, *others = tile.gathered([own, total, *rest])
-    greatest = _finite(cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=group))
+    greatest = finite(cute.arch.warp_reduction_max(rows.tree(maxima, cute.arch.fmax), threads_in_group=group))
     scaled = [each * rows.exp_of_number(top - greatest) for top, each in zip(maxima, totals, strict=True)]
     total, *rest = [
         cute.arch.warp_reduction_sum(rows.tree(each, rows.add), threads_in_group=group) for each in (scaled, *others)
@@ -53,7 +73,8 @@ def softmax_sums(tile: RowTile, part: Part, sums: Sequence[Any] = ()) -> tuple[A
     return greatest, total, rest
 
 
-def _finite(number: Any) -> Any:
+def finite(number: Any) -> Any:
+    """The number, and the least finite one for -inf."""
     return cute.arch.fmax(number, type(number)(_LEAST[type(number)]))
 
 

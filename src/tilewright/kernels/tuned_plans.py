@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.kernels.plans import RowPlan
 
-PLAN_FIELDS = ("threads", "rows", "vector", "count", "cluster", "stages", "resident")
+PLAN_FIELDS = ("threads", "rows", "vector", "count", "cluster", "stages", "resident", "turns")
 
 
 def tuned_plan(arch: str, kernel: str, columns: int, size: int, held: int, vector: int) -> RowPlan | None:
@@ -41,8 +41,8 @@ def entry_of(kernel: str, columns: int, size: int, held: int, plan: RowPlan) -> 
 
 def plan_of(entry: dict[str, Any]) -> RowPlan:
     """The plan of a row of a table."""
-    plan = RowPlan(columns=entry["columns"], **{name: entry[name] for name in PLAN_FIELDS})
-    exact = plan.tile * plan.cluster == plan.columns
+    plan = RowPlan(columns=entry["columns"], **{name: entry[name] for name in PLAN_FIELDS if name in entry})
+    exact = plan.tile * plan.cluster * plan.turns == plan.columns
     return plan if exact else dataclasses.replace(plan, columns=0)
 
 

@@ -60,7 +60,8 @@ def outer_partition(layout: Any, tiler: Any, coord: Any) -> Any:
 def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
     """The tile at `coord` of `input` cut by `tiler`, without its offset.
 
-    `proj` picks the modes of tiler and coordinate that `input` has: those where it is not `None`.
+    `proj` picks the modes of tiler and coordinate that `input` has: those where it is not `None`. A coordinate may be
+    longer: its further modes are those of `input` beyond the tile.
 
     Raises:
         LayoutError: as `zipped_divide`, or `coord` does not fit.
@@ -72,9 +73,16 @@ def local_tile_and_offset(input: Any, tiler: Any, coord: Any, proj: Any = None) 
     """`local_tile`, and the index at which the tile begins."""
     tiler, coord, proj = tuples(tiler), tuples(coord), tuples(proj)
     if proj is not None:
-        tiler, coord = dice(tiler, proj), dice(coord, proj)
+        tiler, coord = dice(tiler, proj), picked(coord, proj)
     tiled = zipped_divide(input, tiler)
     return slice_and_offset(inner_coord(tiled, coord), tiled)
+
+
+def picked(coord: Any, proj: Any) -> Any:
+    """The modes of a coordinate that `proj` picks, and those beyond it, which are of modes that have no tile."""
+    if isinstance(coord, tuple) and isinstance(proj, tuple) and len(coord) > len(proj):
+        proj = (*proj, *(1,) * (len(coord) - len(proj)))
+    return dice(coord, proj)
 
 
 def local_partition(target: Any, tiler: Any, index: Leaf, proj: Any = None) -> Any:

@@ -10,9 +10,9 @@ kernel, have a line for each collective: scope, algorithm, barriers, bytes and p
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, ClassVar
 
+from tilewright.base import notices
 from tilewright.ir import build, mlir
 from tilewright.ir.accessors import text_of
 from tilewright.ir.erasing import erase_unused
@@ -143,7 +143,4 @@ def _warn(found: KernelFacts) -> None:
         " before it communicates, or use a smaller scope"
     )
     place = place_of(max(ops, key=lambda op: cost_of(op, found).nanoseconds))
-    if place is None:
-        warnings.warn(message, CommunicationWarning, stacklevel=2)
-    else:
-        warnings.warn_explicit(message, CommunicationWarning, place.file, place.line)
+    notices.warn(message, place, CommunicationWarning)

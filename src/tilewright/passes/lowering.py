@@ -20,6 +20,7 @@ from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.layout import ComposedLayout, Layout
 from tilewright.passes.pass_errors import locate_error
+from tilewright.passes.remarks import Kind, Remark
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -66,9 +67,15 @@ class LoweringContext:
     facts: dict[str, Any] = field(default_factory=dict)
     tensors: dict[Any, TensorView] = field(default_factory=dict)
     fragments: dict[Any, Any] = field(default_factory=dict)  # vectors as their parts, see `rules.fragments`
+    remarks: list[Remark] = field(default_factory=list)
 
     def tensor(self, value: ir.Value) -> TensorView:
         return self.tensors[value]
+
+    def remark(self, op: ir.Operation, text: str | None, kind: Kind = "access") -> None:
+        """Keep a remark on the line of an operation; None is none."""
+        if text:
+            self.remarks.append(Remark.at(op, text, kind))
 
     def taken_apart(self) -> list[ir.Operation]:
         """The operations whose vectors were read by their parts: nobody may need the whole."""
@@ -135,7 +142,8 @@ def _rule(rules: Rules, op: ir.Operation, name: str) -> Rule:
 def _lower_pointer_types(function: ir.Operation, others: Iterable[ir.Operation], context: LoweringContext) -> None:
     """Values that pass through regions and signatures carry `!cute.ptr`; make them `!llvm.ptr` where they stand.
 
-    `others` are the operations of `function` that are not of the `cute` dialect, which alone have regions.
+    A tensor map is the address of its bytes. `others` are the operations of `function` that are not of the `cute`
+    dialect, which alone have regions.
     """
     for op in others:
         _set_types(op.results, context)
@@ -148,7 +156,9 @@ def _lower_pointer_types(function: ir.Operation, others: Iterable[ir.Operation],
 
 def _set_types(values: Iterable[ir.Value], context: LoweringContext) -> None:
     for value in values:
-        if types.is_cute(value.type):
+        if types.is_tensor_map(value.type):
+            value.set_type(context.llvm_ptr("generic"))
+        elif types.is_cute(value.type):
             value.set_type(context.llvm_ptr(ptr_info(value.type).space))
 
 

@@ -7,12 +7,13 @@ The pass follows each element of each allocation through the structured control 
 copies and products give vectors. Regions hand on exactly the elements that are written inside and read later: numbers,
 or words of 32 bits where instructions move the elements so. An allocation stays memory when an index of one of its
 accesses is known only at run time, or when its address goes anywhere else (see `register_views`). Loops over constant
-bounds whose index picks registers are unrolled before.
+bounds whose index picks registers are unrolled before. Accumulators of warpgroup products are no values, see
+`name_accumulators`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tilewright.ir.context import current, located
 from tilewright.ir.walk import operations
 from tilewright.layout import size
 from tilewright.passes.lowering import read_layout
+from tilewright.passes.name_accumulators import name_accumulators
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.program import functions
 from tilewright.passes.register_flow import Flow, Region
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _WORD_BITS = 32
 _WORD_ATOMS = ("ldmatrix", "stmatrix")
+_WORD_PRODUCTS = ("cute.gemm", "cute.wgmma_named")
 
 
 @register
@@ -43,18 +46,15 @@ class PromoteRegisterTensors(Pass):
 
     def run(self, module: ir.Operation) -> None:
         self.unwritten: list[Unwritten] = []
-        for function, allocations in _with_registers(module):
-            if unroll(function):
-                allocations = _registers(function)
-            self.unwritten += _promote(function, allocations)
+        for function in _with_registers(module):
+            unroll(function)
+            name_accumulators(function)
+            self.unwritten += _promote(function, _registers(function))
 
 
-def _with_registers(module: ir.Operation) -> Iterator[tuple[ir.Operation, list[ir.Operation]]]:
-    """The functions that allocate registers, and the allocations."""
-    for function in functions(module):
-        found = _registers(function)
-        if found:
-            yield function, found
+def _with_registers(module: ir.Operation) -> list[ir.Operation]:
+    """The functions that allocate registers."""
+    return [function for function in functions(module) if _registers(function)]
 
 
 def _registers(function: ir.Operation) -> list[ir.Operation]:
@@ -355,6 +355,12 @@ class _Promotion:
         else:
             self._write(places, made)
 
+    def _wgmma_named(self, op: ir.Operation) -> None:
+        """A from registers."""
+        a, b, accumulate = op.operands
+        attributes = {name: op.attributes[name] for name in ("atom", "accumulator", "places", "extents")}
+        build.cute("wgmma_named", (), ((self._operand(op, a),), (b,), (accumulate,)), **attributes)
+
     def _operand(self, op: ir.Operation, tensor: ir.Value, *, whole: bool = False) -> ir.Value:
         """A tensor as a value where it is one; `whole`: memory is loaded."""
         places = self._places(tensor)
@@ -450,8 +456,8 @@ def _moves_words(made: Allocation) -> bool:
     width = getattr(made.element, "width", _WORD_BITS)
     if width >= _WORD_BITS or width < 8:
         return False
-    return any(op.name == "cute.gemm" or text_of(op, "atom").startswith(_WORD_ATOMS)
-               for op in made.accesses if op.name in ("cute.gemm", "cute.copy"))  # fmt: skip
+    return any(op.name in _WORD_PRODUCTS or text_of(op, "atom").startswith(_WORD_ATOMS)
+               for op in made.accesses if op.name in (*_WORD_PRODUCTS, "cute.copy"))  # fmt: skip
 
 
 def _rebuilt(op: ir.Operation, operands: Sequence[ir.Value], carried: Sequence[_Carried]) -> ir.Operation:

@@ -153,6 +153,8 @@ class Flow:
             return self._mask(op.operands), 0
         if kind in ("store_tensor", "fill"):
             return 0, self._mask([op.operands[1]])
+        if kind == "wgmma_named":
+            return self._mask(op.operands[:1]), 0
         if kind == "gemm":
             d, *others = op.operands
             return self._mask(others), self._mask([d])

@@ -23,7 +23,19 @@ if TYPE_CHECKING:
     from mlir import ir
 
 ACCESSES = frozenset(
-    f"cute.{name}" for name in ("load", "store", "load_tensor", "store_tensor", "fill", "copy", "copy_value", "gemm")
+    f"cute.{name}"
+    for name in (
+        "load",
+        "store",
+        "load_tensor",
+        "store_tensor",
+        "fill",
+        "copy",
+        "copy_value",
+        "gemm",
+        "wgmma",
+        "wgmma_named",
+    )
 )
 _MOST_ELEMENTS = 4096
 """Of an allocation: no thread has registers for more, and each element is a value of its own."""

@@ -62,7 +62,7 @@ def _parts_of(type_: ir.Type) -> _Parts | Literal[False]:
 
 
 def _find_parts(type_: ir.Type) -> _Parts | Literal[False]:
-    if not str(type_).startswith("!cute.tensor"):
+    if not str(type_).startswith("!cute.tensor<"):
         return False
     element, space, _, align = parameters(type_)
     pointer = types.parse(f'!cute.ptr<{element}, "{space}", {align}>')

@@ -21,6 +21,8 @@ from tilewright.passes.annotate_loops import (
     picks_registers,
     trip_count,
 )
+from tilewright.passes.kernel_remarks import remark
+from tilewright.passes.pipeline_loops import WISH as PREFETCH
 from tilewright.passes.register_views import known_integer
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ def unroll(function: ir.Operation) -> bool:
     while wanted:
         loop = wanted.pop()
         if trip_count(loop) * len(operations(loop)) <= MOST_OPERATIONS:
+            if PREFETCH in loop.attributes:
+                remark(loop, "prefetch_stages= has no effect: the loop is unrolled, as its index picks registers")
             _unroll(loop)
             done = True
     if done:

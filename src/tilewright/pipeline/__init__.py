@@ -16,6 +16,7 @@ from tilewright.pipeline.named_barrier import (
 from tilewright.pipeline.order import PipelineOrder
 from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 from tilewright.pipeline.pipeline_async import PipelineAsync, PipelineCpAsync
+from tilewright.pipeline.pipeline_tma import PipelineTmaAsync, PipelineTmaStore
 from tilewright.pipeline.state import PipelineState, make_pipeline_state
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
@@ -23,7 +24,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 
 __all__ = [
     "Agent", "CooperativeGroup", "MbarrierArray", "NamedBarrier", "PipelineAsync", "PipelineConsumer",
-    "PipelineCpAsync", "PipelineOp", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineUserType",
+    "PipelineCpAsync", "PipelineOp", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync",
+    "PipelineTmaStore", "PipelineUserType",
     "agent_sync", "arrive", "arrive_and_wait", "arrive_unaligned", "make_pipeline_state", "pipeline_init_arrive",
     "pipeline_init_wait", "sync", "wait", "wait_unaligned",
 ]  # fmt: skip

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.base.not_built import HOPPER, NotBuiltError
+from tilewright.base.errors import CompileError
+from tilewright.base.not_built import NotBuiltError
 from tilewright.lang.arch import barrier, sync_threads, sync_warp, thread_idx
 from tilewright.lang.control.generate import run_if
+from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Boolean, as_numeric
 from tilewright.lang.nvgpu import mbarrier
+from tilewright.lang.nvgpu.elect import one_thread_of_warp
 from tilewright.lang.nvgpu.threads import cluster_arrive, cluster_arrive_relaxed, cluster_wait
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.layout import size
@@ -18,7 +21,8 @@ from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp
 class MbarrierArray:
     """`num_stages` barriers from `barrier_storage` on, at which all of a group arrive.
 
-    `agent` is the group, or a pair of how it arrives and the group: threads, or their `cp.async` copies when done.
+    `agent` is the group, or a pair of how it arrives and the group: threads, their `cp.async` copies when done, or one
+    thread of a warp that expects `tx_count` bytes of tensor copies.
     """
 
     def __init__(
@@ -34,9 +38,17 @@ class MbarrierArray:
         self.barrier_storage = barrier_storage
         self.num_stages = num_stages
         self.op_type, group = agent if isinstance(agent, tuple) else (PipelineOp.AsyncThread, agent)
-        if self.op_type not in (PipelineOp.AsyncThread, PipelineOp.AsyncLoad) or tx_count:
-            raise NotBuiltError(f"pipeline.MbarrierArray with {self.op_type} {HOPPER}")
+        if self.op_type not in (PipelineOp.AsyncThread, PipelineOp.AsyncLoad, PipelineOp.TmaLoad):
+            raise NotBuiltError(f"pipeline.MbarrierArray with {self.op_type} needs sm_100 (Blackwell), not built yet")
+        if tx_count and self.op_type is not PipelineOp.TmaLoad:
+            raise CompileError(
+                f"barriers at which {self.op_type.value} expect no bytes",
+                location=user_location(),
+                values={"tx_count": tx_count},
+                hint="give the agent as (PipelineOp.TmaLoad, group)",
+            )
         self.arrive_count = group.size
+        self.tx_count = tx_count
 
     def init(self) -> None:
         """Make the barriers; called by one thread."""
@@ -55,7 +67,9 @@ class MbarrierArray:
         self, index: Any, dst: Any = None, cta_group: Any = None, *, loc: object = None, ip: object = None
     ) -> None:
         """Arrive at the barrier of a stage as the group does; with a rank `dst`, at that of another block."""
-        if self.op_type is PipelineOp.AsyncLoad:
+        if self.op_type is PipelineOp.TmaLoad:
+            self.arrive_and_expect_tx(index, self.tx_count)
+        elif self.op_type is PipelineOp.AsyncLoad:
             self.arrive_cp_async_mbarrier(index)
         else:
             self.arrive_mbarrier(index, dst)
@@ -69,8 +83,10 @@ class MbarrierArray:
         mbarrier.cp_async_mbarrier_arrive_noinc(self.get_barrier(index))
 
     def arrive_and_expect_tx(self, index: Any, tx_count: Any, *, loc: object = None, ip: object = None) -> None:
-        """Arrive, and expect `tx_count` bytes of copies."""
-        mbarrier.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
+        """Arrive, and expect `tx_count` bytes of copies. One thread of the warp does it."""
+        barrier = self.get_barrier(index)
+        with one_thread_of_warp():
+            mbarrier.mbarrier_arrive_and_expect_tx(barrier, tx_count)
 
     def wait(self, index: Any, phase: Any, *, loc: object = None, ip: object = None) -> None:
         """Wait until a phase of the stage's barrier is complete."""

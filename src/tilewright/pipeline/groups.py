@@ -46,6 +46,9 @@ class CooperativeGroup:
     alignment: int | None = None
 
     def __post_init__(self) -> None:
+        given: object = self.size
+        if isinstance(given, float) and given.is_integer():  # threads / 32, which sources write
+            object.__setattr__(self, "size", int(given))
         if not isinstance(self.size, int) or self.size < 1:
             raise CompileError(
                 f"a group of {self.size}", location=user_location(3), hint="the size is a positive int, known now"

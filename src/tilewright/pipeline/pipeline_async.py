@@ -73,7 +73,7 @@ class PipelineAsync:
             defer_sync: do not wait; the caller does (`pipeline.sync`) before the first use.
         """
         trace.device("a pipeline")
-        _check(num_stages, barrier_storage)
+        check_storage(num_stages, barrier_storage)
         barriers = barrier_storage
         full = MbarrierArray(barriers, num_stages, (cls.producer_op, producer_group))
         empty = MbarrierArray(barriers + num_stages, num_stages, consumer_group)
@@ -142,7 +142,8 @@ class PipelineCpAsync(PipelineAsync):
     producer_op = PipelineOp.AsyncLoad
 
 
-def _check(num_stages: int, storage: Any) -> None:
+def check_storage(num_stages: int, storage: Any) -> None:
+    """Refuse what cannot hold the barriers of a pipeline."""
     if not isinstance(num_stages, int) or num_stages < 1:
         raise CompileError(f"a pipeline of {num_stages} stages", location=user_location(3), hint="a positive int")
     if not isinstance(storage, Pointer) or storage.memspace is not AddressSpace.smem or storage.dtype.width != 64:

@@ -53,6 +53,9 @@ def _cute(job: Job) -> None:
         verify(job.module, "tracing")
     job.locations = _locations(in_kernels)
     job.inlined = inlined([*job.locations, *_locations(beside)])
+    begin = getattr(job.after_pass, "begin", None)
+    if begin is not None:
+        begin(job.module)
     before.run(job.module, after_each=job.after_pass)
     job.pass_runs += before.runs
     _communicate(job)
@@ -131,7 +134,13 @@ def keep_text(job: Job, stage: str) -> None:
             text = kernel_text(job.texts, stage, kernel.name)
             kernel.texts[stage] = text or (asm(parts[kernel.name]) if kernel.name in parts else "")
         return
-    job.texts.later(stage, functools.partial(printed, bytecode(job.module)))
+    print_later(job, stage, bytecode(job.module))
+
+
+def print_later(job: Job, stage: str, code: bytes) -> None:
+    """Take the text of a stage, and of its kernels, from the module's bytecode once somebody asks."""
+    job.bytecode[stage] = code
+    job.texts.later(stage, functools.partial(printed, code))
     for kernel in job.kernels.values():
         kernel.texts.later(stage, functools.partial(kernel_text, job.texts, stage, kernel.name))
 

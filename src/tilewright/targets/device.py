@@ -39,6 +39,8 @@ class Device(ABC):
     """None: only the time that passes says how long a call took."""
 
     direct: Callable[..., Any] | None = None
+    call_key: Callable[..., bytes | None] | None = None
+    """Gives the facts of the arguments of a call that decide which program it runs, or None; see `front.call_key`."""
     reports: list[Any] | None = None
     """What the last call found and counted, one for each launch; None for a device that looks for nothing."""
 
@@ -99,9 +101,20 @@ class Device(ABC):
         """
         raise CompileError("this target gives no tvm-ffi function", hint="leave --enable-tvm-ffi out")
 
+    def front(self, other: Callable[..., Any], failed: Callable[..., Any]) -> Callable[..., Any]:
+        """What to call with the arguments of Python: it runs native code where that takes them as they are.
+
+        `other` is called with any others, and `failed` after native code has set an error.
+        """
+        return other
+
     def raised(self, error: BaseException) -> BaseException:
         """The error to raise for one that `direct` raised."""
         return error
+
+    def raised_natively(self) -> Exception:
+        """The error that native code has set in this thread, as `direct` would have raised it."""
+        raise NotImplementedError("this device runs no native code by itself")
 
 
 def check_count(params: Sequence[Any], values: Sequence[Any]) -> None:

@@ -50,6 +50,7 @@ class Job:
     entry: str = ""  # the symbol of the host function
     module: Any = None
     texts: Texts = field(default_factory=Texts)
+    bytecode: dict[str, bytes] = field(default_factory=dict)  # the module after a stage whose text is printed later
     kernels: dict[str, KernelJob] = field(default_factory=dict)
     locations: list[SourceLocation] = field(default_factory=list)  # of the operations in kernels, as traced
     inlined: tuple[SourceLocation, ...] = ()  # lines of inlined helpers, with their callers

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self, cast
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Self, cast
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
@@ -101,8 +101,20 @@ class EnableAssertions(BooleanCompileOption):
     field = "enable_assertions"
 
 
+class KeepIR(BooleanBasedFileDumpOption):
+    """Write the stages of MLIR and LLVM IR into the dump directory."""
+
+    field = "keep_ir"
+
+
+class PrintIR(BooleanCompileOption):
+    """Print the text of every stage to stderr."""
+
+    field = "print_ir"
+
+
 class EnableTVMFFI(BooleanCompileOption):
-    """Accepted for compatibility: calls always go through tvm-ffi."""
+    """The compiled function is a `tvm_ffi.Function` too, which other languages call; calls use tvm-ffi anyway."""
 
     field = "enable_tvm_ffi"
 
@@ -113,6 +125,17 @@ class DumpDir(StringCompileOption):
     field = "dump_dir"
 
 
+Effect = Literal["code", "view", "call"]
+
+
+def option(default: Any, effect: Effect = "code") -> Any:
+    """An entry of `Options`, and what it changes: the `code`, only a `view` of it, or how the function is `call`ed.
+
+    Caches of code hold apart what differs in an entry of the first kind, which is what an entry without `option` is.
+    """
+    return field(default=default, metadata={"effect": effect})
+
+
 @dataclass(frozen=True)
 class Options:
     """All options of one compilation."""
@@ -121,11 +144,11 @@ class Options:
     gpu_arch: str = ""
     fp_contract: str = "on"
     enable_assertions: bool = False
-    keep_ir: bool = False
-    print_ir: bool = False
-    enable_tvm_ffi: bool = False
-    dump_dir: str = ""
-    host_target: str = ""
+    keep_ir: bool = option(False, "view")
+    print_ir: bool = option(False, "view")
+    enable_tvm_ffi: bool = option(False, "call")
+    dump_dir: str = option("", "view")
+    host_target: str = option("", "call")
 
     def checked(self) -> Self:
         """These options, or an error where they cannot be or do not go together."""
@@ -143,10 +166,11 @@ class Options:
     def from_settings(cls) -> Self:
         """The defaults, as the environment and `settings.scope` give them."""
         return cls(
+            opt_level=settings.get("opt_level"),
             gpu_arch=settings.get("arch"),
             fp_contract=settings.get("fp_contract"),
             enable_assertions=settings.get("assertions"),
-            keep_ir=bool(settings.get("keep") & {"ir", "ir-debug", "all"}),
+            keep_ir=settings.get("keep_ir") or bool(settings.get("keep") & {"ir", "ir-debug", "all"}),
             print_ir=settings.get("print_ir"),
             enable_tvm_ffi=settings.get("tvm_ffi"),
             dump_dir=settings.get("dump_dir"),
@@ -155,6 +179,10 @@ class Options:
     def kept_stages(self) -> tuple[str, ...]:
         """The stages that these options ask to write to files."""
         return ("cute",) if self.keep_ir else ()
+
+    def code_key(self) -> tuple[tuple[str, Any], ...]:
+        """The entries that change the code, with their values: these options' part of the key of a cache of code."""
+        return tuple((entry.name, getattr(self, entry.name)) for entry in fields(self) if effect_of(entry) == "code")
 
     def changed(self, values: Mapping[str, Any]) -> Self:
         """These options with other values, by the names of the fields.
@@ -201,6 +229,12 @@ class Options:
         """The options that differ from the defaults."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
+
+
+def effect_of(entry: Field[Any]) -> Effect:
+    """What an entry of `Options` changes."""
+    effect: Effect = entry.metadata.get("effect", "code")
+    return effect
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,22 @@ class BackEnd(ABC):
         """Called before the stages run up to `until`: to start what takes a while beside them."""
         return
 
+    def files_read(self, options: Options) -> tuple[Path, ...]:
+        """The files that options name and whose content becomes part of the code."""
+        return ()
+
+    def tool_files(self, options: Options) -> tuple[Path, ...]:
+        """The programs and libraries that make code of MLIR's or LLVM's, for the keys of caches."""
+        return ()
+
+    def job_parts(self, artifact: Artifact) -> dict[str, Any]:
+        """What `Job.parts` held of an artifact's host function, and no text of it."""
+        return {}
+
+    def show(self, executor: Any) -> None:
+        """Print what options ask to be shown of a compilation, also of one that a cache has kept."""
+        return
+
     # What is kept.
 
     @abstractmethod
@@ -99,6 +115,10 @@ class BackEnd(ABC):
         """How much of the machine blocks of `block` threads fill."""
         raise self.lacks("occupancy")
 
+    def machine_code(self, kernel: Any) -> Any:
+        """The machine code of a compiled kernel, to look at."""
+        raise self.lacks("machine code to read")
+
     def source_map(self, executor: Any) -> Any:
         """From lines of Python to those of the last stages, and back."""
         raise self.lacks("source map")
@@ -111,8 +131,8 @@ class BackEnd(ABC):
         """What the machine code says of a kernel."""
         raise self.lacks("machine code to read")
 
-    def assembler_log(self, job: Job) -> str:
-        """What the assembler said."""
+    def assembler_log(self, executor: Any) -> str:
+        """What the assembler said of a compiled function."""
         return ""
 
     def export_c(self, artifact: Artifact, folder: str | Path, file_name: str, prefix: str) -> list[Path]:

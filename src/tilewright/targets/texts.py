@@ -16,6 +16,10 @@ class Texts(dict[str, Any]):
         """Take what `make` gives for the text of `stage`, once somebody asks for it."""
         super().__setitem__(stage, _Later(make))
 
+    def made(self) -> dict[str, Any]:
+        """The texts that are there already."""
+        return {stage: text for stage, text in super().items() if type(text) is not _Later}
+
     def __getitem__(self, stage: str) -> Any:
         found = super().__getitem__(stage)
         if type(found) is _Later:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.lang.locations import user_location
+from tilewright.lang.nvgpu.warpgroup import OperandMajorMode
 from tilewright.layout import flatten_to_tuple
 
 
@@ -37,6 +38,12 @@ class LayoutEnum(Enum):
                 hint="one of the strides must be known to be 1: see mark_layout_dynamic(leading_dim=...)",
             )
         return LayoutEnum.COL_MAJOR if contiguous[0] == 0 else LayoutEnum.ROW_MAJOR
+
+    def sm90_mma_major_mode(self) -> OperandMajorMode:
+        """The major mode of an operand A or B of this order for `wgmma`."""
+        return OperandMajorMode.K if self is LayoutEnum.ROW_MAJOR else OperandMajorMode.MN
+
+    mma_major_mode = sm90_mma_major_mode
 
     def is_k_major_a(self) -> bool:
         return self is LayoutEnum.ROW_MAJOR

@@ -5,13 +5,17 @@ A dialect is MLIR's Python module of it, behind what is in its module of `_OWN`;
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import sys
-from types import ModuleType
+from collections.abc import Callable
+from types import FunctionType, ModuleType
 from typing import Any
 
 from tilewright.base.not_built import NotBuiltError, NotBuiltImportError, absence, imports_from
+from tilewright.lang.leaves import is_dynamic
+from tilewright.lang.numbers.numeric import Numeric, as_numeric
 
 _OWN = {"nvvm": "tilewright.compat.dialects.nvvm_operations"}
 
@@ -28,7 +32,8 @@ class Dialect(ModuleType):
     def __getattr__(self, name: str) -> Any:
         for module in self._modules:
             if hasattr(module, name):
-                return getattr(module, name)
+                found = getattr(module, name)
+                return of_numbers(found) if isinstance(found, FunctionType) else found
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         error = NotBuiltImportError if imports_from(sys._getframe(1)) else NotBuiltError
@@ -39,6 +44,21 @@ class Dialect(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({name for module in self._modules for name in dir(module)})
+
+
+def of_numbers(function: FunctionType) -> Callable[..., Any]:
+    """A function that builds an operation, for numbers of the language too: of these it gives one."""
+
+    @functools.wraps(function)
+    def call(*operands: Any, **attributes: Any) -> Any:
+        made = function(*map(_value, operands), **{name: _value(item) for name, item in attributes.items()})
+        return as_numeric(made) if any(isinstance(item, Numeric) for item in operands) and is_dynamic(made) else made
+
+    return call
+
+
+def _value(item: Any) -> Any:
+    return item.ir_value() if isinstance(item, Numeric) else item
 
 
 _known: dict[str, Dialect] = {}

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.arguments.binding import BoundCall
-from tilewright.base.errors import TilewrightError
+from tilewright.base import ranges
 from tilewright.compiler.executor.call_form import CallForm
 from tilewright.compiler.executor.inspection import Inspection
 from tilewright.compiler.executor.running import Runner, plain_runner
+from tilewright.compiler.executor.stage_map import Compilation
 from tilewright.compiler.executor.wide_form import WideForm
-from tilewright.lang.diagnostics.tracebacks import OnlyUserFrames
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device
-from tilewright.targets.job import Job
 from tilewright.targets.profile import Profile
 from tilewright.targets.target import device_of
 
@@ -25,42 +25,53 @@ class Executor(Inspection):
     """A compiled function. Call it with the arguments that are not compile-time."""
 
     def __init__(
-        self, artifact: Artifact, call: BoundCall, target: str, function: FunctionType, device: Device, job: Job | None
+        self,
+        artifact: Artifact,
+        call: BoundCall,
+        target: str,
+        function: FunctionType,
+        device: Device,
+        compilation: Compilation | None,
     ) -> None:
-        """`device` has loaded `artifact`; without the `job` that made it, it runs but shows no stages."""
-        super().__init__(artifact, job)
+        """`device` has loaded `artifact`; without the `compilation` that made it, it runs but shows no stages."""
+        super().__init__(artifact, compilation)
         self.target = target
         self.device = device
         self.form = CallForm(artifact.signature, call, function)
         self.runner = Runner(artifact, device, self.form)
-        self._direct, self._takes_native = device.direct, self.form.takes_native
+        self._call = device.front(self.runner.call, self.runner.after_front)
+        if ranges.wanted():
+            self._call = ranges.around(self._call, f"launch {artifact.name}")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Run. Arguments are those of the compiled function without the compile-time ones; defaults may be left out.
+    if TYPE_CHECKING:
 
-        Raises:
-            ArgumentError: they do not fit what the function was compiled for.
-            LaunchError: the driver refused a launch.
-            EmulationError: the emulator found a fault.
-        """
-        if self._direct is not None and not kwargs and self._takes_native(args):
-            try:
-                self._direct(*args)
-            except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
-                if self.runner.after_direct(error, args):
-                    return
-            else:
-                return
-        values = self.form.ordered(args, kwargs)
-        try:
-            self.runner.run(values)
-        except TilewrightError:
-            with OnlyUserFrames():
-                raise
+        def __call__(self, *args: Any, **kwargs: Any) -> None: ...
+    else:
+        # Python calls native code with no function of Python between, see `targets.host.front`.
+        __call__ = property(
+            operator.attrgetter("_call"),
+            doc="""Run, with the arguments of the compiled function but the compile-time ones; defaults may be left out.
+
+            Raises:
+                ArgumentError: they do not fit what the function was compiled for.
+                LaunchError: the driver refused a launch.
+                EmulationError: the emulator found a fault.
+            """,
+        )
+
+    @property
+    def invoke(self) -> Callable[..., None]:
+        """Calling it by the name that CuTe DSL's executors have."""
+        return self._call
 
     def ordered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each parameter of the signature."""
         return self.form.ordered(args, kwargs)
+
+    @property
+    def run_call(self) -> Callable[..., None]:
+        """What calling this runs, for who knows that the arguments fit."""
+        return self._call
 
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""
@@ -91,15 +102,20 @@ class Executor(Inspection):
 
 
 def make_executor(
-    artifact: Artifact, call: BoundCall, target: str, function: FunctionType, checks: Any, job: Job | None = None
+    artifact: Artifact,
+    call: BoundCall,
+    target: str,
+    function: FunctionType,
+    checks: Any,
+    compilation: Compilation | None = None,
 ) -> Executor:
     """Load `artifact` on the device of `target`."""
     device = device_of(target)(artifact, checks)
     if not artifact.options.enable_tvm_ffi:
-        return Executor(artifact, call, target, function, device, job)
+        return Executor(artifact, call, target, function, device, compilation)
     own = device.ffi_function(plain_runner(device, CallForm(artifact.signature, call, function)))
     kind: Any = type(own)
-    made: Executor = _ffi_executor(kind)(artifact, call, target, function, device, job)
+    made: Executor = _ffi_executor(kind)(artifact, call, target, function, device, compilation)
     made.__move_handle_from__(own)  # type: ignore[attr-defined]
     return made
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
 from tilewright.compiler.executor.stage_files import write_stages
-from tilewright.compiler.executor.stage_map import CompiledKernel, StageMap, kernels_of
+from tilewright.compiler.executor.stage_map import Compilation, CompiledKernel, StageMap, kernels_of
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.job import Job
 from tilewright.targets.target import back_end
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 class Inspection:
     """An artifact, and the compilation that made it where this process did; the back end answers for both."""
 
-    def __init__(self, artifact: Artifact, job: Job | None) -> None:
+    def __init__(self, artifact: Artifact, compilation: Compilation | None) -> None:
         self.artifact = artifact
         self.back_end = back_end(artifact.back_end)
-        self.stages = StageMap(self.back_end, artifact, job)
-        self.kernels = kernels_of(self.back_end, artifact, job)
-        self._job = job
+        self.stages = StageMap(self.back_end, artifact, compilation)
+        self.kernels = kernels_of(self.back_end, artifact, compilation)
+        self.cached = ""
+        """Where the function was found: "memory" or "disk"; "" for one that was compiled."""
+        self._compilation = compilation
 
     @property
     def name(self) -> str:
@@ -54,16 +56,17 @@ class Inspection:
 
     @property
     def job(self) -> Job:
-        """The compilation: options, pass list, and what each stage made.
+        """The compilation: options, pass list, and what each stage made, and how long it took.
 
         Raises:
             CompileError: another process compiled the function.
         """
-        if self._job is None:
+        if self._compilation is None:
             raise CompileError(
-                f"{self.name} was not compiled by this process", hint="compile it again: cute.compile always compiles"
+                f"{self.name} was not compiled by this process",
+                hint="compile it again: cute.compile(..., no_cache=True)",
             )
-        return self._job
+        return self._compilation()
 
     @property
     def pipeline(self) -> str:
@@ -115,14 +118,21 @@ class Inspection:
     @property
     def ptxas_log(self) -> str:
         """What the assembler said, for all kernels."""
-        self.stages["cubin"]
-        return self.back_end.assembler_log(self.job)
+        return self.back_end.assembler_log(self)
 
     # Figures.
 
     def report(self) -> Any:
         """Registers, spills, memory and occupancy of every kernel; prints as a table."""
         return self.back_end.report(self)
+
+    def machine_code(self, kernel: str | None = None) -> Any:
+        """The machine code of a kernel: instructions by kind, accesses, branches, blocks, live registers, graph.
+
+        Raises:
+            CompileError: no such kernel was compiled.
+        """
+        return self.back_end.machine_code(self.kernel(kernel))
 
     @property
     def source_map(self) -> Any:

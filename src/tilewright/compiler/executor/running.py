@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.base.errors import ArgumentError, LaunchError, TilewrightError
@@ -10,6 +10,7 @@ from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.spans import SpanError
 from tilewright.compiler.executor.call_form import CallForm
 from tilewright.compiler.executor.wide_form import WideForm
+from tilewright.lang.diagnostics.tracebacks import OnlyUserFrames
 from tilewright.lang.locations import user_location
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device, check_count
@@ -28,6 +29,31 @@ class Runner:
         self.wide_form: WideForm | None = None
         self._artifact = artifact
         self._form = form
+
+    def call(self, *args: Any, **kwargs: Any) -> None:
+        """Run with the arguments of a call: by native code as they are where it takes them, else converted."""
+        if self.device.direct is not None and not kwargs and self._form.takes_native(args):
+            try:
+                self.device.direct(*args)
+            except Exception as error:  # noqa: BLE001  (tvm-ffi raises whatever class an error names)
+                if self._after_direct(error, args):
+                    return
+            else:
+                return
+        self._call_converted(args, kwargs)
+
+    def after_front(self, *args: Any) -> None:
+        """What follows where native code has set an error in a call with these arguments."""
+        if not self._after_direct(self.device.raised_natively(), args):
+            self._call_converted(args, {})
+
+    def _call_converted(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        values = self._form.ordered(args, kwargs)
+        try:
+            self.run(values)
+        except TilewrightError:
+            with OnlyUserFrames():
+                raise
 
     def run(self, values: Sequence[Any]) -> None:
         """Run with one value for each parameter of the signature."""
@@ -48,7 +74,7 @@ class Runner:
         except TilewrightError as error:
             raise self._placed(error) from error.__cause__
 
-    def after_direct(self, error: Exception, args: tuple[Any, ...]) -> bool:
+    def _after_direct(self, error: Exception, args: tuple[Any, ...]) -> bool:
         """What to do after native code raised: True when the call is done, False to convert its arguments and run.
 
         Raises:

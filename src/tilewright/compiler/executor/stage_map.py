@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,11 @@ from tilewright.compiler import stages
 from tilewright.lang.diagnostics.tracebacks import OnlyUserFrames
 from tilewright.lang.locations import ErrorsLocated
 from tilewright.targets.artifact import Artifact, KernelImage
-from tilewright.targets.job import Job, KernelJob
+from tilewright.targets.job import Job
 from tilewright.targets.target import BackEnd
+
+Compilation = Callable[[], Job]
+"""Gives the compilation that made an artifact, by this process or one before; it is read when it is asked for."""
 
 
 class StageMap(Mapping[str, Any]):
@@ -22,31 +25,35 @@ class StageMap(Mapping[str, Any]):
     `cute`, and for the other stages a mapping by kernel name.
     """
 
-    def __init__(self, back_end: BackEnd, artifact: Artifact, job: Job | None, kernel: KernelJob | None = None) -> None:
+    def __init__(
+        self, back_end: BackEnd, artifact: Artifact, compilation: Compilation | None, kernel: str | None = None
+    ) -> None:
         self._back_end = back_end
         self._artifact = artifact
-        self._job = job
+        self._compilation = compilation
         self._kernel = kernel
 
     def __getitem__(self, name: str) -> Any:
         stage = self._back_end.stage(name)
-        if self._job is None:
+        if self._compilation is None:
             raise CompileError(
                 f"{self._artifact.name} was not compiled by this process, so its stages are not at hand",
-                hint="compile it again: cute.compile always compiles",
+                hint="compile it again: cute.compile(..., no_cache=True)",
             )
-        if name not in self._job.finished:
+        job = self._compilation()
+        if name not in job.finished:
             with OnlyUserFrames(), ErrorsLocated():
-                stages.run(self._job, name)
-        if name == "python":
-            return (self._kernel or self._job).python()
+                stages.run(job, name)
         if self._kernel is not None:
-            return self._kernel.texts[name]
+            kernel = job.kernels[self._kernel]
+            return kernel.python() if name == "python" else kernel.texts[name]
+        if name == "python":
+            return job.python()
         if stage.whole:
-            return self._job.texts[name]
-        texts = {kernel.name: kernel.texts[name] for kernel in self._job.kernels.values()}
+            return job.texts[name]
+        texts = {kernel.name: kernel.texts[name] for kernel in job.kernels.values()}
         if not texts:
-            raise CompileError(f"{self._job.name} launches no kernel, so there is no stage {name}")
+            raise CompileError(f"{job.name} launches no kernel, so there is no stage {name}")
         return next(iter(texts.values())) if len(texts) == 1 else texts
 
     def __iter__(self) -> Iterator[str]:
@@ -77,12 +84,11 @@ class CompiledKernel:
         return self.image.stages.get("cubin")
 
 
-def kernels_of(back_end: BackEnd, artifact: Artifact, job: Job | None) -> dict[str, CompiledKernel]:
+def kernels_of(back_end: BackEnd, artifact: Artifact, compilation: Compilation | None) -> dict[str, CompiledKernel]:
     """The kernels of an artifact by name, in the order of their launches."""
-    jobs = job.kernels if job is not None else {}
     return {
         image.name: CompiledKernel(
-            image.name, StageMap(back_end, artifact, job, jobs.get(image.name)), artifact.arch, image, back_end
+            image.name, StageMap(back_end, artifact, compilation, image.name), artifact.arch, image, back_end
         )
         for image in artifact.kernels
     }

@@ -33,8 +33,7 @@ class WideForm:
     """Makes the 64-bit form of an executor when first asked; `compiled(call)` compiles a function for a call."""
 
     def __init__(self, call: BoundCall, compiled: Callable[[BoundCall], Form]) -> None:
-        runtime = {name: _without_memory(value) for name, value in call.runtime.items()}
-        self._call = replace(call, runtime=runtime, signature=spans.widened(call.signature))
+        self._call = replace(without_memory(call), signature=spans.widened(call.signature))
         self._compiled = compiled
         self._lock = threading.Lock()
         self.executor: Form | None = None
@@ -53,6 +52,11 @@ class WideForm:
                     error.values.setdefault("compiled", "the 64-bit form, which a tensor of this call needs")
                     raise
             return self.executor
+
+
+def without_memory(call: BoundCall) -> BoundCall:
+    """A call with something that stands for each of its tensors, to trace with later."""
+    return replace(call, runtime={name: _without_memory(value) for name, value in call.runtime.items()})
 
 
 class _StandIn:

@@ -1,8 +1,9 @@
 """`cute.nvgpu.common`: operations of one thread."""
 
 from tilewright.lang.atoms import CopyUniversalOp, MmaUniversalOp
+from tilewright.lang.atoms.copy_hints import CacheEvictionPriority, L2PrefetchSize
 from tilewright.lang.nvgpu.cpasync import LoadCacheMode
 
 __all__ = [
-    "CopyUniversalOp", "LoadCacheMode", "MmaUniversalOp",
+    "CacheEvictionPriority", "CopyUniversalOp", "L2PrefetchSize", "LoadCacheMode", "MmaUniversalOp",
 ]  # fmt: skip

@@ -35,6 +35,18 @@ SHARED_ALIGNMENT: Final = 128
 SWIZZLE_ALIGNMENT: Final[dict[int, int]] = {0: 128, 32: 256, 64: 512, 128: 1024}
 """Bytes after which the pattern of each swizzling mode repeats; a box so aligned starts at the pattern's origin."""
 
+TENSOR_TYPES: Final[dict[str, tuple[int, int]]] = {
+    "u8": (0, 8), "u16": (1, 16), "u32": (2, 32), "s32": (3, 32), "u64": (4, 64), "s64": (5, 64), "f16": (6, 16),
+    "f32": (7, 32), "f64": (8, 64), "bf16": (9, 16), "f32ftz": (10, 32), "tf32": (11, 32), "tf32ftz": (12, 32),
+}  # fmt: skip
+"""Element types of tensor maps: their number in CUtensorMapDataType, and their bits."""
+SWIZZLE_MODES: Final[dict[int, int]] = {0: 0, 32: 1, 64: 2, 128: 3}
+"""CUtensorMapSwizzle by the bytes of the swizzle."""
+L2_PROMOTION: Final = 2
+"""CU_TENSOR_MAP_L2_PROMOTION_L2_128B: what is read from memory is at least so much."""
+REDUCTIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+"""What a bulk copy to global memory can do instead of writing."""
+
 
 def check_box(box: Sequence[int], bits: int, swizzle: int = 0) -> None:
     """Pass if a tensor map may have a box of these extents (innermost first) of elements of `bits` bits.

@@ -53,6 +53,40 @@ def shape(a_type: str, n: int) -> tuple[int, int, int]:
     return M, n, K_BITS // TYPES[a_type]
 
 
+_SUMS: Final = {
+    "f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32"),
+    "s8": ("s32",), "u8": ("s32",), "b1": ("s32",),
+}  # fmt: skip
+"""Types of D by the type of A."""
+_MIXED: Final = ({"e4m3", "e5m2"}, {"s8", "u8"})
+"""Types of A and B that go together, beside equal ones."""
+
+
+def check_form(a_type: str, b_type: str, d_type: str, shape_mnk: tuple[int, int, int]) -> None:
+    """Pass if there is a `wgmma` of these types in this shape.
+
+    Raises:
+        LayoutError: with what is wrong.
+    """
+    wanted = shape(a_type, shape_mnk[1])
+    if shape_mnk != wanted:
+        raise LayoutError(f"its shape is {wanted}", values={"shape": shape_mnk})
+    if a_type != b_type and {a_type, b_type} not in _MIXED:
+        raise LayoutError("A and B have one type, or are both of 8 bits and of one kind")
+    if d_type not in _SUMS[a_type]:
+        raise LayoutError(f"D is {' or '.join(_SUMS[a_type])}", hint="the accumulator is Float32, Int32 for integers")
+
+
+def check_major(type_: str, k_major: bool, operand: str) -> None:
+    """Pass if an operand of this type may be contiguous along K, or along M or N.
+
+    Raises:
+        LayoutError: only 16-bit types may be M- or N-major.
+    """
+    if not k_major and type_ not in TRANSPOSED:
+        raise LayoutError(f"{operand} is K-major: only f16 and bf16 may be M- or N-major", hint="OperandMajorMode.K")
+
+
 def operand_a(bits: int) -> Layout:
     """(thread, value) -> index in the (64,K) tile of A in registers, elements of `bits` bits."""
     e = 32 // bits

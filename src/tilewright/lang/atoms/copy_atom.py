@@ -12,6 +12,7 @@ from typing import Any
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text
+from tilewright.lang.atoms.copy_hints import NAMES, CopyHints
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Numeric, number_type
 from tilewright.lang.tensors.tensor import Tensor
@@ -81,10 +82,13 @@ class CopyAtom:
         CompileError: the operation does not move whole values of that type.
     """
 
-    def __init__(self, op: CopyOp, value_type: type[Numeric], num_bits: int = 0) -> None:
+    def __init__(
+        self, op: CopyOp, value_type: type[Numeric], num_bits: int = 0, hints: CopyHints | None = None
+    ) -> None:
         self.op = op
         self.value_type = value_type
         self.num_bits = num_bits
+        self.hints = hints or CopyHints()
         if num_bits and (num_bits not in VECTOR_BITS or num_bits % value_type.width):
             raise CompileError(
                 f"a copy of {num_bits} bits of {value_type}",
@@ -118,7 +122,7 @@ class CopyAtom:
         return self.op.text(self.num_bits)
 
     def key(self) -> tuple[Any, ...]:
-        return self.op, self.value_type, self.num_bits
+        return self.op, self.value_type, self.num_bits, self.hints
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CopyAtom) and type(other) is type(self) and other.key() == self.key()
@@ -133,7 +137,12 @@ class CopyAtom:
         )
 
 
-_NO_EFFECT = frozenset(("loc", "ip", "invariant", "l1c_evict_priority", "l2_prefetch_size"))
+class BulkAtom(CopyAtom):
+    """An atom whose copies are operations of their own, which take more than two tensors."""
+
+    @abstractmethod
+    def issue(self, src: Tensor, dst: Tensor, pred: Tensor | None, options: dict[str, Any]) -> None:
+        """Start the copies of `cute.copy`; `options` are what it was given by name."""
 
 
 def make_copy_atom(
@@ -141,15 +150,19 @@ def make_copy_atom(
 ) -> CopyAtom:
     """The copy atom of `op` for values of `copy_internal_type`, `num_bits_per_copy` bits at a time.
 
+    Hints for its loads and stores in global memory are `l1c_evict_priority` (`CacheEvictionPriority`),
+    `l2_prefetch_size` (`L2PrefetchSize`, loads only) and `invariant` (loads only: nobody writes the source while the
+    kernel runs).
+
     Raises:
-        CompileError: `op` is no copy operation, or it does not move values of that type.
+        CompileError: `op` is no copy operation, it does not move values of that type, or a hint cannot be.
     """
     op = op() if isinstance(op, type) else op
     if not isinstance(op, CopyOp):
         raise CompileError(
             f"{op!r} is no copy operation", location=user_location(), hint="such as cute.nvgpu.CopyUniversalOp()"
         )
-    unknown = [name for name, value in others.items() if name not in _NO_EFFECT and value is not None]
+    unknown = [name for name, value in others.items() if name not in (*NAMES, "loc", "ip") and value is not None]
     if unknown:
         raise CompileError(f"make_copy_atom has no option {unknown[0]!r}", location=user_location())
-    return CopyAtom(op, number_type(copy_internal_type), int(num_bits_per_copy))
+    return CopyAtom(op, number_type(copy_internal_type), int(num_bits_per_copy), CopyHints.of(others))

@@ -9,7 +9,8 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text, build
-from tilewright.lang.atoms.copy_atom import CopyAtom
+from tilewright.lang.atoms.copy_atom import BulkAtom, CopyAtom
+from tilewright.lang.atoms.copy_hints import NAMES, CopyHints
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Boolean
 from tilewright.lang.tensors.element_limits import check_unrolled
@@ -23,7 +24,9 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
     Mode 0 of both holds the values of the thread's instructions, further modes repeat it; they must agree in number.
     `pred` has the modes of `src` without the values of one instruction, `(rest values, rests...)`, or one entry for
     each element. Where it is false nothing is read and the destination stays as it is, but asynchronous copies to
-    shared memory write zeros there.
+    shared memory write zeros there. Bulk copies (TMA) take other options, see their operations.
+
+    Hints of `make_copy_atom` given here win over those of the atom.
 
     Raises:
         CompileError: numbers of elements, element widths or the predicate's shape disagree, or the atom cannot copy
@@ -33,15 +36,19 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
         raise CompileError(
             f"cute.copy takes a copy atom or tiled copy first, not {type(atom).__name__}", location=user_location()
         )
-    _refuse(others, "copy")
     _need_tensors("copy", src, dst)
+    if isinstance(atom, BulkAtom):
+        atom.issue(src, dst, pred, others)
+        return
+    _refuse(others, "copy")
     atom.op.check(src, dst)
     _check_widths(src, dst)
     if atom.num_bits == 0 and atom.values == 1:
         _check_elements(src, dst)
     else:
         _check_values(atom, src, dst)
-    _emit(src, dst, atom.text, _predicate(atom, src, pred))
+    hints = CopyHints.of(others).over(atom.hints)
+    _emit(src, dst, hints.effective(atom.text, src, dst).written(atom.text), _predicate(atom, src, pred))
 
 
 def copy_atom_call(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **others: Any) -> None:
@@ -50,11 +57,12 @@ def copy_atom_call(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None =
 
 
 def autovec_copy(src: Tensor, dst: Tensor, **others: Any) -> None:
-    """Copy `src` to `dst` with the widest vectors possible."""
+    """Copy `src` to `dst` with the widest vectors possible; `others` are hints of `make_copy_atom`."""
     _refuse(others, "autovec_copy")
     _need_tensors("autovec_copy", src, dst)
     _check_elements(src, dst)
-    _emit(src, dst, atom_text.write("universal"), None)
+    text = atom_text.write("universal")
+    _emit(src, dst, CopyHints.of(others).effective(text, src, dst).written(text), None)
 
 
 def basic_copy(src: Tensor, dst: Tensor, *, loc: object = None, ip: object = None) -> None:
@@ -72,9 +80,6 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor, *, loc: object = None,
     _emit(src, dst, atom_text.write("universal", bits=src.element_type.width), pred)
 
 
-_NO_EFFECT = frozenset(("loc", "ip", "l1c_evict_priority"))
-
-
 def _need_tensors(function: str, *sides: object) -> None:
     for side in sides:
         if not isinstance(side, Tensor):
@@ -86,7 +91,7 @@ def _need_tensors(function: str, *sides: object) -> None:
 
 
 def _refuse(others: dict[str, Any], function: str) -> None:
-    unknown = [name for name, value in others.items() if name not in _NO_EFFECT and value is not None]
+    unknown = [name for name, value in others.items() if name not in (*NAMES, "loc", "ip") and value is not None]
     if unknown:
         raise CompileError(f"{function} has no option {unknown[0]!r}", location=user_location(3))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
-from tilewright.lang.atoms.mma_atom import MmaAtom
+from tilewright.lang.atoms.mma_atom import AsyncMmaOp, MmaAtom
 from tilewright.lang.leaves import describe
 from tilewright.lang.locations import user_location
 from tilewright.lang.tensors.pointer import AddressSpace
@@ -18,7 +18,8 @@ def gemm(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: object =
     """D = A * B + C with an MMA atom or tiled MMA, on the thread's fragments.
 
     Fragments are `A (V,M,K)`, `B (V,N,K)`, `C` and `D (V,M,N)`, where V is what one instruction takes; without the
-    mode K they stand for one step, and single instructions have V alone. The sums over K are taken in order.
+    mode K they stand for one step, and single instructions have V alone. The sums over K are taken in order. Products
+    of a warpgroup run on after this; D and C are one tensor, see `cute.nvgpu.warpgroup`.
 
     Raises:
         CompileError: shapes, types or memories do not fit the atom.
@@ -34,6 +35,9 @@ def gemm(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: object =
                 location=user_location(),
                 hint="gemm(atom, d, a, b, c): d = a * b + c on the thread's fragments",
             )
+    if isinstance(atom.op, AsyncMmaOp):
+        atom.op.issue(atom, d, a, b, c)
+        return
     for name, tensor in (("A", a), ("B", b), ("C", c), ("D", d)):
         _check_operand(atom, name, tensor)
     _check_shapes(d, a, b, c)

@@ -13,7 +13,8 @@ from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir import atom_text
 from tilewright.lang.locations import user_location
-from tilewright.lang.numbers.numeric import Float16, Float32, Float64, Numeric
+from tilewright.lang.numbers.numeric import Boolean, Float16, Float32, Float64, Numeric, as_numeric
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 
 
@@ -46,6 +47,18 @@ class MmaOp(ABC):
         """The atom of the `cute.gemm` operation, as `ir.atom_text` writes it."""
 
 
+class AsyncMmaOp(MmaOp):
+    """A product that runs on while its threads do, and reads operands where they lie."""
+
+    @abstractmethod
+    def in_memory(self, operand: str) -> bool:
+        """Whether operand `A` or `B` is read from shared memory: its fragment is the tensor there."""
+
+    @abstractmethod
+    def issue(self, atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
+        """Begin the products of `cute.gemm`."""
+
+
 @dataclass(frozen=True)
 class MmaUniversalOp(MmaOp):
     """A fused multiply-add of one thread, of one element: D = A * B + C in `abacc_dtype`.
@@ -71,11 +84,39 @@ class MmaUniversalOp(MmaOp):
 
 
 class MmaAtom:
-    """An MMA operation and its traits. Layouts map (thread, value) to an index in the instruction's tile."""
+    """An MMA operation and its traits. Layouts map (thread, value) to an index in the instruction's tile.
+
+    `accumulate` says whether asynchronous products add to D; `set` changes it, also in runtime branches and loops.
+    """
+
+    __tw_mutable__ = True
 
     def __init__(self, op: MmaOp) -> None:
         self.op = op
         self.traits = op.traits()
+        self.accumulate: Any = True
+
+    def set(self, field: Any, value: Any, *, loc: object = None, ip: object = None) -> None:
+        """Give a field of the atom a value: `Field.ACCUMULATE` a Boolean.
+
+        Raises:
+            CompileError: the operation has no such field.
+        """
+        self._check_field(field)
+        self.accumulate = value if isinstance(value, bool) else Boolean(as_numeric(value))
+
+    def get(self, field: Any, *, loc: object = None, ip: object = None) -> Any:
+        """The value of a field."""
+        self._check_field(field)
+        return self.accumulate
+
+    def _check_field(self, field: Any) -> None:
+        if not isinstance(self.op, AsyncMmaOp) or getattr(field, "name", "") != "ACCUMULATE":
+            raise CompileError(
+                f"{type(self.op).__name__} has no field {getattr(field, 'name', field)}",
+                location=user_location(3),
+                hint="products of a warpgroup have cute.nvgpu.warpgroup.Field.ACCUMULATE",
+            )
 
     @property
     def shape_mnk(self) -> tuple[int, int, int]:

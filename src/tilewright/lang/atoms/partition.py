@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from tilewright import layout as algebra
+from tilewright.base import notices
 from tilewright.lang import trace
 from tilewright.lang.arch import is_thread_index
 from tilewright.lang.locations import user_location
@@ -40,7 +40,4 @@ def warn_of_few_threads(what: str, threads: int, thread: Any) -> None:
         " others are left out"
     )
     place = user_location(3)
-    if place is None:
-        warnings.warn(message, stacklevel=3)
-    else:
-        warnings.warn_explicit(message, UserWarning, place.file, place.line)
+    notices.warn(message, place, stacklevel=3)

@@ -31,7 +31,7 @@ class TiledCopy(CopyAtom):
     """
 
     def __init__(self, atom: CopyAtom, layout_tv: Layout, tiler_mn: Any) -> None:
-        super().__init__(atom.op, atom.value_type, atom.num_bits)
+        super().__init__(atom.op, atom.value_type, atom.num_bits, atom.hints)
         self.layout_tv_tiled = layout_tv
         self.tiler_mn = tiler_mn
         threads, values = (int(algebra.size(mode)) for mode in modes(layout_tv))
@@ -66,7 +66,7 @@ class TiledCopy(CopyAtom):
 
     @property
     def atom(self) -> CopyAtom:
-        return CopyAtom(self.op, self.value_type, self.num_bits)
+        return CopyAtom(self.op, self.value_type, self.num_bits, self.hints)
 
     @property
     def __tw_threads__(self) -> Layout:
@@ -98,7 +98,8 @@ class TiledCopy(CopyAtom):
     def retile(self, src: Tensor) -> Tensor:
         """A register fragment as this copy's instructions see it: ((atom values, rest), rests...).
 
-        The fragment is one that a tiled MMA, or another tiled copy, made over the same tile.
+        The fragment is one that a tiled MMA, or another tiled copy, made over the same tile; or over several side by
+        side, as the accumulator of an instruction wider than the copy (`make_tiled_copy_C_atom`).
         """
         return src.view("retile", *self._retiling(outer_of(src.layout)))
 
@@ -137,7 +138,7 @@ class TiledCopy(CopyAtom):
     def _require_grid(self, layout: Layout, values: int, grid: tuple[int, ...]) -> None:
         extents = [int(algebra.size(mode)) for mode in modes(layout)[1:]]
         held = int(algebra.size(self.layout_tv_tiled, mode=[1]))
-        if held % values or any(extent % step for extent, step in zip(extents, grid, strict=False)):
+        if (held % values and values % held) or any(extent % step for extent, step in zip(extents, grid, strict=False)):
             raise CompileError(
                 "the fragment does not fill the tile of the copy that retiles it",
                 location=user_location(),

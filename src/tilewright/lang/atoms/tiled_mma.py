@@ -10,11 +10,12 @@ from typing import Any
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
 from tilewright.ir.layout_text import encode
-from tilewright.lang.atoms.mma_atom import MmaAtom, MmaOp
+from tilewright.lang.atoms.mma_atom import AsyncMmaOp, MmaAtom, MmaOp
 from tilewright.lang.atoms.partition import joined, modes, part_of, warn_of_few_threads
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import as_numeric
 from tilewright.lang.tensors.allocation import make_rmem_tensor
+from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 from tilewright.layout.partition import mma_operand
@@ -154,6 +155,8 @@ class TiledMma(MmaAtom):
         return self._fragment("C", input)
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
+        if operand != "C" and isinstance(self.op, AsyncMmaOp) and self.op.in_memory(operand):
+            return self._where_it_lies(operand, source)
         layout = source.layout if isinstance(source, Tensor) else source if _is_layout(source) else Layout(source)
         shape = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
         if algebra.size(shape[0]) != self.values(operand):
@@ -165,6 +168,17 @@ class TiledMma(MmaAtom):
             )
         registers = Layout(shape) if operand == "C" else _values_first(layout)
         return make_rmem_tensor(registers, self.dtype(operand))
+
+    def _where_it_lies(self, operand: str, source: Any) -> Tensor:
+        """The partitioned tensor itself, whose tiles the product reads from shared memory."""
+        if not isinstance(source, Tensor) or source.is_coordinates or source.memspace is not AddressSpace.smem:
+            raise CompileError(
+                f"operand {operand} of this product lies in shared memory",
+                location=user_location(),
+                values={"got": source},
+                hint=f"give make_fragment_{operand} what partition_{operand} made of the tensor there",
+            )
+        return source
 
     def key(self) -> tuple[Any, ...]:
         return *super().key(), self.atom_layout_mnk, self.permutation_mnk
@@ -195,6 +209,8 @@ def _values_first(layout: Any) -> Layout:
 
 class ThrMma(TiledMma):
     """One thread's view of a tiled MMA."""
+
+    __tw_mutable__ = False  # fields are set of the tiled MMA
 
     def __init__(self, tiled: TiledMma, thr_idx: Any) -> None:
         super().__init__(tiled.op, tiled.atom_layout_mnk, tiled.permutation_mnk)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tilewright.base import notices
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.hw import launches
@@ -442,10 +442,7 @@ def _warn_of_one_thread(kernel: str) -> None:
     """A launch without a block size runs one thread a block, which few mean."""
     message = f"kernel {kernel} is launched without block=, so each block has one thread: say block=1 where it is meant"
     place = user_location(3)
-    if place is None:
-        warnings.warn(message, stacklevel=3)
-    else:
-        warnings.warn_explicit(message, UserWarning, place.file, place.line)
+    notices.warn(message, place, stacklevel=3)
 
 
 _SMEM_NAMES = ("shared_mem", "shared_memory", "shared_mem_bytes", "smem_bytes")

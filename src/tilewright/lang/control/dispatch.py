@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.base import notices
 from tilewright.base.errors import CompileError
 from tilewright.ir.context import active
 from tilewright.lang.control import blocks, mutable_state
@@ -67,6 +68,7 @@ def if_(around: Around, test: Any, then: Body, otherwise: Body | None, carried: 
 
 def _warn_constant() -> None:
     frame = sys._getframe(2)
+    notices.count()
     warnings.warn_explicit(
         "this `if` is decided while the program is compiled: its condition is a constant;"
         " wrap it in `cutlass.const_expr(...)` to say so",

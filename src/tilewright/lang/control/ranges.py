@@ -22,8 +22,12 @@ class range:
         arguments: `stop`, or `start, stop`, or `start, stop, step`, integers of Python or of the language.
         unroll: how many iterations to put into one; 1 forbids unrolling, less leaves it to the compiler.
         unroll_full: leave no loop; the trip count must be known after constant folding.
-        prefetch_stages: how many iterations loads run ahead (software pipelining).
+        prefetch_stages: how many iterations loads run ahead (software pipelining); none for 0 and less.
+        pipelining: another name of it.
         vectorize: let neighbouring iterations become vector operations.
+
+    Raises:
+        CompileError: bounds are no integers, or `prefetch_stages` is not known at compile time.
     """
 
     def __init__(
@@ -46,7 +50,8 @@ class range:
         self.start, self.stop, self.step = _bounds(arguments)
         self.unroll = unroll
         self.unroll_full = unroll_full
-        self.prefetch_stages = pipelining if prefetch_stages is None else prefetch_stages
+        stages = pipelining if prefetch_stages is None else prefetch_stages
+        self.prefetch_stages = None if stages is None else _stages(stages)
         self.vectorize = vectorize
 
     def __iter__(self) -> Iterator[int]:
@@ -65,6 +70,18 @@ def _bounds(arguments: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     if len(bounds) == 1:
         return 0, bounds[0], 1
     return bounds[0], bounds[1], bounds[2] if len(bounds) == 3 else 1
+
+
+def _stages(value: Any) -> int:
+    known = value.value if isinstance(value, Numeric) and not is_dynamic(value) else value
+    if not hasattr(known, "__index__") or is_dynamic(known):
+        raise CompileError(
+            "`prefetch_stages` of a range is an integer known at compile time",
+            location=user_location(),
+            values={"prefetch_stages": f"{type(value).__name__}, known at run time" if is_dynamic(value) else value},
+            hint="pass it as `cutlass.Constexpr`",
+        )
+    return operator.index(known)
 
 
 def _bound(value: Any) -> Any:

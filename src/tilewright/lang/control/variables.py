@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import functools
 import inspect
 import linecache
 import sys
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from types import CellType, CodeType
 from typing import Any
 
+from tilewright.base.lazy import cached_property
 from tilewright.lang import leaves
 from tilewright.lang.control import mutable_state
 from tilewright.lang.locations import REGION_PREFIX
@@ -93,9 +93,9 @@ def _is_of_user(value: Any) -> bool:
 
 
 def is_cache(owner: Any, key: Any) -> bool:
-    """True for an attribute that `functools.cached_property` makes when it is first read."""
+    """True for an attribute that `cached_property` makes when it is first read."""
     found = inspect.getattr_static(type(owner), key, None) if isinstance(key, str) else None
-    return isinstance(found, functools.cached_property)
+    return isinstance(found, cached_property)
 
 
 Body = Callable[..., Any]

@@ -71,6 +71,10 @@ class NumericMeta(ABCMeta):
     def signed(cls) -> bool:
         return cls.facts.kind in "if"
 
+    def is_same_kind(cls, other: type) -> bool:
+        """Whether both are floats, or both are integers (Booleans are a kind of their own)."""
+        return isinstance(other, NumericMeta) and (cls.is_float, cls.is_integer) == (other.is_float, other.is_integer)
+
     @property
     def zero(cls) -> int | float:
         return 0.0 if cls.is_float else 0

@@ -57,6 +57,16 @@ def mbarrier_arrive(
         instruction(text, (at, count), feature="mbarrier.try_wait")
 
 
+def mbarrier_arrive_after_reads(mbar_ptr: Any, peer_cta_rank_in_cluster: Any) -> None:
+    """Arrive once at the same barrier of another block, to say that this warp is done with reading its own memory.
+
+    What this thread wrote to other memory is not ordered for that block, which spares a fence of the whole device.
+    """
+    at = shared_address(mbar_ptr, "mbarrier_arrive")
+    text = "mbarrier.arrive.shared::cluster.b64 _, [remote], $2;"
+    _remote(text, at, peer_cta_rank_in_cluster, Int32(1))
+
+
 def mbarrier_arrive_and_expect_tx(
     mbar_ptr: Any,
     bytes: Any,

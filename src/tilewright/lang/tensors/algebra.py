@@ -25,7 +25,7 @@ from tilewright.lang.tensors.swizzled_pointer import swizzled
 from tilewright.lang.tensors.tensor import Tensor, map_leaves
 from tilewright.layout import ComposedLayout, Fact, Layout
 from tilewright.layout.inttuple import tuples
-from tilewright.layout.tile import partition_tiler
+from tilewright.layout.tile import partition_tiler, picked
 
 TENSOR, POINTER = instance("a tensor", Tensor), instance("a pointer", Pointer)
 P = ParamSpec("P")
@@ -217,7 +217,6 @@ left_inverse = _plain(algebra.left_inverse)
 make_ordered_layout = _plain(algebra.make_ordered_layout)
 make_identity_layout = _plain(algebra.make_identity_layout)
 make_composed_layout = _plain(algebra.make_composed_layout)
-make_layout_image_mask = _plain(algebra.make_layout_image_mask)
 make_layout_tv = _plain(algebra.make_layout_tv)
 make_swizzle = _plain(algebra.make_swizzle)
 tile_to_shape = _plain(algebra.tile_to_shape)
@@ -318,7 +317,7 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: obj
         return algebra.local_tile(input, tiler, coord, proj)
     tiler, coord, proj = (tuples(item) for item in (tiler, coord, proj))
     if proj is not None:
-        tiler, coord = algebra.dice(tiler, proj), algebra.dice(coord, proj)
+        tiler, coord = algebra.dice(tiler, proj), picked(coord, proj)
     return input.view("local_tile", tiler, map_leaves(input.widen, coord))
 
 

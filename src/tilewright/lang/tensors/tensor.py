@@ -72,6 +72,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         return self._element_type
 
     dtype = element_type
+    _dtype = element_type  # a public kernel reads it
 
     @property
     def memspace(self) -> AddressSpace:
@@ -149,13 +150,13 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         """The view `algebra(self, *arguments)`, see `tilewright.layout.views`."""
         cut = views.cut(self.layout, algebra, arguments)
         if self.is_coordinates:
-            return Tensor(add_coordinates(self.iterator, cut.start), cut.kept, None)
+            return Tensor(add_coordinates(self.iterator, cut.start), cut.kept, self._element_type)
         return _View(self, cut, self.element_type).made(algebra, arguments)
 
     def arranged(self, algebra: str, arguments: tuple[Any, ...], layout: Any) -> Tensor:
         """The view `algebra(self, *arguments)` that begins where the tensor does; `layout` is what it gives."""
         if self.is_coordinates:
-            return Tensor(self.iterator, layout, None)
+            return Tensor(self.iterator, layout, self._element_type)
         return _View(self, views.Cut(layout), self.element_type).made(algebra, arguments)
 
     def recast(self, dtype: builtins.type[Numeric]) -> Tensor:

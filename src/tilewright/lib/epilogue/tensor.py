@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tilewright.base.errors import EpilogueError
+from tilewright.base.lazy import cached_property
 from tilewright.lang.numbers.numeric import Numeric
 from tilewright.layout import Layout, make_layout
 from tilewright.lib.epilogue.elements import element_of, numpy_dtype, scalar_element

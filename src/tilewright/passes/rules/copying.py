@@ -34,6 +34,7 @@ from tilewright.passes.rules.memory import (
     store,
     vector_width,
 )
+from tilewright.passes.rules.narrow_accesses import why_narrow
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -92,6 +93,8 @@ def _move(
     pred = tensor_or_fragment(preds[0], context) if preds else None
     entries = _count(pred) if pred is not None else 1
     moves = movers[atom.name](src, dst, atom, _count(src) // entries, context)
+    if atom.name == "universal":
+        _remark(op, (src, dst), moves.count, entries, atom, context)
     if pred is None:
         for number in range(moves.count):
             moves.emit(number)
@@ -99,6 +102,22 @@ def _move(
     for entry in range(entries):
         numbers = range(entry * moves.count // entries, (entry + 1) * moves.count // entries)
         _where(_condition(pred, entry), moves, numbers, dst, old)
+
+
+def _remark(
+    op: ir.Operation, sides: tuple[Side, Target], count: int, entries: int, atom: AtomText, context: LoweringContext
+) -> None:
+    """Why a copy to or from memory is not done by wider instructions."""
+    for way, view in zip(("load from", "store to"), sides, strict=True):
+        if not isinstance(view, TensorView) or view.info.space == "rmem":
+            continue
+        width, bits = _count(view) // count, element_bits(view.info.element)
+        text = why_narrow(way, view, width, bits)
+        if atom.number("bits") and width * bits < MAX_VECTOR_BYTES * 8:
+            text = f"each {way} {view.info.space} moves {width * bits} bits, as num_bits_per_copy says"
+        elif text is None and entries == count and entries < _count(view) * bits // 128:
+            text = f"each {way} {view.info.space} moves {width * bits} bits: each has a predicate of its own"
+        context.remark(op, text)
 
 
 def _condition(pred: Side, entry: int) -> ir.Value:
@@ -138,6 +157,20 @@ def _merge(guard: ir.Operation, dst: Made, places: Sequence[int], old: Fragment)
 
 def move_universal(src: Side, dst: Target, atom: AtomText, per_predicate: int, context: LoweringContext) -> Moves:
     """Loads and stores: as wide as the atom says, else as wide as layouts, alignments and predicates allow."""
+    width = universal_width(src, dst, atom, per_predicate)
+
+    def emit(number: int) -> None:
+        write_run(dst, number * width, width, read_run(src, number * width, width))
+
+    return Moves(_count(src) // width, emit)
+
+
+def universal_width(src: Side, dst: Target, atom: AtomText, per_predicate: int) -> int:
+    """Elements of one instruction of a universal copy.
+
+    Raises:
+        CompileError: the memories do not allow the width of the atom, or the predicate does not fit it.
+    """
     bits = atom.number("bits")
     width = required_width(bits, src, dst) if bits else _widest(src, dst, per_predicate)
     if per_predicate % width:
@@ -145,11 +178,7 @@ def move_universal(src: Side, dst: Target, atom: AtomText, per_predicate: int, c
             f"a predicate for each {per_predicate} elements, and a copy of {width} elements at a time",
             values={"source": src.layout, "atom": str(atom)},
         )
-
-    def emit(number: int) -> None:
-        write_run(dst, number * width, width, read_run(src, number * width, width))
-
-    return Moves(_count(src) // width, emit)
+    return width
 
 
 def required_width(bits: int, *views: Side | Target) -> int:

@@ -19,12 +19,16 @@ from tilewright.ir.vectors import extract, insert
 from tilewright.layout import ComposedLayout, Layout, Swizzle, coalesce, cosize, is_static, size
 from tilewright.passes.lowering import LoweringContext, Rules, TensorView, gep, gep_constant, read_coord, read_layout
 from tilewright.passes.rules import packed
+from tilewright.passes.rules.narrow_accesses import why_narrow
 
 if TYPE_CHECKING:
     from mlir import ir
 
 rules = Rules()
 MAX_VECTOR_BYTES = 16
+IN_MEMORY = (
+    "this register tensor may lie in local memory: an index of it is known only at run time, or its address is taken"
+)
 
 
 @rules.lowers("make_tensor")
@@ -93,6 +97,7 @@ def _alloc_rmem(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     info = ptr_info(op.results[0].type)
     if info.space != "rmem":
         raise CompileError("shared memory was not placed", hint="run place-shared-memory before this pass")
+    context.remark(op, IN_MEMORY, "memory")
     entry = entry_block(op)
     with mlir.ir.InsertionPoint.at_block_begin(entry):
         size = number_of(op, "bytes")
@@ -149,6 +154,7 @@ def _store(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
 def _load_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     view = context.tensor(op.operands[0])
     width, starts = chunks(view)
+    _remark(op, "load from", view, width, context)
     result = op.results[0].type
     element = result.element_type
     loaded = []
@@ -166,6 +172,7 @@ def _load_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
 def _store_tensor(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     view = context.tensor(op.operands[1])
     width, starts = chunks(view)
+    _remark(op, "store to", view, width, context)
     parts = split(op.operands[0], width, len(starts))
     for part, start in zip(parts, starts, strict=True):
         _store_part(part, view, start, width)
@@ -183,6 +190,11 @@ def _fill(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     for start in starts:
         _store_part(part, view, start, width)
     return []
+
+
+def _remark(op: ir.Operation, way: str, view: TensorView, width: int, context: LoweringContext) -> None:
+    if view.info.space != "rmem":
+        context.remark(op, why_narrow(way, view, width, element_bits(view.info.element)))
 
 
 def _store_part(part: ir.Value, view: TensorView, start: int, width: int) -> None:

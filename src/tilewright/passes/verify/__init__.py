@@ -18,12 +18,14 @@ from tilewright.passes.verify import (  # noqa: F401
     accesses,
     addresses,
     block_tiles,
+    bulk,
     communication,
     cooperation,
     regions,
     tiles,
     values,
     views,
+    warpgroups,
 )
 from tilewright.passes.verify.operation import Invalid, OpSummary, Undecided
 from tilewright.passes.verify.structure import grouped

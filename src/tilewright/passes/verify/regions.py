@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir, types
 from tilewright.ir.context import current
+from tilewright.passes.verify.bulk import map_info
 from tilewright.passes.verify.operation import Invalid, memory
 from tilewright.passes.verify.table import verifies_values
 
@@ -32,7 +33,9 @@ def _step(op: ir.Operation) -> None:
 def _signature(op: ir.Operation) -> None:
     for block in op.regions[0]:
         for argument in block.arguments:
-            if types.is_cute(argument.type):
+            if types.is_tensor_map(argument.type):
+                map_info(argument.type)
+            elif types.is_cute(argument.type):
                 memory(argument.type)
         return
 

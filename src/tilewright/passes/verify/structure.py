@@ -70,6 +70,10 @@ def _check_kind(what: str, kind: str, type_: ir.Type) -> None:
     if kind == "tile":
         fits = text.startswith("tensor<")
     else:
-        fits = kind == "any" or text.startswith(f"!cute.{kind}<") if kind in ("any", "ptr", "tensor") else text == kind
+        fits = (
+            kind == "any" or text.startswith(f"!cute.{kind}<")
+            if kind in ("any", "ptr", "tensor", "tensor_map")
+            else text == kind
+        )
     if not fits:
         raise Invalid(f"{what} is {'an' if kind[0] == 'i' else 'a'} {kind}", got=type_)

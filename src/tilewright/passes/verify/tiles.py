@@ -106,12 +106,29 @@ def _widths(bits: int, *sides: Memory) -> int:
 
 
 def _universal(atom: AtomText, src: Memory, dst: Memory, counts: tuple[int, int]) -> int:
-    _only(atom, "bits")
+    _only(atom, "bits", "l1", "l2", "invariant")
+    _hints(atom, src, dst)
     _same_elements(src, dst, counts)
     if "bits" not in atom.parameters:
         return 0
     bits = _parameter(atom, "bits", (1, 4, 6, 8, 16, 32, 64, 128))
     return _instructions(bits, counts[0], src, dst)
+
+
+_PRIORITIES = ("evict_first", "evict_last", "evict_unchanged", "no_allocate")
+
+
+def _hints(atom: AtomText, src: Memory, dst: Memory) -> None:
+    """Hints are for global memory: `l1` of either side, the others of the source."""
+    if atom.parameters.get("l1", _PRIORITIES[0]) not in _PRIORITIES:
+        raise Invalid(f"l1 of atom {atom.name} is one of {', '.join(_PRIORITIES)}", atom=atom)
+    for key, allowed in (("l2", (64, 128, 256)), ("invariant", (1,))):
+        if key in atom.parameters:
+            _parameter(atom, key, allowed)
+            if src.space != "gmem":
+                raise Invalid(f"{key} is for loads from global memory", source=src.space, atom=atom)
+    if "l1" in atom.parameters and "gmem" not in (src.space, dst.space):
+        raise Invalid("l1 is for global memory", source=src.space, destination=dst.space, atom=atom)
 
 
 def _instructions(bits: int, count: int, src: Memory, dst: Memory) -> int:
@@ -122,7 +139,8 @@ def _instructions(bits: int, count: int, src: Memory, dst: Memory) -> int:
 
 
 def _cp_async(atom: AtomText, src: Memory, dst: Memory, counts: tuple[int, int]) -> int:
-    _only(atom, "bits", "cache")
+    _only(atom, "bits", "cache", "l2")
+    _hints(atom, src, dst)
     _same_elements(src, dst, counts)
     _spaces(atom, src, ("gmem", "generic"), dst, ("smem",))
     cache = atom.parameters.get("cache", "always")

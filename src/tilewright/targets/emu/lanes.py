@@ -8,12 +8,12 @@ it computed once: special registers, offsets into shared memory, the grouping in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tilewright.base.errors import EmulationError
+from tilewright.base.lazy import cached_property
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LANES = np.arange(32, dtype=np.uint32)

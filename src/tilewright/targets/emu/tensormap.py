@@ -18,10 +18,12 @@ are a slice apart, the strides are those of the other modes; a copy takes one sl
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 from tilewright.base.errors import ArgumentError
 
@@ -177,6 +179,25 @@ def encode(
     steps = tuple(element_strides) if element_strides is not None else (1,) * len(extents)
     sizes = (tuple(extents), tuple(strides), tuple(box), steps)
     return pack(TensorMap(type, address, *sizes, swizzle, fill_nan, interleave=interleave))
+
+
+def encode_for_driver(
+    out: int, type: int, rank: int, address: int, extents: Any, strides: Any, box: Any, steps: Any, interleave: int,
+    swizzle: int, promotion: int, fill: int,
+) -> None:  # fmt: skip
+    """`encode` with the arguments of cuTensorMapEncodeTiled, as native code gives them: writes to address `out`."""
+    made = encode(
+        TYPES[type],
+        address,
+        extents[:rank],
+        strides[: rank - 1],
+        box[:rank],
+        steps[:rank],
+        SWIZZLES[swizzle],
+        bool(fill),
+        16 * interleave,
+    )
+    ctypes.memmove(out, made, SIZE)
 
 
 def encode_im2col(

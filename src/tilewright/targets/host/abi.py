@@ -26,7 +26,9 @@ SLOT_DEVICES = 4  # the DLPack device types that tensors may be on, a bit each
 SLOT_ENTER = 5  # int (*)(void* table, int device, void** left): see __tw_enter; null where there is one device
 SLOT_CONTEXTS = 6  # the driver's functions for contexts (CONTEXT_FUNCTIONS), or null
 SLOT_SIGNALS = 7  # int (*)(): whether a signal handler of Python raised an exception, or null
-FIRST_KERNEL = 8  # handle of kernel 0
+SLOT_PLAIN = 8  # cuLaunchKernel, for launches without attributes, which it begins faster; or null
+SLOT_TENSOR_MAP = 9  # cuTensorMapEncodeTiled, or what stands for it; null where there are no tensor maps
+FIRST_KERNEL = 10  # handle of kernel 0
 
 CONTEXT_FUNCTIONS = ("cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxGetDevice", "cuDevicePrimaryCtxRetain")
 MOST_DEVICES = 64
@@ -73,6 +75,24 @@ ROUTE_MOST_ARGUMENTS = 16
 ROUTE_UNKNOWN = -1
 DL_SIZE = 48
 
+# What native code needs of Python to be called by it (front.py): objects, a number, and functions.
+PYTHON_FUNCTIONS = {
+    "open": "PyCapsule_GetPointer", "to_int": "PyLong_AsLongLongAndOverflow", "to_float": "PyFloat_AsDouble",
+    "call": "PyObject_Vectorcall", "call_one": "PyObject_CallOneArg", "incref": "Py_IncRef", "decref": "Py_DecRef",
+    "attribute": "PyObject_GetAttr", "clear": "PyErr_Clear", "bytes": "PyBytes_FromStringAndSize",
+    "unlock": "PyEval_SaveThread", "lock": "PyEval_RestoreThread",
+}  # fmt: skip
+PYTHON_TABLE = (
+    "int", "float", "none", "true", "false", "wrapped", "capsule", "gradient", "type_offset", "set_stream",
+    *PYTHON_FUNCTIONS,
+)  # fmt: skip
+# Tensors that native code reads: their type, the functions that read one and tell the current stream, and what Python
+# asks whether one is lazily negated, or null.
+TENSOR_TYPE = ("type", "read", "stream", "lazy")
+MOST_TENSOR_TYPES = 8
+FRONT_MOST_ARGUMENTS = 64
+CALL_KEY_WORDS = 512
+
 DEVICES_OF = {"cuda": (CUDA, CUDA_MANAGED), "emu": (CPU, CUDA_HOST)}
 
 
@@ -105,4 +125,10 @@ EVENT_RECORD = ("stream", "completion event", "its flags", "programmatic event",
 LaunchFunction = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(CUlaunchConfig), ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p
 )
+TensorMapFunction = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64),
+    ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32,
+    ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32,
+)  # fmt: skip
+"""cuTensorMapEncodeTiled: map, type, rank, address, extents, strides, box, steps, interleave, swizzle, L2, fill."""
 WriteFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)

@@ -19,7 +19,7 @@ from tilewright.targets.host.loader import LoadedObject, load_object
 from tilewright.targets.host.runtime import runtime_ir
 from tilewright.targets.host.wrapper import entry_type, export_name, wrapper_ir
 
-_MAGIC = b"tilewright host 1\0"
+_MAGIC = b"tilewright host 2\0"
 _HEADER = struct.Struct("<18sQ")
 
 _lock = threading.Lock()

@@ -9,11 +9,11 @@ at all follows a failed assertion, see `leave_at_failures`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tilewright.base import notices
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.accessors import number_of, text_of
@@ -26,6 +26,7 @@ from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_BYTES
 from tilewright.passes.program import host_functions, kernels
 from tilewright.passes.rules import copying, fragments, gemm, memory, narrow, values
+from tilewright.targets.host.tensor_maps import make_map
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -60,6 +61,7 @@ class CuteToHost(Pass):
             stream = function.regions[0].blocks[0].arguments[-1]
             context = LoweringContext(ADDRESS_SPACE, {"order": order, "smem": smem, "stream": stream})
             _add_table(function, context)
+            _note_maps(function)
             lower(
                 function,
                 memory.rules + fragments.rules + values.rules + copying.rules + gemm.rules + narrow.rules + rules,
@@ -135,6 +137,27 @@ def _store(value: ir.Value, address: ir.Value) -> None:
     build.emit("llvm.store", (), (value, address))
 
 
+BY_VALUE = "tilewright.by_value"
+"""Of a launch: the places among its arguments of those that are given by the address of their bytes."""
+
+
+def _note_maps(function: ir.Operation) -> None:
+    """Say of each launch which of its arguments are tensor maps, as long as types tell."""
+    for op in operations(function):
+        if op.name == "gpu.launch_func":
+            arguments = _Launch.of(op).arguments
+            places = [place for place, value in enumerate(arguments) if types.is_tensor_map(value.type)]
+            op.attributes[BY_VALUE] = build.i32_array(places)
+
+
+@rules.lowers("make_tensor_map")
+def _tensor_map(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    def encode(arguments: list[ir.Value]) -> None:
+        _unless_failed(context, lambda: _call("__tw_tensor_map", [context.facts["table"], *arguments]))
+
+    return [make_map(op, context, encode)]
+
+
 @rules.lowers("gpu.launch_func")
 def _launch(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     launch = _Launch.of(op)
@@ -143,10 +166,14 @@ def _launch(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     smem = launch.smem or [build.constant(needed, i32)]
     _check_smem(op, constant_of(smem[0]), needed, launch.kernel)
     with mlir.ir.InsertionPoint.at_block_begin(memory.entry_block(op)):
-        slots = [_slot(argument.type) for argument in launch.arguments]
+        whole = set(mlir.ir.DenseI32ArrayAttr(op.attributes[BY_VALUE]))
+        slots = [
+            argument if place in whole else _slot(argument.type) for place, argument in enumerate(launch.arguments)
+        ]
         array = _slot(ptr, max(len(slots), 1))
     for number, (slot, argument) in enumerate(zip(slots, launch.arguments, strict=True)):
-        _store(argument, slot)
+        if number not in whole:
+            _store(argument, slot)
         _store(slot, gep_constant(array, number, ptr))
     operands = [
         context.facts["table"],
@@ -176,7 +203,7 @@ def _check_smem(op: ir.Operation, given: int | None, needed: int, kernel: str) -
         f"smem={given} is less than the {needed} bytes that {kernel} allocates: what lies beyond is out of bounds;"
         " leave smem= out to get as much as the allocators hand out"
     )
-    warnings.warn_explicit(text, SharedMemoryWarning, place.file, place.line)
+    notices.warn(text, place, SharedMemoryWarning)
 
 
 @dataclass(frozen=True)
@@ -315,6 +342,21 @@ def _raise(op: ir.Operation, message: str, context: LoweringContext) -> None:
     "ptx",
     "ptx_value",
     "ptx_pure",
+    "tma_load",
+    "tma_store",
+    "tma_prefetch",
+    "bulk_load",
+    "bulk_store",
+    "bulk_commit",
+    "bulk_wait",
+    "wgmma_named",
+    "wgmma_fence",
+    "wgmma_commit",
+    "wgmma_wait",
+    "accumulator",
+    "accumulator_read",
+    "accumulator_write",
+    "set_registers",
 )
 def _device_only(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     raise CompileError(
@@ -376,6 +418,7 @@ def _text_number(module: ir.Operation) -> int:
 
 _RUNTIME = {
     "__tw_launch": "!llvm.func<i32 (ptr, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, ptr, i32, ptr)>",
+    "__tw_tensor_map": "!llvm.func<i32 (ptr, ptr, i32, i32, ptr, ptr, ptr, ptr, ptr, i32)>",
     "__tw_poll": "!llvm.func<i32 (ptr, ptr, i32)>",
     "__tw_raise": "!llvm.func<i32 (ptr, ptr, ptr)>",
     "__tw_printf": "!llvm.func<i32 (ptr, ptr, ...)>",

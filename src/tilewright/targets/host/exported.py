@@ -26,7 +26,8 @@ CHECKED, TABLE, META, RUN, LOAD, UNLOAD = (
 
 _DRIVER: Final = (
     *abi.CONTEXT_FUNCTIONS, "cuInit", "cuDeviceGetCount", "cuDeviceGetAttribute", "cuLibraryLoadData",
-    "cuLibraryGetKernel", "cuKernelGetAttribute", "cuKernelSetAttribute", "cuLaunchKernelEx", "cuLibraryUnload",
+    "cuLibraryGetKernel", "cuKernelGetAttribute", "cuKernelSetAttribute", "cuLaunchKernelEx", "cuLaunchKernel",
+    "cuLibraryUnload", "cuTensorMapEncodeTiled",
 )  # fmt: skip
 _SHARED_BYTES, _MAX_DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER, _SHARED_OPTIN = 1, 8, 14, 97
 """CUfunction_attribute and CUdevice_attribute of cuda.h."""
@@ -63,7 +64,7 @@ def export_object(
     checked = f"__tvm_ffi_{name}" if tvm_ffi else f"{CHECKED}{name}"
     frame = (
         _named(wrapper_ir(signature, entry, len(kernels), _table(len(kernels), tvm_ffi)), signature, checked),
-        runtime_ir(routes=False),
+        runtime_ir(for_python=False),
         _glue_ir(name, kernels, metadata, tvm_ffi),
         *(() if tvm_ffi else (packed_ir(signature, f"{RUN}{name}", checked, abi.CUDA if kernels else abi.CPU),)),
     )
@@ -102,6 +103,7 @@ def _table(kernels: int, tvm_ffi: bool) -> list[str]:
     slots[abi.SLOT_WRITE] = "ptr @tw_write"
     devices = sum(1 << kind for kind in abi.DEVICES_OF["cuda" if kernels else "emu"])
     slots[abi.SLOT_DEVICES] = f"ptr inttoptr (i64 {devices} to ptr)"
+    slots[abi.SLOT_TENSOR_MAP] = "ptr @tw_first_tensor_map"
     slots[abi.SLOT_ENTER] = f"ptr {_first_enter(tvm_ffi)}"
     return [slots[index] for index in range(abi.FIRST_KERNEL)] + [
         f"ptr inttoptr (i64 {number + 1} to ptr)" for number in range(kernels)
@@ -134,10 +136,12 @@ def _glue_ir(name: str, kernels: Sequence[ExportedKernel], metadata: str, tvm_ff
         load_data=_DRIVER.index("cuLibraryLoadData"), get_kernel=_DRIVER.index("cuLibraryGetKernel"),
         kernel_attribute=_DRIVER.index("cuKernelGetAttribute"), device_attribute=_DRIVER.index("cuDeviceGetAttribute"),
         set_attribute=_DRIVER.index("cuKernelSetAttribute"), launch=_DRIVER.index("cuLaunchKernelEx"),
+        plain=_DRIVER.index("cuLaunchKernel"), slot_plain=abi.SLOT_PLAIN,
         unload_library=_DRIVER.index("cuLibraryUnload"), first_enter=_first_enter(tvm_ffi),
         shared_bytes=_SHARED_BYTES, shared_optin=_SHARED_OPTIN, max_dynamic_shared=_MAX_DYNAMIC_SHARED,
         non_portable_cluster=_NON_PORTABLE_CLUSTER, first_kernel=abi.FIRST_KERNEL, slot_contexts=abi.SLOT_CONTEXTS,
         slot_enter=abi.SLOT_ENTER, slot_launch=abi.SLOT_LAUNCH, raised=abi.RAISED,
+        encode=_DRIVER.index("cuTensorMapEncodeTiled"), slot_tensor_map=abi.SLOT_TENSOR_MAP,
     )  # fmt: skip
     body, size = c_string(metadata)
     table_type = f"[{abi.FIRST_KERNEL + len(kernels)} x ptr]"

@@ -270,6 +270,36 @@ late = Pending()
 """What came from outside while Python made an error or printed for native code."""
 
 
+class Raised(Exception):
+    """An error of native code, as tvm-ffi has it: its kind, which names a class, and its message."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.message = kind, message
+        self.__tvm_ffi_error__ = self
+
+
+class _Cell(ctypes.Structure):
+    """`TVMFFIErrorCell`, as far as it is read here: addresses and sizes of two texts."""
+
+    _fields_ = (
+        ("kind", ctypes.c_void_p), ("kind_size", ctypes.c_size_t),
+        ("message", ctypes.c_void_p), ("message_size", ctypes.c_size_t),
+    )  # fmt: skip
+
+
+def take_raised() -> Raised:
+    """The error that native code has set in this thread, which is then set no more."""
+    library, error = tvm_ffi().LIB, ctypes.c_void_p()
+    library.TVMFFIErrorMoveFromRaised(ctypes.byref(error))
+    if not error.value:
+        return Raised("RuntimeError", "native code failed and set no error")
+    cell = _Cell.from_address(error.value + abi.OBJECT_HEADER)
+    texts = [ctypes.string_at(*part) for part in ((cell.kind, cell.kind_size), (cell.message, cell.message_size))]
+    library.TVMFFIObjectDecRef(error)
+    return Raised(*(text.decode(errors="replace") for text in texts))
+
+
 class Carried(Exception):
     """An exception on its way through tvm-ffi, which knows a few kinds only: there it is a number."""
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tilewright.base.signature import Signature
 from tilewright.targets.host import abi, ffi
 from tilewright.targets.host.bundle import compile_program, load_program, support_address
+from tilewright.targets.host.front import call_key, make_front
 from tilewright.targets.host.wrapper import export_name
 
 Device = Literal["cuda", "emu"]
@@ -68,7 +69,10 @@ class HostFunction:
             then kernel i has the handle i + 1.
         launch: the address of `cuLaunchKernelEx` or a function like it, or a Python function for the emulator.
             An exception that the latter raises comes out of the call.
+        plain_launch: the address of `cuLaunchKernel`, for launches without attributes; 0: `launch` takes those too.
         device: `cuda`: tensors must be on a GPU, the current stream is asked for; `emu`: on the host.
+        tensor_map: the address of cuTensorMapEncodeTiled, or for the emulator a Python function of its arguments as
+            ctypes gives them, see `abi.TensorMapFunction`; 0: there are no tensor maps.
         contexts: addresses of the driver's `abi.CONTEXT_FUNCTIONS`, in that order.
         devices: how many devices there are: with several, a call uses the one of its tensors.
         describe_error: the name of an error number of the driver, for messages.
@@ -86,7 +90,9 @@ class HostFunction:
         entry: str | None = None,
         kernels: Sequence[int] | int = (),
         launch: int | Launch = 0,
+        plain_launch: int = 0,
         device: Device = "emu",
+        tensor_map: int | Callable[..., None] = 0,
         contexts: Sequence[int] = (),
         devices: int = 1,
         describe_error: Callable[[int], str] | None = None,
@@ -105,10 +111,13 @@ class HostFunction:
         address = launch if isinstance(launch, int) else _address(callback)
         functions = (ctypes.c_void_p * len(contexts))(*contexts) if contexts else None
         table = _fill_table(loaded.address(abi.TABLE), address, device, handles)
+        table[abi.SLOT_PLAIN] = plain_launch
         if functions is not None:
             table[abi.SLOT_CONTEXTS] = ctypes.addressof(functions)
             table[abi.SLOT_ENTER] = support_address(loaded, "__tw_enter") if devices > 1 else 0
-        self._held = (loaded, callback, functions, keep_alive)
+        encoder = None if isinstance(tensor_map, int) else _encoder_callback(tensor_map, self._pending)
+        table[abi.SLOT_TENSOR_MAP] = tensor_map if isinstance(tensor_map, int) else _address(encoder)
+        self._held = (loaded, callback, functions, encoder, keep_alive)
         self.address = loaded.address(export_name(signature))
         """Of the native function, as tvm-ffi calls it."""
         self.function = self.make_function()
@@ -117,6 +126,15 @@ class HostFunction:
     def make_function(self) -> Any:
         """A tvm-ffi function of its own over the same code."""
         return ffi.make_function(self.address, self._held)
+
+    def front(self, other: Callable[..., Any], failed: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of Python's own kind around the native code, see `front.make_front`."""
+        return make_front(self._held[0].keep_alive, self.address, other, failed, self._held)
+
+    @property
+    def call_key(self) -> Callable[..., bytes | None]:
+        """See `front.call_key`."""
+        return call_key(self._held[0].keep_alive)
 
     def support_function(self, name: str) -> Any:
         """A tvm-ffi function over a function of the support code, which is the same for all programs."""
@@ -164,6 +182,20 @@ def _launch_callback(launch: Launch, pending: ffi.Pending) -> Any:
         return 0
 
     return abi.LaunchFunction(call)
+
+
+def _encoder_callback(encode: Callable[..., None], pending: ffi.Pending) -> Any:
+    """`encode` with the C signature of `cuTensorMapEncodeTiled`; what it raises waits in `pending`."""
+
+    def call(*arguments: Any) -> int:
+        try:
+            encode(*arguments)
+        except BaseException as error:  # noqa: BLE001  (must not cross native code; raised again behind it)
+            pending.error = error
+            return 1
+        return 0
+
+    return abi.TensorMapFunction(call)
 
 
 def _write(text: int, length: int) -> None:

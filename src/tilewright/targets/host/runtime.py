@@ -1,8 +1,8 @@
 """The support code that every host object carries, as LLVM IR: errors, printf, launches, 16-bit floats.
 
-`@__tw_launch` is what compiled host code calls for a launch, `@__tw_raise` for a failed assertion, `@__tw_printf`
-for printing. They reach the process only through the pointer table (`abi.py`). `@__tw_enter` and `@__tw_leave` make
-the launch use the device of the tensors.
+`@__tw_launch` is what compiled host code calls for a launch, `@__tw_tensor_map` for a tensor map, `@__tw_raise` for a
+failed assertion, `@__tw_printf` for printing. They reach the process only through the pointer table (`abi.py`).
+`@__tw_enter` and `@__tw_leave` make the launch use the device of the tensors.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 
 from tilewright.hw import launches
+from tilewright.hw.atoms.async_copy import L2_PROMOTION
 from tilewright.targets.host import abi
 from tilewright.targets.host.irtext import Strings, llvm_file, name_table
 
@@ -27,6 +28,13 @@ _LAUNCH_TEXTS = {
     "  hint: look at the difference that it comes from, or leave smem= out for what the kernel allocates",
     "refused_text": "the launch was refused\n  error    %d\n  grid     (%d, %d, %d)\n  block    (%d, %d, %d)\n"
     "  cluster  (%d, %d, %d)\n  smem     %d",
+}
+
+_TENSOR_MAP_TEXTS = {
+    "no_maps_text": "the driver has no tensor maps\n  hint: it takes a driver of CUDA 12 and a GPU of sm_90 or later",
+    "refused_map_text": "the driver refused a tensor map\n  error              %d\n  address            %p\n"
+    "  modes              %d\n  contiguous extent  %lld\n  hint: addresses and strides are multiples of 16 bytes, "
+    "extents at least 1",
 }
 
 _LAUNCH_HINTS = {
@@ -65,8 +73,11 @@ _REPORT_TEXTS = {
 
 
 @functools.cache
-def runtime_ir(*, routes: bool = True) -> str:
-    """LLVM IR of the support functions; the same for every program. `routes`: with what `router.py` calls."""
+def runtime_ir(*, for_python: bool = True) -> str:
+    """LLVM IR of the support functions; the same for every program.
+
+    `for_python`: with what `router.py` and `front.py` need.
+    """
     strings = Strings("rt")
     kinds, kind_width = name_table("kind_names", abi.KIND_NAMES, 80, "object")
     dtypes, dtype_width = name_table("dtype_names", abi.DTYPE_FORMATS, 18, "unknown")
@@ -87,9 +98,14 @@ def runtime_ir(*, routes: bool = True) -> str:
     launch = llvm_file(
         "launch",
         **{name: strings(text) for name, text in (_LAUNCH_TEXTS | _LAUNCH_HINTS).items()},
-        launch_kind=strings("LaunchError"), launch=abi.SLOT_LAUNCH,
+        launch_kind=strings("LaunchError"), launch=abi.SLOT_LAUNCH, plain=abi.SLOT_PLAIN,
         first_kernel=abi.FIRST_KERNEL, cluster_id=abi.ATTRIBUTE_CLUSTER, cooperative_id=abi.ATTRIBUTE_COOPERATIVE,
         pdl_id=abi.ATTRIBUTE_PDL, raised=abi.RAISED, invalid_context=abi.INVALID_CONTEXT,
+    )  # fmt: skip
+    tensor_map = llvm_file(
+        "tensor_map",
+        **{name: strings(text) for name, text in _TENSOR_MAP_TEXTS.items()},
+        launch_kind=strings("LaunchError"), tensor_map=abi.SLOT_TENSOR_MAP, promotion=L2_PROMOTION,
     )  # fmt: skip
     contexts = llvm_file(
         "contexts",
@@ -107,6 +123,17 @@ def runtime_ir(*, routes: bool = True) -> str:
         device=abi.DL_DEVICE, ndim=abi.DL_NDIM, dtype=abi.DL_DTYPE, shape=abi.DL_SHAPE, strides=abi.DL_STRIDES,
         offset=abi.DL_OFFSET,
     )  # fmt: skip
+    front = llvm_file(
+        "front",
+        **{name: number for number, name in enumerate(abi.PYTHON_TABLE)},
+        **{f"type_{name}": number for number, name in enumerate(abi.TENSOR_TYPE)},
+        python_size=len(abi.PYTHON_TABLE), most_types=abi.MOST_TENSOR_TYPES, type_size=len(abi.TENSOR_TYPE),
+        most=abi.FRONT_MOST_ARGUMENTS, key_words=abi.CALL_KEY_WORDS, unknown=abi.ROUTE_UNKNOWN,
+        any_size=abi.ANY_SIZE, any_value=abi.ANY_VALUE, dl_size=abi.DL_SIZE, dl_device=abi.DL_DEVICE,
+        dl_ndim=abi.DL_NDIM, dl_shape=abi.DL_SHAPE, dl_strides=abi.DL_STRIDES, cpu=abi.CPU,
+        interrupted=abi.INTERRUPTED, int_kind=abi.INT, float_kind=abi.FLOAT,
+        none_kind=abi.NONE, bool_kind=abi.BOOL, tensor_kind=abi.DLTENSOR, capsule_name=strings("dltensor"),
+    )  # fmt: skip
     texts = [
         kinds,
         dtypes,
@@ -117,7 +144,8 @@ def runtime_ir(*, routes: bool = True) -> str:
         contexts,
         poll,
         launch,
-        *([route] if routes else []),
+        tensor_map,
+        *([route, front] if for_python else []),
         llvm_file("halves"),
     ]
     return "\n".join(texts)

@@ -31,6 +31,10 @@ class Cubin:
     tool: str
 
 
+_OVERRIDES: Final = (13, 0)
+"""The first toolkit that surely knows `--override-directive-values`."""
+
+
 @dataclass(frozen=True)
 class _Job:
     """One assembly: the text, its target and every option, checked."""
@@ -40,13 +44,16 @@ class _Job:
     options: PtxasOptions
     links: tuple[jitlink.Input, ...]
 
-    def flags(self) -> list[str]:
-        """Options in the spelling that ptxas takes, and nvJitLink behind `-Xptxas=`."""
+    def flags(self, version: tuple[int, int] = _OVERRIDES) -> list[str]:
+        """Options in the spelling that ptxas takes, and nvJitLink behind `-Xptxas=`, of a toolkit of that version."""
         options = self.options
         flags = [f"--opt-level={options.opt_level}"]
         flags += ["--generate-line-info"] if options.lineinfo else []
         flags += ["--verbose"] if options.verbose else []
-        flags += [f"--maxrregcount={options.max_registers}"] if options.max_registers is not None else []
+        if options.max_registers is not None:
+            # The block's size in the PTX would win over the option otherwise.
+            flags += ["--override-directive-values"] if version >= _OVERRIDES else []
+            flags += [f"--maxrregcount={options.max_registers}"]
         return flags + list(options.rest)
 
     def settings(self, tool: str) -> Mapping[str, object]:
@@ -86,7 +93,7 @@ def assemble(
         arch: the target, in any spelling of `normalize_arch`.
         opt_level: 0 to 3.
         lineinfo: keep the line tables that the text's `.loc` directives give.
-        max_registers: most registers per thread, for kernels without launch bounds.
+        max_registers: most registers per thread; with toolkits before CUDA 13, of kernels without launch bounds.
         extra: further flags of ptxas, as `split_options` gives them; they win over the arguments above.
         use_ptxas: True runs ptxas, False nvJitLink. By default nvJitLink, but ptxas where the user asks for `-v`,
             has set a toolkit that holds ptxas, or nvJitLink is missing.
@@ -137,7 +144,7 @@ def _by_jitlink(job: _Job, tool: Tool) -> Cubin:
     name = f"nvJitLink {version[0]}.{version[1]}"
     ptx, arch = _for_tool(job, version)
     inputs = [jitlink.Input(jitlink.PTX, ptx.encode(), "kernel.ptx"), *job.links]
-    linked = jitlink.link(tool.path, inputs, [f"-arch={arch}", *(f"-Xptxas={flag}" for flag in job.flags())])
+    linked = jitlink.link(tool.path, inputs, [f"-arch={arch}", *(f"-Xptxas={flag}" for flag in job.flags(version))])
     if linked.status or not linked.cubin:
         raise _refusal(job, name, linked.log or f"nvJitLink gave status {linked.status} without a reason")
     return Cubin(linked.cubin, linked.log, name)
@@ -151,7 +158,15 @@ def _by_ptxas(job: _Job, tool: Tool) -> Cubin:
         source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx, encoding="utf-8")
         compile_only = ["--compile-only"] if job.links else []
-        command = [str(tool.path), f"--gpu-name={arch}", *compile_only, *job.flags(), str(source), "-o", str(target)]
+        command = [
+            str(tool.path),
+            f"--gpu-name={arch}",
+            *compile_only,
+            *job.flags(version),
+            str(source),
+            "-o",
+            str(target),
+        ]
         done = toolchain.run_tool(command, TIME_LIMIT)
         log = (done.stdout + done.stderr).replace(str(source), "kernel.ptx").strip()
         if done.returncode or not target.exists():

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tilewright.hw.chips import chip, normalize_arch
 from tilewright.ir import build, mlir, types
-from tilewright.ir.accessors import number_of
+from tilewright.ir.accessors import number_of, text_of
 from tilewright.ir.context import located
 from tilewright.ir.locations import source_location
 from tilewright.passes.lowering import LoweringContext, lower
 from tilewright.passes.pipeline import Pass, register
 from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BASE, SMEM_BYTES
 from tilewright.passes.program import kernels
+from tilewright.passes.remarks import Remark
 from tilewright.passes.rules import copying, fragments, gemm, memory, values
-from tilewright.targets.nvidia import atomic_rules, narrow, profile_rules, rules, tile_rules
+from tilewright.targets.nvidia import atomic_rules, bulk_rules, narrow, profile_rules, rules, tile_rules, wgmma_rules
 from tilewright.targets.nvidia.fast_math import use_fast_math
+from tilewright.targets.nvidia.place_tensor_maps import note_tensor_maps
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -39,7 +41,7 @@ RULES = (
     + narrow.rules
     + profile_rules.rules
 )
-RULES += atomic_rules.rules
+RULES += atomic_rules.rules + bulk_rules.rules + wgmma_rules.rules
 ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0}
 FEATURES = "tilewright.features"
 
@@ -83,6 +85,7 @@ class CuteToNvvm(Pass):
 
     def run(self, module: ir.Operation) -> None:
         arch = normalize_arch(str(self["cubin-chip"]))
+        self.remarks: dict[str, list[Remark]] = {}
         for kernel in kernels(module):
             features: set[str] = set()
             room = (int(self["profile-warps"]), int(self["profile-events"])) if self["profile"] else None
@@ -91,9 +94,11 @@ class CuteToNvvm(Pass):
             with located(lambda location=kernel.location: location):  # type: ignore[misc]
                 _declare_shared_memory(kernel, arch)
                 _check_cluster(kernel, arch, features)
+            note_tensor_maps(kernel)
             lower(kernel, RULES, context)
             use_fast_math(kernel, context)
             profile_rules.name_regions(kernel, context)
+            self.remarks[text_of(kernel, "sym_name")] = context.remarks
             kernel.attributes[FEATURES] = build.string(",".join(sorted(features)))
 
 

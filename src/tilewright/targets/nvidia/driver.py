@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import weakref
 from collections.abc import Mapping, Sequence
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
@@ -27,6 +28,11 @@ _DEFAULT_SHARED: Final = 48 * 1024
 _NON_BLOCKING: Final = 1
 _PEER_ACCESS_ALREADY_ENABLED: Final = 704
 _NAME_BYTES: Final = 256
+_NOT_INITIALIZED: Final = 3
+_FORKED: Final = "this process was forked from one that had begun to use CUDA, and CUDA does not work in it"
+_FORKED_HINT: Final = (
+    'start it afresh, with multiprocessing.get_context("spawn"), or fork before anything uses the device'
+)
 _NO_DRIVER_HINT: Final = "run on the emulator (TILEWRIGHT_TARGET=emu), or on a machine with an NVIDIA driver and GPU"
 
 
@@ -297,7 +303,7 @@ class Driver:
         cooperative: bool = False,
         programmatic: bool = False,
     ) -> None:
-        """Launch a kernel on the current device; compiled host code calls `launch_address` instead.
+        """Launch a kernel on the current device; compiled host code calls the driver itself (`address`).
 
         Args:
             kernel: what to run.
@@ -319,10 +325,6 @@ class Driver:
         pointers = (c_void_p * max(len(arguments), 1))(*(ctypes.addressof(argument) for argument in arguments))
         about = {"kernel": kernel.name, "grid": grid, "block": block, "cluster": cluster, "shared": shared_bytes}
         self.call("cuLaunchKernelEx", byref(config), kernel.handle, pointers, None, about=about)
-
-    def launch_address(self) -> int:
-        """The address of `cuLaunchKernelEx`, for native code."""
-        return self.address("cuLaunchKernelEx")
 
     def address(self, function: str) -> int:
         """The address of a function of the driver, for native code."""
@@ -374,19 +376,31 @@ def _open() -> tuple[Driver | None, str]:
     except AttributeError as error:
         return None, f"the NVIDIA driver is too old (CUDA 12 is needed): {error}"
     status = library.cuInit(0)
+    if status == _NOT_INITIALIZED:
+        return None, _FORKED
     if status != 0:
         return None, f"the NVIDIA driver does not start: {describe(status).name}, {describe(status).meaning}"
     opened = Driver(library)
     return (opened, "") if opened.device_count() else (None, "the NVIDIA driver sees no device")
 
 
+def _after_fork() -> None:
+    """In a forked process: the parent's driver, if it had opened it, is of no use here."""
+    if _open.cache_info().currsize:
+        _open.cache_clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def available() -> bool:
-    """Whether a driver and a device are there."""
-    return _open()[0] is not None
+    """Whether a driver and a device are there, if not for this process: a forked one may not use them."""
+    opened, reason = _open()
+    return opened is not None or reason == _FORKED
 
 
 def unavailable_reason() -> str:
-    """Why `available` is False; empty when it is True."""
+    """Why the driver cannot be opened; empty when it can."""
     return _open()[1]
 
 
@@ -398,7 +412,7 @@ def driver() -> Driver:
     """
     opened, reason = _open()
     if opened is None:
-        raise CudaDriverDependencyError(reason, hint=_NO_DRIVER_HINT)
+        raise CudaDriverDependencyError(reason, hint=_FORKED_HINT if reason == _FORKED else _NO_DRIVER_HINT)
     return opened
 
 

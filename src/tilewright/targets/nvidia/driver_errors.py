@@ -29,7 +29,11 @@ ERRORS: Final[dict[int, DriverError]] = {
         "check grid, block, cluster and shared memory against the limits of the device",
     ),
     2: DriverError("CUDA_ERROR_OUT_OF_MEMORY", "the device has not enough free memory", "free tensors, or use less"),
-    3: DriverError("CUDA_ERROR_NOT_INITIALIZED", "the driver was not initialised"),
+    3: DriverError(
+        "CUDA_ERROR_NOT_INITIALIZED",
+        "the driver is not initialised in this process, as in one that was forked after its parent began to use CUDA",
+        'start it afresh, with multiprocessing.get_context("spawn"), or fork before anything uses the device',
+    ),
     4: DriverError("CUDA_ERROR_DEINITIALIZED", "the driver is shutting down", "do not launch while Python exits"),
     34: DriverError("CUDA_ERROR_STUB_LIBRARY", "libcuda.so.1 is a stub, not a driver", "install the NVIDIA driver"),
     36: DriverError("CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "the driver is too old for this call", _UPDATE),

@@ -56,25 +56,49 @@ class Linked:
     log: str
 
 
+def library_file(name: str) -> Path:
+    """The file that a name in `LinkLibraries` stands for: a path, else one of the toolkit's libraries."""
+    file = Path(name)
+    bare = file.name == name and not file.exists()
+    return (toolchain.library(name) if bare else None) or file
+
+
+def read_library(name: str) -> bytes:
+    """The content of a library.
+
+    Raises:
+        CompileError: no such file.
+    """
+    file = library_file(name)
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        bare = file.name == name
+        hint = f"{name} is in no toolkit or package either; give its path" if bare else "give the path of the library"
+        raise CompileError(f"cannot read {name!r}: {error.strerror}", hint=hint) from error
+
+
+_ELF_OF_CUDA: Final = b"\x7fELF", 18, (190).to_bytes(2, "little")
+
+
 def library_input(path: str) -> Input:
     """A file to link, its kind told by its suffix: `.a .o .cubin .fatbin .ptx .ltoir`.
 
     A name without a folder that is not in the working directory is one of the toolkit's libraries: `libcudadevrt.a`.
+    A `.o` may be an object of the host with device code in it, or device code alone.
 
     Raises:
         CompileError: no such file, or a suffix that nvJitLink cannot take.
     """
-    file = Path(path)
-    bare = file.name == path and not file.exists()
-    file = (toolchain.library(path) if bare else None) or file
+    file = library_file(path)
     kind = _KINDS.get(file.suffix)
     if kind is None:
-        raise CompileError(f"cannot link {path!r}", hint=f"a library ends in one of {' '.join(_KINDS)}")
-    try:
-        return Input(kind, file.read_bytes(), file.name)
-    except OSError as error:
-        hint = f"{path} is in no toolkit or package either; give its path" if bare else "give the path of the library"
-        raise CompileError(f"cannot read {path!r}: {error.strerror}", hint=hint) from error
+        raise CompileError(f"cannot link {path!r}", hint=f"a library ends in one of .bc .ll {' '.join(_KINDS)}")
+    data = read_library(path)
+    magic, place, machine = _ELF_OF_CUDA
+    if kind == OBJECT and data.startswith(magic) and data[place : place + 2] == machine:
+        kind = CUBIN
+    return Input(kind, data, file.name)
 
 
 class _Process:

@@ -1,6 +1,6 @@
 """libNVVM in a process of its own, for text that the user wrote: an abort of the library is then an error.
 
-The child reads a pickled `(ir_text, arch, opt_level, toolkit)` from standard input and writes a pickled
+The child reads a pickled `(ir_text, arch, opt_level, libraries, toolkit)` from standard input and writes a pickled
 `(ptx, refusal)`; one of the two is None. A refusal is the message and the fields of a `CompileError`.
 """
 
@@ -10,6 +10,7 @@ import json
 import pickle
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tilewright.base import settings
@@ -25,14 +26,14 @@ _CHILD: Final = (
 )
 
 
-def compile_ir_in_child(ir_text: str, arch: str, *, opt_level: int = 3) -> str:
+def compile_ir_in_child(ir_text: str, arch: str, *, opt_level: int = 3, libraries: Sequence[bytes] = ()) -> str:
     """`libnvvm.compile_ir` in a child process.
 
     Raises:
         CompileError: as `compile_ir` does, or the child died.
     """
     command = [sys.executable, "-I", "-c", _CHILD, json.dumps(sys.path)]
-    request = pickle.dumps((ir_text, arch, opt_level, settings.get("toolkit")))
+    request = pickle.dumps((ir_text, arch, opt_level, list(libraries), settings.get("toolkit")))
     try:
         child = subprocess.run(command, input=request, capture_output=True, timeout=TIME_LIMIT, check=False)
     except subprocess.TimeoutExpired as error:
@@ -52,11 +53,11 @@ def compile_ir_in_child(ir_text: str, arch: str, *, opt_level: int = 3) -> str:
 
 def main() -> None:
     """Serve one request."""
-    ir_text, arch, opt_level, toolkit = pickle.load(sys.stdin.buffer)
+    ir_text, arch, opt_level, libraries, toolkit = pickle.load(sys.stdin.buffer)
     answer: tuple[str | None, Any]
     try:
         with settings.scope(toolkit=toolkit):
-            answer = compile_ir(ir_text, arch, opt_level=opt_level), None
+            answer = compile_ir(ir_text, arch, opt_level=opt_level, libraries=libraries), None
     except CompileError as error:
         fields = ("values", "hint", "nvvm_error", "ir_context")
         answer = None, (error.message, {name: getattr(error, name) for name in fields})

@@ -117,6 +117,7 @@ _PTX: Final[dict[str, str]] = {
     "tensormap.replace": "tensormap.replace",
     "clusterlaunchcontrol": "clusterlaunchcontrol",
     "wgmma": "wgmma",
+    "wgmma.s8.u8": "wgmma +s8 +u8",
     "setmaxnreg": "setmaxnreg",
     "tcgen05": "tcgen05",
     "tcgen05.mma": "tcgen05.mma",

@@ -31,6 +31,7 @@ from tilewright.passes.rules.copying import (
 from tilewright.passes.rules.gemm import PRODUCTS, Piece, Product, Words, lower_gemm, lower_gemm_value
 from tilewright.passes.rules.memory import element_bytes, place_address
 from tilewright.targets.nvidia import intrinsics
+from tilewright.targets.nvidia.hinted_copies import copy_async, move_universal_hinted
 from tilewright.targets.nvidia.rules import use
 
 if TYPE_CHECKING:
@@ -73,18 +74,27 @@ def _move_async(src: Side, dst: Target, atom: AtomText, per_predicate: int, cont
     width = required_width(bits, src, dst)
     cache = "cg" if atom.parameters.get("cache") == "global" else "ca"
     name, masked = (intrinsics.cp_async(cache, bits // 8, masked=mask) for mask in (False, True))
+    prefetched = atom.number("l2")
+    if prefetched:
+        use("ld.L2::128B", f"cp.async with L2::{prefetched}B", context)
+
+    def start(operands: Words) -> None:
+        if prefetched:
+            copy_async(f"cp.async.{cache}.shared.global.L2::{prefetched}B", bits // 8, operands)
+        else:
+            intrinsic(masked if len(operands) > 2 else name, operands)
 
     def addresses(number: int) -> Words:
         return [place_address(in_memory(view), number * width) for view in (dst, src)]
 
     def emit(number: int) -> None:
-        intrinsic(name, addresses(number))
+        start(addresses(number))
 
     def emit_if(number: int, condition: ir.Value) -> None:
         word = types.parse("i32")
         whole, none = build.constant(bits // 8, word), build.constant(0, word)
         read = build.value("arith.select", word, (condition, whole, none))
-        intrinsic(masked, (*addresses(number), read))
+        start([*addresses(number), read])
 
     return Moves(int(size(src.layout)) // width, emit, emit_if)
 
@@ -130,7 +140,13 @@ def _move_stmatrix(src: Side, dst: Target, atom: AtomText, per_predicate: int, c
     return Moves(instructions, emit)
 
 
-_MOVERS = {**MOVERS, "cp.async": _move_async, "ldmatrix": _move_ldmatrix, "stmatrix": _move_stmatrix}
+_MOVERS = {
+    **MOVERS,
+    "universal": move_universal_hinted,
+    "cp.async": _move_async,
+    "ldmatrix": _move_ldmatrix,
+    "stmatrix": _move_stmatrix,
+}
 
 
 @rules.lowers("copy")

@@ -18,6 +18,7 @@ from typing import Final, Literal
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import raised_by_signal
+from tilewright.base.notices import say_once
 
 Origin = Literal["toolkit", "package", "PATH"]
 
@@ -61,8 +62,12 @@ _VERSION_SECONDS: Final = 20.0
 
 def _toolkit_root() -> Iterator[tuple[Path, Origin]]:
     text = settings.get("toolkit")
-    if text:
-        yield Path(text).expanduser(), "toolkit"
+    if not text:
+        return
+    root = Path(text).expanduser()
+    if not root.is_dir():
+        say_once(f"the toolkit {text} is no folder, so tools come from the installed packages and from PATH", None)
+    yield root, "toolkit"
 
 
 def _package_roots() -> Iterator[tuple[Path, Origin]]:

@@ -13,6 +13,7 @@ from tilewright.base.errors import CompileError
 from tilewright.base.signature import TensorParam, TupleParam
 from tilewright.hw.tensix import CORES, WORMHOLE
 from tilewright.passes.pipeline import PassManager
+from tilewright.targets.artifact import Artifact
 from tilewright.targets.cute_stage import CUTE, PYTHON
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.options import Options
@@ -21,7 +22,7 @@ from tilewright.targets.tenstorrent.options import TenstorrentOptions
 from tilewright.targets.tenstorrent.passes.standard import STANDARD
 from tilewright.targets.tenstorrent.passes.verify_protocol import VerifyProtocol
 from tilewright.targets.tenstorrent.stages import CPP, MODULE, PLAN, TT
-from tilewright.targets.tenstorrent.tir.data import module_to_json
+from tilewright.targets.tenstorrent.tir.data import module_from_json, module_to_json
 
 
 class Tenstorrent(BackEnd):
@@ -57,6 +58,9 @@ class Tenstorrent(BackEnd):
 
     def kernel_parts(self, kernel: KernelJob) -> dict[str, str | bytes]:
         return {}
+
+    def job_parts(self, artifact: Artifact) -> dict[str, Any]:
+        return {MODULE: module_from_json(str(artifact.stages["program"]))}
 
     def plan(self, executor: Any) -> Any:
         """plan.json of a compiled function, as Python objects."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +13,14 @@ import tilewright.cute as cute
 import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
 from tilewright.base.errors import ArgumentError
 from tilewright.lang.numbers.numeric import BY_NAME
+from tilewright.passes.pass_changes import PassChanges
+from tilewright.targets.options import OptLevel
 from tilewright.targets.target import back_end_of
 from tilewright.tools.arguments import Argument, TensorArgument, parse_argument
 from tilewright.tools.artifacts import ArtifactFolder
 from tilewright.tools.console import console as make_console
 from tilewright.tools.function_lookup import load_function
+from tilewright.tools.inspection import level_changes, levels, view_names, views
 
 WHOLE = ("python", "cute", "tt")
 """Stages that are written once for a function with several kernels."""
@@ -41,14 +45,43 @@ def command(
         str, typer.Option(help="what to compile for: emu, tenstorrent, or a target that FILE registers")
     ] = "emu",
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the files")] = Path(),
+    view: Annotated[
+        str | None,
+        typer.Option(
+            help="print machine code, with commas: code histogram categories memory branches blocks graph live"
+        ),
+    ] = None,
+    diff_opt: Annotated[str | None, typer.Option(help="print how two levels of optimisation differ: 0,3")] = None,
+    report: Annotated[bool, typer.Option("--report", help="print registers, memory, occupancy and remarks")] = False,
+    pass_changes: Annotated[bool, typer.Option("--pass-changes", help="print what each pass changes")] = False,
 ) -> None:
-    """Compile a function and write stages to <function>.<arch>.<ext>; another compilation's files are left alone."""
+    """Compile a function and write stages to <function>.<arch>.<ext>; another compilation's files are left alone.
+
+    With --view, --diff-opt, --report or --pass-changes it prints those, and writes only the stages that --emit names.
+    """
     function = load_function(place)
     back_end = back_end_of(target)
-    stages = stage_names(back_end.emitted if emit is None else emit, back_end.stage_names)
+    prints = bool(view or diff_opt or report or pass_changes)
+    stages = (
+        [] if prints and emit is None else stage_names(back_end.emitted if emit is None else emit, back_end.stage_names)
+    )
+    names = view_names(view) if view is not None else []
+    compared = levels(diff_opt) if diff_opt is not None else []
     arguments = [parse_argument(word) for word in arg or []]
     given = [compile_argument(item) for item in arguments]
-    executor = cute.compile(function, *given, options=options, arch=arch, target=target)
+    changes = PassChanges() if pass_changes else None
+
+    def compiled(chosen: Any, after_pass: Any = None) -> Any:
+        return cute.compile(function, *given, options=chosen, arch=arch, target=target, after_pass=after_pass)
+
+    executor = compiled(options, changes)
+    shown = [str(changes)] if changes is not None else []
+    shown += views(executor, names)
+    if compared:
+        shown += level_changes(lambda level: compiled([options, OptLevel(level)]), *compared)
+    shown += [str(executor.report())] if report else []
+    for text in shown:
+        sys.stdout.write(f"{text}\n")
     name = place.rpartition(":")[2].replace(".", "_")
     made_from = " ".join([str(Path(place.rpartition(":")[0]).resolve()), name, *(arg or []), executor.arch, options])
     extensions = {stage.name: stage.extension for stage in back_end.stages}

@@ -143,8 +143,12 @@ done:
   %several = icmp sgt i32 %device_total, 1
   %enter = select i1 %several, ptr @__tw_enter, ptr null
   store ptr %enter, ptr getelementptr (i64, ptr @$table, i64 $slot_enter)
+  %encode = load ptr, ptr getelementptr (ptr, ptr @tw_driver, i64 $encode)
+  store ptr %encode, ptr getelementptr (i64, ptr @$table, i64 $slot_tensor_map)
   %launch = load ptr, ptr getelementptr (ptr, ptr @tw_driver, i64 $launch)
   store atomic ptr %launch, ptr getelementptr (i64, ptr @$table, i64 $slot_launch) release, align 8
+  %plain = load ptr, ptr getelementptr (ptr, ptr @tw_driver, i64 $plain)
+  store atomic ptr %plain, ptr getelementptr (i64, ptr @$table, i64 $slot_plain) release, align 8
   store atomic i32 2, ptr @tw_state release, align 4
   ret i32 0
 
@@ -196,7 +200,9 @@ define void @$unload() {
   %loaded = icmp eq i32 %state, 2
   br i1 %loaded, label %drop, label %end
 drop:
+  store ptr null, ptr getelementptr (i64, ptr @$table, i64 $slot_plain)
   store ptr @tw_first_launch, ptr getelementptr (i64, ptr @$table, i64 $slot_launch)
+  store ptr @tw_first_tensor_map, ptr getelementptr (i64, ptr @$table, i64 $slot_tensor_map)
   store ptr $first_enter, ptr getelementptr (i64, ptr @$table, i64 $slot_enter)
   call void @tw_drop()
   store atomic i32 0, ptr @tw_state release, align 4
@@ -241,6 +247,22 @@ look:
 change:
   %changed = call i32 %enter(ptr %table, i32 %device, ptr %left)
   ret i32 %changed
+end:
+  ret i32 %status
+}
+
+; What the slot for tensor maps holds until the driver is open.
+define i32 @tw_first_tensor_map(ptr %map, i32 %type, i32 %rank, ptr %address, ptr %extents, ptr %strides, ptr %box,
+                                ptr %steps, i32 %interleave, i32 %swizzle, i32 %promotion, i32 %fill) {
+entry:
+  %status = call i32 @$load()
+  %loaded = icmp eq i32 %status, 0
+  br i1 %loaded, label %encode, label %end
+encode:
+  %function = load ptr, ptr getelementptr (ptr, ptr @tw_driver, i64 $encode)
+  %result = call i32 %function(ptr %map, i32 %type, i32 %rank, ptr %address, ptr %extents, ptr %strides, ptr %box,
+    ptr %steps, i32 %interleave, i32 %swizzle, i32 %promotion, i32 %fill)
+  ret i32 %result
 end:
   ret i32 %status
 }

@@ -1,5 +1,46 @@
 declare i32 @llvm.smin.i32(i32, i32)
 
+; Gives a launch to the driver: by cuLaunchKernel where it has no attributes and the table has that.
+define internal i32 @submit(ptr %table, ptr %config, ptr %kernel_p, ptr %params) {
+entry:
+  %count_p = getelementptr i8, ptr %config, i64 48
+  %count = load i32, ptr %count_p
+  %bare = icmp eq i32 %count, 0
+  br i1 %bare, label %look, label %extended
+look:
+  ; In this order, and so below: an exported function stores its kernels, then the driver's launch functions.
+  %plain_p = getelementptr i64, ptr %table, i64 $plain
+  %plain = load atomic ptr, ptr %plain_p acquire, align 8
+  %none = icmp eq ptr %plain, null
+  br i1 %none, label %extended, label %short
+short:
+  %gx = load i32, ptr %config
+  %gy_p = getelementptr i8, ptr %config, i64 4
+  %gy = load i32, ptr %gy_p
+  %gz_p = getelementptr i8, ptr %config, i64 8
+  %gz = load i32, ptr %gz_p
+  %bx_p = getelementptr i8, ptr %config, i64 12
+  %bx = load i32, ptr %bx_p
+  %by_p = getelementptr i8, ptr %config, i64 16
+  %by = load i32, ptr %by_p
+  %bz_p = getelementptr i8, ptr %config, i64 20
+  %bz = load i32, ptr %bz_p
+  %smem_p = getelementptr i8, ptr %config, i64 24
+  %smem = load i32, ptr %smem_p
+  %stream_p = getelementptr i8, ptr %config, i64 32
+  %stream = load ptr, ptr %stream_p
+  %handle = load ptr, ptr %kernel_p
+  %begun = call i32 %plain(ptr %handle, i32 %gx, i32 %gy, i32 %gz, i32 %bx, i32 %by, i32 %bz, i32 %smem, ptr %stream,
+                           ptr %params, ptr null)
+  ret i32 %begun
+extended:
+  %launch_p = getelementptr i64, ptr %table, i64 $launch
+  %function = load atomic ptr, ptr %launch_p acquire, align 8
+  %kernel = load ptr, ptr %kernel_p
+  %status = call i32 %function(ptr %config, ptr %kernel, ptr %params, ptr null)
+  ret i32 %status
+}
+
 define i32 @__tw_launch(ptr %table, i32 %index, i32 %gx, i32 %gy, i32 %gz, i32 %bx, i32 %by, i32 %bz,
                         i32 %cx, i32 %cy, i32 %cz, i32 %smem, ptr %stream, i32 %flags, ptr %params) noinline {
 entry:
@@ -103,14 +144,10 @@ add_events:
   call void @launch_events(ptr %config, ptr %attributes, ptr %count_p, ptr %stream)
   br label %send
 send:
-  ; In this order: an exported function stores its kernels, then the driver's launch function.
-  %launch_p = getelementptr i64, ptr %table, i64 $launch
-  %function = load atomic ptr, ptr %launch_p acquire, align 8
   %number = zext i32 %index to i64
   %kernel_slot = add i64 %number, $first_kernel
   %kernel_p = getelementptr i64, ptr %table, i64 %kernel_slot
-  %kernel = load ptr, ptr %kernel_p
-  %first = call i32 %function(ptr %config, ptr %kernel, ptr %params, ptr null)
+  %first = call i32 @submit(ptr %table, ptr %config, ptr %kernel_p, ptr %params)
   %done = icmp eq i32 %first, 0
   br i1 %done, label %success, label %check_raised
 success:
@@ -130,7 +167,7 @@ enter:
   %is_entered = icmp eq i32 %entered, 0
   br i1 %is_entered, label %again, label %launch_error
 again:
-  %second = call i32 %function(ptr %config, ptr %kernel, ptr %params, ptr null)
+  %second = call i32 @submit(ptr %table, ptr %config, ptr %kernel_p, ptr %params)
   %done_now = icmp eq i32 %second, 0
   br i1 %done_now, label %success, label %launch_error
 

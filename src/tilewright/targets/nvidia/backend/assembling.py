@@ -43,7 +43,7 @@ def assemble_text(
             opt_level=options.opt_level,
             lineinfo=lineinfo or options.generate_line_info,
             extra=split_options(options.ptxas_options),
-            links=[part for part in options.link_libraries.split(",") if part],
+            links=options.linked(bitcode=False),
         )
     except CompileError as error:
         line = faulty_line(error.nvvm_error)

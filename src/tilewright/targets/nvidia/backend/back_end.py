@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
@@ -16,13 +17,17 @@ from tilewright.targets.artifact import Artifact, Parts
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.nvidia.assemble import prepare
 from tilewright.targets.nvidia.backend import pass_list
+from tilewright.targets.nvidia.backend.assembling import shows_log
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
-from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG, REMARKS
 from tilewright.targets.nvidia.backend.report import Report
 from tilewright.targets.nvidia.backend.source_map import SourceMap
 from tilewright.targets.nvidia.backend.stages import STAGES
 from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
 from tilewright.targets.nvidia.export.object_files import export_c, export_tvm_ffi
+from tilewright.targets.nvidia.jitlink import library_file
+from tilewright.targets.nvidia.machine_code import MachineCode
+from tilewright.targets.nvidia.toolchain import locate
 from tilewright.targets.options import Asked, Options
 from tilewright.targets.target import BackEnd
 
@@ -53,16 +58,34 @@ class Nvidia(BackEnd):
     def asked_of(self, passes: PassManager) -> Asked:
         return pass_list.asked_of(passes)
 
+    def tool_files(self, options: Options) -> tuple[Path, ...]:
+        names = ["libdevice", "nvJitLink", "ptxas"]
+        names += ["libnvvm"] if getattr(options, "ptx_backend", "") == "nvidia-nvvm" else []
+        return tuple(tool.path for tool in map(locate, names) if tool is not None)
+
+    def job_parts(self, artifact: Artifact) -> dict[str, Any]:
+        return {name: artifact.stages[name] for name in (HOST_LLVM, HOST_OBJECT)}
+
     def begin(self, job: Job, until: str) -> None:
         if until == "cubin":
             with settings.scope(toolkit=job.toolkit):
                 prepare()
 
+    def files_read(self, options: Options) -> tuple[Path, ...]:
+        chosen = cast(NvidiaOptions, options)
+        return tuple(library_file(name) for bitcode in (True, False) for name in chosen.linked(bitcode))
+
+    def show(self, executor: Any) -> None:
+        if shows_log(cast(NvidiaOptions, executor.artifact.options)):
+            sys.stderr.write(f"{executor.ptxas_log}\n")
+
     def parts(self, job: Job) -> Parts:
         return {HOST_LLVM: job.parts[HOST_LLVM], HOST_OBJECT: job.parts[HOST_OBJECT].result()}
 
     def kernel_parts(self, kernel: KernelJob) -> Parts:
-        return {name: kernel.texts[name] for name in ("ptx", "cubin", PROFILE) if name in kernel.texts}
+        return {
+            name: kernel.texts[name] for name in ("ptx", "cubin", PTXAS_LOG, REMARKS, PROFILE) if name in kernel.texts
+        }
 
     def chip(self, arch: str) -> Chip:
         return chip(arch)
@@ -88,8 +111,15 @@ class Nvidia(BackEnd):
     def kernel_info(self, kernel: Any) -> KernelInfo:
         return read_cubin(kernel.cubin or kernel.stages["cubin"]).kernels[kernel.name]
 
-    def assembler_log(self, job: Job) -> str:
-        return "".join(kernel.texts.get("ptxas_log", "") for kernel in job.kernels.values())
+    def machine_code(self, kernel: Any) -> MachineCode:
+        return MachineCode(kernel.cubin or kernel.stages["cubin"], kernel.name)
+
+    def assembler_log(self, executor: Any) -> str:
+        kept = [kernel.image.stages.get(PTXAS_LOG) for kernel in executor.kernels.values()]
+        if None in kept:  # this target has needed no cubin
+            executor.stages["cubin"]
+            kept = [kernel.texts.get(PTXAS_LOG) for kernel in executor.job.kernels.values()]
+        return "\n".join(str(log) for log in kept if log)
 
     def export_c(self, artifact: Artifact, folder: str | Path, file_name: str, prefix: str) -> list[Path]:
         return export_c(artifact, folder, file_name, prefix)

@@ -12,6 +12,7 @@ from tilewright.targets.options import (
     BooleanCompileOption,
     Options,
     StringCompileOption,
+    option,
 )
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tilewright.targets.job import Job
 
 PTX_BACKENDS = ("llvm", "nvidia-nvvm")
+BITCODE = (".bc", ".ll")
 
 
 class PtxasOptions(StringCompileOption):
@@ -40,7 +42,7 @@ class PTXBackend(StringCompileOption):
 
 
 class LinkLibraries(StringCompileOption):
-    """Device libraries to link, separated by commas."""
+    """Device libraries to link, with commas: bitcode (`.bc`, `.ll`), `.a`, `.o`, `.cubin`, `.fatbin`, `.ptx`."""
 
     field = "link_libraries"
 
@@ -74,12 +76,12 @@ class NvidiaOptions(Options):
     """All options of a compilation by this back end."""
 
     ptxas_options: str = ""
-    nvdisasm_options: str = ""
+    nvdisasm_options: str = option("", "view")
     link_libraries: str = ""
     generate_line_info: bool = False
-    keep_ptx: bool = False
-    keep_cubin: bool = False
-    keep_sass: bool = False
+    keep_ptx: bool = option(False, "view")
+    keep_cubin: bool = option(False, "view")
+    keep_sass: bool = option(False, "view")
     ptx_backend: str = "llvm"
     profile: bool = True
     profile_warps: int = 1024
@@ -97,8 +99,13 @@ class NvidiaOptions(Options):
             "generate_line_info": settings.get("lineinfo"),
             "keep_ptx": settings.get("keep_ptx") or bool(keep & {"ptx", "all"}),
             "keep_cubin": settings.get("keep_cubin") or bool(keep & {"cubin", "all"}),
-            "keep_sass": bool(keep & {"sass", "all"}),
+            "keep_sass": settings.get("keep_sass") or bool(keep & {"sass", "all"}),
         })  # fmt: skip
+
+    def linked(self, bitcode: bool) -> list[str]:
+        """The libraries that LLVM links, which are `bitcode` or its text, or the others, which nvJitLink links."""
+        names = [part.strip() for part in self.link_libraries.split(",") if part.strip()]
+        return [name for name in names if name.endswith(BITCODE) == bitcode]
 
     def kept_stages(self) -> tuple[str, ...]:
         ir = ("cute", "nvvm", "llvm") if self.keep_ir else ()

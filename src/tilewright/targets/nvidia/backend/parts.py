@@ -9,6 +9,12 @@ HOST_LLVM: Final = "host_llvm"
 HOST_OBJECT: Final = "host_object"
 """The native program, see `targets.host.bundle`."""
 
+PTXAS_LOG: Final = "ptxas_log"
+"""What the assembler said of a kernel."""
+
+REMARKS: Final = "remarks"
+"""What passes remarked on a kernel, see `passes.remarks`."""
+
 PROFILE: Final = "profile"
 """The names of a kernel's timed regions, one a line; kernels without have no such part."""
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 
+from tilewright.base.errors import CompileError
+from tilewright.base.notices import say_once
+from tilewright.lang.locations import user_location
 from tilewright.passes.annotate_loops import AnnotateLoops
 from tilewright.passes.check_bounds import CheckBounds
 from tilewright.passes.communication import told_chip
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
+from tilewright.passes.pipeline_loops import PipelineLoops
 from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
+from tilewright.passes.vectorize_loops import VectorizeLoops
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.nvidia.place_tensor_maps import PlaceTensorMaps
 from tilewright.targets.nvidia.tiles.expand_tiles import ExpandTiles
 from tilewright.targets.options import Asked, Options
 
@@ -47,7 +54,9 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
         PassManager(
             [
                 ExpandTiles(),
+                VectorizeLoops(),
                 PromoteRegisterTensors(),
+                PipelineLoops(),
                 AnnotateLoops(),
                 PlaceSharedMemory(),
                 ExpandViews(),
@@ -61,7 +70,7 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
 
 def _finish() -> list[Pass]:
     """What follows cute-to-nvvm, whatever passes the user gives."""
-    return [UpstreamPass(TO_LLVM), PlaceLoopAnnotations(), UpstreamPass(DEBUG_SCOPES)]
+    return [UpstreamPass(TO_LLVM), PlaceLoopAnnotations(), PlaceTensorMaps(), UpstreamPass(DEBUG_SCOPES)]
 
 
 def completed(pipeline: PassManager, arch: str, options: Options | None = None) -> PassManager:
@@ -77,6 +86,11 @@ def completed(pipeline: PassManager, arch: str, options: Options | None = None) 
             passes.insert([item.name for item in passes].index(ExpandViews.name), missing())
     if PromoteRegisterTensors.name not in names:
         passes.insert(names.index(ExpandTiles.name) + 1 if ExpandTiles.name in names else 0, PromoteRegisterTensors())
+    place = [item.name for item in passes].index(PromoteRegisterTensors.name)
+    if PipelineLoops.name not in names:
+        passes.insert(place + 1, PipelineLoops())
+    if VectorizeLoops.name not in names:
+        passes.insert(place, VectorizeLoops())
     if ExpandTiles.name not in names:
         passes.insert(0, ExpandTiles())
     texts = [str(item) for item in passes]
@@ -101,12 +115,43 @@ def _checked(manager: PassManager, options: Options) -> PassManager:
     return manager
 
 
+_WITHOUT_EFFECT = {
+    "enable-cuda-dialect": "a launch is an operation of the dialect gpu until the host function becomes native code",
+    "cuda-dialect-external-module": "the machine code always lies outside the module",
+}
+
+
 def asked_of(pipeline: PassManager) -> Asked:
-    """What a pass list asks for."""
+    """What a pass list asks for.
+
+    Raises:
+        CompileError: `cubin-format` or `toolkitPath` of cute-to-nvvm cannot be.
+    """
     for item in pipeline:
         if isinstance(item, CuteToNvvm):
+            _check_given(item)
             known = _OTHERS | _FIELDS
             asked = {known[key]: value for key, value in item.given.items() if key in known}
             chip = item.given.get("cubin-chip", "") or item.given.get("gpu-arch", "")
             return Asked(str(chip), str(item.given.get("toolkitPath", "")), asked)
     return Asked()
+
+
+def _check_given(item: CuteToNvvm) -> None:
+    place = user_location()
+    form, toolkit = str(item["cubin-format"]), str(item["toolkitPath"])
+    if form != "bin":
+        raise CompileError(
+            f"cubin-format is bin, not {form}",
+            location=place,
+            hint="the PTX is in .stages['ptx'] and LLVM IR in .stages['llvm']; KeepPTX and KeepIR write them to files",
+        )
+    if toolkit and not Path(toolkit).expanduser().is_dir():
+        raise CompileError(
+            f"toolkitPath={toolkit} is no folder",
+            location=place,
+            hint="name the folder that holds bin/ptxas, or leave toolkitPath out: the installed packages will do",
+        )
+    for name, why in _WITHOUT_EFFECT.items():
+        if item[name]:
+            say_once(f"{name} has no effect here: {why}", place)

@@ -25,6 +25,7 @@ from tilewright.ir.forking import Background
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.translate import to_llvm_ir
 from tilewright.ir.walk import operations
+from tilewright.passes import remarks
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import PassManager, UpstreamPass
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
@@ -43,11 +44,13 @@ from tilewright.targets.host.cute_to_host import CuteToHost, check_host, leave_a
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.nvidia.backend.assembling import assemble_kernel
 from tilewright.targets.nvidia.backend.options import options_of
-from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE
+from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG, REMARKS
 from tilewright.targets.nvidia.check_nvvm import check_nvvm
+from tilewright.targets.nvidia.collective_asm import mark_collective
 from tilewright.targets.nvidia.cubin import read_cubin
-from tilewright.targets.nvidia.cute_to_nvvm import FEATURES
+from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
 from tilewright.targets.nvidia.diagnose import compilation_error
+from tilewright.targets.nvidia.jitlink import read_library
 from tilewright.targets.nvidia.libnvvm import compile_ir
 from tilewright.targets.nvidia.libnvvm_child import compile_ir_in_child
 from tilewright.targets.nvidia.mend_ptx import mend
@@ -80,6 +83,7 @@ def _nvvm(job: Job) -> Sequence[ir.Operation]:
     _lower_host(job)
     after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
+    _keep_remarks(job, after)
     whole, parts = _walked(job.module)
     verify_module(job.module, "nvvm", whole)  # LLVM ends the process over what is not valid
     user_text = replace_module(job, "nvvm")
@@ -102,6 +106,13 @@ def _walked(module: ir.Operation) -> tuple[list[ir.Operation], dict[str, list[ir
     """All operations of a module, and those of each kernel's `gpu.module`, which comes first among them."""
     parts = [operations(op.operation) for op in module.regions[0].blocks[0]]
     return [module, *itertools.chain(*parts)], {symbol(part[0]): part for part in parts if part[0].name == "gpu.module"}
+
+
+def _keep_remarks(job: Job, passes: PassManager) -> None:
+    for item in passes:
+        if isinstance(item, CuteToNvvm):
+            for name, found in item.remarks.items():
+                job.kernels[name].texts[REMARKS] = remarks.written(found)
 
 
 def _lower_host(job: Job) -> None:
@@ -130,7 +141,7 @@ def _llvm(job: Job) -> None:
         with mlir.ir.InsertionPoint(module.body):
             for inner in op.regions[0].blocks[0]:
                 inner.operation.clone()
-        kernel.texts["llvm"] = _translate(module.operation, job)
+        kernel.texts["llvm"] = mark_collective(_translate(module.operation, job))
         changed = _passes_over_text(job, kernel, "llvm")
         if replace_text(job, kernel, "llvm", _KERNELS_IN["llvm"]) or changed:
             used = {*kernel.features, *features_of_llvm(kernel.texts["llvm"])}
@@ -165,33 +176,38 @@ def _passes_over_text(job: Job, kernel: KernelJob, stage: str) -> bool:
 
 
 def _emit_ptx(job: Job, kernel: KernelJob) -> str:
+    links = [read_library(name) for name in options_of(job).linked(bitcode=True)]
     if options_of(job).ptx_backend == "nvidia-nvvm":
-        return _emit_ptx_by_libnvvm(job, kernel)
-    emit = emit_ptx_in_child if kernel.in_child else emit_ptx
+        return _emit_ptx_by_libnvvm(job, kernel, links)
+    emit = emit_ptx_in_child if kernel.in_child or links else emit_ptx
     version = ptx_version(job.arch, kernel.features)
     try:
-        return emit(kernel.texts["llvm"], chip=job.arch, ptx_version=version, opt_level=job.options.opt_level)
+        return emit(
+            kernel.texts["llvm"], chip=job.arch, ptx_version=version, opt_level=job.options.opt_level, links=links
+        )
     except LlvmError as error:
         raise compilation_error(
             "nvvm",
             {"Target Architecture": job.arch, "PTX Version": version, "Kernel": kernel.name},
             str(error),
             kernel.texts["llvm"],
-            _ptx_solutions(kernel, job.arch),
+            _ptx_solutions(kernel, job.arch, bool(links)),
             location=kernel.launched_at,
         ) from error
 
 
-def _emit_ptx_by_libnvvm(job: Job, kernel: KernelJob) -> str:
-    compile_text = compile_ir_in_child if kernel.in_child else compile_ir
+def _emit_ptx_by_libnvvm(job: Job, kernel: KernelJob, links: Sequence[bytes]) -> str:
+    compile_text = compile_ir_in_child if kernel.in_child or links else compile_ir
     try:
-        return compile_text(kernel.texts["llvm"], job.arch, opt_level=job.options.opt_level)
+        return compile_text(kernel.texts["llvm"], job.arch, opt_level=job.options.opt_level, libraries=links)
     except CompileError as error:
         error.location = error.location or kernel.launched_at
         raise
 
 
-def _ptx_solutions(kernel: KernelJob, arch: str) -> list[str]:
+def _ptx_solutions(kernel: KernelJob, arch: str, linked: bool) -> list[str]:
+    if linked:
+        return ["Check the bitcode of LinkLibraries: made for nvptx64-nvidia-cuda, and every symbol defined once"]
     if kernel.changed_by:
         return [f"Check the text that pass {kernel.changed_by} left"]
     if kernel.user_text:
@@ -209,7 +225,7 @@ def _cubin(job: Job) -> None:
             continue
         made = assemble_kernel(kernel, job)
         kernel.texts["cubin"] = made.data
-        kernel.texts["ptxas_log"] = made.log
+        kernel.texts[PTXAS_LOG] = made.log
 
 
 def _sass(job: Job) -> None:

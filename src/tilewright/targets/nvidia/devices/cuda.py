@@ -13,6 +13,7 @@ from tilewright.hw.chips import chip
 from tilewright.targets.artifact import Artifact, KernelImage
 from tilewright.targets.device import Device, Timer
 from tilewright.targets.host import abi
+from tilewright.targets.host.ffi import take_raised
 from tilewright.targets.host.function import HostFunction
 from tilewright.targets.nvidia import driver as cuda
 from tilewright.targets.nvidia.backend.options import options_of
@@ -57,8 +58,10 @@ class CudaDevice(Device):
             host_object(artifact),
             artifact.signature,
             kernels=[kernel.handle for kernel in self.kernels],
-            launch=self._driver.launch_address(),
+            launch=self._driver.address("cuLaunchKernelEx"),
+            plain_launch=self._driver.address("cuLaunchKernel"),
             device="cuda" if self.kernels else "emu",  # a function without launches computes on host memory
+            tensor_map=self._driver.address("cuTensorMapEncodeTiled"),
             contexts=[self._driver.address(name) for name in abi.CONTEXT_FUNCTIONS],
             devices=self._driver.device_count(),
             describe_error=lambda code: str(describe(code)),
@@ -67,6 +70,8 @@ class CudaDevice(Device):
         # What prints on the host calls Python, and is called through it.
         self.direct = None if _PRINTS in str(artifact.stages[HOST_LLVM]) else self.host.function
 
+        self.call_key = self.host.call_key
+
     @property
     def native(self) -> Any:
         return self.host.function
@@ -74,8 +79,14 @@ class CudaDevice(Device):
     def ffi_function(self, run: Callable[..., None]) -> Any:
         return self.host.make_function()
 
+    def front(self, other: Callable[..., Any], failed: Callable[..., Any]) -> Callable[..., Any]:
+        return other if self.direct is None else self.host.front(other, failed)
+
     def raised(self, error: BaseException) -> BaseException:
         return self.host.raised(error)
+
+    def raised_natively(self) -> Exception:
+        return take_raised()
 
     def profile(self) -> Profile:
         events = options_of(self._artifact).profile_events

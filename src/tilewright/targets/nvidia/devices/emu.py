@@ -21,6 +21,7 @@ from tilewright.base.signature import Param, PointerParam, TensorParam, TuplePar
 from tilewright.targets import emu
 from tilewright.targets.artifact import Artifact, KernelImage
 from tilewright.targets.device import Device
+from tilewright.targets.emu import tensormap
 from tilewright.targets.emu.recording import add_report, overridden
 from tilewright.targets.host.ffi import Carried, tvm_ffi
 from tilewright.targets.host.function import HostFunction, LaunchConfig
@@ -67,7 +68,12 @@ class EmuDevice(Device):
             if kernel.user_text:
                 self._program(kernel)
         self.host = HostFunction(
-            host_object(artifact), artifact.signature, kernels=len(self._kernels), launch=self._launch, device="emu"
+            host_object(artifact),
+            artifact.signature,
+            kernels=len(self._kernels),
+            launch=self._launch,
+            device="emu",
+            tensor_map=tensormap.encode_for_driver,
         )
 
     @property

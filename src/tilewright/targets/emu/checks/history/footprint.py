@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tilewright.base.lazy import cached_property
 from tilewright.targets.emu.checks.history.rows import rows_of
 from tilewright.targets.emu.checks.history.shadow import Shadow
 from tilewright.targets.emu.checks.order import HappensBefore

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tilewright.base.lazy import cached_property
 from tilewright.targets.emu.checks.observer import Batch, Observer
 from tilewright.targets.emu.checks.order.knowledge import Knowledge, joined_rows, together
 from tilewright.targets.emu.checks.order.memory import MemoryOrder

@@ -6,10 +6,9 @@ stores as they read their source ("bulk"), and as they write global memory ("sto
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
+from tilewright.base.lazy import cached_property
 from tilewright.targets.emu.checks.observer import Access, Batch, Observer, warpgroups
 from tilewright.targets.emu.checks.order.clocks import Clocks
 from tilewright.targets.emu.checks.order.epochs import agent_epoch

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from tilewright.base.lazy import cached_property
 from tilewright.targets.emu.checks.observer import Access, Batch, Observer
 from tilewright.targets.emu.checks.order.fences import SequentialFences
 from tilewright.targets.emu.checks.order.knowledge import Knowledge, Publication, narrowed, together

@@ -1,0 +1,25 @@
+"""What the parts of a walk ask of it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from tilewright.compiler.cache.watch import Watch
+
+
+class Walk(Protocol):
+    """A walk over what a function can reach, see `reach.py`."""
+
+    watch: Watch
+
+    def note(self, *notes: str | bytes) -> None:
+        """Put facts into the digest."""
+
+    def value(self, value: Any) -> None:
+        """A value that tracing may read."""
+
+    def attribute(self, owner: Any, name: str, value: Any) -> None:
+        """An attribute that counts once any code names it."""
+
+    def code_names(self, names: tuple[str, ...]) -> None:
+        """Names that occur in code that was reached."""
