@@ -54,15 +54,15 @@ def plan_reach(made: Plan, compiler: str) -> Reach:
     return reach
 
 
-def program_reach(made: Plan, compiler: str, text: str, places: bytes) -> Reach:
-    """All that the code of a traced program depends on: its `text`, `places`, which is the program with its source
-    lines, and what every compilation depends on.
+def program_reach(made: Plan, compiler: str, program: bytes) -> Reach:
+    """All that the code of a traced program depends on: the program as bytecode, with its source lines, since the same
+    kernel in another file, or moved in its own, has errors elsewhere; and what every compilation depends on.
 
     Raises:
         UnprovableError: the passes of the user that will run over it may do what no digest covers.
     """
     reach = _common(made, compiler)
-    reach.note("program", text, places)
+    reach.note("program", program)
     return reach
 
 
