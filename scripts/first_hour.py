@@ -1,8 +1,8 @@
 """A new user's first steps, timed: `python scripts/first_hour.py dist`.
 
-Makes an environment of its own, installs the wheel that lies in the folder, and goes on as a reader of README would: the
-first example, a kernel of one's own, a mistake in it and its message. Ends with status 1 at the first step that does not
-go as README says.
+Makes an environment of its own, installs the wheel that lies in the folder, and goes on as a reader of README
+would: the first example, a kernel of one's own, a mistake in it and its message. Ends with status 1 at the first
+step that does not go as README says.
 """
 
 from __future__ import annotations

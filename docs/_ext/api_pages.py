@@ -1,7 +1,8 @@
 """The reference of the public modules, from their docstrings.
 
 A page `api/<module>.md` is written for each row of `MODULES` before Sphinx reads the sources; it lists the module's
-public names with their signatures. The docstrings are plain text with names in backquotes, which is what Sphinx is told here.
+public names with their signatures. The docstrings are plain text with names in backquotes, which is what Sphinx is
+told here.
 """
 
 from __future__ import annotations
