@@ -46,7 +46,7 @@ class _Elementwise(ast.NodeTransformer):
         terms = [self.visit(term) for term in (node.left, *node.comparators)]
         pairs: list[ast.expr] = [
             ast.Compare(left, [operator], [right])
-            for left, operator, right in zip(terms, node.ops, terms[1:], strict=True)
+            for left, operator, right in zip(terms[:-1], node.ops, terms[1:], strict=True)
         ]
         return _joined(pairs, ast.BitAnd())
 

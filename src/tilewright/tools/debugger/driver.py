@@ -8,6 +8,7 @@ a moment of it is the number of the block that runs and that of the instruction 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,7 @@ from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.tools.debugger import conditions
 from tilewright.tools.debugger.lines import Line, Lines, line_of, same_file
+from tilewright.tools.debugger.numbers import changed
 from tilewright.tools.debugger.onlooker import Onlooker
 from tilewright.tools.debugger.plan import Breakpoint, Focus, Moment, Plan, Stop, Watch
 from tilewright.tools.debugger.standing import Standing, find, triple
@@ -48,7 +50,7 @@ class Driver:
         self.variables: WeakKeyDictionary[Machine, Variables] = WeakKeyDictionary()
         self.printed = ""
         """What the launches before this one have printed."""
-        self.candidate: Moment | None = None
+        self.candidate: Stop | None = None
         self._origin: Line | None = None
         self._held: Line | None = None
         self._touches: list[tuple[Watch, Focus]] = []
@@ -166,12 +168,12 @@ class Driver:
         reason, numbers, focus, message = self._reason(here)
         if not reason:
             return
-        moment = self.moment
-        if self.plan.record and moment != self.plan.until:
-            self.candidate = moment
+        stop = self.stop(here, reason, numbers, focus, message)
+        if self.plan.record and stop.moment != self.plan.until:
+            self.candidate = stop
             self._settle(here)
             return
-        stop = self.stop(here, reason, numbers, focus, message)
+        stop = replace(stop, candidate=self.candidate)
         self.candidate = None
         self.plan = self._serve(stop, here)
         self._settle(here)
@@ -198,7 +200,7 @@ class Driver:
         return Stop(
             reason, self.moment, here.machine.launch.kernel, focus, triple(focus, here.machine), self.lines.stack(i),
             i.line if i is not None else 0, i.text if i is not None else "the end", here.lanes.n, numbers, message,
-            self.candidate, self.text(),
+            printed=self.text(),
         )  # fmt: skip
 
     def _reason(self, here: Standing) -> tuple[str, tuple[int, ...], Focus | None, str]:
@@ -226,18 +228,17 @@ class Driver:
         """A watched access that the last instruction made."""
         found = {watch.number: focus for watch, focus in self._touches}
         self._touches.clear()
-        changes = []
+        told = []
         for watch in self.watches:
-            now = self._read(here.machine, watch)
-            if now != self._bytes.get(watch.number, now):
-                found.setdefault(watch.number, here.first())
-                changes.append(watch.number)
+            before, now = self._bytes.get(watch.number), self._read(here.machine, watch)
             self._bytes[watch.number] = now
+            if before is not None and now != before:
+                found.setdefault(watch.number, here.first())
+            if watch.number in found:
+                told.append(f"{watch.text}: {changed(watch.dtype, before or now, now)}")
         if not found:
             return None
-        kept = [number for number in found if number not in changes]
-        message = f"the same value was written or read ({len(kept)} watched)" if not changes else ""
-        return "watch", tuple(sorted(found)), next(iter(found.values())), message
+        return "watch", tuple(sorted(found)), next(iter(found.values())), "\n".join(told)
 
     @staticmethod
     def _read(machine: Machine, watch: Watch) -> bytes:

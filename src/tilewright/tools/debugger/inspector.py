@@ -161,8 +161,8 @@ class Inspector:
         if not keys:
             close = sorted({key[1] for key in known.names(lane)})
             raise ArgumentError(
-                f"the thread has no variable {name}" + ("" if close else "; this build pins none"),
-                hint=f"it has: {', '.join(close)}" if close else "debug without --no-pins",
+                f"the thread has no variable {name}" + ("" if close else ": none has a value yet"),
+                hint=f"it has: {', '.join(close)}" if close else "a variable has a value from the line after its own on",
             )
         function, variable = min(keys, key=lambda key: key[0] != home)
         return standing, lane, *known.value(function, variable, lane)
@@ -222,7 +222,7 @@ class Inspector:
         standing, lane, tensor = self._tensor(focus, head)
         index = tensors.coordinate(rest.removesuffix("]")) if bracket else None
         space, places = tensor.bytes_at(standing.machine, lane, index)
-        return Watch(0, text.strip(), space, places, focus.block)
+        return Watch(0, text.strip(), space, places, focus.block, tensor.dtype)
 
     # Barriers and copies.
 

@@ -32,6 +32,16 @@ def decoded(name: str, words: Array) -> Array | None:
     return found
 
 
+def changed(name: str, before: bytes, now: bytes) -> str:
+    """What has become of the numbers of type `name` in some bytes, in words."""
+    dtype = DTYPES[name]
+    old, new = np.frombuffer(before, dtype), np.frombuffer(now, dtype)
+    at = np.flatnonzero(np.frombuffer(before, f"u{dtype.itemsize}") != np.frombuffer(now, f"u{dtype.itemsize}"))
+    if len(new) == 1:
+        return f"{shown(old[0])} -> {shown(new[0])}" if len(at) else f"{shown(new[0])}, as before"
+    return f"{len(at)} of {len(new)} elements have changed"
+
+
 def shown(value: Any) -> str:
     """A number as text: whole numbers also in hexadecimal where they are large."""
     if isinstance(value, bool | np.bool_):

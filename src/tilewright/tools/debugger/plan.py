@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Triple = tuple[int, int, int]
@@ -47,13 +47,16 @@ class Breakpoint:
 
 @dataclass(frozen=True)
 class Watch:
-    """Bytes to watch: `places` are (first byte, bytes) in global memory or, of one block, in shared memory."""
+    """Bytes to watch: `places` are (first byte, bytes) in global memory or, of one block, in shared memory.
+
+    `dtype` is the type of the elements there."""
 
     number: int
     text: str
     space: Literal["global", "shared"]
     places: tuple[tuple[int, int], ...]
     block: int = 0
+    dtype: str = ""
     reads: bool = False
 
     def __str__(self) -> str:
@@ -94,8 +97,8 @@ class Stop:
     """Where a run has stopped, and why.
 
     `reason`: entry, breakpoint, watch, step, moment, pause, finding or ended. `stack` has the source line of the
-    instruction that comes next and those of the calls that led there, innermost first. `candidate` is the last moment
-    that a recording run found. `printed` is all that kernels have printed so far.
+    instruction that comes next and those of the calls that led there, innermost first. `candidate` is the last stop
+    that a recording run would have made. `printed` is all that kernels have printed so far.
     """
 
     reason: str
@@ -109,9 +112,8 @@ class Stop:
     threads: int = 0
     numbers: tuple[int, ...] = ()
     message: str = ""
-    candidate: Moment | None = None
+    candidate: Stop | None = None
     printed: str = ""
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def ended(self) -> bool:

@@ -61,7 +61,7 @@ class Session:
         try:
             self._adopt()
             self._link.send(self.program)
-            return self._arrived()
+            return self._arrived("entry")
         except EOFError as error:
             raise ArgumentError(LOST, values={"reason": error}) from None
 
@@ -176,15 +176,18 @@ class Session:
             plan = replace(self._plan(kind), until=None if now.ended else now.moment, record=True)
             self._run(snapshot, plan)
             found = self._heard().candidate
-            if found is not None and found < now.moment:
-                made = replace(self.goto(found), reason="step" if kind != "run" else "breakpoint")
-                self.stop = made
-                return made
+            if found is not None and (now.ended or found.moment < now.moment):
+                self.goto(found.moment)
+                self.focus = found.focus
+                self.stop = replace(found, printed=self.stop.printed)
+                return self.stop
         if not now.ended and self._snapshots:
             self.goto(now.moment)
         first = self._snapshots[0].moment if self._snapshots else now.moment
         if now.moment > first:
-            return self.goto(first)
+            self.goto(first)
+            self.stop = replace(self.stop, reason="beginning")
+            return self.stop
         raise ArgumentError("this is the beginning: there is nothing to go back to")
 
     def pause(self) -> None:
@@ -230,15 +233,15 @@ class Session:
     def _alive(self) -> bool:
         return bool(self._snapshots) or self._first.poll() is None
 
-    def _arrived(self) -> Stop:
+    def _arrived(self, reason: str = "") -> Stop:
         """The next stop; one by a finding goes back to the instruction at fault."""
         stop = self._heard()
         if stop.reason == "finding" and self._snapshots:
-            found = self.goto(stop.moment)
-            focus = stop.focus
-            stop = replace(found, reason="finding", message=stop.message, focus=focus)
+            self.focus = stop.focus
+            stop = replace(self.goto(stop.moment), reason="finding", message=stop.message)
         if not stop.ended:
             self.focus = stop.focus
+            stop = replace(stop, reason=reason or stop.reason)
         self.stop = stop
         return stop
 

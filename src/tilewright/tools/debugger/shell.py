@@ -286,7 +286,7 @@ def headline(stop: Stop) -> str:
     numbers = " ".join(map(str, stop.numbers))
     reason = {
         "breakpoint": f"breakpoint {numbers}".strip(), "watch": f"watch {numbers}", "pause": "interrupted",
-        "moment": "back at the beginning" if stop.moment.index == 0 and stop.moment.visit == 1 else "",
+        "entry": "the first instruction", "beginning": "back at the beginning",
         "finding": "the emulator found",
     }.get(stop.reason, "")  # fmt: skip
     where = f"{stop.kernel}, block {block}, thread {thread}, {stop.threads} threads"

@@ -49,7 +49,9 @@ class Standing:
 
     def registers(self) -> list[str]:
         """The registers that hold something."""
-        known = [name for name in {**self.names, **self.cohort.code.numbers} if not name.startswith("%taint")]
+        live = set(self.block.live)
+        kept = [name for name, number in self.cohort.code.numbers.items() if number in live]
+        known = [name for name in {**self.names, **dict.fromkeys(kept)} if not name.startswith("%taint")]
         return sorted((name for name in known if self.value(name) is not None), key=_numbered)
 
     def value(self, name: str) -> Any:
