@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MOST_ELEMENTS = 64
 """Elements of a vector that are pinned."""
 MOST_TEXT = 120
+WIDTHS = (1, 8, 16, 32, 64)
+"""Bits of the numbers that fit a register."""
 _PLAIN = (bool, int, float, str, type(None), Layout, ComposedLayout)
 Pin = tuple[str, list["ir.Value"]]
 
@@ -121,9 +123,9 @@ def pins_of(name: str, value: Any) -> Iterator[tuple[str, str, list[ir.Value]]]:
         kind = type(value).facts.name
         if value.is_static:
             yield name, f"constant {value.value}", []
-        elif not kind.startswith(("i128", "u128")):
+        elif type(value).width in WIDTHS:
             yield name, kind, [value.ir_value()]
-    elif isinstance(value, TensorSSA):
+    elif isinstance(value, TensorSSA) and value.dtype.width in WIDTHS:
         yield from _of_vector(name, value)
     elif isinstance(value, Tensor):
         yield from _of_tensor(name, value)

@@ -49,3 +49,17 @@ def racing(source: cute.Tensor, target: cute.Tensor):
 def misplaced(source: cute.Tensor, target: cute.Tensor):
     """The same with a wrong index in the last warp."""
     transpose_kernel(source, target, "index").launch(grid=(source.shape[0] // N, 1, 1), block=(128, 1, 1))
+
+
+@cute.kernel
+def spin_kernel(target: cute.Tensor):
+    turns = cutlass.Int32(0)
+    while target[0, 0] >= 0:
+        turns = turns + 1
+        target[0, 0] = cutlass.Float32(turns)
+
+
+@cute.jit
+def spinning(source: cute.Tensor, target: cute.Tensor):
+    """Counts for hours."""
+    spin_kernel(target).launch(grid=1, block=1)

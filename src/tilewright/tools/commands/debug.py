@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
+from tilewright.base.errors import ArgumentError
+from tilewright.tools.debugger.dap import serve
 from tilewright.tools.debugger.plan import Program
 from tilewright.tools.debugger.session import Session
 from tilewright.tools.debugger.shell import Shell
@@ -18,15 +21,25 @@ SAID = (
 
 
 def command(
-    place: Annotated[str, typer.Argument(metavar="FILE:FUNCTION", help="a @cute.jit function")],
+    place: Annotated[str | None, typer.Argument(metavar="FILE:FUNCTION", help="a @cute.jit function")] = None,
     arg: Annotated[list[str] | None, typer.Option("--arg", help=ARG_HELP)] = None,
     arch: Annotated[str | None, typer.Option(help="the chip, such as sm_90a; default: sm_90a")] = None,
     options: Annotated[str, typer.Option(help='compile options: "--opt-level 1"')] = "",
-    release: Annotated[bool, typer.Option("--release", help="the code of other builds, optimised and without pins")] = False,
+    release: Annotated[
+        bool, typer.Option("--release", help="the code of other builds, optimised and without pins")
+    ] = False,
     seed: Annotated[int, typer.Option(help="the order of blocks and warps")] = 0,
     checks: Annotated[bool, typer.Option(help="stop at races and other errors")] = True,
+    dap: Annotated[
+        bool, typer.Option("--dap", help="serve an editor by the Debug Adapter Protocol on stdin and stdout")
+    ] = False,
 ) -> None:
     """Step through the kernels of a function on the emulator, by lines of Python or PTX, forwards and backwards."""
+    if dap:
+        serve(sys.stdin.buffer, sys.stdout.buffer)
+        return
+    if place is None:
+        raise ArgumentError("nothing to debug", hint="tilewright debug FILE:FUNCTION --arg ..., or --dap for an editor")
     chosen = options if release else f"--opt-level 0 {options}"
     program = Program(place, tuple(arg or ()), chosen, arch, seed, checks, not release)
     session = Session(program)

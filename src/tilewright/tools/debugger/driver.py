@@ -174,7 +174,7 @@ class Driver:
             self._settle(here)
             return
         stop = replace(stop, candidate=self.candidate)
-        self.candidate = None
+        self.candidate, self.pausing = None, False
         self.plan = self._serve(stop, here)
         self._settle(here)
 
@@ -184,7 +184,7 @@ class Driver:
         standing = here if focus is None else find(here, focus)
         self._origin = None if standing is None else line_of(standing.instruction)
         self._held = line_of(here.instruction)
-        self._lost = self.pausing = False
+        self._lost = False
         self._touches.clear()
         for watch in self.watches:
             self._bytes[watch.number] = self._read(here.machine, watch)

@@ -62,7 +62,9 @@ class Inspector:
         state = standing.state if standing is not self._here else "stands here"
         place = triple(focus, standing.machine)
         stack = self._driver.lines.stack(i)
-        return Thread(focus, place, state, stack, i.line if i is not None else 0, i.text if i is not None else "the end")
+        return Thread(
+            focus, place, state, stack, i.line if i is not None else 0, i.text if i is not None else "the end"
+        )
 
     def threads(self) -> list[tuple[int, int, int, int, str, Thread]]:
         """Groups of threads that stand together: block, first and last warp, how many threads, what they do, the first.
@@ -162,7 +164,9 @@ class Inspector:
             close = sorted({key[1] for key in known.names(lane)})
             raise ArgumentError(
                 f"the thread has no variable {name}" + ("" if close else ": none has a value yet"),
-                hint=f"it has: {', '.join(close)}" if close else "a variable has a value from the line after its own on",
+                hint=f"it has: {', '.join(close)}"
+                if close
+                else "a variable has a value from the line after its own on",
             )
         function, variable = min(keys, key=lambda key: key[0] != home)
         return standing, lane, *known.value(function, variable, lane)

@@ -28,7 +28,7 @@ class Lines:
             self._chains.setdefault(first, []).append(tuple(calls))
 
     def chains(self, line: Line) -> list[Chain]:
-        """The chains of calls by which a line is reached, each innermost first; one that is empty for a kernel's own."""
+        """The chains of calls by which a line is reached, innermost first; a kernel's own has one without calls."""
         return self._chains.get(line, [()])
 
     def stack(self, instruction: Instruction | None) -> tuple[SourceLine, ...]:
@@ -93,4 +93,6 @@ def _functions(file: str) -> list[tuple[int, int, str]]:
     except SyntaxError:
         return []
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return [(node.lineno, node.end_lineno or node.lineno, node.name) for node in ast.walk(tree) if isinstance(node, kinds)]
+    return [
+        (node.lineno, node.end_lineno or node.lineno, node.name) for node in ast.walk(tree) if isinstance(node, kinds)
+    ]

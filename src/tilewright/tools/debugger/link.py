@@ -43,6 +43,10 @@ class Meeting:
             found.setblocking(True)
             return Connection(found.detach())
 
+    def fileno(self) -> int:
+        """For `multiprocessing.connection.wait`: ready when a process wants to connect."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         """Nobody connects any more."""
         self._socket.close()

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.targets.emu.lanes import Array
 
 DTYPES: dict[str, np.dtype[Any]] = {
-    "i1": np.dtype(np.bool_),
+    "bool": np.dtype(np.bool_),
     **{f"{letter}{width}": np.dtype(f"{kind}{width}") for letter, kind in (("i", "int"), ("u", "uint"))
        for width in (8, 16, 32, 64)},
     "f16": np.dtype(np.float16), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64),

@@ -12,12 +12,12 @@ class Moment(NamedTuple):
     """A point of the run, the same in every run with one seed.
 
     `launch` counts launches, `visit` the blocks of code that have begun to run since the first launch, both from 1;
-    `index` counts the instructions of the last one that are done.
+    `done` counts the instructions of the last one that are done.
     """
 
     launch: int
     visit: int
-    index: int
+    done: int
 
 
 class Focus(NamedTuple):
@@ -25,6 +25,9 @@ class Focus(NamedTuple):
 
     block: int
     thread: int
+
+
+FIRST = Focus(0, 0)
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class Stop:
     reason: str
     moment: Moment
     kernel: str = ""
-    focus: Focus = Focus(0, 0)
+    focus: Focus = FIRST
     place: tuple[Triple, Triple] = ((0, 0, 0), (0, 0, 0))
     stack: tuple[SourceLine, ...] = ()
     ptx_line: int = 0

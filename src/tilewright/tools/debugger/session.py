@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from multiprocessing.connection import wait
 from typing import Any
 
 from tilewright.base.errors import ArgumentError
@@ -57,13 +58,20 @@ class Session:
         )  # fmt: skip
 
     def start(self) -> Stop:
-        """Compile the program and run it up to the first instruction of its first kernel."""
+        """Compile the program and run it up to the first instruction of its first kernel.
+
+        Raises:
+            ArgumentError: it cannot be compiled, or launches no kernel.
+        """
         try:
             self._adopt()
             self._link.send(self.program)
-            return self._arrived("entry")
-        except EOFError as error:
+        except (EOFError, OSError) as error:
             raise ArgumentError(LOST, values={"reason": error}) from None
+        stop = self._arrived("entry")
+        if stop.ended:
+            raise ArgumentError(stop.message if stop.reason == "failed" else "the function launches no kernel")
+        return stop
 
     def close(self) -> None:
         """End all processes."""
@@ -111,7 +119,9 @@ class Session:
             line = first_line(file, name)
             if line:
                 return file, str(line)
-        raise ArgumentError(f"{name!r} is no line and no function of the kernel", hint="a line, FUNCTION, FILE:LINE, or ptx:LINE")
+        raise ArgumentError(
+            f"{name!r} is no line and no function of the kernel", hint="a line, FUNCTION, FILE:LINE, or ptx:LINE"
+        )
 
     def add_watch(self, text: str, reads: bool = False) -> Watch:
         """Stop where a tensor, or an element of it (`tile[3, 5]`), is written; with `reads` also where it is read.
@@ -155,8 +165,11 @@ class Session:
         if self.stop.ended:
             raise ArgumentError("the program has ended", hint="step back, or start again")
         if self.stop.reason == "finding":
-            raise ArgumentError("the program cannot go on behind what the emulator found", values={"found": self.stop.message.partition("\n")[0]},
-                                hint="step back, or debug with --no-checks")
+            raise ArgumentError(
+                "the program cannot go on behind what the emulator found",
+                values={"found": self.stop.message.partition("\n")[0]},
+                hint="step back, or debug with --no-checks",
+            )
         self._link.send(("go", self._plan(kind)))
         return self._arrived()
 
@@ -248,33 +261,44 @@ class Session:
     def _heard(self) -> Stop:
         """What the running process says next; the snapshots that it has made are taken in."""
         try:
+            taken = 0
             while not self._ready():
-                self.pause()
+                self._take()
+                taken += 1
             _, stop, made = self._link.recv()
-            for _ in range(made):
-                link = self._meeting.accept(self._alive)
-                _, pid, moment = link.recv()
-                self._keep(Snapshot(link, moment, pid))
+            for _ in range(made - taken):
+                self._take()
         except (EOFError, OSError) as error:
             raise ArgumentError(LOST) from error
         found: Stop = stop
         return found
 
     def _ready(self) -> bool:
-        """Wait for the running process; False for an interrupt from the keyboard."""
-        try:
-            return bool(self._link.poll(None))
-        except KeyboardInterrupt:
-            return False
+        """Wait for the running process; False where a snapshot wants to be taken in."""
+        while True:
+            try:
+                return self._link in wait([self._link, self._meeting.fileno()])
+            except KeyboardInterrupt:
+                self.pause()
+
+    def _take(self) -> None:
+        """Take in the next snapshot."""
+        link = self._meeting.accept(self._alive)
+        _, pid, moment = link.recv()
+        self._keep(Snapshot(link, moment, pid))
 
     def _keep(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot, in order; of too many every other one goes."""
-        self._snapshots.append(snapshot)
-        self._snapshots.sort(key=lambda item: item.moment)
-        if len(self._snapshots) > MOST_SNAPSHOTS:
-            for item in self._snapshots[1:-1:2]:
-                _quit(item.link)
-                self._snapshots.remove(item)
+        """Keep a snapshot, in order. Of too many one goes: they are the denser, the later they are."""
+        kept = self._snapshots
+        kept.append(snapshot)
+        kept.sort(key=lambda item: item.moment)
+        if len(kept) > MOST_SNAPSHOTS:
+            end = kept[-1].moment.visit
+            least = min(
+                range(1, len(kept) - 1),
+                key=lambda n: (kept[n + 1].moment.visit - kept[n - 1].moment.visit) / (end - kept[n].moment.visit + 1),
+            )
+            _quit(kept.pop(least).link)
 
     def _resume(self, moment: Moment, plan: Plan) -> None:
         """Let the last snapshot before a moment run on."""
@@ -295,4 +319,3 @@ def _quit(link: Any) -> None:
             link.close()
     except OSError:
         pass  # it has ended by itself
-

@@ -47,7 +47,12 @@ class Shell(cmd.Cmd):
     def begin(self) -> None:
         """Compile, run to the first instruction, and read commands until the session ends."""
         self.show(self.session.start())
-        self.cmdloop()
+        while True:
+            try:
+                self.cmdloop()
+                return
+            except KeyboardInterrupt:  # at the prompt; while the program runs, the session stops it
+                self.say("")
 
     def onecmd(self, line: str) -> bool:
         """Run a command; what is wrong with it is printed."""
@@ -77,7 +82,7 @@ class Shell(cmd.Cmd):
             self.say(stop.printed[len(self._printed) :].rstrip("\n"))
             self._printed = stop.printed
         if stop.ended:
-            self.say("the program has ended" if stop.reason == "ended" else "the program could not be run")
+            self.say("the program has ended")
             self.say(stop.message)
             return
         self.say(headline(stop))
@@ -175,7 +180,9 @@ class Shell(cmd.Cmd):
     def do_warp(self, argument: str) -> None:
         words = [int(word) for word in numbers(argument)]
         if not 1 <= len(words) <= 3:
-            raise ArgumentError("warp takes a warp, and may take a block before and a lane behind it", hint="warp 0 3 5")
+            raise ArgumentError(
+                "warp takes a warp, and may take a block before and a lane behind it", hint="warp 0 3 5"
+            )
         block = words.pop(0) if len(words) == 3 else self.session.focus.block
         warp, lane = words[0], words[1] if len(words) > 1 else 0
         self.session.look_at(block, 32 * warp + lane)
@@ -252,7 +259,9 @@ class Shell(cmd.Cmd):
             self.say(f"  {row.name:<{width}}  {row.kind:<8} {row.text}")
 
     def do_barriers(self, argument: str) -> None:
-        self._lines(self.session.ask("barriers", self.session.focus), "no thread waits at a barrier, and no mbarrier is set up")
+        self._lines(
+            self.session.ask("barriers", self.session.focus), "no thread waits at a barrier, and no mbarrier is set up"
+        )
 
     def do_copies(self, argument: str) -> None:
         self._lines(self.session.ask("copies", self.session.focus), "no asynchronous copy is under way")
@@ -338,5 +347,3 @@ def coordinates(word: str) -> int | tuple[int, int, int]:
         return values[0]
     x, y, z = values + [0] * (3 - len(values))
     return x, y, z
-
-

@@ -55,7 +55,7 @@ class Standing:
         return sorted((name for name in known if self.value(name) is not None), key=_numbered)
 
     def value(self, name: str) -> Any:
-        """A register's value: one for all threads, or an array by thread; None where it holds nothing that is needed."""
+        """A register's value: one for all threads, or an array by thread; None where it holds nothing."""
         if name in self.names:
             value = self.values[self.names[name]]
         elif name in self.cohort.code.numbers:

@@ -33,7 +33,7 @@ class Tensor:
 
     @classmethod
     def parsed(cls, text: str, words: Sequence[int]) -> Tensor:
-        """From the text of a pin, `tensor f16 smem (8,?):(?,1)`, and its words: the address, then what `?` stand for."""
+        """From the text of a pin, `tensor f16 smem (8,?):(?,1)`, and its words: the address, then each `?`."""
         _, dtype, space, layout = text.split(" ", 3)
         address, *leaves = words
         values = iter(leaves)

@@ -1,4 +1,4 @@
-"""The process that is debugged: it compiles the function, runs it on the emulator, and answers questions where it stops.
+"""The process that is debugged: it compiles the function, runs it on the emulator, and answers where it stops.
 
 Snapshots are forks of it, which wait: to go back, one of them forks again and runs on from there. All of them talk to
 the front end (`session`) alone.
@@ -32,7 +32,7 @@ from tilewright.tools.debugger.results import described
 from tilewright.tools.debugger.standing import Standing
 from tilewright.tools.function_lookup import load_function
 
-SNAPSHOT_EVERY = 0.25
+SNAPSHOT_EVERY = 0.1
 """Seconds of running between two snapshots."""
 
 
@@ -83,13 +83,11 @@ class Worker:
         focus = self.driver.named(error.values.get("block"), error.values.get("thread"))
         self._over("finding", str(error), moment, focus)
 
-    def _over(
-        self, reason: str, message: str, moment: Moment | None = None, focus: Focus | None = None
-    ) -> NoReturn:
+    def _over(self, reason: str, message: str, moment: Moment | None = None, focus: Focus | None = None) -> NoReturn:
         stop = Stop(reason, moment or self.driver.moment, focus=focus or Focus(0, 0), message=message,
                     candidate=self.driver.candidate, printed=self.driver.text())  # fmt: skip
         self._send(stop)
-        while self._link.recv()[0] != "quit":
+        while self._receive()[0] != "quit":
             self._link.send(("error", "the program has ended"))
         leave()
 
@@ -116,13 +114,16 @@ class Worker:
                 self._link.send(("error", traceback.format_exc()))
 
     def _checkpoint(self, moment: Moment) -> None:
-        """Leave a snapshot behind now and then, and at the first moment of all."""
-        if self.driver.plan.record or moment == self._last_moment:
-            return
+        """Leave a snapshot behind now and then, and at the first moment of all; see whether the front end has gone."""
         now = time.perf_counter()
         if moment.visit > 1 and now - self._last < SNAPSHOT_EVERY:
             return
-        self._last, self._last_moment = now, moment
+        self._last = now
+        if self._link.poll():
+            leave()
+        if self.driver.plan.record or moment == self._last_moment:
+            return
+        self._last_moment = moment
         if forked():
             self._made += 1
             return
@@ -144,12 +145,18 @@ class Worker:
     def _join(self, hello: tuple[Any, ...]) -> None:
         """Meet the front end as a process of its own."""
         self._link.close()
-        self._link = connect(self._address)
-        self._link.send(hello)
+        try:
+            self._link = connect(self._address)
+            self._link.send(hello)
+        except OSError:  # the front end has gone
+            leave()
 
     def _send(self, stop: Stop) -> None:
         sys.stdout.flush()
-        self._link.send(("stop", stop, self._made))
+        try:
+            self._link.send(("stop", stop, self._made))
+        except OSError:
+            leave()
         self._made = 0
 
     def _receive(self) -> Any:
