@@ -195,7 +195,7 @@ class Server:
 
     def _on_setDataBreakpoints(self, request: Message, given: Message) -> None:
         self.session.watches.clear()
-        made = []
+        made: list[Message] = []
         for item in given.get("breakpoints", ()):
             try:
                 watch = self.session.add_watch(str(item["dataId"]), item.get("accessType") in ("read", "readWrite"))
