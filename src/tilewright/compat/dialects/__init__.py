@@ -1,6 +1,6 @@
 """`cutlass._mlir.dialects`: MLIR's dialects, with the operations of NVIDIA's own MLIR that public kernels use.
 
-A dialect is MLIR's Python module of it, behind what is in its module of `_OWN`; a name that neither has says so.
+A dialect is MLIR's Python module of it, behind what is in its modules of `_OWN`; a name that neither has says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilewright.base.stubs import NotBuiltError
 from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.numbers.numeric import Numeric, as_numeric
 
-_OWN = {"nvvm": "tilewright.compat.dialects.nvvm_operations"}
+_OWN = {"nvvm": ("nvvm_operations", "nvvm_reduction")}
 
 
 class Dialect(ModuleType):
@@ -28,7 +28,7 @@ class Dialect(ModuleType):
         super().__init__(f"cutlass._mlir.dialects.{name}", f"MLIR's dialect `{name}`.")
         self._modules = [importlib.import_module(f"mlir.dialects.{name}")]
         if name in _OWN:
-            self._modules.insert(0, importlib.import_module(_OWN[name]))
+            self._modules[:0] = [importlib.import_module(f"tilewright.compat.dialects.{own}") for own in _OWN[name]]
 
     def __getattr__(self, name: str) -> Any:
         for module in self._modules:
