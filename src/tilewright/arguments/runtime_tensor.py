@@ -276,6 +276,11 @@ class FakeTensor:
         self._align = _natural_alignment(dtype) if align is None else _alignment(align)
 
     @property
+    def _assumed_align(self) -> int:
+        """The alignment in bytes, by the name that sources of CuTe DSL know."""
+        return self._align
+
+    @property
     def shape(self) -> tuple[int | Dim, ...]:
         """The extents: ints, and the symbols, which the shapes of other fake tensors may share."""
         return tuple(dim if dim.value is None else dim.value for dim in self._dims)
@@ -293,6 +298,11 @@ class FakeTensor:
         return f"Tensor<{self.dtype} o ({_join(self._dims)}):({_join(self._strides)})>"
 
     __repr__ = __str__
+
+
+def is_tensor(value: Any) -> bool:
+    """True for tensors of any framework."""
+    return hasattr(value, "__dlpack__") or isinstance(value, (RuntimeTensor, FakeTensor))
 
 
 Tensor.register(RuntimeTensor)
