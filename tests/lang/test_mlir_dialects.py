@@ -150,6 +150,17 @@ def test_extremes():
     assert out.tolist() == [1, 5, -2, 1, -2]
 
 
+def test_operations_of_vectors_of_the_language():
+    def body(x: cute.Tensor, out: cute.Tensor):
+        loaded = x.load()
+        assert str(loaded.type) == "vector<4xi32>"
+        out.store(cute.TensorSSA(dialect("math").absi(loaded), loaded.shape, loaded.dtype))
+        out[3] = dialect("math").absi(x[3]) * 2
+
+    out = on_device(body, np.array([-1, 2, -3, -4], np.int32), np.zeros(4, np.int32), block=1)[1]
+    assert out.tolist() == [1, 2, 3, 8]
+
+
 def test_assembly_and_vectors():
     def body(x: cute.Tensor, out: cute.Tensor):
         a, b = x[0].ir_value(), x[1].ir_value()

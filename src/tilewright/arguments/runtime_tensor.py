@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from tilewright.arguments.dlpack import HostView, address_of, exported, view, view_of
 from tilewright.base import spans
-from tilewright.base.errors import ArgumentError
+from tilewright.base.errors import ArgumentError, LeadingDimensionError
 from tilewright.base.signature import Dim, Space, TensorParam
 from tilewright.lang.numbers.numeric import BY_NAME, Numeric
 from tilewright.lang.numbers.numpy_scalars import to_python
@@ -179,6 +179,11 @@ class RuntimeTensor:
         marked = None if self._marked is None else self._marked
         view = self.view
         return self._dtype, self._align, marked, view.shape, view.stride, view.device, view.device_id
+
+    @property
+    def __cache_key__(self) -> Hashable:
+        """What functions are compiled for, by the name that sources of CuTe DSL know: equal for equal code."""
+        return self._dtype, self._align, self._dims, self._strides
 
     def __tw_dltensor__(self) -> int:
         """The address of a DLTensor that lives as long as this object."""
@@ -353,7 +358,7 @@ def leading_mode(shape: Sequence[int], stride: Sequence[int], *, strict: bool = 
         return large[0]
     if not strict:
         return ones[-1]
-    raise ArgumentError(
+    raise LeadingDimensionError(
         "Can't deduce the leading dimension: several modes have stride 1",
         values={"layout": f"{tuple(shape)}:{tuple(stride)}"},
         hint="give leading_dim",

@@ -17,6 +17,7 @@ from tilewright.base.not_built import NotBuiltImportError, imports_from, stub_of
 from tilewright.base.stubs import NotBuiltError
 from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.numbers.numeric import Numeric, as_numeric
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 _OWN = {"nvvm": ("nvvm_operations", "nvvm_reduction")}
 
@@ -48,7 +49,10 @@ class Dialect(ModuleType):
 
 
 def of_numbers(function: FunctionType) -> Callable[..., Any]:
-    """A function that builds an operation, for numbers of the language too: of these it gives one."""
+    """A function that builds an operation, for numbers of the language too: of these it gives one.
+
+    Of a `TensorSSA` it takes the vector, and gives a vector.
+    """
 
     @functools.wraps(function)
     def call(*operands: Any, **attributes: Any) -> Any:
@@ -59,7 +63,7 @@ def of_numbers(function: FunctionType) -> Callable[..., Any]:
 
 
 def _value(item: Any) -> Any:
-    return item.ir_value() if isinstance(item, Numeric) else item
+    return item.ir_value() if isinstance(item, (Numeric, TensorSSA)) else item
 
 
 _known: dict[str, Dialect] = {}

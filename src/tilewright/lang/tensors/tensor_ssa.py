@@ -136,6 +136,15 @@ class TensorSSA:
     def ir_value(self, *, loc: object = None, ip: object = None) -> ir.Value:
         return self.value
 
+    @property
+    def type(self) -> ir.Type:
+        """The MLIR type of the vector."""
+        return self.value.type
+
+    def to_elements(self, *, loc: object = None, ip: object = None) -> list[Numeric]:
+        """The elements as numbers, in colexicographic order."""
+        return list(self)
+
     def to(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
         """Elements converted to `dtype`, as numbers are."""
         value = convert(self.value, self.dtype.facts, number_type(dtype).facts)
