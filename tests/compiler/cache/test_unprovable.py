@@ -115,7 +115,7 @@ def unknown_identity():
 
 REASONS = {
     reads_a_file: "it can reach json.loads",
-    opens_a_file: "it can reach io.open",
+    opens_a_file: "it can reach _?io.open",
     reads_the_environment: "it can reach an object of os._Environ",
     reads_the_clock: "it can reach time.time",
     draws: "it can reach random.",

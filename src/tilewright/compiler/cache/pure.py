@@ -50,6 +50,7 @@ PURE: Final[dict[str, frozenset[str]]] = {
     "_heapq": ALL,
     "string": ALL,
     "textwrap": ALL,
+    "reprlib": _names("recursive_repr"),
     "struct": ALL,
     "_struct": ALL,
     "functools": _names(
