@@ -13,7 +13,6 @@ import json
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tilewright.compiler.cache.objects import is_traced
@@ -35,26 +34,18 @@ class EffectsError(Exception):
     """Changes that a hit could not make again."""
 
 
-@dataclass(frozen=True)
-class Effect:
-    """An attribute that was set: the place of its object in the order of the walk, and its value as text."""
-
-    place: int
-    name: str
-    value: str
-
-
-def effects(watch: Watch, met: Sequence[Any]) -> tuple[Effect, ...]:
-    """The attributes that changed since a walk, which met these objects.
+def effects(watch: Watch, met: Sequence[Any]) -> str:
+    """The attributes that changed since a walk, which met these objects, as text for `apply`.
 
     Raises:
         EffectsError: an attribute is gone, or one that was there holds what cannot be written down.
     """
-    places = {id(value): place for place, value in enumerate(met)}
-    return tuple(found for holder, before in watch.objects() for found in _of_object(holder, before, places))
+    writer = _Writer(met)
+    found = [item for holder, before in watch.objects() for item in _of_object(holder, before, writer)]
+    return json.dumps([found, writer.made], separators=(",", ":"))
 
 
-def _of_object(holder: Any, before: Mapping[str, Any], places: Mapping[int, int]) -> Iterator[Effect]:
+def _of_object(holder: Any, before: Mapping[str, Any], writer: _Writer) -> Iterator[list[Any]]:
     now = vars(holder)
     if not before.keys() <= now.keys():
         raise EffectsError(f"tracing deletes attributes of {type(holder).__qualname__}")
@@ -62,7 +53,7 @@ def _of_object(holder: Any, before: Mapping[str, Any], places: Mapping[int, int]
         if before.get(name, _MISSING) is value:
             continue
         try:
-            yield Effect(places[id(holder)], name, written(value, places))
+            yield [writer.places[id(holder)], name, writer.whole(value)]
         except TracedError:
             continue
         except UnwritableError as error:
@@ -70,13 +61,15 @@ def _of_object(holder: Any, before: Mapping[str, Any], places: Mapping[int, int]
                 raise EffectsError(f"tracing changes {type(holder).__qualname__}.{name}: {error}") from None
 
 
-def apply(found: Sequence[Effect], met: Sequence[Any]) -> bool:
+def apply(text: str, met: Sequence[Any]) -> bool:
     """Set the attributes; True where one was another before.
 
     Raises:
         EffectsError: a value names what this process does not have. Nothing was set.
     """
-    values = [(vars(met[effect.place]), effect.name, read(effect.value, met)) for effect in found]
+    found, made = json.loads(text)
+    reader = _Reader(made, met)
+    values = [(vars(met[place]), name, reader.whole(value)) for place, name, value in found]
     changed = [(entries, name, value) for entries, name, value in values if not _same(entries.get(name, _MISSING), value)]
     for entries, name, value in changed:
         entries[name] = value
@@ -87,33 +80,29 @@ def _same(before: Any, value: Any) -> bool:
     if before is value or before is _MISSING:
         return before is value
     try:
-        return written(before, {}) == written(value, {})
+        return written(before) == written(value)
     except UnwritableError:
         return False
 
 
-def written(value: Any, places: Mapping[int, int]) -> str:
-    """A value as text; `places` are those of objects that are known, by identity.
+def written(value: Any, met: Sequence[Any] = ()) -> str:
+    """A value as text; objects that were met go by their places.
 
     Raises:
         UnwritableError: it cannot be written down.
     """
-    writer = _Writer(places)
-    top = writer.item(value)
-    return json.dumps([top, writer.made], separators=(",", ":"))
+    writer = _Writer(met)
+    return json.dumps([writer.whole(value), writer.made], separators=(",", ":"))
 
 
-def read(text: str, met: Sequence[Any]) -> Any:
+def read(text: str, met: Sequence[Any] = ()) -> Any:
     """The value that was written.
 
     Raises:
         EffectsError: it names what this process does not have.
     """
     top, made = json.loads(text)
-    try:
-        return _Reader(made, met).item(top)
-    except (LookupError, AttributeError, TypeError, ValueError, ImportError) as error:
-        raise EffectsError(str(error)) from error
+    return _Reader(made, met).whole(top)
 
 
 _PLAIN: Final = (type(None), bool, int, str)
@@ -122,10 +111,22 @@ _PLAIN: Final = (type(None), bool, int, str)
 class _Writer:
     """Writes values as JSON: what can be changed goes into `made`, once each."""
 
-    def __init__(self, places: Mapping[int, int]) -> None:
+    def __init__(self, met: Sequence[Any]) -> None:
         self.made: list[Any] = []
-        self._places = places
+        self.places = {id(value): place for place, value in enumerate(met)}
         self._numbers: dict[int, int] = {}
+
+    def whole(self, value: Any) -> Any:
+        """A value; where it cannot be written, nothing of it stays in `made`."""
+        before = len(self.made)
+        try:
+            return self.item(value)
+        except (UnwritableError, RecursionError) as error:
+            del self.made[before:]
+            self._numbers = {key: number for key, number in self._numbers.items() if number < before}
+            if isinstance(error, RecursionError):
+                raise UnwritableError("it is too deep to be written down") from None
+            raise
 
     def item(self, value: Any) -> Any:
         cls = type(value)
@@ -135,8 +136,8 @@ class _Writer:
             return ["float", value.hex()]
         if cls is tuple:
             return ["tuple", *map(self.item, value)]
-        if id(value) in self._places:
-            return ["known", self._places[id(value)]]
+        if id(value) in self.places:
+            return ["known", self.places[id(value)]]
         if is_traced(value):
             raise TracedError("it is a traced value")
         if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType) and _named(value):
@@ -164,7 +165,7 @@ class _Writer:
             return ["type", value.__name__, self.item(value.__bases__), *self._entries(body)]
         if _named(cls) and _by_attributes(cls):
             state = _state(value)
-            if state:
+            if state or cls.__eq__ is not object.__eq__:  # else it may be one of a kind
                 return ["object", cls.__module__, cls.__qualname__, *self._entries(state)]
         raise UnwritableError(f"an object of {cls.__module__}.{cls.__qualname__} cannot be written down")
 
@@ -179,6 +180,12 @@ class _Reader:
         self._contents = made
         self._met = met
         self._made: dict[int, Any] = {}
+
+    def whole(self, found: Any) -> Any:
+        try:
+            return self.item(found)
+        except (LookupError, AttributeError, TypeError, ValueError, ImportError) as error:
+            raise EffectsError(str(error)) from error
 
     def item(self, found: Any) -> Any:
         if not isinstance(found, list):

@@ -16,14 +16,14 @@ that changes no code, a comment or another helper, costs the tracing alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from tilewright.base import notices, patched
 from tilewright.compiler.cache import keys, toolkit
-from tilewright.compiler.cache.effects import Effect, EffectsError, apply, effects
+from tilewright.compiler.cache.effects import EffectsError, apply, effects
 from tilewright.compiler.cache.entry import DamagedError, Entry, entry_bytes, sealed, unsealed
 from tilewright.compiler.cache.locks import lock
 from tilewright.compiler.cache.reach import Reach
@@ -61,7 +61,7 @@ class Turn:
         self._record = ""
         self._program = ""
         self._reach: Reach | None = None
-        self._effects: tuple[Effect, ...] = ()
+        self._effects = ""
         self._still_valid: Callable[[], bool] | None = None
         self._passes_valid: Callable[[], bool] | None = None
         self._notices = notices.given()
@@ -196,21 +196,21 @@ class Turn:
                 if record["key"] != self._record:
                     raise DamagedError("it is the record of another key")
                 program, result = str(record["program"]), _plain(record["result"])
-                found_effects = [Effect(*effect) for effect in record["effects"]]
+                left = str(record["effects"])
             except (DamagedError, ValueError, KeyError, TypeError) as error:
                 self._drop("records", name, error)
                 continue
             found = self._entry(program, result)
-            if found is not None and self._applied(found_effects):
+            if found is not None and self._applied(left):
                 _memory.put(("records", self._file(self._record)), data)
                 return found
         return None
 
-    def _applied(self, found: Sequence[Effect]) -> bool:
+    def _applied(self, left: str) -> bool:
         """Do what tracing did; False where this process cannot."""
         assert self._reach is not None
         try:
-            if apply(found, self._reach.met):
+            if left and apply(left, self._reach.met):
                 self._still_valid = None
         except EffectsError:
             return False
@@ -249,8 +249,7 @@ class Turn:
     def _write_record(self, result: Any) -> None:
         if not self._record or not self._program:
             return
-        made = [(effect.place, effect.name, effect.value) for effect in self._effects]
-        record = {"key": self._record, "program": self._program, "result": _written(result), "effects": made}
+        record = {"key": self._record, "program": self._program, "result": _written(result), "effects": self._effects}
         self._write("records", self._record, sealed(json.dumps(record).encode()))
 
     def _write(self, kind: Kind, key: str, data: bytes) -> None:

@@ -25,6 +25,7 @@ from tilewright.compiler.cache.pure import is_pure_class
 from tilewright.compiler.cache.unprovable import UnprovableError
 from tilewright.compiler.cache.walk import Walk
 from tilewright.compiler.decorated import Decorated, Profiled
+from tilewright.ir.context import Stale
 from tilewright.layout import ComposedLayout, Layout, Swizzle, is_static
 
 _SKIPPED: Final = frozenset((
@@ -312,6 +313,8 @@ def _layout(reach: Walk, value: Any) -> None:
 
 def is_traced(value: Any) -> bool:
     """True for a value of a program that was traced. No other program can use it, so it is as good as none."""
+    if type(value) is Stale:
+        return True
     return any(base.__name__ == "Value" and base.__module__.startswith("mlir.") for base in type(value).__mro__)
 
 
