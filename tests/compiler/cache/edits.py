@@ -301,6 +301,13 @@ class World:
         if "operation" in self.optional:
             self.operation(self.state["operation"])
 
+    def unshadowed(self, name: str) -> Any:
+        """The module of helpers, where no object or class hides what a class below it has under this name."""
+        for holder in (self.helper.config, self.helper.Config):
+            if name in vars(holder):
+                delattr(holder, name)
+        return self.helper
+
     def another_pass(self, **changed: int) -> None:
         """A pass of a class that builds on the one of the file, with other code, or with another number."""
         state = {"n": self.state["pass_attribute"], "code": self.state["pass_code"], **changed}
@@ -319,7 +326,7 @@ class World:
         self.helper.bump = lambda value: bump(value)
 
     def expected(self, passed: bool = True) -> np.ndarray:
-        """What the kernel writes into an array of zeros; compiled without the pass, it leaves the numbers as they are."""
+        """What the kernel writes into an array of zeros, its numbers changed by the pass or not."""
         found = [self.state[part] for part in (*HELPER_PARTS, *MAIN_PARTS)] + [self.state["code"]]
         found += [self.state[name] if name in self.optional else 0 for name in OPTIONAL]
         found += [self.state[part] for part in PASS_PARTS] if passed else [7001, 7002, 7003]
@@ -387,8 +394,8 @@ WAYS: dict[str, list[Any]] = {
         lambda w, v: setattr(w.helper.scale.__closure__[0], "cell_contents", v),
     ],
     "inherited": [
-        lambda w, v: setattr(w.helper.Base, "inherited", _returning(v)),
-        lambda w, v: setattr(w.helper.Config, "inherited", _returning(v)),
+        lambda w, v: setattr(w.unshadowed("inherited").Base, "inherited", _returning(v)),
+        lambda w, v: setattr(w.unshadowed("inherited").Config, "inherited", _returning(v)),
         lambda w, v: setattr(w.helper.config, "inherited", _returning(v)),
     ],
     "class_attribute": [_set("helper.Config.width"), _set("main.Config.width")],
@@ -397,7 +404,7 @@ WAYS: dict[str, list[Any]] = {
     "classmethod": [lambda w, v: setattr(w.helper.Config, "made", classmethod(_returning(v)))],
     "staticmethod": [lambda w, v: setattr(w.helper.Config, "fixed", staticmethod(_returning(v)))],
     "call": [lambda w, v: setattr(w.helper.Config, "__call__", _returning(v))],
-    "getattr": [lambda w, v: setattr(w.helper.Config, "__getattr__", _returning(v)), _set("helper.config.dynamic")],
+    "getattr": [lambda w, v: setattr(w.unshadowed("dynamic").Config, "__getattr__", _returning(v)), _set("helper.config.dynamic")],
     "frozen_field": [],
     "slot": [_set("helper.slotted.n"), lambda w, v: setattr(w.helper, "slotted", w.helper.Slotted(v))],
     "instance": [_set("helper.params.m"), lambda w, v: setattr(w.helper, "params", w.helper.Params(m=v))],

@@ -201,5 +201,5 @@ def test_values_that_cannot_be_written_down(value):
 
 def test_names_that_are_not_loaded():
     text = effects.written(Order.ROWS).replace("machines", "elsewhere")
-    with pytest.raises(effects.EffectsError, match="tests.compiler.cache.elsewhere.Order is not loaded"):
+    with pytest.raises(effects.EffectsError, match=r"tests\.compiler\.cache\.elsewhere\.Order is not loaded"):
         effects.read(text)

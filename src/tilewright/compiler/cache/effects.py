@@ -1,8 +1,8 @@
 """What tracing leaves on objects that it reads: kernels of public sources set `self.stages = 4` while they are traced.
 
-A hit sets it again, as far as it can be written down: numbers, text, types, layouts, atoms, containers, structs of shared
-memory, objects that existed before. Traced values are of no use after tracing and do not come back. Whatever else tracing
-changes makes a function unprovable.
+A hit sets it again, as far as it can be written down: numbers, text, types, layouts, atoms, containers, structs of
+shared memory, objects that existed before. Traced values are of no use after tracing and do not come back. Whatever
+else tracing changes makes a function unprovable.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def apply(text: str, met: Sequence[Any]) -> bool:
     found, made = json.loads(text)
     reader = _Reader(made, met)
     values = [(vars(met[place]), name, reader.whole(value)) for place, name, value in found]
-    changed = [(entries, name, value) for entries, name, value in values if not _same(entries.get(name, _MISSING), value)]
+    changed = [
+        (entries, name, value) for entries, name, value in values if not _same(entries.get(name, _MISSING), value)
+    ]
     for entries, name, value in changed:
         entries[name] = value
     return bool(changed)
@@ -165,7 +167,7 @@ class _Writer:
             return ["type", value.__name__, self.item(value.__bases__), *self._entries(body)]
         if _named(cls) and _by_attributes(cls):
             state = _state(value)
-            if state or cls.__eq__ is not object.__eq__:  # else it may be one of a kind
+            if state or not _same_method(cls, "__eq__"):  # else it may be one of a kind
                 return ["object", cls.__module__, cls.__qualname__, *self._entries(state)]
         raise UnwritableError(f"an object of {cls.__module__}.{cls.__qualname__} cannot be written down")
 
@@ -241,7 +243,7 @@ def _loaded(module: str, name: str) -> Any:
 
 def _by_attributes(cls: type) -> bool:
     """Whether the objects of a class are what their attributes say, and can be made from them."""
-    return owner_of_class(cls) != "trusted" and cls.__new__ is object.__new__ and not issubclass(cls, type)
+    return owner_of_class(cls) != "trusted" and _same_method(cls, "__new__") and not issubclass(cls, type)
 
 
 def _state(value: Any) -> dict[str, Any]:
@@ -254,3 +256,8 @@ def _state(value: Any) -> dict[str, Any]:
     state = {name: getattr(value, name) for name in slots if hasattr(value, name)}
     state |= getattr(value, "__dict__", {})
     return {name: item for name, item in state.items() if name != "_hash"}  # worked out anew
+
+
+def _same_method(cls: type, name: str) -> bool:
+    """Whether a class has a method from `object`."""
+    return getattr(cls, name) is getattr(object, name)

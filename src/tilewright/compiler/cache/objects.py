@@ -114,7 +114,8 @@ _PLAIN: Final = frozenset((
     ("dataclasses", "_DataclassParams"),
     ("fractions", "Fraction"), ("pathlib", "PosixPath"), ("pathlib", "PurePosixPath"), ("enum", "auto"),
     ("enum", "property"), ("types", "DynamicClassAttribute"), ("enum", "nonmember"), ("enum", "member"),
-    ("inspect", "Signature"), ("inspect", "Parameter"), ("functools", "singledispatchmethod"), ("contextlib", "nullcontext"), ("builtins", "object"),
+    ("inspect", "Signature"), ("inspect", "Parameter"),
+    ("functools", "singledispatchmethod"), ("contextlib", "nullcontext"), ("builtins", "object"),
 ))  # fmt: skip
 """Classes of the standard library whose objects are what their attributes say."""
 

@@ -87,9 +87,7 @@ class Watch:
 def _same_entries(mapping: Any) -> _Check:
     keys, values = list(mapping), list(mapping.values())
     count = len(keys)
-    return lambda: (
-        len(mapping) == count and all(map(is_, mapping.values(), values)) and all(map(is_, mapping, keys))
-    )
+    return lambda: len(mapping) == count and all(map(is_, mapping.values(), values)) and all(map(is_, mapping, keys))
 
 
 def _columns(rows: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], ...]:
