@@ -36,7 +36,7 @@ print(thread_values(THREADS, 1024))
 # The same for a row of 64 elements and 8 threads, drawn as 2 lines of 32; T is the thread, V its value:
 
 # %%
-cute.tv_layout_svg(thread_values(8, 64), (32, 2))
+cute.tv_layout_svg(cute.make_layout((8, (4, 2)), stride=(8, (2, 1))), (2, 32))
 
 # %% [markdown]
 # ## The kernel
