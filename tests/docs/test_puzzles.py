@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.base.errors import EmulationError, TilewrightError
+from tilewright.base.errors import EmulationError
 from tilewright.tools import puzzles
 
 ROOT = Path(__file__).resolve().parents[2]
