@@ -18,7 +18,7 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("docs/gallery", "examples/puzzles", "examples/puzzles/solutions")
+FOLDERS = ("docs/gallery", "examples/puzzles")
 SETTINGS = {"TILEWRIGHT_TARGET": "emu", "TILEWRIGHT_ARCH": "sm_90a", "TILEWRIGHT_NO_CACHE": "1", "NO_COLOR": "1"}
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
 SECONDS = 300
