@@ -127,7 +127,7 @@ def test_the_example_of_readme_works_as_one_cell(notebooks, monkeypatch):
     ).groups()
     source = code + "\ncompiled"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-    notebooks.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    notebooks.NotebookClient(notebook, timeout=notebooks.SECONDS, kernel_name="python3").execute()
     (cell,) = notebook.cells
     assert printed(cell.outputs) == expected
     assert cell.outputs[-1].data["text/plain"].startswith("<axpy, compiled for sm_90a, runs on emu; stages python")
