@@ -10,13 +10,14 @@ import importlib
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from tilewright import __version__
 from tilewright.base import settings, streams
 from tilewright.base.errors import TilewrightError
 from tilewright.tools.console import console
@@ -66,8 +67,19 @@ app = typer.Typer(
 )
 
 
+def show_version(wanted: bool) -> None:
+    """Print the version and end, if asked to."""
+    if wanted:
+        print(f"tilewright {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def group() -> None:
+def group(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Tilewright: GPU kernels from Python to SASS, every stage open, run without a GPU."""
 
 

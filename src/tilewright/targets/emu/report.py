@@ -24,7 +24,7 @@ class LineTraffic:
     ideal: int
 
 
-@dataclass
+@dataclass(repr=False)
 class Report:
     """The outcome of one launch.
 
@@ -49,6 +49,15 @@ class Report:
     traffic: list[LineTraffic] | None = None
     work: dict[str, float] = field(default_factory=dict)
     distinct_sectors: int | None = None
+
+    def __repr__(self) -> str:
+        """What a console shows: the counts, and how many findings there are."""
+        counted = (
+            f", {self.sectors:,} sectors, {self.bank_conflicts:,} bank conflicts" if self.traffic is not None else ""
+        )
+        found = "ok" if self.ok else f"{len(self.errors)} errors, {len(self.races)} races"
+        launched = f"{self.blocks:,} blocks, {self.threads:,} threads, {self.instructions:,} instructions"
+        return f"<{self.kernel or 'launch'}: {launched}{counted}; {found}>"
 
     @property
     def ok(self) -> bool:
