@@ -17,7 +17,7 @@ def line_of(text, number=0):
     return [n for n, line in enumerate(SOURCE.read_text().splitlines(), 1) if text in line][number]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_copies_and_phases(seed):
     session = Session(Program(GEMM.place, GEMM.arguments, GEMM.options, seed=seed))
     try:
