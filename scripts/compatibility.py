@@ -1,6 +1,6 @@
 """Write `docs/compatibility.md`: which public CuTe DSL sources run unchanged, and why others do not; names by tier.
 
-    python scripts/compatibility.py NAME=DIR ... [--column emu|h100|h200] [--only TEXT] [--timeout SECONDS] [--names]
+    python scripts/compatibility.py NAME=DIR ... [--column emu|h100|h200] [--only TEXT] [--timeout SECONDS] [--names] [--tiers LIST]
 
 NAME is a key of `REPOSITORIES`, DIR a checkout of it outside this repository; NVIDIA/cutlass's Python package of the
 DSL is never read. `--names` counts instead, which files of the corpus need only names that are built. Each file runs in
@@ -283,6 +283,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--pack", type=Path, help="write what is needed of the checkouts to this archive, and end")
     parser.add_argument("--column", choices=COLUMNS, default="emu")
     parser.add_argument("--only", default="", help="run files whose name contains this text")
+    parser.add_argument("--tiers", default="", help="run files of these tiers, with commas, in this order")
     parser.add_argument("--jobs", type=int, default=1, help="files that run at the same time")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one file")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds for all")
@@ -293,6 +294,9 @@ def run_all(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:
     """Run the files that the options name, and keep each result as it comes."""
     end = time.monotonic() + options.budget
     chosen = [item for item in sources() if item.repository in folders and options.only in item.name]
+    if options.tiers:
+        order = options.tiers.split(",")
+        chosen = sorted((item for item in chosen if item.tier in order), key=lambda item: order.index(item.tier))
 
     def one(source: Source) -> tuple[str, str] | None:
         left = end - time.monotonic()
