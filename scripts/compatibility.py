@@ -1,6 +1,6 @@
 """Write `docs/compatibility.md`: which public CuTe DSL sources run unchanged, and why others do not; names by tier.
 
-    python scripts/compatibility.py NAME=DIR ... [--column emu|h100|h200] [--only TEXT] [--tiers LIST] [--names]
+    python scripts/compatibility.py NAME=DIR ... [--column emu|h100|h200] [--only TEXT] [--tiers LIST] [--missing] [--names]
 
 NAME is a key of `REPOSITORIES`, DIR a checkout of it outside this repository; NVIDIA/cutlass's Python package of the
 DSL is never read. `--names` counts instead, which files of the corpus need only names that are built. Each file runs in
@@ -122,7 +122,7 @@ def run(source: Source, folder: Path, column: str, timeout: float) -> tuple[str,
     if not path.exists():
         return "skip", "not in this checkout"
     start = time.monotonic()
-    status, output = _finish(_command(source, path, column), path.parent, _environment(source, folder, column), timeout)
+    status, output = _finish(_command(source, path, column), path.parent, _environment(folder, column), timeout)
     seconds = time.monotonic() - start
     count = re.search(r"(\d+) passed", output) if source.is_test else None
     if status is None:
@@ -142,15 +142,12 @@ def _command(source: Source, path: Path, column: str) -> list[str]:
     return [*command, f"{path}{suffix}", *shlex.split(source.arguments if column == "emu" else source.gpu)]
 
 
-def _environment(source: Source, folder: Path, column: str) -> Mapping[str, str]:
+def _environment(folder: Path, column: str) -> Mapping[str, str]:
     beside = [folder.parent / name for name in ("quack", "flash-attention")]  # which sources of each other import
     paths = folder, folder / "examples/python/CuTeDSL", *beside, ROOT / "src" / "tilewright" / "dropin_path"
-    # Of flash-attention the kernels of sm_80, which run on every chip from sm_80 on.
-    chip = {"CUTE_DSL_ARCH": "sm_80"} if column == "emu" and source.repository == "flash-attention" else {}
     return {
-        "FLASH_ATTENTION_ARCH": "sm_80",
+        "FLASH_ATTENTION_ARCH": "sm_120",  # its kernels of sm_80 in tiles that every chip has the memory for
         "QUACK_CACHE_ENABLED": "0",
-        **chip,
         **os.environ,
         "TILEWRIGHT_TARGET": "emu" if column == "emu" else "cuda",
         "PYTHONPATH": os.pathsep.join([*map(str, paths), *filter(None, [os.environ.get("PYTHONPATH")])]),
@@ -287,6 +284,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--column", choices=COLUMNS, default="emu")
     parser.add_argument("--only", default="", help="run files whose name contains this text")
     parser.add_argument("--tiers", default="", help="run files of these tiers, with commas, in this order")
+    parser.add_argument("--missing", action="store_true", help="run files that have no result in this column yet")
     parser.add_argument("--jobs", type=int, default=1, help="files that run at the same time")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one file")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds for all")
@@ -307,6 +305,8 @@ def run_all(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:
         return None if time.monotonic() > end and verdict and "not done" in verdict[1] else verdict
 
     results = load()
+    if options.missing:
+        chosen = [item for item in chosen if (item.name, options.column) not in results]
     with ThreadPoolExecutor(options.jobs) as pool:
         waiting = {pool.submit(one, item): item for item in chosen}
         for future in as_completed(waiting):
