@@ -1,6 +1,6 @@
 """Write `docs/compatibility.md`: which public CuTe DSL sources run unchanged, and why others do not; names by tier.
 
-    python scripts/compatibility.py NAME=DIR ... [--column emu|h100|h200] [--only TEXT] [--tiers LIST] [--missing] [--names]
+    python scripts/compatibility.py NAME=DIR ... [--column emu|h100|h200] [--tiers LIST] [--missing] [--names]
 
 NAME is a key of `REPOSITORIES`, DIR a checkout of it outside this repository; NVIDIA/cutlass's Python package of the
 DSL is never read. `--names` counts instead, which files of the corpus need only names that are built. Each file runs in
