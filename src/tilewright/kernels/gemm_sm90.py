@@ -1,0 +1,279 @@
+"""The matrix product D = A·B on the tensor cores of sm_90, by `wgmma`: persistent, with warpgroups of different work.
+
+A block has as many tiles of D to compute as there are for its cluster. One warp copies tiles of A and B along K into
+`stages` buffers of shared memory by the copy engine, and two warpgroups multiply them there:
+
+    copies        | k 0 | k 1 | k 2 | ...  of tile 0, 1, 2, ... without a pause
+    cooperative   both warpgroups: products of tile 0, store; products of tile 1, store; ...
+    ping-pong     one: products of tile 0 | store          | products of tile 2 | ...
+                  two:                    | products of 1  | store              | ...
+
+Blocks of a cluster share tiles: each copies a part of them to all that need it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright import pipeline
+from tilewright.cute.nvgpu import cpasync, warpgroup
+from tilewright.kernels.gemm_sm80 import place_of
+from tilewright.kernels.gemm_sm90_plans import ALIGNMENT, CONSUMERS, WARPGROUP
+from tilewright.utils import LayoutEnum, sm90
+
+COPYING_REGISTERS, MULTIPLYING_REGISTERS = 40, 232
+_STORING = 1  # the named barrier of the first warpgroup that multiplies; the next one's follows
+
+
+class Tiles:
+    """The tiles of D that a cluster computes: every `clusters`-th, from its own number on."""
+
+    def __init__(self, a: cute.Tensor, b: cute.Tensor, plan: Any) -> None:
+        block, _, _ = cute.arch.block_idx()
+        blocks, _, _ = cute.arch.grid_dim()
+        self.plan = plan
+        size = plan.cluster[0] * plan.cluster[1]
+        rank = block % size
+        self.own = rank % plan.cluster[0], rank // plan.cluster[0]
+        self.first, self.clusters = block // size, blocks // size
+        self.down = cute.ceil_div(a.shape[0], plan.tile[0] * plan.cluster[0])
+        self.along = cute.ceil_div(b.shape[0], plan.tile[1] * plan.cluster[1])
+        self.count = self.down * self.along * cute.size(a, mode=[2])
+        self.steps = cute.ceil_div(a.shape[1], plan.tile[2])
+
+    def place(self, number: Any) -> Any:
+        """(m, n, l) of this block's tile."""
+        m, n, batch = place_of(number, self.down, self.along, self.plan.group)
+        (down, along), (own_m, own_n) = self.plan.cluster, self.own
+        return m * down + own_m, n * along + own_n, batch
+
+
+def state_after(steps: Any, kind: pipeline.PipelineUserType, stages: int) -> pipeline.PipelineState:
+    """Where a side of the pipeline stands after so many steps."""
+    first = 1 if kind is pipeline.PipelineUserType.Producer else 0
+    return pipeline.PipelineState(stages, steps, steps % stages, (steps // stages + first) % 2)
+
+
+@cute.jit
+def copy_tiles(tiles: Any, pipe: Any, copies: Any, sources: Any, targets: Any, plan: cutlass.Constexpr) -> None:
+    """Copy all tiles of A and B of this block, one step of K after the other. Run by one warp."""
+    cluster = cute.make_layout((*plan.cluster, 1))
+    own = cluster.get_flat_coord(cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster()))
+    parts, masks = [], []
+    for copy, shared, source, mode in zip(copies, targets, sources, (1, 0), strict=True):
+        extent = plan.cluster[mode]
+        lines = plan.tile[1 - mode], plan.tile[2]
+        divided = cute.group_modes(cute.local_tile(source, lines, (None, None, None)), 0, 2)
+        parts.append(
+            cpasync.tma_partition(copy, own[mode], cute.make_layout(extent), cute.group_modes(shared, 0, 2), divided)
+        )
+        masks.append(cute.make_layout_image_mask(cluster, own, mode=mode) if extent > 1 else None)
+    (to_a, from_a), (to_b, from_b) = parts
+    state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, plan.stages)
+    for number in cutlass.range(tiles.first, tiles.count, tiles.clusters):
+        row, column, batch = tiles.place(number)
+        for step in cutlass.range(tiles.steps, unroll=1):
+            pipe.producer_acquire(state)
+            barrier = pipe.producer_get_barrier(state)
+            cute.copy(
+                copies[0], from_a[None, row, step, batch], to_a[None, state.index],
+                tma_bar_ptr=barrier, mcast_mask=masks[0],
+            )  # fmt: skip
+            cute.copy(
+                copies[1], from_b[None, column, step, batch], to_b[None, state.index],
+                tma_bar_ptr=barrier, mcast_mask=masks[1],
+            )  # fmt: skip
+            state.advance()
+    pipe.producer_tail(state)
+
+
+@cute.jit
+def multiply_tile(
+    pipe: Any, state: Any, steps: Any, tiled: cute.TiledMma, left: cute.Tensor, right: cute.Tensor, sums: cute.Tensor
+) -> Any:
+    """`sums` = the product of `steps` buffers from `state` on; the state of the last one, which is not released yet.
+
+    The products of one step are under way while those of the next are issued.
+    """
+    tiled.set(warpgroup.Field.ACCUMULATE, False)
+    pipe.consumer_wait(state)
+    warpgroup.fence()
+    for part in cutlass.range_constexpr(cute.size(left, mode=[2])):
+        place = (None, None, part, state.index)
+        cute.gemm(tiled, sums, left[place], right[place], sums)
+        tiled.set(warpgroup.Field.ACCUMULATE, True)
+    warpgroup.commit_group()
+    released = state.clone()
+    state.advance()
+    for _ in cutlass.range(steps - 1, unroll=1):
+        pipe.consumer_wait(state)
+        warpgroup.fence()
+        for part in cutlass.range_constexpr(cute.size(left, mode=[2])):
+            place = (None, None, part, state.index)
+            cute.gemm(tiled, sums, left[place], right[place], sums)
+        warpgroup.commit_group()
+        warpgroup.wait_group(1)
+        pipe.consumer_release(released)
+        released.advance()
+        state.advance()
+    return released
+
+
+@cute.jit
+def store_tile(
+    sums: cute.Tensor, copy: cute.CopyAtom, target: cute.Tensor, shared: cute.Tensor, place: Any, group: Any,
+    plan: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    """Store `sums`, the rows of one warpgroup at `place` (rows, n, l) of D, by way of its buffers of `shared`."""
+    thread, _, _ = cute.arch.thread_idx()
+    lane = thread % WARPGROUP
+    (rows, columns), (m, n) = plan.piece, (plan.rows, plan.tile[1])
+    order = LayoutEnum.ROW_MAJOR if plan.n_major else LayoutEnum.COL_MAJOR
+    atom = sm90.sm90_get_smem_store_op(order, plan.result, plan.accumulator)
+    tiled = plan.tiled_mma(columns)
+    writing = cute.make_tiled_copy_C(atom, tiled)
+    mine = writing.get_slice(lane)
+    written = mine.partition_D(shared)
+    pieces = cute.local_tile(target, (rows, columns), (None, None, None))
+    from_shared, to_pieces = cpasync.tma_partition(
+        copy, 0, cute.make_layout(1), cute.group_modes(shared, 0, 2), cute.group_modes(pieces, 0, 2)
+    )
+    stores = pipeline.PipelineTmaStore.create(num_stages=plan.store_buffers)
+    leader = cute.arch.make_warp_uniform(lane // 32) == 0
+    held = rows * columns // WARPGROUP
+    for number in cutlass.range_constexpr(m // rows * (n // columns)):
+        down, along = number // (n // columns), number % (n // columns)
+        wide = cute.make_rmem_tensor(held, plan.accumulator)
+        for value in cutlass.range_constexpr(held):
+            wide[value] = sums[number * held + value]
+        narrow = cute.make_rmem_tensor(tiled.partition_shape_C(plan.piece), plan.result)
+        cute.make_tensor(narrow.iterator, cute.make_layout(held)).store(wide.load().to(plan.result))
+        buffer = group * plan.store_buffers + number % plan.store_buffers
+        if leader:
+            stores.producer_acquire()
+        cute.arch.barrier(barrier_id=_STORING + group, number_of_threads=WARPGROUP)
+        cute.copy(writing, mine.retile(narrow), written[None, None, None, buffer])
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.barrier(barrier_id=_STORING + group, number_of_threads=WARPGROUP)
+        if leader:
+            at = place[0] * (m // rows) + down, place[1] * (n // columns) + along, place[2]
+            cute.copy(copy, from_shared[None, buffer], to_pieces[(None, *at)])
+            stores.producer_commit()
+
+
+@cute.jit
+def multiply_tiles(
+    tiles: Any, pipe: Any, order: Any, copy: cute.CopyAtom, target: cute.Tensor, memory: Any, group: Any,
+    plan: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    """Multiply and store the tiles of this block, or every other one of them. Run by warpgroup `group`."""
+    thread, _, _ = cute.arch.thread_idx()
+    shared_a, shared_b, shared_d = memory
+    tiled = plan.tiled_mma(plan.tile[1])
+    mine = tiled.get_slice(thread % WARPGROUP)
+    if cutlass.const_expr(not plan.pingpong):
+        shared_a = cute.local_tile(shared_a, (plan.rows, plan.tile[2]), (group, 0, None))
+    left, right = (
+        tiled.make_fragment_A(mine.partition_A(shared_a)), tiled.make_fragment_B(mine.partition_B(shared_b))
+    )  # fmt: skip
+    first, stride, turn = tiles.first, tiles.clusters, cutlass.Int32(0)
+    steps = tiles.steps
+    if cutlass.const_expr(plan.pingpong):
+        first, stride = first + group * stride, CONSUMERS * stride
+        turn = group
+    for number in cutlass.range(first, tiles.count, stride):
+        row, column, batch = tiles.place(number)
+        sums = cute.make_rmem_tensor(tiled.partition_shape_C((plan.rows, plan.tile[1])), plan.accumulator)
+        state = state_after(turn * steps, pipeline.PipelineUserType.Consumer, plan.stages)
+        if cutlass.const_expr(plan.pingpong):
+            order.wait()
+        last = multiply_tile(pipe, state, steps, tiled, left, right, sums)
+        if cutlass.const_expr(plan.pingpong):
+            order.arrive()
+        warpgroup.wait_group(0)
+        pipe.consumer_release(last)
+        if cutlass.const_expr(plan.pingpong):
+            order.wait()
+            store_tile(sums, copy, target, shared_d, (row, column, batch), group, plan)
+            order.arrive()
+            turn = turn + CONSUMERS
+        else:
+            store_tile(sums, copy, target, shared_d, (row * CONSUMERS + group, column, batch), group, plan)
+            turn = turn + 1
+    if cute.arch.make_warp_uniform(thread % WARPGROUP // 32) == 0:
+        cute.arch.cp_async_bulk_wait_group(0, read=True)
+
+
+@cute.kernel
+def gemm_sm90_kernel(
+    copies: Any, coordinates: Any, plan: cutlass.Constexpr
+) -> None:  # fmt: skip
+    """All tiles of D (M, N, L) = a (M, K, L) · b (N, K, L), by as many blocks as there are."""
+    thread, _, _ = cute.arch.thread_idx()
+    warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    if warp == 0:
+        for copy in copies:
+            cpasync.prefetch_descriptor(copy)
+    smem = cutlass.utils.SmemAllocator()
+    shared_a, shared_b, shared_d = (
+        smem.allocate_tensor(dtype, layout.outer, ALIGNMENT, layout.inner)
+        for dtype, layout in ((plan.dtype, plan.shared_a), (plan.dtype, plan.shared_b), (plan.result, plan.shared_d))
+    )
+    group = cute.arch.make_warp_uniform(thread // WARPGROUP) - 1
+    readers = plan.cluster[0] + plan.cluster[1] - 1
+    blocks = cute.make_layout((1, *plan.cluster, 1))
+    pipe = pipeline.PipelineTmaAsync.create(
+        num_stages=plan.stages,
+        producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
+        consumer_group=pipeline.CooperativeGroup(
+            pipeline.Agent.Thread, WARPGROUP // 32 * readers * (1 if plan.pingpong else CONSUMERS)
+        ),
+        tx_count=plan.stage_bytes,
+        barrier_storage=smem.allocate_array(cutlass.Int64, 2 * plan.stages),
+        cta_layout_vmnk=blocks,
+        defer_sync=True,
+    )
+    order = None
+    if cutlass.const_expr(plan.pingpong):
+        order = pipeline.PipelineOrder.create(
+            smem.allocate_array(cutlass.Int64, 2 * CONSUMERS), 2, CONSUMERS, group,
+            pipeline.CooperativeGroup(pipeline.Agent.Thread, WARPGROUP), defer_sync=True,
+        )  # fmt: skip
+    pipeline.pipeline_init_arrive(blocks.shape, is_relaxed=True)
+    tiles = Tiles(coordinates[0], coordinates[1], plan)
+    pipeline.pipeline_init_wait(blocks.shape)
+    if group < 0:
+        cute.arch.setmaxregister_decrease(COPYING_REGISTERS)
+        if warp == 0:
+            copy_tiles(tiles, pipe, copies[:2], coordinates[:2], (shared_a, shared_b), plan)
+    else:
+        cute.arch.setmaxregister_increase(MULTIPLYING_REGISTERS)
+        multiply_tiles(
+            tiles, pipe, order, copies[2], coordinates[2], (shared_a, shared_b, shared_d), group, plan
+        )
+
+
+@cute.jit
+def launch_gemm_sm90(
+    a: cute.Tensor, b: cute.Tensor, d: cute.Tensor, clusters: cute.Int32, plan: cutlass.Constexpr
+) -> None:
+    """D (M, N, L) = A (M, K, L) · B (N, K, L), by `clusters` clusters."""
+    copies, coordinates = [], []
+    for source, shared, mode in ((a, plan.shared_a, 1), (b, plan.shared_b, 0)):
+        copy: Any = cpasync.CopyBulkTensorTileG2SOp()
+        if plan.cluster[mode] > 1:
+            copy = cpasync.CopyBulkTensorTileG2SMulticastOp()
+        made, places = cpasync.make_tiled_tma_atom(
+            copy, source, cute.slice_(shared, (None, None, 0)), (plan.tile[1 - mode], plan.tile[2]), plan.cluster[mode]
+        )
+        copies.append(made)
+        coordinates.append(places)
+    store, places = cpasync.make_tiled_tma_atom(
+        cpasync.CopyBulkTensorTileS2GOp(), d, cute.slice_(plan.shared_d, (None, None, 0)), plan.piece
+    )
+    size = plan.cluster[0] * plan.cluster[1]
+    gemm_sm90_kernel((*copies, store), (*coordinates, places), plan).launch(
+        grid=(clusters * size, 1, 1), block=(plan.threads, 1, 1), cluster=(size, 1, 1)
+    )
