@@ -143,7 +143,8 @@ def store_tile(
     stores = pipeline.PipelineTmaStore.create(num_stages=plan.store_buffers)
     leader = cute.arch.make_warp_uniform(lane // 32) == 0
     held = rows * columns // WARPGROUP
-    for number in cutlass.range_constexpr(m // rows * (n // columns)):
+    count = m // rows * (n // columns)
+    for number in cutlass.range_constexpr(count):
         down, along = number // (n // columns), number % (n // columns)
         wide = cute.make_rmem_tensor(held, plan.accumulator)
         for value in cutlass.range_constexpr(held):
@@ -152,7 +153,10 @@ def store_tile(
         cute.make_tensor(narrow.iterator, cute.make_layout(held)).store(wide.load().to(plan.result))
         buffer = group * plan.store_buffers + number % plan.store_buffers
         if leader:
-            stores.producer_acquire()
+            if cutlass.const_expr(number == 0 and count % plan.store_buffers):
+                stores.producer_tail()  # the last tile ended with this buffer
+            else:
+                stores.producer_acquire()
         cute.arch.barrier(barrier_id=_STORING + group, number_of_threads=WARPGROUP)
         cute.copy(writing, mine.retile(narrow), written[None, None, None, buffer])
         cute.arch.fence_proxy("async.shared", space="cta")
