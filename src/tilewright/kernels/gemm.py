@@ -14,7 +14,7 @@ import tilewright.cute as cute
 from tilewright.base import settings
 from tilewright.compiler.target_choice import choose_arch
 from tilewright.hw.chips import chip
-from tilewright.kernels import views
+from tilewright.kernels import gemm_sm90_calls, views
 from tilewright.kernels.copy_transpose import copy_transpose
 from tilewright.kernels.elementwise import copy, together
 from tilewright.kernels.epilogue_plans import check_reached, memory_of
@@ -23,6 +23,8 @@ from tilewright.kernels.gemm_fusion import ACCUMULATOR, fitting, plain
 from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, gemm_plans
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
+from tilewright.kernels.gemm_sm90_calls import Sm90Call
+from tilewright.kernels.gemm_sm90_plans import Sm90Plan
 from tilewright.kernels.gemm_split import workspace_elements
 from tilewright.kernels.launching import address_of, on_gpu
 from tilewright.lib.epilogue.dag import DAGIR
@@ -67,21 +69,22 @@ class _Call:
         self.executor(a, b, arguments, views.empty(a, (self.workspace,), self.accumulator), counters)
 
 
-_calls: dict[Any, _Call] = {}
+_calls: dict[Any, _Call | Sm90Call] = {}
 
 
-def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | None = None) -> None:
+def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, splits: bool = True) -> None:
     """out (..., M, N) = a (..., M, K) · b (..., K, N), batches broadcast to that of `out`; of any strides.
 
-    Tensors of a GPU run there, others on the emulator. `plan` overrides the choice.
+    Tensors of a GPU run there, others on the emulator. `plan` overrides the choice. Without `splits` no products along K
+    are shared by blocks: each row of `out` is added up in one order, whatever the other extents are.
     """
     a, b = _readable(a, -1), _readable(b, -2)
-    key = (plan, views.facts(out), views.facts(a), views.facts(b))
+    key = (plan, splits, views.facts(out), views.facts(a), views.facts(b))
     call = _calls.get(key)
     if call is None:
         if 0 in out.shape:
             return
-        call = views.keep(_calls, key, _prepare(out, a, b, plan))
+        call = views.keep(_calls, key, _prepare(out, a, b, plan or plans_of(out, a, b, splits)[0]))
     call.plain(out, a, b)
 
 
@@ -102,16 +105,31 @@ def _readable(matrix: Any, of_k: int) -> Any:
     return moved.swapaxes(-1, -2)
 
 
-def plan_of(out: Any, a: Any, b: Any) -> GemmPlan:
-    """The plan that `gemm` takes for these tensors."""
-    target, *operands = _matrices((out, a, b), tuple(out.shape[:-2]))
+def plans_of(out: Any, a: Any, b: Any, splits: bool = True) -> list[GemmPlan | Sm90Plan]:
+    """The plans for these tensors: those of `wgmma` where it takes them, else of `mma.sync`; the rule's choice first.
+
+    Without `splits`, products along K are not shared by blocks (see `gemm`).
+    """
+    matrices = _matrices((a, b, out), tuple(out.shape[:-2]))
+    found: list[GemmPlan | Sm90Plan] = [*gemm_sm90_calls.candidates(matrices, (a, b, out), splits)]
+    if found:
+        return found
+    *operands, target = matrices
     turned = target.strides[-1] != 1 and target.strides[-2] == 1
-    return _planned(operands, (a, b), target.shape[-2:], turned)[0]
+    plans = _planned(operands, (a, b), target.shape[-2:], turned)
+    return [plan for plan in plans if splits or plan.splits == 1]
 
 
-def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | None) -> _Call:
-    target, *operands = _matrices((out, a, b), tuple(out.shape[:-2]))
-    plan = plan or plan_of(out, a, b)
+def plan_of(out: Any, a: Any, b: Any) -> GemmPlan | Sm90Plan:
+    """The plan that `gemm` takes for these tensors."""
+    return plans_of(out, a, b)[0]
+
+
+def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan) -> _Call | Sm90Call:
+    matrices = _matrices((a, b, out), tuple(out.shape[:-2]))
+    if isinstance(plan, Sm90Plan):
+        return gemm_sm90_calls.prepare(matrices, (a, b, out), plan)
+    *operands, target = matrices
     result = _result(target, plan.turned)
     fused = plain(plan, result, views.dtype_of(out), address_of(out))
     executor = _executor(plan, fused, len(target.shape), "cuda" if on_gpu(out) else "emu")

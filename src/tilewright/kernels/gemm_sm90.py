@@ -19,8 +19,9 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import pipeline
 from tilewright.cute.nvgpu import cpasync, warpgroup
-from tilewright.kernels.gemm_sm80 import place_of
+from tilewright.kernels.gemm_sm80 import as_mkl, place_of
 from tilewright.kernels.gemm_sm90_plans import ALIGNMENT, CONSUMERS, WARPGROUP
+from tilewright.kernels.gemm_split import Team, add_over_blocks
 from tilewright.utils import LayoutEnum, sm90
 
 COPYING_REGISTERS, MULTIPLYING_REGISTERS = 40, 232
@@ -28,9 +29,13 @@ _STORING = 1  # the named barrier of the first warpgroup that multiplies; the ne
 
 
 class Tiles:
-    """The tiles of D that a cluster computes: every `clusters`-th, from its own number on."""
+    """The tiles of D that a cluster computes: every `clusters`-th, from its own number on.
 
-    def __init__(self, a: cute.Tensor, b: cute.Tensor, plan: Any) -> None:
+    Where several blocks share the products of a tile, all have as many steps; the last ones may lie behind K, where
+    copies give zeros.
+    """
+
+    def __init__(self, a: cute.Tensor, b: cute.Tensor, batches: Any, plan: Any) -> None:
         block, _, _ = cute.arch.block_idx()
         blocks, _, _ = cute.arch.grid_dim()
         self.plan = plan
@@ -40,14 +45,20 @@ class Tiles:
         self.first, self.clusters = block // size, blocks // size
         self.down = cute.ceil_div(a.shape[0], plan.tile[0] * plan.cluster[0])
         self.along = cute.ceil_div(b.shape[0], plan.tile[1] * plan.cluster[1])
-        self.count = self.down * self.along * cute.size(a, mode=[2])
-        self.steps = cute.ceil_div(a.shape[1], plan.tile[2])
+        self.count = self.down * self.along * batches * plan.splits
+        self.steps = cute.ceil_div(cute.ceil_div(a.shape[1], plan.tile[2]), plan.splits)
 
     def place(self, number: Any) -> Any:
-        """(m, n, l) of this block's tile."""
+        """(m, n, l) of this block's tile, and which of the shares of its products is meant."""
+        split, number = number % self.plan.splits, number // self.plan.splits
         m, n, batch = place_of(number, self.down, self.along, self.plan.group)
         (down, along), (own_m, own_n) = self.plan.cluster, self.own
-        return m * down + own_m, n * along + own_n, batch
+        return m * down + own_m, n * along + own_n, batch, split
+
+    def number_of(self, row: Any, column: Any, batch: Any) -> Any:
+        """A tile's number among all, those that lie outside of D included."""
+        (down, along) = self.plan.cluster
+        return (batch * (self.down * down) + row) * (self.along * along) + column
 
 
 def state_after(steps: Any, kind: pipeline.PipelineUserType, stages: int) -> pipeline.PipelineState:
@@ -73,16 +84,17 @@ def copy_tiles(tiles: Any, pipe: Any, copies: Any, sources: Any, targets: Any, p
     (to_a, from_a), (to_b, from_b) = parts
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, plan.stages)
     for number in cutlass.range(tiles.first, tiles.count, tiles.clusters):
-        row, column, batch = tiles.place(number)
-        for step in cutlass.range(tiles.steps, unroll=1):
+        row, column, batch, split = tiles.place(number)
+        batch_a, batch_b = (min(batch, cute.size(source, mode=[2]) - 1) for source in sources)
+        for step in cutlass.range(split * tiles.steps, (split + 1) * tiles.steps, unroll=1):
             pipe.producer_acquire(state)
             barrier = pipe.producer_get_barrier(state)
             cute.copy(
-                copies[0], from_a[None, row, step, batch], to_a[None, state.index],
+                copies[0], from_a[None, row, step, batch_a], to_a[None, state.index],
                 tma_bar_ptr=barrier, mcast_mask=masks[0],
             )  # fmt: skip
             cute.copy(
-                copies[1], from_b[None, column, step, batch], to_b[None, state.index],
+                copies[1], from_b[None, column, step, batch_b], to_b[None, state.index],
                 tma_bar_ptr=barrier, mcast_mask=masks[1],
             )  # fmt: skip
             state.advance()
@@ -126,11 +138,10 @@ def multiply_tile(
 @cute.jit
 def store_tile(
     sums: cute.Tensor, copy: cute.CopyAtom, target: cute.Tensor, shared: cute.Tensor, place: Any, group: Any,
-    plan: cutlass.Constexpr,
+    team: Any, plan: cutlass.Constexpr,
 ) -> None:  # fmt: skip
     """Store `sums`, the rows of one warpgroup at `place` (rows, n, l) of D, by way of its buffers of `shared`."""
-    thread, _, _ = cute.arch.thread_idx()
-    lane = thread % WARPGROUP
+    lane = team.thread
     (rows, columns), (m, n) = plan.piece, (plan.rows, plan.tile[1])
     order = LayoutEnum.ROW_MAJOR if plan.n_major else LayoutEnum.COL_MAJOR
     atom = sm90.sm90_get_smem_store_op(order, plan.result, plan.accumulator)
@@ -159,63 +170,76 @@ def store_tile(
                 stores.producer_tail()  # the last tile ended with this buffer
             else:
                 stores.producer_acquire()
-        cute.arch.barrier(barrier_id=_STORING + group, number_of_threads=WARPGROUP)
+        team.sync()
         cute.copy(writing, mine.retile(narrow), written[None, None, None, buffer])
         cute.arch.fence_proxy("async.shared", space="cta")
-        cute.arch.barrier(barrier_id=_STORING + group, number_of_threads=WARPGROUP)
+        team.sync()
         if leader:
             at = place[0] * (m // rows) + down, place[1] * (n // columns) + along, place[2]
             cute.copy(copy, from_shared[None, buffer], to_pieces[(None, *at)])
             stores.producer_commit()
 
 
+def team_of(group: Any) -> Team:
+    """The threads of a warpgroup that multiplies."""
+    barrier = pipeline.NamedBarrier(_STORING + group, WARPGROUP)
+    return Team(cute.arch.thread_idx()[0] % WARPGROUP, WARPGROUP, barrier.arrive_and_wait)
+
+
 @cute.jit
 def multiply_tiles(
-    tiles: Any, pipe: Any, order: Any, copy: cute.CopyAtom, target: cute.Tensor, memory: Any, group: Any,
+    tiles: Any, pipe: Any, order: Any, copy: cute.CopyAtom, target: cute.Tensor, memory: Any, exchange: Any, group: Any,
     plan: cutlass.Constexpr,
 ) -> None:  # fmt: skip
-    """Multiply and store the tiles of this block, or every other one of them. Run by warpgroup `group`."""
-    thread, _, _ = cute.arch.thread_idx()
+    """Multiply and store the tiles of this block, or every other one of them. Run by warpgroup `group`.
+
+    `exchange` is the workspace, the counters, and an Int32 of each warpgroup in shared memory (see `add_over_blocks`).
+    """
+    team = team_of(group)
     shared_a, shared_b, shared_d = memory
     tiled = plan.tiled_mma(plan.tile[1])
-    mine = tiled.get_slice(thread % WARPGROUP)
-    if cutlass.const_expr(not plan.pingpong):
-        shared_a = cute.local_tile(shared_a, (plan.rows, plan.tile[2]), (group, 0, None))
-    left, right = (
-        tiled.make_fragment_A(mine.partition_A(shared_a)), tiled.make_fragment_B(mine.partition_B(shared_b))
-    )  # fmt: skip
-    first, stride, turn = tiles.first, tiles.clusters, cutlass.Int32(0)
-    steps = tiles.steps
+    mine = tiled.get_slice(team.thread)
+    first, stride, turn, turns = tiles.first, tiles.clusters, cutlass.Int32(0), 1
     if cutlass.const_expr(plan.pingpong):
-        first, stride = first + group * stride, CONSUMERS * stride
-        turn = group
+        first, stride, turn, turns = first + group * stride, CONSUMERS * stride, group, CONSUMERS
+    else:
+        shared_a = cute.local_tile(shared_a, (plan.rows, plan.tile[2]), (group, 0, None))
+    left = tiled.make_fragment_A(mine.partition_A(shared_a))
+    right = tiled.make_fragment_B(mine.partition_B(shared_b))
     for number in cutlass.range(first, tiles.count, stride):
-        row, column, batch = tiles.place(number)
+        row, column, batch, split = tiles.place(number)
+        slot = tiles.number_of(row, column, batch)
+        if cutlass.const_expr(not plan.pingpong):
+            row, slot = row * CONSUMERS + group, slot * CONSUMERS + group
         sums = cute.make_rmem_tensor(tiled.partition_shape_C((plan.rows, plan.tile[1])), plan.accumulator)
-        state = state_after(turn * steps, pipeline.PipelineUserType.Consumer, plan.stages)
+        state = state_after(turn * tiles.steps, pipeline.PipelineUserType.Consumer, plan.stages)
         if cutlass.const_expr(plan.pingpong):
             order.wait()
-        last = multiply_tile(pipe, state, steps, tiled, left, right, sums)
+        last = multiply_tile(pipe, state, tiles.steps, tiled, left, right, sums)
         if cutlass.const_expr(plan.pingpong):
             order.arrive()
         warpgroup.wait_group(0)
         pipe.consumer_release(last)
         if cutlass.const_expr(plan.pingpong):
             order.wait()
-            store_tile(sums, copy, target, shared_d, (row, column, batch), group, plan)
+        complete: Any = True
+        if cutlass.const_expr(plan.splits > 1):
+            workspace, counters, seen = exchange
+            mine_seen = cute.local_tile(seen, (1,), (group,))
+            complete = add_over_blocks(sums, workspace, counters, slot, split, mine_seen, team, plan.splits)
+        if complete:
+            store_tile(sums, copy, target, shared_d, (row, column, batch), group, team, plan)
+        if cutlass.const_expr(plan.pingpong):
             order.arrive()
-            turn = turn + CONSUMERS
-        else:
-            store_tile(sums, copy, target, shared_d, (row * CONSUMERS + group, column, batch), group, plan)
-            turn = turn + 1
-    if cute.arch.make_warp_uniform(thread % WARPGROUP // 32) == 0:
+        turn = turn + turns
+    if cute.arch.make_warp_uniform(team.thread // 32) == 0:
         cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
 @cute.kernel
 def gemm_sm90_kernel(
-    copies: Any, coordinates: Any, plan: cutlass.Constexpr
-) -> None:  # fmt: skip
+    copies: Any, coordinates: Any, workspace: Any, counters: Any, plan: cutlass.Constexpr
+) -> None:
     """All tiles of D (M, N, L) = a (M, K, L) · b (N, K, L), by as many blocks as there are."""
     thread, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -248,7 +272,8 @@ def gemm_sm90_kernel(
             pipeline.CooperativeGroup(pipeline.Agent.Thread, WARPGROUP), defer_sync=True,
         )  # fmt: skip
     pipeline.pipeline_init_arrive(blocks.shape, is_relaxed=True)
-    tiles = Tiles(coordinates[0], coordinates[1], plan)
+    tiles = Tiles(coordinates[0], coordinates[1], cute.size(coordinates[2], mode=[2]), plan)
+    exchange = workspace, counters, smem.allocate_tensor(cutlass.Int32, cute.make_layout(CONSUMERS))
     pipeline.pipeline_init_wait(blocks.shape)
     if group < 0:
         cute.arch.setmaxregister_decrease(COPYING_REGISTERS)
@@ -257,29 +282,33 @@ def gemm_sm90_kernel(
     else:
         cute.arch.setmaxregister_increase(MULTIPLYING_REGISTERS)
         multiply_tiles(
-            tiles, pipe, order, copies[2], coordinates[2], (shared_a, shared_b, shared_d), group, plan
+            tiles, pipe, order, copies[2], coordinates[2], (shared_a, shared_b, shared_d), exchange, group, plan
         )
 
 
 @cute.jit
 def launch_gemm_sm90(
-    a: cute.Tensor, b: cute.Tensor, d: cute.Tensor, clusters: cute.Int32, plan: cutlass.Constexpr
-) -> None:
-    """D (M, N, L) = A (M, K, L) · B (N, K, L), by `clusters` clusters."""
+    a: cute.Tensor, b: cute.Tensor, d: cute.Tensor, workspace: Any, counters: Any, clusters: cute.Int32,
+    plan: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    """d (..., M, N) = a (..., M, K) · b (..., K, N), by `clusters` clusters; "..." is the batch of d, or of a or b 1.
+
+    `workspace` and `counters` are there where `plan.splits` is above 1 (`gemm_split`).
+    """
+    left, right, result = as_mkl(a, False), as_mkl(b, True), as_mkl(d, False)
     copies, coordinates = [], []
-    for source, shared, mode in ((a, plan.shared_a, 1), (b, plan.shared_b, 0)):
+    for source, shared, mode in ((left, plan.shared_a, 1), (right, plan.shared_b, 0)):
         copy: Any = cpasync.CopyBulkTensorTileG2SOp()
         if plan.cluster[mode] > 1:
             copy = cpasync.CopyBulkTensorTileG2SMulticastOp()
-        made, places = cpasync.make_tiled_tma_atom(
-            copy, source, cute.slice_(shared, (None, None, 0)), (plan.tile[1 - mode], plan.tile[2]), plan.cluster[mode]
-        )
+        tile = plan.tile[1 - mode], plan.tile[2]
+        one = cute.slice_(shared, (None, None, 0))
+        made, places = cpasync.make_tiled_tma_atom(copy, source, one, tile, plan.cluster[mode])
         copies.append(made)
         coordinates.append(places)
-    store, places = cpasync.make_tiled_tma_atom(
-        cpasync.CopyBulkTensorTileS2GOp(), d, cute.slice_(plan.shared_d, (None, None, 0)), plan.piece
-    )
-    size = plan.cluster[0] * plan.cluster[1]
-    gemm_sm90_kernel((*copies, store), (*coordinates, places), plan).launch(
-        grid=(clusters * size, 1, 1), block=(plan.threads, 1, 1), cluster=(size, 1, 1)
+    one = cute.slice_(plan.shared_d, (None, None, 0))
+    store, places = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), result, one, plan.piece)
+    blocks = plan.cluster[0] * plan.cluster[1]
+    gemm_sm90_kernel((*copies, store), (*coordinates, places), workspace, counters, plan).launch(
+        grid=(clusters * blocks, 1, 1), block=(plan.threads, 1, 1), cluster=(blocks, 1, 1)
     )

@@ -1,8 +1,20 @@
-"""How a matrix product of sm_90 is laid out: tiles, warpgroups, clusters, buffers, and the order of tiles."""
+"""How a matrix product of sm_90 is laid out: tiles, warpgroups, clusters, buffers, the order of tiles; and the rule.
+
+The rule estimates how long the busiest multiprocessor works, in products of one row and column, and takes the plan
+with the least:
+
+    tiles of the busiest multiprocessor · m · n · (K / splits + what is added) / speed of the tile
+
+`speed` is what a tile of that kind reaches of the fastest one where there is enough work. What is added is the time in
+which a tile is stored and nothing multiplied, of which ping-pong leaves little; where several blocks share a tile along
+K, also that of the exchange of sums: each writes and one of them reads `splits` times the tile. The figures are those
+of an H200 (docs/kernels/gemm.md).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import tilewright.cute as cute
 from tilewright import TFloat32
@@ -28,6 +40,7 @@ class Sm90Plan:
         cluster: blocks along M and N that share tiles of A and B.
         stages: buffers for tiles of A and B.
         pingpong: whether the two warpgroups that multiply take turns at tiles, else they share each tile.
+        splits: blocks that share the products along K of one tile.
         group: clusters along M whose tiles are computed before those of the next column, so that L2 holds what they
             share.
     """
@@ -40,6 +53,7 @@ class Sm90Plan:
     cluster: tuple[int, int] = (1, 1)
     stages: int = 4
     pingpong: bool = False
+    splits: int = 1
     group: int = 8
 
     @property
@@ -107,3 +121,84 @@ class Sm90Plan:
 
 def _order(contiguous_last: bool) -> LayoutEnum:
     return LayoutEnum.ROW_MAJOR if contiguous_last else LayoutEnum.COL_MAJOR
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is multiplied: element types and orders, as in `Sm90Plan`."""
+
+    dtype: type[cute.Numeric]
+    k_major: tuple[bool, bool]
+    result: type[cute.Numeric]
+    n_major: bool
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A tile (m, n) and how it is computed; `added` is the time of its stores in steps of one along K."""
+
+    m: int
+    n: int
+    pingpong: bool
+    speed: float
+    added: int
+
+
+_SHAPES = (
+    _Shape(128, 128, True, 1.0, 24),
+    _Shape(128, 256, False, 0.995, 115),
+    _Shape(256, 128, False, 0.99, 115),
+    _Shape(128, 192, False, 0.985, 115),
+    _Shape(64, 256, True, 0.95, 24),
+    _Shape(128, 128, False, 0.96, 115),
+    _Shape(64, 128, True, 0.85, 24),
+    _Shape(64, 64, True, 0.6, 24),
+)
+_CLUSTERS = ((2, 1), (1, 2), (1, 1))
+_ALONE = 0.99  # the speed of a block without a cluster
+_SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
+_LEAST_STEPS = 4  # along K, of a block that shares a tile
+_EXCHANGE, _START = 100, 4 << 20
+_MOST_STAGES = 8
+
+
+def sm90_plans(
+    kind: Kind, extents: tuple[int, int, int, int], multiprocessors: int, shared_bytes: int, splits: bool = True
+) -> list[Sm90Plan]:
+    """All plans for D of extents (M, N, K, L) on a device, the one that the rule prefers first.
+
+    Without `splits` no products of a tile are shared, so that each row of D is added up in one order, whatever M, N
+    and L are.
+    """
+    made = _candidates(kind, extents, multiprocessors, shared_bytes, _SPLITS if splits else (1,))
+    return [plan for _, plan in sorted(made, key=lambda pair: pair[0])]
+
+
+def _candidates(
+    kind: Kind, extents: tuple[int, int, int, int], multiprocessors: int, shared_bytes: int, shares: Sequence[int]
+) -> Iterator[tuple[float, Sm90Plan]]:
+    m, n, k, batch = extents
+    for shape in _SHAPES:
+        tile = shape.m, shape.n, LINE_BYTES * 8 // kind.dtype.width
+        steps = -(-k // tile[2])
+        for cluster in _CLUSTERS:
+            down, along = -(-m // (shape.m * cluster[0])), -(-n // (shape.n * cluster[1]))
+            tiles = down * along * cluster[0] * cluster[1] * batch
+            for splits in shares:
+                if splits > 1 and (tiles >= multiprocessors or steps < _LEAST_STEPS * splits):
+                    break
+                plan = _fitting(kind, tile, cluster, shape.pingpong, splits, shared_bytes)
+                shared = splits > 1
+                deep = -(-steps // splits) * tile[2] + shape.added + shared * _EXCHANGE * (1 + splits)
+                speed = shape.speed * (_ALONE if cluster == (1, 1) else 1)
+                waves = -(-tiles * splits // multiprocessors)
+                yield waves * shape.m * shape.n * deep / speed + shared * _START, plan
+
+
+def _fitting(
+    kind: Kind, tile: tuple[int, int, int], cluster: tuple[int, int], pingpong: bool, splits: int, shared_bytes: int
+) -> Sm90Plan:
+    """The plan with as many stages as go into shared memory."""
+    plan = Sm90Plan(kind.dtype, kind.k_major, kind.result, kind.n_major, tile, cluster, 1, pingpong, splits)
+    stages = 1 + (shared_bytes - plan.shared_bytes) // plan.stage_bytes
+    return replace(plan, stages=min(stages, _MOST_STAGES))
