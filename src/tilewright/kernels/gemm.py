@@ -79,7 +79,7 @@ def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, spli
     are shared by blocks: each row of `out` is added up in one order, whatever the other extents are.
     """
     a, b = _readable(a, -1), _readable(b, -2)
-    key = (plan, splits, views.facts(out), views.facts(a), views.facts(b))
+    key = (plan, splits, None if on_gpu(out) else settings.get("arch"), views.facts(out), views.facts(a), views.facts(b))
     call = _calls.get(key)
     if call is None:
         if 0 in out.shape:
@@ -146,7 +146,7 @@ def _result(matrix: views.Strided, turned: bool) -> views.Strided:
 
 
 def prepare_fused(
-    dag: DAGIR, a: Any, b: Any, arrays: Mapping[str, Any], plan: GemmPlan | None = None, way: str = PARTIALS
+    dag: DAGIR, a: Any, b: Any, arrays: Mapping[str, Any], plan: GemmPlan | Sm90Plan | None = None, way: str = PARTIALS
 ) -> Callable[[Any, Any, Mapping[str, Any]], None]:
     """The kernel of a (L, M, K) · b (L, K, N) with an epilogue: a function of a, b, and arrays and numbers by name.
 
@@ -163,7 +163,7 @@ def prepare_fused(
     """
     batch, m, n = dag.get_node_meta(ACCUMULATOR).shape
     shaped = _matrices((a, b), (batch,))
-    plans = [plan] if plan else _planned(shaped, (a, b), (m, n), False)
+    plans = [plan] if plan else fused_plans_of(shaped, (a, b), (m, n))
     target = "cuda" if on_gpu(a) else "emu"
     starts = {name: address_of(memory_of(array)) for name, array in arrays.items() if hasattr(array, "shape")}
     available = chip(choose_arch(settings.get("arch"), target)).shared_optin
@@ -171,8 +171,20 @@ def prepare_fused(
     if 0 in (batch, m, n):
         check_reached(dag, {meta.name: arrays[meta.name].shape for meta in dag.outputs()})
         return lambda a, b, given: made.fill(given)
-    call = _call(_executor(plan, made.fused, len(shaped[0].shape), target), plan, shaped, (a, b))
+    call: _Call | Sm90Call
+    if isinstance(plan, Sm90Plan):
+        call = gemm_sm90_calls.prepare(shaped, (a, b), plan, made.fused)
+    else:
+        call = _call(_executor(plan, made.fused, len(shaped[0].shape), target), plan, shaped, (a, b))
     return lambda a, b, given: call.fused(a, b, made.arguments(given, a))
+
+
+def fused_plans_of(
+    matrices: Sequence[views.Strided], tensors: Sequence[Any], extents: tuple[int, int]
+) -> list[GemmPlan | Sm90Plan]:
+    """The plans with an epilogue for A and B, seen as (batch..., rows, columns), the best first."""
+    found = gemm_sm90_calls.candidates(matrices, tensors)
+    return [*found, *_planned(matrices, tensors, extents, False)]
 
 
 def _call(executor: Any, plan: GemmPlan, shaped: Sequence[views.Strided], tensors: Sequence[Any]) -> _Call:

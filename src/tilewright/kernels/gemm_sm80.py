@@ -12,9 +12,10 @@ from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tilewright.kernels.gemm_epilogue import run_epilogue
+from tilewright.kernels.gemm_epilogue import run_epilogue, strip_at
 from tilewright.kernels.gemm_operands import ALIGNMENT, Feed
 from tilewright.kernels.gemm_split import Team, add_over_blocks
+from tilewright.lib.epilogue.lowering.tile import Place, Tile
 
 
 @cute.jit
@@ -119,7 +120,13 @@ def gemm_sm80_kernel(
         team = Team.of_block(plan.threads)
         complete = add_over_blocks(sums, workspace, counters, tile, split, seen, team, plan.splits)
     if complete:
-        run_epilogue(sums, tiled.get_slice(thread), extents, (row, column, batch), arguments, memory, plan, fused)
+        strip = strip_at(memory, sums.element_type, plan.strip, n)
+        written = tiled.get_slice(thread).partition_C(strip)
+        place = Place(row * m, column * n, batch, row, column, tiles_m, tiles_n)
+        run_epilogue(
+            sums, lambda number: cute.autovec_copy(sums[None, number, None], written[None, 0, None]), strip,
+            Tile(fused.grid, extents, place, walks=True), arguments, fused, m // plan.strip,
+        )  # fmt: skip
 
 
 @cute.jit

@@ -19,9 +19,11 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import pipeline
 from tilewright.cute.nvgpu import cpasync, warpgroup
+from tilewright.kernels.gemm_epilogue import TeamTile, repeated, run_epilogue, strip_at
 from tilewright.kernels.gemm_sm80 import as_mkl, place_of
-from tilewright.kernels.gemm_sm90_plans import ALIGNMENT, CONSUMERS, WARPGROUP
+from tilewright.kernels.gemm_sm90_plans import ALIGNMENT, CONSUMERS, INSTRUCTION_M, WARP_M, WARPGROUP
 from tilewright.kernels.gemm_split import Team, add_over_blocks
+from tilewright.lib.epilogue.lowering.tile import Place
 from tilewright.utils import LayoutEnum, sm90
 
 COPYING_REGISTERS, MULTIPLYING_REGISTERS = 40, 232
@@ -35,7 +37,9 @@ class Tiles:
     copies give zeros.
     """
 
-    def __init__(self, a: cute.Tensor, b: cute.Tensor, batches: Any, plan: Any) -> None:
+    def __init__(self, a: cute.Tensor, b: cute.Tensor, plan: Any) -> None:
+        batches = cute.math.max(cute.size(a, mode=[2]), cute.size(b, mode=[2]))
+        self.extents = a.shape[0], b.shape[0], batches
         block, _, _ = cute.arch.block_idx()
         blocks, _, _ = cute.arch.grid_dim()
         self.plan = plan
@@ -180,6 +184,31 @@ def store_tile(
             stores.producer_commit()
 
 
+@cute.jit
+def finish_tile(
+    sums: cute.Tensor, strip: cute.Tensor, tiles: Any, place: Any, arguments: Any, group: Any, team: Any,
+    plan: cutlass.Constexpr, fused: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    """Run the epilogue on `sums`, the rows of one warpgroup at `place` (rows, n, l) of D, by way of its `strip`."""
+    (m, n), (row, column, batch) = plan.share, place
+    parts = cute.ceil_div(tiles.extents[0], m), cute.ceil_div(tiles.extents[1], n)
+    if row < parts[0] and column < parts[1]:
+        mine = plan.tiled_mma(n).get_slice(team.thread)
+        written = mine.partition_C(repeated(strip, INSTRUCTION_M // plan.strip))
+        warps = plan.strip // WARP_M
+        warp = cute.arch.make_warp_uniform(team.thread // 32)
+
+        @cute.jit
+        def write(number: cutlass.Constexpr) -> None:
+            instruction, share = divmod(number, INSTRUCTION_M // plan.strip)
+            if warp // warps == share:
+                cute.autovec_copy(sums[None, instruction, None], written[None, 0, None])
+
+        where = Place(row * m, column * n, batch, row, column, *parts)
+        tile = TeamTile(fused.grid, tiles.extents, where, team, group, CONSUMERS)
+        run_epilogue(sums, write, strip, tile, arguments, fused, m // plan.strip)
+
+
 def team_of(group: Any) -> Team:
     """The threads of a warpgroup that multiplies."""
     barrier = pipeline.NamedBarrier(_STORING + group, WARPGROUP)
@@ -188,15 +217,16 @@ def team_of(group: Any) -> Team:
 
 @cute.jit
 def multiply_tiles(
-    tiles: Any, pipe: Any, order: Any, copy: cute.CopyAtom, target: cute.Tensor, memory: Any, exchange: Any, group: Any,
+    tiles: Any, pipe: Any, order: Any, finish: Any, memory: Any, exchange: Any, group: Any, team: Any,
     plan: cutlass.Constexpr,
 ) -> None:  # fmt: skip
-    """Multiply and store the tiles of this block, or every other one of them. Run by warpgroup `group`.
+    """Multiply the tiles of this block, or every other one of them. Run by warpgroup `group`.
+
+    `finish(sums, place)` stores what becomes of the sums of the place (rows of the warpgroup, n, l).
 
     `exchange` is the workspace, the counters, and an Int32 of each warpgroup in shared memory (see `add_over_blocks`).
     """
-    team = team_of(group)
-    shared_a, shared_b, shared_d = memory
+    shared_a, shared_b = memory
     tiled = plan.tiled_mma(plan.tile[1])
     mine = tiled.get_slice(team.thread)
     first, stride, turn, turns = tiles.first, tiles.clusters, cutlass.Int32(0), 1
@@ -228,28 +258,30 @@ def multiply_tiles(
             mine_seen = cute.local_tile(seen, (1,), (group,))
             complete = add_over_blocks(sums, workspace, counters, slot, split, mine_seen, team, plan.splits)
         if complete:
-            store_tile(sums, copy, target, shared_d, (row, column, batch), group, team, plan)
+            finish(sums, (row, column, batch))
         if cutlass.const_expr(plan.pingpong):
             order.arrive()
         turn = turn + turns
-    if cute.arch.make_warp_uniform(team.thread // 32) == 0:
-        cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
 @cute.kernel
 def gemm_sm90_kernel(
-    copies: Any, coordinates: Any, workspace: Any, counters: Any, plan: cutlass.Constexpr
-) -> None:
-    """All tiles of D (M, N, L) = a (M, K, L) · b (N, K, L), by as many blocks as there are."""
+    copies: Any, coordinates: Any, arguments: Any, workspace: Any, counters: Any, plan: cutlass.Constexpr,
+    fused: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    """All tiles of D (M, N, L) = a (M, K, L) · b (N, K, L), by as many blocks as there are.
+
+    The third of the atoms and tensors of coordinates is that of D, where no epilogue is fused.
+    """
     thread, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     if warp == 0:
         for copy in copies:
             cpasync.prefetch_descriptor(copy)
     smem = cutlass.utils.SmemAllocator()
-    shared_a, shared_b, shared_d = (
-        smem.allocate_tensor(dtype, layout.outer, ALIGNMENT, layout.inner)
-        for dtype, layout in ((plan.dtype, plan.shared_a), (plan.dtype, plan.shared_b), (plan.result, plan.shared_d))
+    memory = tuple(
+        smem.allocate_tensor(plan.dtype, layout.outer, ALIGNMENT, layout.inner)
+        for layout in (plan.shared_a, plan.shared_b)
     )
     group = cute.arch.make_warp_uniform(thread // WARPGROUP) - 1
     readers = plan.cluster[0] + plan.cluster[1] - 1
@@ -272,18 +304,34 @@ def gemm_sm90_kernel(
             pipeline.CooperativeGroup(pipeline.Agent.Thread, WARPGROUP), defer_sync=True,
         )  # fmt: skip
     pipeline.pipeline_init_arrive(blocks.shape, is_relaxed=True)
-    tiles = Tiles(coordinates[0], coordinates[1], cute.size(coordinates[2], mode=[2]), plan)
+    tiles = Tiles(coordinates[0], coordinates[1], plan)
     exchange = workspace, counters, smem.allocate_tensor(cutlass.Int32, cute.make_layout(CONSUMERS))
     pipeline.pipeline_init_wait(blocks.shape)
     if group < 0:
         cute.arch.setmaxregister_decrease(COPYING_REGISTERS)
         if warp == 0:
-            copy_tiles(tiles, pipe, copies[:2], coordinates[:2], (shared_a, shared_b), plan)
+            copy_tiles(tiles, pipe, copies[:2], coordinates[:2], memory, plan)
     else:
         cute.arch.setmaxregister_increase(MULTIPLYING_REGISTERS)
-        multiply_tiles(
-            tiles, pipe, order, copies[2], coordinates[2], (shared_a, shared_b, shared_d), exchange, group, plan
-        )
+        team = team_of(group)
+        if cutlass.const_expr(fused is None):
+            layout = plan.shared_d
+            buffers = smem.allocate_tensor(plan.result, layout.outer, ALIGNMENT, layout.inner)
+            multiply_tiles(
+                tiles, pipe, order,
+                lambda sums, place: store_tile(sums, copies[2], coordinates[2], buffers, place, group, team, plan),
+                memory, exchange, group, team, plan,
+            )  # fmt: skip
+            if cute.arch.make_warp_uniform(team.thread // 32) == 0:
+                cute.arch.cp_async_bulk_wait_group(0, read=True)
+        else:
+            strips = smem.allocate(CONSUMERS * plan.strip_bytes, ALIGNMENT)
+            strip = strip_at(strips + group * plan.strip_bytes, plan.accumulator, plan.strip, plan.tile[1])
+            multiply_tiles(
+                tiles, pipe, order,
+                lambda sums, place: finish_tile(sums, strip, tiles, place, arguments, group, team, plan, fused),
+                memory, exchange, group, team, plan,
+            )  # fmt: skip
 
 
 @cute.jit
@@ -295,9 +343,37 @@ def launch_gemm_sm90(
 
     `workspace` and `counters` are there where `plan.splits` is above 1 (`gemm_split`).
     """
-    left, right, result = as_mkl(a, False), as_mkl(b, True), as_mkl(d, False)
+    copies, coordinates = _loads(a, b, plan)
+    one = cute.slice_(plan.shared_d, (None, None, 0))
+    store, places = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), as_mkl(d, False), one, plan.piece)
+    blocks = plan.cluster[0] * plan.cluster[1]
+    gemm_sm90_kernel((*copies, store), (*coordinates, places), None, workspace, counters, plan, None).launch(
+        grid=(clusters * blocks, 1, 1), block=(plan.threads, 1, 1), cluster=(blocks, 1, 1)
+    )
+
+
+@cute.jit
+def launch_gemm_sm90_fused(
+    a: cute.Tensor, b: cute.Tensor, arguments: Any, workspace: Any, counters: Any, clusters: cute.Int32,
+    plan: cutlass.Constexpr, fused: cutlass.Constexpr,
+) -> None:  # fmt: skip
+    """The epilogue of a (..., M, K) · b (..., K, N), by `clusters` clusters; see `launch_gemm_sm90`.
+
+    `arguments` are its tensors (M, N, batch...), the last batch mode first, its workspaces and its numbers.
+    """
+    copies, coordinates = _loads(a, b, plan)
+    given = fused.epilogue.grouped(arguments)
+    blocks = plan.cluster[0] * plan.cluster[1]
+    gemm_sm90_kernel(copies, coordinates, given, workspace, counters, plan, fused).launch(
+        grid=(clusters * blocks, 1, 1), block=(plan.threads, 1, 1), cluster=(blocks, 1, 1)
+    )
+    fused.epilogue.finish(given)
+
+
+def _loads(a: cute.Tensor, b: cute.Tensor, plan: Any) -> Any:
+    """The atoms that copy tiles of A and B, and their tensors of coordinates."""
     copies, coordinates = [], []
-    for source, shared, mode in ((left, plan.shared_a, 1), (right, plan.shared_b, 0)):
+    for source, shared, mode in ((as_mkl(a, False), plan.shared_a, 1), (as_mkl(b, True), plan.shared_b, 0)):
         copy: Any = cpasync.CopyBulkTensorTileG2SOp()
         if plan.cluster[mode] > 1:
             copy = cpasync.CopyBulkTensorTileG2SMulticastOp()
@@ -306,9 +382,4 @@ def launch_gemm_sm90(
         made, places = cpasync.make_tiled_tma_atom(copy, source, one, tile, plan.cluster[mode])
         copies.append(made)
         coordinates.append(places)
-    one = cute.slice_(plan.shared_d, (None, None, 0))
-    store, places = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), result, one, plan.piece)
-    blocks = plan.cluster[0] * plan.cluster[1]
-    gemm_sm90_kernel((*copies, store), (*coordinates, places), workspace, counters, plan).launch(
-        grid=(clusters * blocks, 1, 1), block=(plan.threads, 1, 1), cluster=(blocks, 1, 1)
-    )
+    return tuple(copies), tuple(coordinates)

@@ -19,7 +19,8 @@ from tilewright.base import settings
 from tilewright.compiler.target_choice import choose_arch
 from tilewright.hw.chips import chip
 from tilewright.kernels import views
-from tilewright.kernels.gemm_sm90 import launch_gemm_sm90
+from tilewright.kernels.gemm_epilogue import Fused
+from tilewright.kernels.gemm_sm90 import launch_gemm_sm90, launch_gemm_sm90_fused
 from tilewright.kernels.gemm_sm90_plans import CONSUMERS, Kind, Sm90Plan, sm90_plans
 from tilewright.kernels.launching import address_of, on_gpu
 from tilewright.utils import HardwareInfo
@@ -32,7 +33,10 @@ _EMULATED_MULTIPROCESSORS = 132  # those of an H100
 
 @dataclass(frozen=True)
 class Sm90Call:
-    """What runs for tensors of one configuration: the executor, the views that it takes, and its workspace."""
+    """What runs for tensors of one configuration: the executor, the views that it takes, and its workspace.
+
+    `views` are those of A, of B and of D, where no epilogue is fused.
+    """
 
     executor: Callable[..., None]
     views: tuple[views.Strided, ...]
@@ -43,13 +47,21 @@ class Sm90Call:
 
     def plain(self, out: Any, a: Any, b: Any) -> None:
         """out = a · b."""
-        seen = [view.of(tensor) for view, tensor in zip(self.views, (a, b, out), strict=True)]
+        self._run(a, self.views[2].of(out), a, b)
+
+    def fused(self, a: Any, b: Any, arguments: tuple[Any, ...]) -> None:
+        """The epilogue of a · b, on its arguments."""
+        self._run(a, arguments, a, b)
+
+    def _run(self, like: Any, results: Any, a: Any, b: Any) -> None:
+        a, b = self.views[0].of(a), self.views[1].of(b)
         if not self.workspace:
-            self.executor(*seen, self.clusters)
+            self.executor(a, b, results, None, None, self.clusters)
             return
-        counters = views.empty(a, (self.counters,), cute.Int32)
+        counters = views.empty(like, (self.counters,), cute.Int32)
         counters.fill(0) if isinstance(counters, np.ndarray) else counters.zero_()
-        self.executor(*seen, views.empty(a, (self.workspace,), self.accumulator), counters, self.clusters)
+        workspace = views.empty(like, (self.workspace,), self.accumulator)
+        self.executor(a, b, results, workspace, counters, self.clusters)
 
 
 def has_sm90(gpu: bool) -> bool:
@@ -63,34 +75,41 @@ def _arch(gpu: bool, wanted: str) -> str:
 
 
 def candidates(matrices: Sequence[views.Strided], tensors: Sequence[Any], splits: bool = True) -> list[Sm90Plan]:
-    """The plans for A, B and D, seen as (batch..., rows, columns), the best first; none where TMA cannot copy them."""
+    """The plans for A, B and D, seen as (batch..., rows, columns), the best first; none where TMA cannot copy them.
+
+    D is left out where an epilogue stores.
+    """
     gpu = on_gpu(tensors[0])
     if not has_sm90(gpu):
         return []
     kind = kind_of(matrices, tensors)
     if kind is None:
         return []
-    (*batch, m, n), k = matrices[2].shape, matrices[0].shape[-1]
+    (*batch, m, k), n = matrices[0].shape, matrices[1].shape[-1]
     capacity = chip(_arch(gpu, settings.get("arch"))).shared_optin
     return sm90_plans(kind, (m, n, k, math.prod(batch)), _multiprocessors(gpu), capacity, splits)
 
 
 def kind_of(matrices: Sequence[views.Strided], tensors: Sequence[Any]) -> Kind | None:
     """What is multiplied, where the copy engine and `wgmma` take it."""
-    dtype, result = views.dtype_of(tensors[0]), views.dtype_of(tensors[2])
+    dtype = views.dtype_of(tensors[0])
     if dtype.width > 32 or 0 in (*matrices[0].shape, *matrices[1].shape):
         return None
     for matrix, tensor in zip(matrices, tensors, strict=True):
         if not _is_copied(matrix, views.dtype_of(tensor), address_of(tensor)):
             return None
-    a, b, d = matrices
-    for matrix in (a, b):  # either all of the batch of D or one matrix
-        if matrix.shape[:-2] != d.shape[:-2] or not (all(matrix.strides[:-2]) or not any(matrix.strides[:-2])):
+    a, b, *results = matrices
+    for matrix in (a, b):  # either one for each of the batch, or one matrix
+        if any(matrix.strides[:-2]) and not all(matrix.strides[:-2]):
             return None
+    if len(a.shape) > 2 and not any((*a.strides[:-2], *b.strides[:-2])):
+        return None
     k_major = _last_is_contiguous(a), not _last_is_contiguous(b)
     if dtype.width != 16 and not all(k_major):
         return None
-    return Kind(dtype, k_major, result, _last_is_contiguous(d))
+    if not results:
+        return Kind(dtype, k_major, None, True)
+    return Kind(dtype, k_major, views.dtype_of(tensors[2]), _last_is_contiguous(results[0]))
 
 
 def _is_copied(matrix: views.Strided, dtype: type[cute.Numeric], start: int) -> bool:
@@ -133,13 +152,15 @@ def _described(matrix: views.Strided, dtype: type[cute.Numeric]) -> views.Stride
     return views.Strided(tuple(shape), tuple(strides))
 
 
-def prepare(matrices: Sequence[views.Strided], tensors: Sequence[Any], plan: Sm90Plan) -> Sm90Call:
-    """What runs for A, B and D, seen as (batch..., rows, columns), with this plan."""
+def prepare(
+    matrices: Sequence[views.Strided], tensors: Sequence[Any], plan: Sm90Plan, fused: Fused | None = None
+) -> Sm90Call:
+    """What runs for A, B and D, seen as (batch..., rows, columns), with this plan; without D where one is `fused`."""
     gpu = on_gpu(tensors[0])
     seen = tuple(
         _described(matrix, views.dtype_of(tensor)) for matrix, tensor in zip(matrices, tensors, strict=True)
     )  # fmt: skip
-    (*batch, m, n) = matrices[2].shape
+    (*batch, m, _), n = matrices[0].shape, matrices[1].shape[-1]
     size = plan.cluster[0] * plan.cluster[1]
     down, along = -(-m // (plan.tile[0] * plan.cluster[0])), -(-n // (plan.tile[1] * plan.cluster[1]))
     works = down * along * math.prod(batch) * plan.splits
@@ -147,29 +168,30 @@ def prepare(matrices: Sequence[views.Strided], tensors: Sequence[Any], plan: Sm9
     counters = works * size * CONSUMERS if shared else 0
     sums = works * size * plan.tile[0] * plan.tile[1] if shared else 0
     clusters = max(min(works, _clusters(gpu, size)), 1)
-    executor = _executor(plan, len(matrices[0].shape), "cuda" if gpu else "emu")
-    call = executor if shared else _without_workspace(executor)
-    return Sm90Call(call, seen, clusters, plan.accumulator, sums, counters)
-
-
-def _without_workspace(executor: Callable[..., None]) -> Callable[..., None]:
-    return lambda a, b, out, clusters: executor(a, b, out, None, None, clusters)
+    executor = _executor(plan, fused, len(matrices[0].shape), "cuda" if gpu else "emu")
+    return Sm90Call(executor, seen, clusters, plan.accumulator, sums, counters)
 
 
 @functools.cache
-def _executor(plan: Sm90Plan, rank: int, target: str) -> Any:
-    """The compiled function of tensors of so many modes, with any extents and strides."""
+def _executor(plan: Sm90Plan, fused: Fused | None, rank: int, target: str) -> Any:
+    """The compiled function of A and B of so many modes, with any extents and strides, and D or what is fused takes."""
     a = _fake(plan.dtype, rank, plan.k_major[0])
     b = _fake(plan.dtype, rank, not plan.k_major[1])
-    d = _fake(plan.result, rank, plan.n_major)
     workspace = counters = None
     if plan.splits > 1:
         workspace, counters = (
             cute.runtime.make_fake_tensor(dtype, (cute.sym_int64(),), stride=(1,), assumed_align=16)
             for dtype in (plan.accumulator, cute.Int32)
         )
-    compiled = cute.compile(launch_gemm_sm90, a, b, d, workspace, counters, cute.Int32(1), plan, target=target)
-    return views.quick(compiled)
+    clusters = cute.Int32(1)
+    if fused is not None:
+        given = fused.epilogue.fake_arguments()
+        fakes: tuple[Any, ...] = a, b, given, workspace, counters, clusters, plan, fused
+        return views.quick(cute.compile(launch_gemm_sm90_fused, *fakes, target=target))
+    assert plan.result is not None
+    d = _fake(plan.result, rank, plan.n_major)
+    fakes = a, b, d, workspace, counters, clusters, plan
+    return views.quick(cute.compile(launch_gemm_sm90, *fakes, target=target))
 
 
 def _fake(dtype: type[cute.Numeric], rank: int, last: bool) -> Any:

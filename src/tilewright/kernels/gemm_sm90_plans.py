@@ -25,6 +25,8 @@ CONSUMERS = 2
 ALIGNMENT = 1024  # of shared memory: after so many bytes a swizzle repeats
 LINE_BYTES = 128  # of a swizzle
 INSTRUCTION_M = 64
+WARP_M = 16  # rows of an instruction that a warp holds
+_STRIP_ELEMENTS = 4096
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Sm90Plan:
     Attributes:
         dtype: element type of A and B.
         k_major: whether K is contiguous of A and of B, else M or N is.
-        result: element type of D.
+        result: element type of D; None where an epilogue stores what it makes of D.
         n_major: whether N is contiguous of D, else M is.
         tile: (m, n, k) of a tile of D and of the steps along K in which it is computed.
         cluster: blocks along M and N that share tiles of A and B.
@@ -47,7 +49,7 @@ class Sm90Plan:
 
     dtype: type[cute.Numeric]
     k_major: tuple[bool, bool]
-    result: type[cute.Numeric]
+    result: type[cute.Numeric] | None
     n_major: bool
     tile: tuple[int, int, int]
     cluster: tuple[int, int] = (1, 1)
@@ -82,13 +84,40 @@ class Sm90Plan:
         return sm90.make_smem_layout(self.dtype, _order(self.k_major[1]), (self.tile[1], self.tile[2]), self.stages)
 
     @property
+    def share(self) -> tuple[int, int]:
+        """(rows, columns) of D for which one epilogue runs: those of a warpgroup."""
+        return self.rows, self.tile[1]
+
+    @property
+    def team(self) -> int:
+        """Threads that run it."""
+        return WARPGROUP
+
+    @property
+    def teams(self) -> int:
+        """How many such teams a block has, each with shared memory of its own."""
+        return CONSUMERS
+
+    @property
+    def strip(self) -> int:
+        """Rows of D that an epilogue takes at once: those of one or more warps of an instruction."""
+        return max(min(_STRIP_ELEMENTS // self.tile[1], INSTRUCTION_M) // WARP_M * WARP_M, WARP_M)
+
+    @property
+    def strip_bytes(self) -> int:
+        """Bytes of a strip of sums of one warpgroup."""
+        return self.strip * self.tile[1] * self.accumulator.width // 8
+
+    @property
     def piece(self) -> tuple[int, int]:
         """(rows, columns) of D that a warpgroup stores at once: lines of 128 bytes."""
+        assert self.result is not None
         return INSTRUCTION_M, min(LINE_BYTES * 8 // self.result.width, self.tile[1])
 
     @property
     def shared_d(self) -> cute.ComposedLayout:
         """(rows, columns, buffers) of D in shared memory, those of one warpgroup after those of the other."""
+        assert self.result is not None
         order = _order(self.n_major)
         return sm90.make_smem_layout(self.result, order, self.piece, CONSUMERS * self.store_buffers)
 
@@ -106,8 +135,11 @@ class Sm90Plan:
     @property
     def shared_bytes(self) -> int:
         """Shared memory of a block, in bytes, with a margin for barriers."""
-        rows, columns = self.piece
-        stores = CONSUMERS * self.store_buffers * rows * columns * self.result.width // 8
+        if self.result is None:
+            stores = CONSUMERS * self.strip_bytes
+        else:
+            rows, columns = self.piece
+            stores = CONSUMERS * self.store_buffers * rows * columns * self.result.width // 8
         return self.stages * self.stage_bytes + stores + ALIGNMENT
 
     def tiled_mma(self, columns: int) -> cute.TiledMma:
@@ -129,7 +161,7 @@ class Kind:
 
     dtype: type[cute.Numeric]
     k_major: tuple[bool, bool]
-    result: type[cute.Numeric]
+    result: type[cute.Numeric] | None
     n_major: bool
 
 
