@@ -183,6 +183,8 @@ _SHAPES = (
     _Shape(128, 192, False, 0.985, 115),
     _Shape(64, 256, True, 0.95, 24),
     _Shape(128, 128, False, 0.96, 115),
+    _Shape(128, 192, True, 0.9, 24),
+    _Shape(256, 192, False, 0.9, 115),
     _Shape(64, 128, True, 0.85, 24),
     _Shape(64, 64, True, 0.6, 24),
 )
@@ -214,6 +216,8 @@ def _candidates(
         tile = shape.m, shape.n, LINE_BYTES * 8 // kind.dtype.width
         steps = -(-k // tile[2])
         for cluster in _CLUSTERS:
+            if m <= shape.m * (cluster[0] - 1) or n <= shape.n * (cluster[1] - 1):
+                continue  # a block would have nothing to do
             down, along = -(-m // (shape.m * cluster[0])), -(-n // (shape.n * cluster[1]))
             tiles = down * along * cluster[0] * cluster[1] * batch
             for splits in shares:
