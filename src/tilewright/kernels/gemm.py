@@ -75,26 +75,31 @@ _calls: dict[Any, _Call | Sm90Call] = {}
 def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, splits: bool = True) -> None:
     """out (..., M, N) = a (..., M, K) · b (..., K, N), batches broadcast to that of `out`; of any strides.
 
-    Tensors of a GPU run there, others on the emulator. `plan` overrides the choice. Without `splits` no products along K
-    are shared by blocks: each row of `out` is added up in one order, whatever the other extents are.
+    Tensors of a GPU run there, others on the emulator. `plan` overrides the choice. Without `splits` no products along
+    K are shared by blocks: each row of `out` is added up in one order, whatever the other extents are.
     """
     a, b = _readable(a, -1), _readable(b, -2)
-    key = (plan, splits, None if on_gpu(out) else settings.get("arch"), views.facts(out), views.facts(a), views.facts(b))
+    arch = None if on_gpu(out) else settings.get("arch")
+    key = (plan, splits, arch, views.facts(out), views.facts(a), views.facts(b))
     call = _calls.get(key)
     if call is None:
         if 0 in out.shape:
             return
-        call = views.keep(_calls, key, _prepare(out, a, b, plan or plans_of(out, a, b, splits)[0]))
+        made = _prepare(out, a, b, plan or plans_of(out, a, b, splits)[0])
+        call = views.keep(_calls, key, made)
     call.plain(out, a, b)
 
 
 def _readable(matrix: Any, of_k: int) -> Any:
-    """A matrix of bytes with contiguous K, dimension `of_k`, moved if need be; others as they are.
+    """A matrix of bytes, or of float32 on sm_90, with contiguous K, dimension `of_k`, moved if need be.
 
     Only neighbours along K share a register: `ldmatrix` cannot transpose bytes, and reading one at a time takes longer
-    than moving the matrix once.
+    than moving the matrix once. `wgmma` transposes elements of 16 bits alone.
     """
-    if matrix.dtype.itemsize > 1 or views.strides_of(matrix)[of_k] == 1 or 0 in matrix.shape:
+    size = matrix.dtype.itemsize
+    if size in (2, 8) or views.strides_of(matrix)[of_k] == 1 or 0 in matrix.shape:
+        return matrix
+    if size == 4 and not gemm_sm90_calls.has_sm90(on_gpu(matrix)):
         return matrix
     if of_k == -1:
         moved = views.empty(matrix, matrix.shape, views.dtype_of(matrix))
@@ -127,11 +132,13 @@ def plan_of(out: Any, a: Any, b: Any) -> GemmPlan | Sm90Plan:
 
 def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan) -> _Call | Sm90Call:
     matrices = _matrices((a, b, out), tuple(out.shape[:-2]))
-    if isinstance(plan, Sm90Plan):
+    if isinstance(plan, Sm90Plan) and plan.result is not None:
         return gemm_sm90_calls.prepare(matrices, (a, b, out), plan)
     *operands, target = matrices
-    result = _result(target, plan.turned)
+    result = _result(target, isinstance(plan, GemmPlan) and plan.turned)
     fused = plain(plan, result, views.dtype_of(out), address_of(out))
+    if isinstance(plan, Sm90Plan):
+        return gemm_sm90_calls.prepare((*operands, result), (a, b, out), plan, fused)
     executor = _executor(plan, fused, len(target.shape), "cuda" if on_gpu(out) else "emu")
     return _call(executor, plan, (*operands, result), (a, b, out))
 

@@ -5,8 +5,8 @@ The sums go through shared memory, a strip of rows at a time, so that each threa
 
     registers of a product --> strip of (m, n) in shared memory --> vectors of rows --> begin_loop, visit, end_loop
 
-A strip has the rows of one instruction of each warp along M, or of some warps of a warpgroup. An epilogue walks over the strips of its tile, as the
-fused elementwise kernel walks over tiles.
+A strip has the rows of one instruction of each warp along M, or of some warps of a warpgroup. An epilogue walks over
+the strips of its tile, as the fused elementwise kernel walks over tiles.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def strip_at(memory: cute.Pointer, dtype: Any, rows: int, n: int) -> cute.Tensor
 
 def repeated(strip: cute.Tensor, times: int) -> cute.Tensor:
     """A strip (rows, n) as (rows * times, n): the same memory again for further rows."""
+    assert isinstance(strip.layout, cute.ComposedLayout)
     outer = strip.layout.outer
     shape, stride = ((outer.shape[0], times), outer.shape[1]), ((outer.stride[0], 0), outer.stride[1])
     layout = cute.make_composed_layout(strip.layout.inner, 0, cute.make_layout(shape, stride=stride))

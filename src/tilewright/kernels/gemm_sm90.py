@@ -141,7 +141,7 @@ def multiply_tile(
 
 @cute.jit
 def store_tile(
-    sums: cute.Tensor, copy: cute.CopyAtom, target: cute.Tensor, shared: cute.Tensor, place: Any, group: Any,
+    sums: cute.Tensor, copy: Any, target: cute.Tensor, shared: cute.Tensor, place: Any, group: Any,
     team: Any, plan: cutlass.Constexpr,
 ) -> None:  # fmt: skip
     """Store `sums`, the rows of one warpgroup at `place` (rows, n, l) of D, by way of its buffers of `shared`."""

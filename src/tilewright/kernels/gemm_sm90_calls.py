@@ -35,7 +35,7 @@ _EMULATED_MULTIPROCESSORS = 132  # those of an H100
 class Sm90Call:
     """What runs for tensors of one configuration: the executor, the views that it takes, and its workspace.
 
-    `views` are those of A, of B and of D, where no epilogue is fused.
+    `views` are those of A, of B and of D, where the caller has no epilogue; `stores` is whether one `stores` D then.
     """
 
     executor: Callable[..., None]
@@ -44,10 +44,12 @@ class Sm90Call:
     accumulator: type[cute.Numeric]
     workspace: int
     counters: int
+    stores: bool
 
     def plain(self, out: Any, a: Any, b: Any) -> None:
         """out = a · b."""
-        self._run(a, self.views[2].of(out), a, b)
+        result = self.views[2].of(out)
+        self._run(a, (result,) if self.stores else result, a, b)
 
     def fused(self, a: Any, b: Any, arguments: tuple[Any, ...]) -> None:
         """The epilogue of a · b, on its arguments."""
@@ -75,9 +77,9 @@ def _arch(gpu: bool, wanted: str) -> str:
 
 
 def candidates(matrices: Sequence[views.Strided], tensors: Sequence[Any], splits: bool = True) -> list[Sm90Plan]:
-    """The plans for A, B and D, seen as (batch..., rows, columns), the best first; none where TMA cannot copy them.
+    """The plans for A, B and D, seen as (batch..., rows, columns), the best first; none where TMA cannot copy A and B.
 
-    D is left out where an epilogue stores.
+    D is left out where an epilogue stores. A D that TMA cannot copy is stored by an epilogue, too.
     """
     gpu = on_gpu(tensors[0])
     if not has_sm90(gpu):
@@ -91,13 +93,12 @@ def candidates(matrices: Sequence[views.Strided], tensors: Sequence[Any], splits
 
 
 def kind_of(matrices: Sequence[views.Strided], tensors: Sequence[Any]) -> Kind | None:
-    """What is multiplied, where the copy engine and `wgmma` take it."""
+    """What is multiplied, where the copy engine and `wgmma` take A and B."""
     dtype = views.dtype_of(tensors[0])
     if dtype.width > 32 or 0 in (*matrices[0].shape, *matrices[1].shape):
         return None
-    for matrix, tensor in zip(matrices, tensors, strict=True):
-        if not _is_copied(matrix, views.dtype_of(tensor), address_of(tensor)):
-            return None
+    if not all(is_copied(*pair) for pair in zip(matrices[:2], tensors[:2], strict=True)):
+        return None
     a, b, *results = matrices
     for matrix in (a, b):  # either one for each of the batch, or one matrix
         if any(matrix.strides[:-2]) and not all(matrix.strides[:-2]):
@@ -107,13 +108,14 @@ def kind_of(matrices: Sequence[views.Strided], tensors: Sequence[Any]) -> Kind |
     k_major = _last_is_contiguous(a), not _last_is_contiguous(b)
     if dtype.width != 16 and not all(k_major):
         return None
-    if not results:
+    if not results or not is_copied(results[0], tensors[2]):
         return Kind(dtype, k_major, None, True)
     return Kind(dtype, k_major, views.dtype_of(tensors[2]), _last_is_contiguous(results[0]))
 
 
-def _is_copied(matrix: views.Strided, dtype: type[cute.Numeric], start: int) -> bool:
-    """Whether a tensor map can describe it."""
+def is_copied(matrix: views.Strided, tensor: Any) -> bool:
+    """Whether a tensor map can describe a tensor, seen as this matrix."""
+    dtype, start = views.dtype_of(tensor), address_of(tensor)
     if start * 8 % _GRAIN_BITS or len(matrix.shape) > 2 + _MOST_BATCH_MODES or max(matrix.shape) >= _MOST_EXTENT:
         return False
     inner = _inner(matrix)
@@ -155,11 +157,13 @@ def _described(matrix: views.Strided, dtype: type[cute.Numeric]) -> views.Stride
 def prepare(
     matrices: Sequence[views.Strided], tensors: Sequence[Any], plan: Sm90Plan, fused: Fused | None = None
 ) -> Sm90Call:
-    """What runs for A, B and D, seen as (batch..., rows, columns), with this plan; without D where one is `fused`."""
+    """What runs for A, B and D, seen as (batch..., rows, columns), with this plan and the epilogue that is `fused`."""
     gpu = on_gpu(tensors[0])
+    copied = len(matrices) if fused is None else 2
     seen = tuple(
-        _described(matrix, views.dtype_of(tensor)) for matrix, tensor in zip(matrices, tensors, strict=True)
-    )  # fmt: skip
+        _described(matrix, views.dtype_of(tensor)) if number < copied else matrix
+        for number, (matrix, tensor) in enumerate(zip(matrices, tensors, strict=True))
+    )
     (*batch, m, _), n = matrices[0].shape, matrices[1].shape[-1]
     size = plan.cluster[0] * plan.cluster[1]
     down, along = -(-m // (plan.tile[0] * plan.cluster[0])), -(-n // (plan.tile[1] * plan.cluster[1]))
@@ -169,11 +173,16 @@ def prepare(
     sums = works * size * plan.tile[0] * plan.tile[1] if shared else 0
     clusters = max(min(works, _clusters(gpu, size)), 1)
     executor = _executor(plan, fused, len(matrices[0].shape), "cuda" if gpu else "emu")
-    return Sm90Call(executor, seen, clusters, plan.accumulator, sums, counters)
+    return Sm90Call(executor, seen, clusters, plan.accumulator, sums, counters, fused is not None)
 
 
 @functools.cache
 def _executor(plan: Sm90Plan, fused: Fused | None, rank: int, target: str) -> Any:
+    """What runs `compiled`."""
+    return views.quick(compiled(plan, fused, rank, target))
+
+
+def compiled(plan: Sm90Plan, fused: Fused | None, rank: int, target: str, options: str = "") -> Any:
     """The compiled function of A and B of so many modes, with any extents and strides, and D or what is fused takes."""
     a = _fake(plan.dtype, rank, plan.k_major[0])
     b = _fake(plan.dtype, rank, not plan.k_major[1])
@@ -187,11 +196,11 @@ def _executor(plan: Sm90Plan, fused: Fused | None, rank: int, target: str) -> An
     if fused is not None:
         given = fused.epilogue.fake_arguments()
         fakes: tuple[Any, ...] = a, b, given, workspace, counters, clusters, plan, fused
-        return views.quick(cute.compile(launch_gemm_sm90_fused, *fakes, target=target))
+        return cute.compile(launch_gemm_sm90_fused, *fakes, target=target, options=options)
     assert plan.result is not None
     d = _fake(plan.result, rank, plan.n_major)
     fakes = a, b, d, workspace, counters, clusters, plan
-    return views.quick(cute.compile(launch_gemm_sm90, *fakes, target=target))
+    return cute.compile(launch_gemm_sm90, *fakes, target=target, options=options)
 
 
 def _fake(dtype: type[cute.Numeric], rank: int, last: bool) -> Any:

@@ -218,6 +218,8 @@ def _candidates(
         for cluster in _CLUSTERS:
             if m <= shape.m * (cluster[0] - 1) or n <= shape.n * (cluster[1] - 1):
                 continue  # a block would have nothing to do
+            if not _in_boxes(kind, tile, cluster):
+                continue
             down, along = -(-m // (shape.m * cluster[0])), -(-n // (shape.n * cluster[1]))
             tiles = down * along * cluster[0] * cluster[1] * batch
             for splits in shares:
@@ -229,6 +231,18 @@ def _candidates(
                 speed = shape.speed * (_ALONE if cluster == (1, 1) else 1)
                 waves = -(-tiles * splits // multiprocessors)
                 yield waves * shape.m * shape.n * deep / speed + shared * _START, plan
+
+
+def _in_boxes(kind: Kind, tile: tuple[int, int, int], cluster: tuple[int, int]) -> bool:
+    """Whether blocks of a cluster can copy equal parts of the tiles that they share.
+
+    Where K is not contiguous, a tile is copied by boxes of 128 bytes along the mode that is.
+    """
+    for mode, shared_by in ((0, cluster[1]), (1, cluster[0])):
+        boxes = tile[mode] * kind.dtype.width // (8 * LINE_BYTES)
+        if not kind.k_major[mode] and boxes % shared_by:
+            return False
+    return True
 
 
 def _fitting(

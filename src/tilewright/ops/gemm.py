@@ -14,9 +14,14 @@ from tilewright.ops.frameworks import check_alike, check_tensor, dtype_name, is_
 from tilewright.ops.ref import gemm as ref
 from tilewright.ops.registration import define, direct
 
+
+def _kernel(out: Any, a: Any, b: Any, batch_invariant: bool = False) -> None:
+    kernels.gemm(out, a, b, splits=not batch_invariant)
+
+
 FORWARD = define(
-    "_gemm(Tensor(a!) out, Tensor a, Tensor b) -> ()",
-    kernel=kernels.gemm,
+    "_gemm(Tensor(a!) out, Tensor a, Tensor b, bool batch_invariant=False) -> ()",
+    kernel=_kernel,
     reference=ref.gemm,
     numpy_reference=ref.numpy_gemm,
     rows=(0, 1, 2),
@@ -26,7 +31,9 @@ _FLOATS = ("float16", "bfloat16", "float32")
 _RESULTS = {**dict.fromkeys(_FLOATS, _FLOATS), "float64": ("float64",), "int8": ("int32", "float32")}
 
 
-def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any) -> Any:
+def gemm(
+    a: Any, b: Any, epilogue: Any = None, out: Any = None, *, batch_invariant: bool = False, **operands: Any
+) -> Any:
     """a · b, a matrix product on tensor cores, for each matrix of a batch, and a function of it.
 
     Products of 16-bit floats are added in float32, those of int8 in int32. Of float32 the kernel multiplies the 11
@@ -39,6 +46,8 @@ def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any)
             `operands`, which runs in the same kernel (docs/epilogues.md). The batch then has one dimension at most.
         out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types, int32 or
             float32 for int8, float64 for float64. With an epilogue its output D, of any type. It has no gradient.
+        batch_invariant: whether each row of the result has the same bits whatever other rows and matrices there are, as
+            long as types, orders and alignments stay: blocks do not share products along K. Not with an epilogue.
         operands: the epilogue's tensors and numbers by name, and tensors for its outputs, which else are new. Masks of
             bits are `tilewright.epilogue.Bits` of a tensor.
 
@@ -51,6 +60,8 @@ def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any)
         EpilogueError: (a RuntimeError) the epilogue is wrong.
     """
     if epilogue is not None:
+        if batch_invariant:
+            raise ArgumentError("gemm: batch_invariant=True has no epilogue", hint="run it on the result")
         return _with_epilogue(a, b, epilogue, out, operands)
     if operands:
         raise ArgumentError(
@@ -59,17 +70,17 @@ def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any)
     shape = _check(a, b, out)
     if not is_torch(a):
         out = np.empty(shape, np.int32 if a.dtype == np.int8 else a.dtype) if out is None else out
-        FORWARD.run(out, a, b)
+        FORWARD.run(out, a, b, batch_invariant)
         return out
     if direct(a, b, out):
         out = torch.empty(shape, dtype=_dtype(a), device=a.device) if out is None else out
-        FORWARD.run(out, a, b)
+        FORWARD.run(out, a, b, batch_invariant)
         return out
     if out is not None:
         _check_no_gradient("a result in out= has no gradient", a, b, out)
-        FORWARD.dispatched(out, *_of_one_rank(a, b, len(shape)))
+        FORWARD.dispatched(out, *_of_one_rank(a, b, len(shape)), batch_invariant)
         return out
-    return _Gemm.apply(*_of_one_rank(a, b, len(shape)))
+    return _Gemm.apply(*_of_one_rank(a, b, len(shape)), batch_invariant)
 
 
 def _with_epilogue(a: Any, b: Any, epilogue: Any, out: Any, operands: dict[str, Any]) -> Any:
@@ -144,31 +155,34 @@ if torch is not None:
 
     class _Gemm(torch.autograd.Function):
         @staticmethod
-        def forward(a: Any, b: Any) -> Any:
+        def forward(a: Any, b: Any, batch_invariant: bool) -> Any:
             batch = broadcast_shape([tuple(a.shape[:-2]), tuple(b.shape[:-2])]) or ()
             out = a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=_dtype(a))
-            FORWARD.dispatched(out, a, b)
+            FORWARD.dispatched(out, a, b, batch_invariant)
             return out
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            ctx.save_for_backward(*inputs)
+            *saved, ctx.batch_invariant = inputs
+            ctx.save_for_backward(*saved)
 
         @staticmethod
         def backward(ctx: Any, grad: Any) -> Any:
             a, b = ctx.saved_tensors
-            da = gemm(grad, b.mT).sum_to_size(a.shape) if ctx.needs_input_grad[0] else None
-            db = gemm(a.mT, grad).sum_to_size(b.shape) if ctx.needs_input_grad[1] else None
-            return da, db
+            same = {"batch_invariant": ctx.batch_invariant}
+            da = gemm(grad, b.mT, **same).sum_to_size(a.shape) if ctx.needs_input_grad[0] else None
+            db = gemm(a.mT, grad, **same).sum_to_size(b.shape) if ctx.needs_input_grad[1] else None
+            return da, db, None
 
         @staticmethod
-        def vmap(info: Any, in_dims: Any, a: Any, b: Any) -> Any:
+        def vmap(info: Any, in_dims: Any, a: Any, b: Any, batch_invariant: bool) -> Any:
+            in_dims = in_dims[:2]
             rank = max(item.ndim - (dim is not None) for item, dim in zip((a, b), in_dims, strict=True))
             lined_up = (
                 item[(None,) * (rank + 1 - item.ndim)] if dim is None else _batch_first(item.movedim(dim, 0), rank)
                 for item, dim in zip((a, b), in_dims, strict=True)
             )
-            return _Gemm.apply(*lined_up), 0
+            return _Gemm.apply(*lined_up, batch_invariant), 0
 
 
 def _batch_first(item: Any, rank: int) -> Any:

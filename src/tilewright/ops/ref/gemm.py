@@ -10,14 +10,14 @@ from tilewright.ops.frameworks import torch
 from tilewright.ops.ref.precision import computed, numpy_computed
 
 
-def gemm(a: Any, b: Any) -> Any:
-    """a (..., M, K) · b (..., K, N)."""
+def gemm(a: Any, b: Any, batch_invariant: bool = False) -> Any:
+    """a (..., M, K) · b (..., K, N); PyTorch says nothing about whether rows depend on the batch."""
     if a.dtype == torch.int8:
         return (a.double() @ b.double()).to(torch.int32)  # exact: float64 has 53 bits
     return (computed(a) @ computed(b)).to(a.dtype)
 
 
-def numpy_gemm(a: Any, b: Any) -> Any:
+def numpy_gemm(a: Any, b: Any, batch_invariant: bool = False) -> Any:
     """`gemm` of arrays of NumPy."""
     if a.dtype == np.int8:
         return a.astype(np.int32) @ b.astype(np.int32)
