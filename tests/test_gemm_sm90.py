@@ -12,6 +12,7 @@ from tilewright import Float8E4M3FN, cute, ops
 from tilewright.base import settings
 from tilewright.emulate import observe
 from tilewright.kernels import gemm as kernels
+from tilewright.kernels import gemm_moves, gemm_sm90_plans
 from tilewright.kernels.gemm_sm90_plans import Kind, Sm90Plan, sm90_plans
 from tilewright.ops import gemm_fused
 
@@ -95,6 +96,39 @@ def test_gemm_sm90_correctness_of_a_matrix_that_a_batch_shares():
     check(a, b, np.empty((3, 72, 48), np.float16), {"tile": (64, 64), "pingpong": True})
 
 
+@pytest.mark.parametrize("dtype", [E4M3, ml_dtypes.float8_e5m2], ids=lambda dtype: np.dtype(dtype).name)
+def test_products_of_8_bit_floats_of_any_strides(dtype):
+    """They have no other kernel: what the copy engine does not take is copied."""
+    a, b = whole(0, (33, 35), dtype), whole(1, (35, 20), dtype)
+    with on_emulator():
+        found = ops.gemm(a, b)
+        scaled = ops.gemm(a, b, lambda accum, scale: accum * scale, scale=0.5)
+    assert found.dtype == BF16 and scaled.dtype == np.float32
+    np.testing.assert_array_equal(wide(found), wide(a) @ wide(b))
+    np.testing.assert_array_equal(wide(scaled), wide(a) @ wide(b) / 2)
+    np.testing.assert_array_equal(wide(ops.gemm(a, b)), wide(a) @ wide(b))  # the reference
+
+
+def test_8_bit_floats_need_wgmma():
+    a = whole(0, (16, 16), E4M3)
+    with (
+        on_emulator(),
+        settings.scope(arch="sm_80"),
+        pytest.raises(ValueError, match="8-bit floats need wgmma of sm_90"),
+    ):
+        ops.gemm(a, a.T)
+
+
+def test_long_products_are_worth_a_copy_of_their_operands(monkeypatch):
+    monkeypatch.setattr(gemm_moves, "_PAYS", 0)
+    a, b = whole(0, (40, 67), np.float16), turned(whole(1, (67, 51), np.float16))
+    out = np.empty((40, 51), np.float16)  # whose rows TMA cannot store
+    with on_emulator(), observe() as reports:
+        ops.gemm(a, b, out=out)
+    assert reports[-1].kernel == "gemm_sm90_kernel" and len(reports) == 3
+    np.testing.assert_array_equal(wide(out), wide(a) @ wide(b))
+
+
 @pytest.mark.parametrize("offset", [1, 8], ids=["an odd address", "strides of 8 bytes"])
 def test_what_the_copy_engine_cannot_take_goes_to_mma_sync(offset):
     a = whole(0, (40, 68), np.float16)[:, :64] if offset == 8 else whole(0, (40, 72), np.float16)[:, 1:65]
@@ -154,10 +188,12 @@ def test_an_epilogue_behind_gemm_sm90_correctness(plan, monkeypatch):
 # One order of adding
 
 
-def test_rows_do_not_depend_on_the_batch_where_it_is_asked_for():
+def test_rows_do_not_depend_on_the_batch_where_it_is_asked_for(monkeypatch):
     """Bit for bit, where few rows would else share their products along K."""
+    monkeypatch.setattr(gemm_sm90_plans, "_START", 0)
+    monkeypatch.setattr(gemm_sm90_plans, "_EXCHANGE", 0)
     generator = np.random.default_rng(0)
-    a, b = generator.standard_normal((128, 4096)).astype(BF16), generator.standard_normal((4096, 64)).astype(BF16)
+    a, b = generator.standard_normal((128, 512)).astype(BF16), generator.standard_normal((512, 64)).astype(BF16)
     assert kernels.plan_of(np.empty((64, 64), np.float32), a[:64], b).splits > 1
     with on_emulator():
         alone, among = np.empty((64, 64), np.float32), np.empty((128, 64), np.float32)

@@ -12,14 +12,15 @@ import numpy as np
 
 import tilewright.cute as cute
 from tilewright.base import settings
+from tilewright.base.errors import ArgumentError
 from tilewright.compiler.target_choice import choose_arch
 from tilewright.hw.chips import chip
 from tilewright.kernels import gemm_sm90_calls, views
-from tilewright.kernels.copy_transpose import copy_transpose
-from tilewright.kernels.elementwise import copy, together
+from tilewright.kernels.elementwise import together
 from tilewright.kernels.epilogue_plans import check_reached, memory_of
 from tilewright.kernels.gemm_epilogue import Fused
 from tilewright.kernels.gemm_fusion import ACCUMULATOR, fitting, plain
+from tilewright.kernels.gemm_moves import readable
 from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, gemm_plans
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
@@ -27,11 +28,12 @@ from tilewright.kernels.gemm_sm90_calls import Sm90Call
 from tilewright.kernels.gemm_sm90_plans import Sm90Plan
 from tilewright.kernels.gemm_split import workspace_elements
 from tilewright.kernels.launching import address_of, on_gpu
+from tilewright.kernels.views import FLOAT8
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.lowering.reductions import PARTIALS
 from tilewright.utils import HardwareInfo
 
-DTYPES = ("float16", "bfloat16", "float32", "float64", "int8")
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "float8_e4m3fn", "float8_e5m2")
 """Element types of A and B."""
 
 
@@ -78,7 +80,7 @@ def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, spli
     Tensors of a GPU run there, others on the emulator. `plan` overrides the choice. Without `splits` no products along
     K are shared by blocks: each row of `out` is added up in one order, whatever the other extents are.
     """
-    a, b = _readable(a, -1), _readable(b, -2)
+    a, b = readable(a, b, whatever_size=not splits)
     arch = None if on_gpu(out) else settings.get("arch")
     key = (plan, splits, arch, views.facts(out), views.facts(a), views.facts(b))
     call = _calls.get(key)
@@ -90,26 +92,6 @@ def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, spli
     call.plain(out, a, b)
 
 
-def _readable(matrix: Any, of_k: int) -> Any:
-    """A matrix of bytes, or of float32 on sm_90, with contiguous K, dimension `of_k`, moved if need be.
-
-    Only neighbours along K share a register: `ldmatrix` cannot transpose bytes, and reading one at a time takes longer
-    than moving the matrix once. `wgmma` transposes elements of 16 bits alone.
-    """
-    size = matrix.dtype.itemsize
-    if size in (2, 8) or views.strides_of(matrix)[of_k] == 1 or 0 in matrix.shape:
-        return matrix
-    if size == 4 and not gemm_sm90_calls.has_sm90(on_gpu(matrix)):
-        return matrix
-    if of_k == -1:
-        moved = views.empty(matrix, matrix.shape, views.dtype_of(matrix))
-        copy(moved, matrix)
-        return moved
-    moved = views.empty(matrix, (*matrix.shape[:-2], matrix.shape[-1], matrix.shape[-2]), views.dtype_of(matrix))
-    copy_transpose(moved, matrix)
-    return moved.swapaxes(-1, -2)
-
-
 def plans_of(out: Any, a: Any, b: Any, splits: bool = True) -> list[GemmPlan | Sm90Plan]:
     """The plans for these tensors: those of `wgmma` where it takes them, else of `mma.sync`; the rule's choice first.
 
@@ -119,10 +101,20 @@ def plans_of(out: Any, a: Any, b: Any, splits: bool = True) -> list[GemmPlan | S
     found: list[GemmPlan | Sm90Plan] = [*gemm_sm90_calls.candidates(matrices, (a, b, out), splits)]
     if found:
         return found
+    _check_width(a)
     *operands, target = matrices
     turned = target.strides[-1] != 1 and target.strides[-2] == 1
     plans = _planned(operands, (a, b), target.shape[-2:], turned)
     return [plan for plan in plans if splits or plan.splits == 1]
+
+
+def _check_width(a: Any) -> None:
+    if views.dtype_of(a) in FLOAT8:
+        raise ArgumentError(
+            "gemm: elements of 8-bit floats need wgmma of sm_90",
+            values={"a": tuple(a.shape), "arch": choose_arch(settings.get("arch"), "cuda" if on_gpu(a) else "emu")},
+            hint="convert them to float16 first; strides are multiples of 16 bytes in both operands",
+        )
 
 
 def plan_of(out: Any, a: Any, b: Any) -> GemmPlan | Sm90Plan:
@@ -191,6 +183,10 @@ def fused_plans_of(
 ) -> list[GemmPlan | Sm90Plan]:
     """The plans with an epilogue for A and B, seen as (batch..., rows, columns), the best first."""
     found = gemm_sm90_calls.candidates(matrices, tensors)
+    if not found:
+        _check_width(tensors[0])
+    if views.dtype_of(tensors[0]) in FLOAT8:
+        return [*found]
     return [*found, *_planned(matrices, tensors, extents, False)]
 
 

@@ -29,6 +29,11 @@ WARP_M = 16  # rows of an instruction that a warp holds
 _STRIP_ELEMENTS = 4096
 
 
+def accumulator_of(dtype: type[cute.Numeric]) -> type[cute.Numeric]:
+    """The type in which products of elements of type `dtype` are added."""
+    return {64: cute.Float64}.get(dtype.width, cute.Int32 if dtype is cute.Int8 else cute.Float32)
+
+
 @dataclass(frozen=True)
 class Sm90Plan:
     """How D (M, N, L) = A (M, K, L) · B (N, K, L) is computed.
@@ -71,7 +76,7 @@ class Sm90Plan:
     @property
     def accumulator(self) -> type[cute.Numeric]:
         """The type in which products are added."""
-        return cute.Int32 if self.dtype is cute.Int8 else cute.Float32
+        return accumulator_of(self.dtype)
 
     @property
     def shared_a(self) -> cute.ComposedLayout:

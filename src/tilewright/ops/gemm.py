@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
@@ -28,7 +29,10 @@ FORWARD = define(
 )
 
 _FLOATS = ("float16", "bfloat16", "float32")
-_RESULTS = {**dict.fromkeys(_FLOATS, _FLOATS), "float64": ("float64",), "int8": ("int32", "float32")}
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+_RESULTS = {
+    **dict.fromkeys((*_FLOATS, *_FLOAT8), _FLOATS), "float64": ("float64",), "int8": ("int32", "float32"),
+}  # fmt: skip
 
 
 def gemm(
@@ -36,24 +40,28 @@ def gemm(
 ) -> Any:
     """a · b, a matrix product on tensor cores, for each matrix of a batch, and a function of it.
 
-    Products of 16-bit floats are added in float32, those of int8 in int32. Of float32 the kernel multiplies the 11
-    leading bits, as TF32 has them; the reference all.
+    Products of floats of 8 and 16 bits are added in float32, those of int8 in int32. Of float32 the kernel multiplies
+    the 11 leading bits, as TF32 has them; the reference all. 8-bit floats need sm_90, whose tensor cores add their
+    products with fewer bits than float32 has; scales go into an epilogue.
 
     Args:
-        a: (..., M, K), of any strides, of PyTorch or NumPy: float16, bfloat16, float32, float64 or int8.
+        a: (..., M, K), of any strides, of PyTorch or NumPy: float16, bfloat16, float32, float64,
+            int8, float8_e4m3fn or float8_e5m2.
         b: (..., K, N) of the same dtype, whose batch broadcasts with that of `a`.
         epilogue: a function, or its source text, of `accum`, the product in the type in which it was added, and of
             `operands`, which runs in the same kernel (docs/epilogues.md). The batch then has one dimension at most.
-        out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types, int32 or
-            float32 for int8, float64 for float64. With an epilogue its output D, of any type. It has no gradient.
+        out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types and 8-bit
+            floats, int32 or float32 for int8, float64 for float64. With an epilogue its output D, of any type. It has
+            no gradient.
         batch_invariant: whether each row of the result has the same bits whatever other rows and matrices there are, as
             long as types, orders and alignments stay: blocks do not share products along K. Not with an epilogue.
         operands: the epilogue's tensors and numbers by name, and tensors for its outputs, which else are new. Masks of
             bits are `tilewright.epilogue.Bits` of a tensor.
 
     Returns:
-        `out`, or a new contiguous tensor of the dtype of `a`, of int32 for int8. With an epilogue that has several
-        outputs, a dict of them by name; they have the dtype of `a`, float32 where they are reduced or `a` is int8.
+        `out`, or a new contiguous tensor of the dtype of `a`, int32 for int8, bfloat16 for 8-bit floats. With an
+        epilogue that has several outputs, a dict of them by name; they have the dtype of `a`, float32 where they are
+        reduced or `a` has 8 bits.
 
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together.
@@ -69,7 +77,7 @@ def gemm(
         )
     shape = _check(a, b, out)
     if not is_torch(a):
-        out = np.empty(shape, np.int32 if a.dtype == np.int8 else a.dtype) if out is None else out
+        out = np.empty(shape, _numpy_dtype(a)) if out is None else out
         FORWARD.run(out, a, b, batch_invariant)
         return out
     if direct(a, b, out):
@@ -143,7 +151,15 @@ def _check_no_gradient(why: str, *tensors: Any) -> None:
 
 
 def _dtype(a: Any) -> Any:
-    return torch.int32 if a.dtype == torch.int8 else a.dtype
+    if a.dtype == torch.int8:
+        return torch.int32
+    return torch.bfloat16 if dtype_name(a) in _FLOAT8 else a.dtype
+
+
+def _numpy_dtype(a: Any) -> Any:
+    if dtype_name(a) in _FLOAT8:
+        return ml_dtypes.bfloat16
+    return np.int32 if a.dtype == np.int8 else a.dtype
 
 
 def _of_one_rank(a: Any, b: Any, rank: int) -> tuple[Any, Any]:

@@ -16,7 +16,8 @@ import numpy as np
 
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels.epilogue_plans import is_array, memory_of
-from tilewright.kernels.gemm_calls import GemmEpilogue, accumulator_of, numpy_of
+from tilewright.kernels.gemm_calls import GemmEpilogue, numpy_of
+from tilewright.kernels.gemm_sm90_plans import accumulator_of
 from tilewright.kernels.views import dtype_of
 from tilewright.lib.epilogue.authoring import from_text, unbound
 from tilewright.lib.epilogue.bits import Bits
