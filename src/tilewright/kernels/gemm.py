@@ -14,6 +14,7 @@ import tilewright.cute as cute
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError
 from tilewright.compiler.target_choice import choose_arch
+from tilewright.cute import testing
 from tilewright.hw.chips import chip
 from tilewright.kernels import gemm_sm90_calls, views
 from tilewright.kernels.elementwise import together
@@ -81,8 +82,7 @@ def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, spli
     K are shared by blocks: each row of `out` is added up in one order, whatever the other extents are.
     """
     a, b = readable(a, b, whatever_size=not splits)
-    arch = None if on_gpu(out) else settings.get("arch")
-    key = (plan, splits, arch, views.facts(out), views.facts(a), views.facts(b))
+    key = _key(plan, splits, out, a, b)
     call = _calls.get(key)
     if call is None:
         if 0 in out.shape:
@@ -90,6 +90,11 @@ def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, spli
         made = _prepare(out, a, b, plan or plans_of(out, a, b, splits)[0])
         call = views.keep(_calls, key, made)
     call.plain(out, a, b)
+
+
+def _key(plan: GemmPlan | Sm90Plan | None, splits: bool, out: Any, a: Any, b: Any) -> tuple[Any, ...]:
+    arch = None if on_gpu(out) else settings.get("arch")
+    return plan, splits, arch, views.facts(out), views.facts(a), views.facts(b)
 
 
 def plans_of(out: Any, a: Any, b: Any, splits: bool = True) -> list[GemmPlan | Sm90Plan]:
@@ -115,6 +120,22 @@ def _check_width(a: Any) -> None:
             values={"a": tuple(a.shape), "arch": choose_arch(settings.get("arch"), "cuda" if on_gpu(a) else "emu")},
             hint="convert them to float16 first; strides are multiples of 16 bytes in both operands",
         )
+
+
+def tune(out: Any, a: Any, b: Any, most: int = 8) -> GemmPlan | Sm90Plan:
+    """Time the `most` plans that the rule prefers; the fastest, which `gemm` takes for such tensors from now on.
+
+    Such tensors are of these types, shapes, strides, alignments and on this device. `out` holds the product afterwards.
+    """
+
+    def run(plan: GemmPlan | Sm90Plan) -> Callable[[], None]:
+        return lambda: gemm(out, a, b, plan=plan)
+
+    left, right = readable(a, b)
+    best: GemmPlan | Sm90Plan = testing.tune(run, {"plan": plans_of(out, left, right)[:most]})["plan"]
+    gemm(out, a, b, plan=best)
+    views.keep(_calls, _key(None, True, out, left, right), _calls[_key(best, True, out, left, right)])
+    return best
 
 
 def plan_of(out: Any, a: Any, b: Any) -> GemmPlan | Sm90Plan:

@@ -68,7 +68,7 @@ class Fusion:
         return (*tensors, *(given[name] for name in self.numbers))
 
 
-def plain(plan: GemmPlan, result: views.Strided, dtype: type[Numeric], start: int) -> Fused:
+def plain(plan: GemmPlan | Sm90Plan, result: views.Strided, dtype: type[Numeric], start: int) -> Fused:
     """The epilogue that stores the product to D, seen as (M, N, batch...), of elements `dtype` at address `start`."""
     (m, n, *batch), (down, along, *steps) = result.shape, result.strides
     vector = views.Strided((*batch, m, n), (*steps, down, along)).vector(dtype, start)

@@ -18,6 +18,7 @@ from tilewright.kernels import gemm_sm90_calls, views
 from tilewright.kernels.copy_transpose import copy_transpose
 from tilewright.kernels.elementwise import copy
 from tilewright.kernels.launching import on_gpu
+from tilewright.torch import dtype as torch_dtype
 
 _GRAIN = 16  # bytes of strides
 _PAYS = 1 << 32  # products of a multiplication that takes longer than the copies of its operands, at least
@@ -80,4 +81,4 @@ def _as_moved(matrix: Any) -> Any:
     """8-bit floats as bytes, which kernels that move take."""
     if views.dtype_of(matrix) not in views.FLOAT8:
         return matrix
-    return matrix.view(np.int8 if isinstance(matrix, np.ndarray) else views.torch_dtype(Int8))
+    return matrix.view(np.int8 if isinstance(matrix, np.ndarray) else torch_dtype(Int8))
