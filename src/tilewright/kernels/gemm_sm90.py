@@ -336,7 +336,7 @@ def gemm_sm90_kernel(
 
 @cute.jit
 def launch_gemm_sm90(
-    a: cute.Tensor, b: cute.Tensor, d: cute.Tensor, workspace: Any, counters: Any, clusters: cute.Int32,
+    a: cute.Tensor, b: cute.Tensor, d: cute.Tensor, clusters: cute.Int32, workspace: Any, counters: Any,
     plan: cutlass.Constexpr,
 ) -> None:  # fmt: skip
     """d (..., M, N) = a (..., M, K) · b (..., K, N), by `clusters` clusters; "..." is the batch of d, or of a or b 1.
@@ -354,7 +354,7 @@ def launch_gemm_sm90(
 
 @cute.jit
 def launch_gemm_sm90_fused(
-    a: cute.Tensor, b: cute.Tensor, arguments: Any, workspace: Any, counters: Any, clusters: cute.Int32,
+    a: cute.Tensor, b: cute.Tensor, arguments: Any, clusters: cute.Int32, workspace: Any, counters: Any,
     plan: cutlass.Constexpr, fused: cutlass.Constexpr,
 ) -> None:  # fmt: skip
     """The epilogue of a (..., M, K) · b (..., K, N), by `clusters` clusters; see `launch_gemm_sm90`.

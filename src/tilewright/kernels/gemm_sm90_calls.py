@@ -39,7 +39,7 @@ class Sm90Call:
     """
 
     executor: Callable[..., None]
-    views: tuple[views.Strided, ...]
+    views: tuple[views.Strided | None, ...]
     clusters: int
     accumulator: type[cute.Numeric]
     workspace: int
@@ -48,7 +48,7 @@ class Sm90Call:
 
     def plain(self, out: Any, a: Any, b: Any) -> None:
         """out = a · b."""
-        result = self.views[2].of(out)
+        result = _seen(self.views[2], out)
         self._run(a, (result,) if self.stores else result, a, b)
 
     def fused(self, a: Any, b: Any, arguments: tuple[Any, ...]) -> None:
@@ -56,14 +56,18 @@ class Sm90Call:
         self._run(a, arguments, a, b)
 
     def _run(self, like: Any, results: Any, a: Any, b: Any) -> None:
-        a, b = self.views[0].of(a), self.views[1].of(b)
+        a, b = _seen(self.views[0], a), _seen(self.views[1], b)
         if not self.workspace:
-            self.executor(a, b, results, None, None, self.clusters)
+            self.executor(a, b, results, self.clusters)
             return
         counters = views.empty(like, (self.counters,), cute.Int32)
         counters.fill(0) if isinstance(counters, np.ndarray) else counters.zero_()
         workspace = views.empty(like, (self.workspace,), self.accumulator)
-        self.executor(a, b, results, workspace, counters, self.clusters)
+        self.executor(a, b, results, self.clusters, workspace, counters)
+
+
+def _seen(view: views.Strided | None, tensor: Any) -> Any:
+    return tensor if view is None else view.of(tensor)
 
 
 def has_sm90(gpu: bool) -> bool:
@@ -161,7 +165,9 @@ def prepare(
     gpu = on_gpu(tensors[0])
     copied = len(matrices) if fused is None else 2
     seen = tuple(
-        _described(matrix, views.dtype_of(tensor)) if number < copied else matrix
+        (_described(matrix, views.dtype_of(tensor)) if number < copied else matrix).unless_of(
+            tensor.shape, views.strides_of(tensor)
+        )
         for number, (matrix, tensor) in enumerate(zip(matrices, tensors, strict=True))
     )
     (*batch, m, _), n = matrices[0].shape, matrices[1].shape[-1]
@@ -195,11 +201,11 @@ def compiled(plan: Sm90Plan, fused: Fused | None, rank: int, target: str, option
     clusters = cute.Int32(1)
     if fused is not None:
         given = fused.epilogue.fake_arguments()
-        fakes: tuple[Any, ...] = a, b, given, workspace, counters, clusters, plan, fused
+        fakes: tuple[Any, ...] = a, b, given, clusters, workspace, counters, plan, fused
         return cute.compile(launch_gemm_sm90_fused, *fakes, target=target, options=options)
     assert plan.result is not None
     d = _fake(plan.result, rank, plan.n_major)
-    fakes = a, b, d, workspace, counters, clusters, plan
+    fakes = a, b, d, clusters, workspace, counters, plan
     return cute.compile(launch_gemm_sm90, *fakes, target=target, options=options)
 
 

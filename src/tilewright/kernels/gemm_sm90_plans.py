@@ -188,16 +188,17 @@ _SHAPES = (
     _Shape(128, 192, False, 0.985, 115),
     _Shape(64, 256, True, 0.95, 24),
     _Shape(128, 128, False, 0.96, 115),
-    _Shape(128, 192, True, 0.9, 24),
+    _Shape(128, 192, True, 0.993, 24),
     _Shape(256, 192, False, 0.9, 115),
-    _Shape(64, 128, True, 0.85, 24),
-    _Shape(64, 64, True, 0.6, 24),
+    _Shape(64, 128, True, 0.86, 24),
+    _Shape(64, 64, True, 0.8, 24),
 )
 _CLUSTERS = ((2, 1), (1, 2), (1, 1))
-_ALONE = 0.99  # the speed of a block without a cluster
+_ALONE = 0.985  # the speed of a block without a cluster
+_TOGETHER = 1 << 20  # the time by which a cluster begins later
 _SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
 _LEAST_STEPS = 4  # along K, of a block that shares a tile
-_EXCHANGE, _START = 100, 4 << 20
+_EXCHANGE, _START = 350, 8 << 20
 _MOST_STAGES = 8
 
 
@@ -232,10 +233,12 @@ def _candidates(
                     break
                 plan = _fitting(kind, tile, cluster, shape.pingpong, splits, shared_bytes)
                 shared = splits > 1
-                deep = -(-steps // splits) * tile[2] + shape.added + shared * _EXCHANGE * (1 + splits)
-                speed = shape.speed * (_ALONE if cluster == (1, 1) else 1)
+                deep = -(-steps // splits) * tile[2] + shape.added + shared * _EXCHANGE * splits
                 waves = -(-tiles * splits // multiprocessors)
-                yield waves * shape.m * shape.n * deep / speed + shared * _START, plan
+                alone = cluster == (1, 1)
+                speed = shape.speed * (_ALONE if alone else 1)
+                once = shared * _START + (not alone) * _TOGETHER
+                yield waves * shape.m * shape.n * deep / speed + once, plan
 
 
 def _in_boxes(kind: Kind, tile: tuple[int, int, int], cluster: tuple[int, int]) -> bool:

@@ -6,6 +6,7 @@ that graphs which `torch.compile` keeps between processes name the same epilogue
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -38,7 +39,17 @@ def key_of(epilogue: Callable[..., Any] | str) -> str:
     Functions are the same where their code, defaults and captured values are, those of captured functions included;
     globals are read when they are traced.
     """
-    fn = from_text(epilogue) if isinstance(epilogue, str) else epilogue
+    if isinstance(epilogue, str):
+        return _key_of_text(epilogue)
+    return _key_of_function(epilogue)
+
+
+@functools.lru_cache(maxsize=256)
+def _key_of_text(epilogue: str) -> str:
+    return _key_of_function(from_text(epilogue))
+
+
+def _key_of_function(fn: Callable[..., Any]) -> str:
     plain, passed = unbound(fn)
     parts = (_text(plain), *map(_text, passed.values()))
     key = f"{plain.__name__}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"
