@@ -181,17 +181,18 @@ class _Shape:
     added: int
 
 
+_STORES = 115  # steps along K that take as long as the stores of a tile
 _SHAPES = (
     _Shape(128, 128, True, 1.0, 24),
-    _Shape(128, 256, False, 0.995, 115),
-    _Shape(256, 128, False, 0.99, 115),
-    _Shape(128, 192, False, 0.985, 115),
-    _Shape(64, 256, True, 0.95, 24),
-    _Shape(128, 128, False, 0.96, 115),
-    _Shape(128, 192, True, 0.993, 24),
-    _Shape(256, 192, False, 0.9, 115),
+    _Shape(128, 256, False, 1.008, _STORES),
+    _Shape(256, 128, False, 1.006, _STORES),
+    _Shape(128, 192, False, 1.0, _STORES),
+    _Shape(128, 192, True, 0.998, 64),
+    _Shape(64, 256, True, 0.972, 64),
+    _Shape(128, 128, False, 0.99, _STORES),
     _Shape(64, 128, True, 0.86, 24),
     _Shape(64, 64, True, 0.8, 24),
+    _Shape(256, 192, False, 0.9, _STORES),
 )
 _CLUSTERS = ((2, 1), (1, 2), (1, 1))
 _ALONE = 0.985  # the speed of a block without a cluster
@@ -237,7 +238,8 @@ def _candidates(
                 waves = -(-tiles * splits // multiprocessors)
                 alone = cluster == (1, 1)
                 speed = shape.speed * (_ALONE if alone else 1)
-                once = shared * _START + (not alone) * _TOGETHER
+                last = shape.m * shape.n * (_STORES - shape.added)  # nothing is multiplied beside the last stores
+                once = last + shared * _START + (not alone) * _TOGETHER
                 yield waves * shape.m * shape.n * deep / speed + once, plan
 
 
