@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 import tilewright.cute as cute
+from tilewright import Float8E4M3FN, Float8E5M2
 from tilewright.kernels.launching import address_of
 from tilewright.torch import dtype as torch_dtype
 
@@ -20,6 +21,8 @@ _DTYPES: dict[str, type[cute.Numeric]] = {
     "uint16": cute.Uint16, "uint32": cute.Uint32, "uint64": cute.Uint64, "bool": cute.Boolean,
 }  # fmt: skip
 DTYPES = tuple(_DTYPES)
+_FLOAT8: dict[str, type[cute.Numeric]] = {"float8_e4m3fn": Float8E4M3FN, "float8_e5m2": Float8E5M2}
+FLOAT8 = (Float8E4M3FN, Float8E5M2)
 _NUMPY: dict[Any, Any] = {
     cute.Float32: np.float32, cute.Float64: np.float64, cute.Int32: np.int32, cute.Int64: np.int64,
     cute.Uint32: np.uint32, cute.Uint64: np.uint64, cute.Int8: np.int8,
@@ -28,7 +31,8 @@ _NUMPY: dict[Any, Any] = {
 
 def dtype_of(tensor: Any) -> type[cute.Numeric]:
     """The language's type of a tensor's elements."""
-    return _DTYPES[str(tensor.dtype).rpartition(".")[2]]
+    name = str(tensor.dtype).rpartition(".")[2]
+    return _DTYPES.get(name) or _FLOAT8[name]
 
 
 def facts(tensor: Any) -> tuple[Any, ...]:
