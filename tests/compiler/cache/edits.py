@@ -404,7 +404,10 @@ WAYS: dict[str, list[Any]] = {
     "classmethod": [lambda w, v: setattr(w.helper.Config, "made", classmethod(_returning(v)))],
     "staticmethod": [lambda w, v: setattr(w.helper.Config, "fixed", staticmethod(_returning(v)))],
     "call": [lambda w, v: setattr(w.helper.Config, "__call__", _returning(v))],
-    "getattr": [lambda w, v: setattr(w.unshadowed("dynamic").Config, "__getattr__", _returning(v)), _set("helper.config.dynamic")],
+    "getattr": [
+        lambda w, v: setattr(w.unshadowed("dynamic").Config, "__getattr__", _returning(v)),
+        _set("helper.config.dynamic"),
+    ],
     "frozen_field": [],
     "slot": [_set("helper.slotted.n"), lambda w, v: setattr(w.helper, "slotted", w.helper.Slotted(v))],
     "instance": [_set("helper.params.m"), lambda w, v: setattr(w.helper, "params", w.helper.Params(m=v))],
