@@ -175,6 +175,13 @@ def direct(first: Any, *tensors: Any) -> bool:
     return True
 
 
+def unseen(*tensors: Any) -> bool:
+    """Whether no transform, mode or trace sees these tensors; a gradient may be recorded."""
+    if torch is None or _is_compiling() or _modes() or _transforms() is not None or forward_ad._current_level >= 0:
+        return False
+    return all(type(tensor) in _PLAIN and not tensor.is_neg() for tensor in tensors)
+
+
 def recorded(function: Any, *args: Any) -> Any:
     """`function.apply(*args)` of an `autograd.Function`, in the form that PyTorch calls fastest.
 
