@@ -12,6 +12,7 @@ from tilewright.kernels.launching import CONSTANT, NUMBERS, RESULT, ROWS, SCALAR
 from tilewright.kernels.plans import RowPlan, reading_plan
 from tilewright.kernels.rows import RowTile
 from tilewright.kernels.softmax_online import finite, over_row, softmax_sums
+from tilewright.lib.comm.block import block_allreduce
 
 _NAN = float("nan")
 _TOTAL_THREADS = 1024
@@ -90,7 +91,7 @@ def cross_entropy_total_kernel(
     for row in cutlass.range(thread, loss.shape[0], _TOTAL_THREADS):
         own += loss[row]
         counted += cute.Int32(cute.Int64(target[row]) != ignore_index)
-    whole, rows_counted = cute.block_allreduce((own, counted))
+    whole, rows_counted = block_allreduce((own, counted))
     if thread == 0:
         total[0] = whole / kind(rows_counted) if cutlass.const_expr(averages) else whole
         if cutlass.const_expr(count is not None):

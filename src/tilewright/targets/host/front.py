@@ -102,7 +102,7 @@ def make_prepared(
         else:
             value = ctypes.c_int64.from_buffer(ctypes.c_double(part)).value if isinstance(part, float) else int(part)
             words = (-1, abi.FLOAT if isinstance(part, float) else abi.INT, value, 0)
-        plan[2 + 4 * number : 6 + 4 * number] = words
+        plan[2 + 4 * number : 6 + 4 * number] = list(words)
 
     def failed(*args: Any) -> Any:
         ffi.take_raised()
