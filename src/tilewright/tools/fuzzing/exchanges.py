@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tilewright.tools.fuzzing.drawing import Drawing
-from tilewright.tools.fuzzing.program import OUTPUTS, SHARED, THREADS, WIDTH_OF, Step
 from tilewright.tools.fuzzing.products import matrix_product, warpgroup_product
+from tilewright.tools.fuzzing.program import OUTPUTS, SHARED, THREADS, WIDTH_OF, Step
 
 BARRIER: Final = "bar.sync \t0;"
 _MBARRIER: Final = SHARED - 16
@@ -93,7 +93,7 @@ def bytes_through_shared(draw: Drawing) -> Step:
         f"st.shared.b32 \t[%own], {draw.read('r')};",
         BARRIER,
         _other_thread(draw),
-        f"mad.lo.u32 \t%other, %other, 4, %start;",
+        "mad.lo.u32 \t%other, %other, 4, %start;",
         load,
     )
 
@@ -198,8 +198,7 @@ def bulk_copy(draw: Drawing) -> Step:
         ".reg .b32 %own, %start; .reg .b64 %from; mov.u32 \t%start, shared;",
         f"add.s64 \t%from, %source, {source};",
         f"@%lead mbarrier.arrive.expect_tx.shared.b64 \t%state, [%at], {size};",
-        "@%lead cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-        f" \t[%start], [%from], {size}, [%at];",
+        f"@%lead cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes \t[%start], [%from], {size}, [%at];",
         f"{wait}:",
         "mbarrier.try_wait.parity.shared.b64 \t%done, [%at], 0;",
         f"@!%done bra \t{wait};",
@@ -303,4 +302,3 @@ def _mbarrier(draw: Drawing, arrivals: int) -> tuple[str, ...]:
 
 def _invalidated() -> tuple[str, ...]:
     return (BARRIER, "@%lead mbarrier.inval.shared.b64 \t[%at];")
-

@@ -220,4 +220,3 @@ class _Generator:
         else:
             lines.append(f"ld.local.{self.rng.choice(('u8', 's8'))} \t{self.draw.write('r')}, [%local];")
         return Step((f"{{ {' '.join(lines)} }}",))
-

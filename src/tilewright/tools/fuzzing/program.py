@@ -133,6 +133,8 @@ def _store(slot: int, register: str) -> Iterator[str]:
 def count_steps(nodes: Iterable[Node]) -> int:
     """Steps and regions in a tree."""
     return sum(
-        1 + sum(count_steps(part) for part in node.parts if not isinstance(part, str)) if isinstance(node, Region) else 1
+        1 + sum(count_steps(part) for part in node.parts if not isinstance(part, str))
+        if isinstance(node, Region)
+        else 1
         for node in nodes
     )

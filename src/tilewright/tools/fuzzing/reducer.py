@@ -23,7 +23,7 @@ def reduced(program: Program, fails: Fails, *, seconds: float = 60.0) -> Program
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         before = program
-        for smaller in (_without_steps, _without_regions, _without_outputs, _without_lines, _with_constants):
+        for smaller in (_without_outputs, _without_steps, _without_regions, _without_lines, _with_constants):
             program = _as_small_as(program, smaller, fails, end)
         if program == before:
             break
