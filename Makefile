@@ -16,9 +16,11 @@ PYTEST      := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 SETUP_KEY   := $(shell cat pyproject.toml requirements-dev.txt requirements-torch.txt scripts/setup_venv.py \
                  | cksum | cut -d' ' -f1)
 STAMP       := $(VENV)/setup-$(SETUP_KEY).stamp
+DOCS_STAMP  := $(VENV)/docs-$(shell cat requirements-docs.txt | cksum | cut -d' ' -f1).stamp
+SITE        := out/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo test test-all test-tenstorrent check format bench clean
+.PHONY: help setup torch demo test test-all test-tenstorrent check format bench docs dist first-hour clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -47,6 +49,7 @@ test-tenstorrent: $(STAMP) ## run the C++ for Tenstorrent in wolfpine; sets .ven
 check: $(STAMP) ## format, lint, types, imports, sizes, fast tests
 	$(BIN)/ruff format --check $(RUFF_PATHS)
 	$(BIN)/ruff check $(RUFF_PATHS)
+	$(BIN)/codespell
 	$(BIN)/python scripts/check_structure.py
 	$(BIN)/python scripts/check_circles.py
 	$(BIN)/lint-imports --no-logo
@@ -59,6 +62,22 @@ format: $(STAMP) ## rewrite the sources in the project's format
 
 bench: $(STAMP) ## run the benchmarks, results into bench/results
 	$(BIN)/python -m bench
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-docs.txt
+	rm -f $(VENV)/docs-*.stamp
+	touch $(DOCS_STAMP)
+
+docs: $(DOCS_STAMP) ## build the site into out/site; a warning is an error
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -b dirhtml docs $(SITE)
+
+dist: $(DOCS_STAMP) ## build wheel and sdist into dist/, and check what a package index will show
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/twine check --strict dist/*
+
+first-hour: $(STAMP) ## install the wheel of dist/ into an environment of its own, and go through a new user's first steps
+	$(BIN)/python scripts/first_hour.py dist
 
 clean: ## remove the environment, caches and builds
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist out

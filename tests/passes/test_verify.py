@@ -150,6 +150,8 @@ GOOD = [
     _one("shuffle", ("%f", "%a", "%a"), "f32", kind='"bfly"', clamp="31 : i32"),
     _one("vote", ("%z", "%a"), "i32", kind='"ballot"'),
     _one("warp_reduce", ("%f",), "f32", kind='"maxf"', width="8 : i32"),
+    _one("pin", ("%a", "%a"), "", name='"add.place[0]"', kind='"i32"'),
+    _one("pin", (), "", name='"f.n"', kind='"constant 3"'),
     _one("profile", (), "", kind='"begin"', region='"load"'), _one("profile", (), "", kind='"kernel"', region='""'),
 ]  # fmt: skip
 
@@ -315,6 +317,9 @@ BAD = [
     (_one("ptx_value", ("%a",), "i32", **PTX | {"feature": '"warp.drive"'}),
      "no feature of chips is called 'warp.drive'"),
     (_one("assert", ("%z",), "", message="1 : i32"), "attribute message is a string"),
+    (_one("pin", ("%a",), "", name='"place"', kind='"i32"'), "a pin names FUNCTION.NAME and says what kind of value"),
+    (_one("pin", ("%a",), "", name='"add.place"', kind='""'), "a pin names FUNCTION.NAME and says what kind of value"),
+    (_one("pin", ("%a",), "", name='"add.{x}"', kind='"i32"'), "a pin names FUNCTION.NAME and says what kind of value"),
     (_one("profile", (), "", kind='"stop"', region='"load"'), "kind 'stop' is not known"),
     (_one("profile", (), "", kind='"begin"', region='""'), "a region that begins or ends has a name, and a whole"),
     (_one("profile", (), "", kind='"kernel"', region='"load"'), "a region that begins or ends has a name, and a whole"),

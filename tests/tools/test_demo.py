@@ -29,5 +29,14 @@ def test_every_kernel_has_its_figures(printed):
 
 def test_every_stage_is_there(printed):
     stages = printed[: printed.index("Results:")]
-    for stage in ("python", "cute", "nvvm", "llvm", "ptx", "cubin", "sass", "all"):
+    for stage in ("python", "cute", "nvvm", "llvm", "ptx", "cubin", "sass"):
         assert re.search(rf"^ {stage} ", stages, re.MULTILINE), stage
+
+
+def test_a_warm_and_a_cached_compilation_stand_beside_the_cold_one(printed):
+    """What loads MLIR once is in the first column of the first row alone, and a cached call compiles nothing."""
+    rows = {name: re.findall(rf"^ {name} (.*)$", printed, re.MULTILINE) for name in ("first call", "again", "cached")}
+    times = {name: [float(cell) for cell in line.split()] for name, (line,) in rows.items()}
+    assert [len(cells) for cells in times.values()] == [4, 4, 4]
+    assert sum(times["cached"]) < sum(times["again"])
+    assert sum(times["cached"]) < sum(times["first call"])

@@ -122,6 +122,8 @@ TABLE: dict[str, Setting] = {
     "cache_size": Setting(_spelled("CACHE_SIZE"), 1 << 30, _bytes, False,
                           "the most bytes kept there, such as 500M or 2G; default 1G"),
     "xdg_cache_home": Setting(("XDG_CACHE_HOME",), "", str, False, "the user's folder of caches; default ~/.cache"),
+    "pin_variables": Setting(("TILEWRIGHT_PIN_VARIABLES",), False, _flag, True,
+                             "a debug build: comments of the PTX name the registers of the source's variables"),
     "seed": Setting(("TILEWRIGHT_SEED",), 0, int, False, "order of warps and blocks on the emulator"),
     "progress": Setting(("TILEWRIGHT_PROGRESS",), None, _flag, False,
                         "0: long emulations say nothing on stderr, 1: a bar in every terminal; default: lines in "

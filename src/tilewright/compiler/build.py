@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ from tilewright.compiler.executor.wide_form import WideForm, without_memory
 from tilewright.compiler.memory_cache import MemoryCache
 from tilewright.compiler.plan import Plan, plan
 from tilewright.ir import build, mlir, user_ops
-from tilewright.ir.context import compile_context, current, located
+from tilewright.ir.context import compile_context, current, located, names_of
 from tilewright.ir.erasing import erase_unused
 from tilewright.lang import leaves, locations, rewrite, trace
 from tilewright.lang.calls.launch import argument_names
@@ -30,6 +29,7 @@ from tilewright.lang.calls.user_ops import call as call_user_op
 from tilewright.lang.control import aliases
 from tilewright.passes.pipeline import Pass, PassManager
 from tilewright.targets.artifact import Artifact, artifact_of
+from tilewright.targets.cute_stage import bytecode
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.target import back_end_of, device_of
 
@@ -171,7 +171,7 @@ def compile_for_cache(made: Plan) -> None:
         job = _job(made)
         with compile_context():
             stages.run(job, "cute")
-            if turn.after_tracing(job, _places(job)) is None:
+            if turn.after_tracing(job, bytecode(job.module.operation)) is None:
                 turn.keep(job, _artifact(job, made))
 
 
@@ -332,29 +332,28 @@ def _obtained(
             stages.run(job, "cute", observers)
             if direct and job.returns_runtime:
                 raise _returns_runtime(job)
-            places = _places(job) if direct or turn.enabled else b""
-            hit = turn.after_tracing(job, places)
+            program = bytecode(job.module.operation) if direct or turn.enabled else b""
+            hit = turn.after_tracing(job, program)
             if hit is not None:
                 executor = _found(made, hit, checks, direct)
             else:
-                executor = _compiled(made, job, turn, places, checks, observers, direct and not anew)
+                executor = _compiled(made, job, turn, program, checks, observers, direct and not anew)
     if job.returns_runtime:
         _warn_of_result(job)
     return Found(executor, job.result, turn.still_valid)
 
 
 def _compiled(
-    made: Plan, job: Job, turn: Turn, places: bytes, checks: Any, observers: Sequence[stages.Observer], shared: bool
+    made: Plan, job: Job, turn: Turn, program: bytes, checks: Any, observers: Sequence[stages.Observer], shared: bool
 ) -> Executor:
     """Compile a traced program; one that is `shared` only where no direct call of this process did."""
-    text = job.texts["cute"]
-    key = turn.program or (text, places, made.key(), user_ops.version(text))
+    key = turn.program or (program, made.key(), user_ops.version(names_of(job.module.operation)))
     executor = _cache.get(key) if shared else None
     if executor is None:
         executor = finished(job, made, checks, observers)
         turn.keep(job, executor.artifact)
         hooks.compiled(executor)
-        if places:
+        if program:
             _cache.replace(key, executor)
     return executor
 
@@ -409,10 +408,3 @@ def run_directly(
     function.last_executor = found.executor
     found.executor.runner.run_traced(made.call.passed())
     return found.result
-
-
-def _places(job: Job) -> bytes:
-    """The program with its source lines: the same kernel in another file, or moved in its own, has errors elsewhere."""
-    written = io.BytesIO()
-    job.module.operation.write_bytecode(written)
-    return written.getvalue()

@@ -6,6 +6,7 @@ loop; nothing else compiles.
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -29,7 +30,21 @@ Observer = Callable[[str, Job], None]
 
 
 def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
-    """Take the job through the stages up to `until`."""
+    """Take the job through the stages up to `until`.
+
+    Meanwhile the collector of cycles waits: it would walk all objects of the process again and again, as a program
+    grows, and find next to nothing.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        _run(job, until, observers)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _run(job: Job, until: str, observers: Sequence[Observer]) -> None:
     for stage in back_end(job.back_end).stages:
         if stage.name in job.finished:
             if stage.name == until:
@@ -37,9 +52,9 @@ def run(job: Job, until: str, observers: Sequence[Observer] = ()) -> None:
             continue
         start = time.perf_counter()
         with settings.scope(toolkit=job.toolkit), at_text_lines(job), ranges.span(f"{stage.name} of {job.name}"):
-            stage.run(job)
+            found = stage.run(job)
             if stage.legal is not None and job.module is not None:
-                job.operations[stage.name] = check_legal(job.module, stage)
+                job.operations[stage.name] = check_legal(operations(job.module) if found is None else found, stage)
         job.seconds[stage.name] = time.perf_counter() - start
         job.finished.append(stage.name)
         for observer in observers:
@@ -63,9 +78,8 @@ def _printed(stage: Stage, job: Job) -> str:
     )
 
 
-def check_legal(module: ir.Operation, stage: Stage) -> int:
+def check_legal(found: Sequence[ir.Operation], stage: Stage) -> int:
     """Refuse operations that may not be left after `stage`; gives the number of operations."""
-    found = operations(module)
     legal = stage.legal or frozenset()
     if stage.name == "cute":
         legal |= dialects()

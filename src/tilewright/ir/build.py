@@ -26,8 +26,10 @@ def emit(
     regions: int = 0,
 ) -> ir.Operation:
     """Make operation `name` at the insertion point."""
+    session = current()
+    session.names.add(name)
     if name in COLLECTIVES:
-        current().communicates = True
+        session.communicates = True
     try:
         return mlir.ir.Operation.create(
             name,
@@ -35,7 +37,7 @@ def emit(
             operands=list(operands),
             attributes=dict(attributes) if attributes else None,
             regions=regions,
-            loc=current().locate(),
+            loc=session.locate(),
         )
     except TypeError:
         refuse_stale(operands)

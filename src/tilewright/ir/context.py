@@ -80,6 +80,9 @@ class Session:
         self.traces: list[Any] = []  # the programs under construction, see lang/trace.py
         self.bodies: list[list[Any]] = [[]]  # see lang/control/aliases.py
         self.communicates = False  # collectives were built, see ir/expansions.py
+        # Names of all operations that were in the program so far; only while `named`: see `names_of`.
+        self.names: set[str] = set()
+        self.named = False
         self.checks_erasing = False  # see ir/erasing.py
         self.told_of_erasing: Callable[[Any], None] | None = None
 
@@ -226,6 +229,16 @@ def user_ops_changed() -> bool:
     """Take operations that were just registered into the compilation under way on this thread; False where it knows
     another one of that name."""
     return all(session.take_user_ops() for session in _idle.active)
+
+
+def names_of(root: ir.Operation) -> set[str]:
+    """The names that operations inside `root` may have: at least those that are there.
+
+    From the end of tracing on the session notes the names that are built, which costs less than to walk the program. It
+    does so until others than the project's own passes change it.
+    """
+    session = current()
+    return session.names if session.named else {op.name for op in walk.operations(root)}
 
 
 def active() -> bool:

@@ -154,6 +154,7 @@ SPECS: dict[str, OpSpec] = {
             pure=True),
         # Checking. Printing is `gpu.printf`, launching is `gpu.launch_func`.
         _op("assert", "condition:i1", "", "message", "stop with `message` when false"),
+        _op("pin", "values:any*", "", "name kind", "a variable of the source, FUNCTION.NAME, has these values now"),
         _op("profile", "", "", "kind region", "begin or end a timed region, or (kernel) time the kernel as a whole"),
     )
 }  # fmt: skip

@@ -74,6 +74,11 @@ def widths(text: str) -> list[int]:
     return [64 if "i64" in match else 32 for match in re.findall(r"\?(?:\{[^}]*\})?", text)]
 
 
+def without_facts(text: str) -> str:
+    """The text with a bare `?` for each leaf."""
+    return re.sub(r"\?\{[^}]*\}", "?", text)
+
+
 def decode_layout(text: str, leaves: Callable[[int, int], Any]) -> Layout | ComposedLayout:
     """The layout written `text`; `leaves(width, divisibility)` gives the next runtime leaf of that width."""
     return _static_layout(text) if "?" not in text else _layout(text, leaves)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,9 +109,10 @@ def add(spec: OpSpec, lower: Callable[..., Any]) -> UserOp:
 _count = itertools.count(1)
 
 
-def version(text: str) -> int:
-    """A number that changes with the rules of users by which a program of stage `cute` is lowered; 0 without any."""
-    used = any(f'"{name}"' in text for name in list(USER_OPS))
+def version(names: Set[str]) -> int:
+    """A number that changes with the rules of users by which a program is lowered; 0 where none of its operations, of
+    these `names`, is a user's."""
+    used = any(name in names for name in list(USER_OPS))
     return max(item.number for item in list(USER_OPS.values())) if used else 0
 
 

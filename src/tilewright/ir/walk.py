@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.ir import mlir
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mlir import ir
 
@@ -79,13 +79,8 @@ def address(op: ir.Operation) -> int:
     return int(_capsule_pointer(capsule, _capsule_name(capsule)))
 
 
-def unknown_operation(root: ir.Operation) -> ir.Operation | None:
-    """The first operation inside `root` that no dialect has."""
-    context, known = root.context, set()
-    for op in operations(root):
-        name = op.name
-        if name not in known:
-            if not context.is_registered_operation(name):
-                return op
-            known.add(name)
-    return None
+def unknown_operation(found: Sequence[ir.Operation]) -> ir.Operation | None:
+    """The first of these operations that no dialect has."""
+    context = found[0].context
+    unknown = {name for name in {op.name for op in found} if not context.is_registered_operation(name)}
+    return next((op for op in found if op.name in unknown), None) if unknown else None

@@ -75,12 +75,14 @@ Step = tuple[CodeType, int]  # a function and the instruction it is at
 
 
 def _user_places(frame: FrameType | None) -> list[Step]:
-    """The user's frames, innermost first; see `_of_program`."""
+    """The user's frames, innermost first; see `_of_program`. (`_of_user` is written out: it runs for each.)"""
     places: list[Step] = []
     inside_region = False
+    known = _is_user_file
     while frame is not None:
         code = frame.f_code
-        if _of_user(code):
+        file = code.co_filename
+        if known[file] if file in known and file != "<string>" else _of_user(code):
             if not inside_region:
                 places.append((code, frame.f_lasti))
             inside_region = code.co_name.startswith(REGION_PREFIX)

@@ -88,13 +88,24 @@ class LoweringContext:
 
 def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> None:
     """Rewrite every `cute` operation of `function`, and others that have a rule, in place."""
-    operations = _operations(function, rules)
+    named = [(op, op.name) for op in operations(function)]
     if "arg_attrs" in function.attributes:  # the names of arguments, for passes of stage `cute`
         del function.attributes["arg_attrs"]
-    _lower_pointer_types(function, context)
+    _lower_pointer_types(function, [op for op, name in named if not name.startswith("cute.")], context)
+    chosen = [(op, name) for op, name in named if name.startswith("cute.") or name in rules.table]
+    dead = _apply_all(chosen, rules, context)
+    for op in reversed(dead):
+        op.erase()
+    for op in context.taken_apart():
+        if not any(True for result in op.results for _ in result.uses):
+            op.erase()
+
+
+def _apply_all(named: Iterable[tuple[ir.Operation, str]], rules: Rules, context: LoweringContext) -> list[ir.Operation]:
+    """Lower operations, given with their names, in their order; gives those that stay until all are lowered."""
     dead = []
-    for op in operations:
-        results = _apply(_rule(rules, op), op, context)
+    for op, name in named:
+        results = _apply(_rule(rules, op, name), op, context)
         if results is None:
             dead.append(op)
             continue
@@ -103,11 +114,7 @@ def lower(function: ir.Operation, rules: Rules, context: LoweringContext) -> Non
         for old, new in zip(op.results, results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
-    for op in reversed(dead):
-        op.erase()
-    for op in context.taken_apart():
-        if not any(True for result in op.results for _ in result.uses):
-            op.erase()
+    return dead
 
 
 def _apply(rule: Rule, op: ir.Operation, context: LoweringContext) -> Sequence[ir.Value] | None:
@@ -121,29 +128,25 @@ def _apply(rule: Rule, op: ir.Operation, context: LoweringContext) -> Sequence[i
         raise
 
 
-def _rule(rules: Rules, op: ir.Operation) -> Rule:
-    rule = rules.table.get(op.name)
+def _rule(rules: Rules, op: ir.Operation, name: str) -> Rule:
+    rule = rules.table.get(name)
     if rule is None:
         raise CompileError(
-            f"{op.name} has no lowering for this target",
+            f"{name} has no lowering for this target",
             location=source_location(op.location),
             hint="add a rule for it, or lower it in a pass before this one",
         )
     return rule
 
 
-def _operations(function: ir.Operation, rules: Rules) -> list[ir.Operation]:
-    named = [(op, op.name) for op in operations(function)]
-    return [op for op, name in named if name.startswith("cute.") or name in rules.table]
-
-
-def _lower_pointer_types(function: ir.Operation, context: LoweringContext) -> None:
+def _lower_pointer_types(function: ir.Operation, others: Iterable[ir.Operation], context: LoweringContext) -> None:
     """Values that pass through regions and signatures carry `!cute.ptr`; make them `!llvm.ptr` where they stand.
 
-    A tensor map is the address of its bytes."""
-    for op in operations(function):
-        if not op.name.startswith("cute."):
-            _set_types(op.results, context)
+    A tensor map is the address of its bytes. `others` are the operations of `function` that are not of the `cute`
+    dialect, which alone have regions.
+    """
+    for op in others:
+        _set_types(op.results, context)
         for region in op.regions:
             for block in region:
                 _set_types(block.arguments, context)

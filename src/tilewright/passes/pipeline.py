@@ -19,7 +19,7 @@ from tilewright.base.errors import PassError, TilewrightError
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
-from tilewright.ir.context import current
+from tilewright.ir.context import current, names_of
 from tilewright.ir.erasing import checked_erasing
 from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
@@ -124,7 +124,7 @@ class UpstreamPass(Pass):
         if (opened and not listed.endswith(")")) or "{" in self.text:
             return self.text
         names = (listed[:-1] if opened else self.text).split(",")
-        present = {op.name.partition(".")[0] for op in operations(module)}
+        present = {name.partition(".")[0] for name in names_of(module)}
         kept = [name for name in names if _CONVERTS.get(name) in (None, *present)]
         return f"{nest}({','.join(kept)})" if opened and kept else ",".join(kept)
 
@@ -304,6 +304,8 @@ class PassManager:
                 raise
             values = {"reason": reason_of(error)} | raised_at(error)
             raise PassError(f"pass {item.name} failed", values=values) from error
+        if not _is_ours(item) or isinstance(item, UpstreamPass):
+            current().named = False
         item.ensures(module)
         self.runs.append(PassRun(str(item), time.perf_counter() - start))
         if self.verify and _is_checked(item) and not isinstance(item, UpstreamPass):
@@ -311,7 +313,7 @@ class PassManager:
 
     def _verify(self, item: Pass, module: ir.Operation) -> None:
         if not _is_ours(item):  # ours make no operation of no dialect
-            check_known(module, f"pass {item.name}")
+            check_known(operations(module), f"pass {item.name}")
         if not _is_ours(item) or item.in_cute:
             verify(module, f"pass {item.name}")  # before MLIR, which names neither operation nor operand
         try:
@@ -436,9 +438,9 @@ def unknown_operation(
     )
 
 
-def check_known(module: ir.Operation, maker: str = "") -> None:
-    """Refuse operations that no dialect has; `maker` is who left the module so."""
-    op = find_unknown(module)
+def check_known(found: Sequence[ir.Operation], maker: str = "") -> None:
+    """Refuse operations that no dialect has among those of a module; `maker` is who left the module so."""
+    op = find_unknown(found)
     if op is not None:
         raise unknown_operation(op.name, {"made by": maker} if maker else None, source_location(op.location))
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from mlir import ir
 
 
+_BRANCHES = ("llvm.br", "llvm.cond_br")
+
+
 @register
 class PlaceLoopAnnotations(Pass):
     """See the module."""
@@ -26,6 +29,6 @@ class PlaceLoopAnnotations(Pass):
 
     def run(self, module: ir.Operation) -> None:
         for op in operations(module):
-            if ANNOTATION in op.attributes:
+            if op.name in _BRANCHES and ANNOTATION in op.attributes:
                 op.attributes["loop_annotation"] = op.attributes[ANNOTATION]
                 del op.attributes[ANNOTATION]

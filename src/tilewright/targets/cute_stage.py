@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.ir import mlir
 from tilewright.ir.accessors import number_of, text_of
-from tilewright.ir.context import current
+from tilewright.ir.context import compile_context, current
 from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.passes.communication import left_out
@@ -37,14 +39,20 @@ def _python(job: Job) -> None:
 
 
 def _cute(job: Job) -> None:
+    session = current()
     job.module = job.trace(job)
-    current().appending = False
+    session.appending = False
     before, _ = split(job.pipeline)
-    verify_module(job.module, "cute")
+    in_kernels = [op for part in gpu_modules(job.module) for op in operations(part)]
+    beside = [op for part in host_functions(job.module) for op in operations(part)]
+    found = [job.module, *beside, *in_kernels]
+    verify_module(job.module, "cute", found)
+    session.names |= {op.name for op in found}
+    session.named = not session.user_ops  # rules of users build as they like
     if settings.get("verify"):
         verify(job.module, "tracing")
-    job.locations = _locations(gpu_modules(job.module))
-    job.inlined = inlined([*job.locations, *_locations(host_functions(job.module))])
+    job.locations = _locations(in_kernels)
+    job.inlined = inlined([*job.locations, *_locations(beside)])
     begin = getattr(job.after_pass, "begin", None)
     if begin is not None:
         begin(job.module)
@@ -54,9 +62,7 @@ def _cute(job: Job) -> None:
     if replace_cute(job):
         verify(job.module, "the text given for stage cute")
         PlaceSharedMemory().run(job.module)
-    job.texts["cute"] = asm(job.module)
-    for kernel in job.kernels.values():
-        kernel.texts["cute"] = kernel_text(job, "cute", kernel.name)
+    keep_text(job, "cute")
     for op in kernels(job.module):
         if SMEM_BYTES in op.attributes:  # the pass list places shared memory
             job.kernels[symbol(op)].smem_bytes = number_of(op, SMEM_BYTES)
@@ -74,10 +80,9 @@ def _communicate(job: Job) -> None:
     job.pipeline = replace(job.pipeline, passes=[*before, *rest, *after], runs=[])
 
 
-def _locations(parts: Iterable[ir.Operation]) -> list[SourceLocation]:
-    """The different places in the user's source that these parts of a module come from."""
-    found = {op.location for part in parts for op in operations(part)}
-    places = {place for location in found if (place := source_location(location)) is not None}
+def _locations(found: Iterable[ir.Operation]) -> list[SourceLocation]:
+    """The different places in the user's source that operations come from."""
+    places = {place for location in {op.location for op in found} if (place := source_location(location)) is not None}
     return sorted(places, key=lambda place: (place.file, place.line, place.column))
 
 
@@ -85,13 +90,13 @@ PYTHON = Stage("python", _python, extension="py", whole=True)
 CUTE = Stage("cute", _cute, CUTE_DIALECTS, extension="cute.mlir", whole=True, replaceable=True)
 
 
-def verify_module(module: ir.Operation, stage: str) -> None:
-    """MLIR's own verifier.
+def verify_module(module: ir.Operation, stage: str, found: Sequence[ir.Operation]) -> None:
+    """MLIR's own verifier; `found` are the operations of the module.
 
     Raises:
         CompileError: the module is not valid.
     """
-    check_known(module)
+    check_known(found)
     try:
         module.verify()
     except mlir.ir.MLIRError as error:
@@ -120,12 +125,46 @@ def asm(op: ir.Operation, verified: bool = False) -> str:
     return str(op.get_asm(enable_debug_info=False, assume_verified=verified))
 
 
-def kernel_text(job: Job, stage: str, kernel: str) -> str:
-    """The `gpu.module` of a kernel, from the text of the whole module (printing it twice costs more)."""
-    lines = job.texts[stage].splitlines()
+def keep_text(job: Job, stage: str) -> None:
+    """Keep the module for the text of a stage and of its kernels, which are printed when they are asked for."""
+    if current().user_ops or not job.pipeline.verify:  # may be registered anew by then; may not be valid
+        job.texts[stage] = asm(job.module)
+        parts = {symbol(op): op for op in gpu_modules(job.module)}
+        for kernel in job.kernels.values():
+            text = kernel_text(job.texts, stage, kernel.name)
+            kernel.texts[stage] = text or (asm(parts[kernel.name]) if kernel.name in parts else "")
+        return
+    print_later(job, stage, bytecode(job.module))
+
+
+def print_later(job: Job, stage: str, code: bytes) -> None:
+    """Take the text of a stage, and of its kernels, from the module's bytecode once somebody asks."""
+    job.bytecode[stage] = code
+    job.texts.later(stage, functools.partial(printed, code))
+    for kernel in job.kernels.values():
+        kernel.texts.later(stage, functools.partial(kernel_text, job.texts, stage, kernel.name))
+
+
+def bytecode(op: ir.Operation) -> bytes:
+    """An operation with its locations, in MLIR's own format: a tenth of what its text costs."""
+    written = io.BytesIO()
+    op.write_bytecode(written)
+    return written.getvalue()
+
+
+def printed(code: bytes) -> str:
+    """The text of what `bytecode` gave."""
+    with compile_context():
+        return asm(mlir.ir.Module.parse(code).operation, verified=True)
+
+
+def kernel_text(texts: Mapping[str, str], stage: str, kernel: str) -> str:
+    """The `gpu.module` of a kernel, from the text of the whole module; "" where the module is not valid, which prints
+    in another form."""
+    lines = texts[stage].splitlines()
     start = next((number for number, line in enumerate(lines) if line.startswith(f"  gpu.module @{kernel} ")), None)
-    if start is None:  # a module that is not valid prints in another form
-        return next((asm(op) for op in gpu_modules(job.module) if symbol(op) == kernel), "")
+    if start is None:
+        return ""
     end = next(number for number in range(start, len(lines)) if lines[number] == "  }")
     return "\n".join(line.removeprefix("  ") for line in lines[start : end + 1]) + "\n"
 

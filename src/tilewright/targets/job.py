@@ -10,6 +10,7 @@ from tilewright.base.location import SourceLocation
 from tilewright.base.signature import Signature
 from tilewright.passes.pipeline import PassManager
 from tilewright.targets.options import Options
+from tilewright.targets.texts import Texts
 
 
 @dataclass
@@ -19,7 +20,7 @@ class KernelJob:
     name: str
     python: Callable[[], str]
     launched_at: SourceLocation | None = None
-    texts: dict[str, Any] = field(default_factory=dict)
+    texts: Texts = field(default_factory=Texts)
     features: tuple[str, ...] = ()
     smem_bytes: int = 0
     user_text: bool = False  # the user replaced a stage, or a pass of theirs changed its text
@@ -48,7 +49,8 @@ class Job:
     returns_runtime: bool = False  # and whether values known only at run time are in it
     entry: str = ""  # the symbol of the host function
     module: Any = None
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: Texts = field(default_factory=Texts)
+    bytecode: dict[str, bytes] = field(default_factory=dict)  # the module after a stage whose text is printed later
     kernels: dict[str, KernelJob] = field(default_factory=dict)
     locations: list[SourceLocation] = field(default_factory=list)  # of the operations in kernels, as traced
     inlined: tuple[SourceLocation, ...] = ()  # lines of inlined helpers, with their callers

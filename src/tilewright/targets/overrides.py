@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.ir import mlir
 from tilewright.ir.accessors import text_of
+from tilewright.ir.context import current
 from tilewright.ir.locations import source_location
+from tilewright.ir.walk import operations
 from tilewright.ir.walk import unknown_operation as find_unknown
 from tilewright.lang.locations import user_location
 from tilewright.passes.pipeline import unknown_name, unknown_operation
@@ -74,6 +76,7 @@ def replace_module(job: Job, stage: str) -> bool:
     if stage not in job.override:
         return False
     job.module = parse_module(_text(job.override[stage]), stage)
+    current().named = False
     job.text_read = stage
     return True
 
@@ -159,7 +162,7 @@ def parse_module(text: str, stage: str) -> ir.Operation:
         module = mlir.ir.Module.parse(text).operation
     except mlir.ir.MLIRError as error:
         raise _parse_error(text, stage, error) from error
-    unknown = find_unknown(module)
+    unknown = find_unknown(operations(module))
     if unknown is not None:
         place = source_location(unknown.location)
         raise unknown_operation(unknown.name, _text_line(text, place.line if place else 0))

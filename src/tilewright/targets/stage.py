@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tilewright.targets.job import Job
+
+if TYPE_CHECKING:
+    from mlir import ir
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,8 @@ class Stage:
 
     Attributes:
         name: what users call it: a key of `.stages`, of `override=`, a word of `--emit`.
-        run: takes the job one step on: changes `job.module`, adds to `job.texts` or to the `texts` of each kernel.
+        run: takes the job one step on: changes `job.module`, adds to `job.texts` or to the `texts` of each kernel. May
+            give the operations of the module as it leaves it, where it has walked them.
         legal: the dialects that may remain in the module after it; None where there is no module.
         extension: of the files that its text is written to.
         whole: a function with several kernels has one text; otherwise each kernel has its own.
@@ -23,7 +28,7 @@ class Stage:
     """
 
     name: str
-    run: Callable[[Job], None]
+    run: Callable[[Job], Sequence[ir.Operation] | None]
     legal: frozenset[str] | None = None
     extension: str = "txt"
     whole: bool = False

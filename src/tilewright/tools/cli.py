@@ -27,6 +27,7 @@ COMMANDS = {
     "run": "Run a script, its `import cutlass` resolved to Tilewright.",
     "layout": "Evaluate a layout expression, print it, draw it.",
     "emulate": "Run a kernel of a PTX file on the emulator.",
+    "debug": "Step through a kernel on the emulator, forwards and backwards.",
     "bench": "Run the benchmarks of a source checkout: ops against their peers, the compiler, the emulator.",
     "profile": "Run a command under ncu, nsys, compute-sanitizer or the emulator; read reports of ncu.",
     "passes": "List the passes and the pipeline they stand in.",

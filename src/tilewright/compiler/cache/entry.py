@@ -8,6 +8,7 @@ kin show; it is unpacked when they are asked for.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import struct
@@ -21,6 +22,7 @@ from tilewright.compiler.plan import Plan
 from tilewright.passes.pipeline import PassManager, PassRun
 from tilewright.targets import artifact_bytes
 from tilewright.targets.artifact import Artifact
+from tilewright.targets.cute_stage import print_later
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.target import back_end
 
@@ -92,7 +94,6 @@ class Entry:
         """The compilation as it was when it ended; `source` gives the Python text."""
         said = json.loads(zlib.decompress(self._said))
         job = replace(made.job(trace, source), entry=self.artifact.entry, inlined=self.artifact.inlined)
-        job.texts.update(said["texts"])
         for name in ("seconds", "operations", "finished"):
             setattr(job, name, said[name])
         if str(job.pipeline) != said["pipeline"]:  # passes were added for what the program needs
@@ -101,6 +102,11 @@ class Entry:
         job.locations = list(artifact_bytes.decode(said["locations"]))
         job.parts = {**said["parts"], **back_end(job.back_end).job_parts(self.artifact)}
         job.kernels = {item["name"]: self._kernel(item, job) for item in said["kernels"]}
+        for stage, code in said["bytecode"].items():
+            print_later(job, stage, base64.b64decode(code))
+        job.texts.update(said["texts"])
+        for item in said["kernels"]:
+            job.kernels[item["name"]].texts.update(item["texts"])
         return job
 
     def _kernel(self, said: dict[str, Any], job: Job) -> KernelJob:
@@ -115,7 +121,7 @@ class Entry:
             changed_by=said["changed_by"],
             in_child=said["in_child"],
         )
-        made.texts.update({**image.stages, **said["texts"]})
+        made.texts.update(image.stages)
         return made
 
 
@@ -138,7 +144,8 @@ def _split(payload: bytes) -> tuple[dict[str, Any], bytes, bytes]:
 def _said(job: Job, artifact: Artifact) -> dict[str, Any]:
     images = {kernel.name: kernel for kernel in artifact.kernels}
     return {
-        "texts": _rest(job.texts, {}),
+        "texts": _rest(job.texts.made(), {}),
+        "bytecode": {stage: base64.b64encode(code).decode() for stage, code in job.bytecode.items()},
         "seconds": job.seconds,
         "operations": job.operations,
         "finished": job.finished,
@@ -149,7 +156,7 @@ def _said(job: Job, artifact: Artifact) -> dict[str, Any]:
         "kernels": [
             {
                 "name": kernel.name,
-                "texts": _rest(kernel.texts, images[kernel.name].stages),
+                "texts": _rest(kernel.texts.made(), images[kernel.name].stages),
                 "features": kernel.features,
                 "changed_by": kernel.changed_by,
                 "in_child": kernel.in_child,

@@ -54,15 +54,15 @@ def plan_reach(made: Plan, compiler: str) -> Reach:
     return reach
 
 
-def program_reach(made: Plan, compiler: str, text: str, places: bytes) -> Reach:
-    """All that the code of a traced program depends on: its `text`, `places`, which is the program with its source
-    lines, and what every compilation depends on.
+def program_reach(made: Plan, compiler: str, program: bytes) -> Reach:
+    """All that the code of a traced program depends on: the program as bytecode, with its source lines, since the same
+    kernel in another file, or moved in its own, has errors elsewhere; and what every compilation depends on.
 
     Raises:
         UnprovableError: the passes of the user that will run over it may do what no digest covers.
     """
     reach = _common(made, compiler)
-    reach.note("program", text, places)
+    reach.note("program", program)
     return reach
 
 
@@ -111,7 +111,7 @@ def _registered(reach: Reach) -> None:
         table: dict[Any, Any] = vars(sys.modules[module])[name] if module in sys.modules else {}
         reach.watch.mapping(table)
         for key, value in table.items():
-            if _from_user(value):
+            if from_user(value):
                 reach.note("registered", module)
                 reach.value(key)
                 reach.value(value)
@@ -120,13 +120,13 @@ def _registered(reach: Reach) -> None:
         reach.value(function)
 
 
-def _from_user(value: Any) -> bool:
+def from_user(value: Any) -> bool:
     """Whether an entry of a table, or a function or class that it holds, is a user's."""
     if isinstance(value, FunctionType):
         return owner_of_function(value) == "user"
     if isinstance(value, type):
         return owner_of_class(value) == "user"
-    return isinstance(value, UserOp) or any(map(_from_user, getattr(value, "__dict__", {}).values()))
+    return isinstance(value, UserOp) or any(map(from_user, getattr(value, "__dict__", {}).values()))
 
 
 def _runtime(reach: Reach, param: Param | None, value: Any) -> None:

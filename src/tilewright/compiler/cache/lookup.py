@@ -8,7 +8,7 @@ that changes no code, a comment or another helper, costs the tracing alone.
     with Turn(made) as turn:
         found = turn.before_tracing()
         ...trace...
-        found = turn.after_tracing(job, places)
+        found = turn.after_tracing(job, program)
         ...compile...
         turn.keep(job, artifact)
 """
@@ -98,13 +98,13 @@ class Turn:
             found = self._recorded()  # another process may have compiled it while this one waited
         return found
 
-    def after_tracing(self, job: Job, places: bytes) -> Hit | None:
-        """The traced program as it was compiled before; `places` is the program with its source lines."""
+    def after_tracing(self, job: Job, program: bytes) -> Hit | None:
+        """The traced program as it was compiled before; `program` is its bytecode, with its source lines."""
         if not self.enabled:
             return None
         self._check_record(job)
         try:
-            reach = keys.program_reach(self._made, self._compiler, job.texts["cute"], places)
+            reach = keys.program_reach(self._made, self._compiler, program)
             self._program = reach.digest().hex()
         except UnprovableError as error:
             self.reason = self.reason or str(error)

@@ -25,6 +25,7 @@ from tilewright.lang.locations import current_line, user_location
 from tilewright.lang.numbers.integer_range import fits
 from tilewright.lang.numbers.numeric import Boolean, Int32, Int64, Integer, Numeric, as_numeric, is_number
 from tilewright.lang.numbers.numpy_scalars import to_python
+from tilewright.lang.pinning import pinned
 from tilewright.lang.printing.runtime_print import assert_
 from tilewright.lang.profiling import mark_kernel
 from tilewright.lang.tensors.tensor import Tensor
@@ -156,7 +157,8 @@ class KernelLauncher:
             arguments = rebuild(list(body.arguments)) | constants
             if self.kernel.profiled or current.profiled:
                 mark_kernel()
-            returned = _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
+            with pinned():
+                returned = _trace_root(self.kernel.traced, call_arguments(self.kernel.function, arguments))
             _refuse_result(self.kernel.function, returned)
             build.emit("gpu.return")
         return name

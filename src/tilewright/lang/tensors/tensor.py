@@ -98,7 +98,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         found = [mode for mode, stride in enumerate(strides) if isinstance(stride, int) and stride == 1]
         return found[0] if found else None
 
-    def __getitem__(self, coord: Any) -> Any:
+    def __getitem__(self, coord: Any, *, loc: object = None, ip: object = None) -> Any:
         if has_slice(coord):
             return self.slice(coord)
         if self.is_coordinates:
@@ -110,7 +110,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         op = build.cute("load", (dtype.mlir_type,), groups, coord=build.string(text))
         return dtype.from_ir(op.results[0])
 
-    def __setitem__(self, coord: Any, value: Any) -> None:
+    def __setitem__(self, coord: Any, value: Any, *, loc: object = None, ip: object = None) -> None:
         if self.is_coordinates:
             raise CompileError("a tensor of coordinates cannot be written", location=user_location())
         if has_slice(coord):
@@ -210,7 +210,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         """The tensor as a value: an argument, a view, or a `cute.make_tensor`, which is made where it is used."""
         if self._held is not None:
             return self._held.value
-        pointer, placed = base_of(self._pointer("a memory access")), _placed_layout(self)
+        pointer, placed = base_of(self._pointer("a memory access")), placed_layout(self)
         type_ = _tensor_type(self.element_type, pointer.memspace, placed, pointer.alignment)
         groups = ((pointer.value,), *map(_values, layout_text.encode(placed)[1:]))
         return build.cute("make_tensor", (type_,), groups).results[0]
@@ -316,7 +316,7 @@ class _View:
         self.dtype = dtype
         self.kept = cut.kept
         self.start = views.start_divisor(cut)
-        self.before = _placed_layout(source)
+        self.before = placed_layout(source)
         # A swizzle leaves multiples of its period alone: the pointer moves by them, what is less moves inside it.
         before = self.before
         self.inside = isinstance(before, ComposedLayout) and not is_multiple(self.start, before.inner.period)
@@ -354,7 +354,7 @@ class _View:
         return ComposedLayout(self.before.inner, offset, self.kept)
 
 
-def _placed_layout(tensor: Tensor) -> Layout | ComposedLayout:
+def placed_layout(tensor: Tensor) -> Layout | ComposedLayout:
     """The layout under the swizzle of the pointer, if it has one.
 
     Raises:
@@ -398,7 +398,7 @@ def _leaf(held: Held, index: int, like: DynamicInt) -> Integer:
 
 def _with_leaves(held: Held, like: Tensor) -> Tensor:
     """A tensor like another, whose value is `held`."""
-    placed = _placed_layout(like)
+    placed = placed_layout(like)
     numbers = itertools.count()
 
     def leaf(item: Any) -> Any:

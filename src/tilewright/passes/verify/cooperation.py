@@ -48,6 +48,13 @@ def _assert(op: OpSummary) -> None:
     op.text("message")
 
 
+@verifies("pin")
+def _pin(op: OpSummary) -> None:
+    name, kind = op.text("name"), op.text("kind")
+    if "." not in name or not kind or set(name + kind) & set("{}|$\n"):
+        raise Invalid("a pin names FUNCTION.NAME and says what kind of value it has", name=name, kind=kind)
+
+
 @verifies("profile")
 def _profile(op: OpSummary) -> None:
     kind, region = op.one_of("kind", ("begin", "end", "kernel")), op.text("region")

@@ -17,8 +17,10 @@ KINDS = {"jump": JUMP, "cond": COND, "exit": EXIT, "ret": RET, "call": CALL, "br
 class CodeBlock:
     """A block as a Python function `run(cohort, registers, machine)`.
 
-    `live` lists the registers (by number) that are needed from the block's start on; `serial` numbers the blocks
-    of the program; `value` fetches what `run` returns: a predicate (cond), an index (brx) or a callee (call).
+    `stepped` is the same function, which also tells the launch's debugger of each instruction of `body` that is done;
+    None where the kernel was compiled for no debugger. `live` lists the registers (by number) that are needed from the
+    block's start on; `serial` numbers the blocks of the program; `value` fetches what `run` returns: a predicate
+    (cond), an index (brx) or a callee (call).
     """
 
     run: Callable[..., Any]
@@ -28,6 +30,8 @@ class CodeBlock:
     live: list[int]
     serial: int
     first: Instruction | None
+    body: list[Instruction] = field(default_factory=list)
+    stepped: Callable[..., Any] | None = None
     last: Instruction | None = None
     gate: Callable[..., bool] | None = None
     gate_site: Instruction | None = None

@@ -8,7 +8,7 @@ use and written back at the end of the block where a later block needs it. Value
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,10 +78,16 @@ def find_rule(instruction: Instruction) -> Rule | None:
     return None
 
 
+def executed(block: Block) -> list[Instruction]:
+    """The instructions of a block; pins are none."""
+    return [i for i in (*block.body, block.ending) if i is not None and i.op != "pin"]
+
+
 class FunctionCoder:
     """Compiles one function of a program.
 
-    `checks` adds the code that watches for mistakes, `steps` a call of the debugger after every instruction.
+    `checks` adds the code that watches for mistakes. With `steps` there is a second function for each block, which
+    calls the debugger after every instruction.
     """
 
     def __init__(self, program: Any, function: Function, number: int, checks: bool, steps: bool = False) -> None:
@@ -217,6 +223,8 @@ class FunctionCoder:
                 live=coder.live,
                 serial=self.program.next_serial(),
                 first=first,
+                body=block.body,
+                stepped=self.namespace.get(f"s{block.index}"),
                 last=block.ending or (block.body[-1] if block.body else None),
                 gate=self.namespace.get(f"g{block.index}"),
                 gate_site=block.gate,
@@ -224,9 +232,9 @@ class FunctionCoder:
                 call=coder.call,
                 classes=coder.classes(),
                 lines=coder.source_lines(),
-                work=work_of(block.body),
-                instructions=len(block.body) + (block.ending is not None),
-                changes=any(changes(i) for i in (*block.body, *([block.ending] if block.ending else ()))),
+                work=work_of(executed(block)),
+                instructions=len(executed(block)),
+                changes=any(changes(i) for i in executed(block)),
             )
             self.code.blocks.append(compiled)
 
@@ -262,6 +270,7 @@ class BlockCoder:
         self.owner = owner
         self.block = block
         self.lines: list[str] = []
+        self.step_lines: set[int] = set()
         self.places: list[Instruction | None] = []
         self.head: list[str] = []
         self.output: list[str] = []
@@ -402,7 +411,7 @@ class BlockCoder:
 
     def _left(self) -> int:
         """How many instructions of the block there are from this one on."""
-        listed = [*self.block.body, *([self.block.ending] if self.block.ending else ())]
+        listed = executed(self.block)
         return next((len(listed) - n for n, item in enumerate(listed) if item is self.instruction), 0)
 
     def symbol(self, operand: Sym, dtype: str) -> str:
@@ -596,6 +605,7 @@ class BlockCoder:
         names = {reg: name for reg, name in names.items() if name not in ("TRUE", "FALSE") and name[0] in "rv"}
         written = [name for name in dict.fromkeys(self.results) if name in names]
         place, named, changed = (self.owner.bind(x) for x in (instruction, names, written))
+        self.step_lines.add(len(self.lines))
         self.emit(f"S.launch.options.debugger.step({place}, C, L, {named}, {changed}, {self.address!r}, vars())")
 
     def _apply(self, found: Rule, instruction: Instruction) -> None:
@@ -616,7 +626,7 @@ class BlockCoder:
     def _watch_accumulators(self, instruction: Instruction) -> None:
         """Uses of registers that wgmma may still be writing; a plain move only passes that on."""
         known = self.owner.accumulators
-        if instruction.op == "wgmma" or not instruction.ops:
+        if instruction.op in ("wgmma", "pin") or not instruction.ops:
             return
         first, *rest = instruction.ops
         if instruction.op in ("st", "red"):
@@ -694,14 +704,14 @@ class BlockCoder:
 
     def classes(self) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for instruction in (*self.block.body, *((self.block.ending,) if self.block.ending else ())):
+        for instruction in executed(self.block):
             counts[instruction.op] = counts.get(instruction.op, 0) + 1
         return counts
 
     def source_lines(self) -> dict[str, int]:
         """Instructions by source line, or PTX line where there is none."""
         counts: dict[str, int] = {}
-        for i in (*self.block.body, *((self.block.ending,) if self.block.ending else ())):
+        for i in executed(self.block):
             name = f"{i.place.file}:{i.place.line}" if i.place is not None else f"PTX line {i.line}"
             counts[name] = counts.get(name, 0) + 1
         return counts
@@ -715,16 +725,21 @@ class BlockCoder:
         for number, reg in self.written.items():
             if number in self.live_out or number in call_needs:
                 self.emit(f"R[{number}] = {self.register(reg, self.owner.kind(reg))}")
-        index = self.block.index
-        self._add(f"def b{index}(C, R, S):", None)
+        self._write("b", [n for n in range(len(self.lines)) if n not in self.step_lines])
+        if self.owner.steps:
+            self._write("s", range(len(self.lines)))
+        for line in self.gate_lines:
+            self._add(line, self.block.gate)
+
+    def _write(self, letter: str, numbers: Iterable[int]) -> None:
+        """A function of these lines of the block."""
+        self._add(f"def {letter}{self.block.index}(C, R, S):", None)
         self._add("    L = C.L", None)
         for line in self.head:
             self._add(line, None)
-        for line, place in zip(self.lines, self.places, strict=True):
-            self._add(line, place)
+        for number in numbers:
+            self._add(self.lines[number], self.places[number])
         self._add(f"    return {self.result}" if self.result else "    return None", self.block.ending)
-        for line in self.gate_lines:
-            self._add(line, self.block.gate)
 
     def _add(self, line: str, place: Instruction | None) -> None:
         self.output.append(line)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from tilewright.targets.emu.lanes import Array, Lanes, unflatten
 from tilewright.targets.emu.ptx import Instruction
 
 if TYPE_CHECKING:
+    from tilewright.targets.emu.code import CodeBlock
     from tilewright.targets.emu.image import Program
+    from tilewright.targets.emu.machine import Machine
 
 Place = tuple[int, int, int]
 
@@ -88,6 +90,39 @@ class Stop:
         return np.broadcast_to(value, (self.lanes.n,)) if np.ndim(value) == 0 else np.asarray(value)
 
 
+class Spectator(Protocol):
+    """What a launch tells, instruction by instruction, to the one that it is given as `debugger`.
+
+    Its kernel is then compiled with two functions for each block of code: one that tells of each instruction that it
+    has done, and one that does not.
+    """
+
+    def learn(self, program: Program) -> None:
+        """A program is about to be launched."""
+
+    def check(self) -> None:
+        """All launches have ended. Raises ArgumentError if what was asked for does not fit the programs."""
+
+    def function(self, machine: Machine, cohort: Cohort, block: CodeBlock) -> Callable[..., Any]:
+        """A block of code is about to run: `block.run` or `block.stepped`."""
+
+    def step(
+        self, instruction: Instruction, cohort: Cohort, L: Lanes, names: dict[str, str], written: Sequence[str],
+        address: str, values: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """An instruction is done.
+
+        Args:
+            names: for each register that the block has used so far the local variable that holds it.
+            written: the registers that the instruction wrote.
+            address: the variable that holds the address of a memory access; empty for none.
+            values: the local variables.
+        """
+
+    def pin(self, instruction: Instruction, L: Lanes, values: Sequence[Any]) -> None:
+        """Threads have given a variable of the source these values, in the registers that a pin names."""
+
+
 @dataclass
 class Debugger:
     """What to look at.
@@ -140,6 +175,10 @@ class Debugger:
         """The lines to stop at."""
         return (self.break_at,) if isinstance(self.break_at, int | str) else self.break_at
 
+    def function(self, machine: Machine, cohort: Cohort, block: CodeBlock) -> Callable[..., Any]:
+        """Called before a block runs: the function of the block to run."""
+        return block.stepped or block.run
+
     def step(
         self, instruction: Instruction, cohort: Cohort, L: Lanes, names: dict[str, str], written: Sequence[str],
         address: str, values: dict[str, Any],
@@ -155,6 +194,9 @@ class Debugger:
             self._first_nan(instruction, L, names, written, values, where)
         if self.break_at and self.on_break is not None and self._breaks(instruction):
             self.on_break(Stop(instruction, L, cohort, names, values))
+
+    def pin(self, instruction: Instruction, L: Lanes, values: Sequence[Any]) -> None:
+        """Called where threads have given a variable of the source a value; it is of no use here."""
 
     def _traced(self, L: Lanes) -> Array:
         here = np.ones(L.n, bool)

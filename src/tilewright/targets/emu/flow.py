@@ -15,7 +15,7 @@ def find_taintable(function: Function) -> set[str]:
     marked: set[str] = set(function.unwritten)
     flows: dict[str, set[str]] = {}
     for instruction in function.body:
-        if not instruction.ops:
+        if not instruction.ops or instruction.op == "pin":
             continue
         to = {reg.name for reg in registers_in(instruction.ops[0])}
         spaces = {m.split("::")[0] for m in instruction.mods}

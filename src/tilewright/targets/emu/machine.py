@@ -227,6 +227,7 @@ class Machine(Memories):
         most = min(STEPS_A_TURN, budget) if cohort.spinning is None else 1
         mark = min(most, max(hits.due - hits.steps, 1))
         self.current = cohort
+        debugger = self.launch.options.debugger
         while True:
             block = cohort.code.blocks[cohort.pc]
             if block.gate is not None and not cohort.passed and not self._gate(block, cohort):
@@ -237,7 +238,8 @@ class Machine(Memories):
             if cohort.spent is not None:
                 cohort.spent = cohort.spent + np.uint64(block.instructions)
             try:
-                out = block.run(cohort, cohort.R, self)
+                run = block.run if debugger is None else debugger.function(self, cohort, block)
+                out = run(cohort, cohort.R, self)
             except Fault as fault:
                 raise self.error(
                     fault, cohort, self.launch.program.sites[fault.site] if fault.site >= 0 else block.first

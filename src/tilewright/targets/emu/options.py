@@ -8,7 +8,7 @@ from typing import Literal
 
 from tilewright.base.errors import ArgumentError
 from tilewright.targets.emu.checks import STANDARD, Batch, Observer
-from tilewright.targets.emu.debug import Debugger
+from tilewright.targets.emu.debug import Spectator
 
 BATCH_LANES = 16384
 Checks = bool | Literal["collect"] | Sequence[type[Observer] | bool]
@@ -42,7 +42,7 @@ class Options:
     batch_lanes: int = BATCH_LANES
     lockstep: bool = False
     counters: bool = False
-    debugger: Debugger | None = None
+    debugger: Spectator | None = None
     progress: bool | None = None
     timeout: float | None = None
     all_arrive: bool = False

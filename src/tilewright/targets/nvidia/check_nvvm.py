@@ -5,6 +5,8 @@ It also gathers the features that the kernel uses, from which its PTX version fo
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,6 @@ from tilewright.base.errors import CompileError, PassError
 from tilewright.hw.features import require
 from tilewright.ir.accessors import text_of
 from tilewright.ir.locations import source_location
-from tilewright.ir.walk import operations
 from tilewright.targets.nvidia.inline_asm import check_inline_asm
 from tilewright.targets.nvidia.intrinsics import NEEDS, WHOLE
 from tilewright.targets.nvidia.needs import features_of_intrinsic, features_of_operation, features_of_ptx
@@ -29,8 +30,8 @@ class Findings:
     unknown: bool = False
 
 
-def check_nvvm(module: ir.Operation, arch: str) -> Findings:
-    """Look at every operation of a `gpu.module` that is about to become LLVM IR.
+def check_nvvm(found: Sequence[ir.Operation], arch: str) -> Findings:
+    """Look at the operations of a `gpu.module` that is about to become LLVM IR.
 
     Raises:
         PassError: an operation is left that LLVM IR has no form for.
@@ -38,24 +39,22 @@ def check_nvvm(module: ir.Operation, arch: str) -> Findings:
             objects can take GPUs that others share out of service.
     """
     findings = Findings()
-
-    for op in operations(module):
+    for op in found:
         name = op.name
-        dialect = name.partition(".")[0]
         if name == "llvm.inline_asm":
             check_inline_asm(op)
             _require(features_of_ptx(text_of(op, "asm_string")), op, arch, findings, "inline assembly with ")
         elif name == "llvm.call_intrinsic":
             intrinsic = text_of(op, "intrin")
-            known = intrinsic in NEEDS or intrinsic in WHOLE or intrinsic.startswith("llvm.nvvm.read.ptx.sreg.")
+            needed, known = _of_intrinsic(intrinsic)
             findings.unknown |= not known
-            needed = {NEEDS[intrinsic]} if intrinsic in NEEDS else features_of_intrinsic(intrinsic)
-            _require(needed, op, arch, findings, f"{intrinsic}, ")
-        elif dialect == "nvvm":
+            if needed:
+                _require(needed, op, arch, findings, f"{intrinsic}, ")
+        elif name.startswith("nvvm."):
             features = features_of_operation(name)
             findings.unknown |= features is None
-            _require(set(features or ()), op, arch, findings, "")
-        elif dialect != "llvm" and name != "gpu.module":
+            _require(features or (), op, arch, findings, "")
+        elif not name.startswith("llvm.") and name != "gpu.module":
             raise PassError(
                 f"operation {name!r} is left in a kernel at the end of stage nvvm",
                 location=source_location(op.location),
@@ -64,7 +63,15 @@ def check_nvvm(module: ir.Operation, arch: str) -> Findings:
     return findings
 
 
-def _require(features: set[str], op: ir.Operation, arch: str, findings: Findings, what: str) -> None:
+@functools.cache
+def _of_intrinsic(intrinsic: str) -> tuple[frozenset[str], bool]:
+    """The features that an intrinsic of LLVM needs, and whether it is one whose needs are known."""
+    known = intrinsic in NEEDS or intrinsic in WHOLE or intrinsic.startswith("llvm.nvvm.read.ptx.sreg.")
+    needed = {NEEDS[intrinsic]} if intrinsic in NEEDS else features_of_intrinsic(intrinsic)
+    return frozenset(needed), known
+
+
+def _require(features: Collection[str], op: ir.Operation, arch: str, findings: Findings, what: str) -> None:
     if "multimem" in features:
         raise CompileError(
             "multimem instructions are not compiled: they take a multicast address, and none is ever made",
@@ -74,4 +81,4 @@ def _require(features: set[str], op: ir.Operation, arch: str, findings: Findings
     for feature in sorted(features):
         operation = f"{what}{feature}" if what else op.name
         require(feature, arch, operation=operation, location=source_location(op.location))
-    findings.features |= features
+    findings.features.update(features)

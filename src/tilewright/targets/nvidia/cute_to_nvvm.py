@@ -21,7 +21,16 @@ from tilewright.passes.place_shared_memory import SMEM_ALIGN, SMEM_BASE, SMEM_BY
 from tilewright.passes.program import kernels
 from tilewright.passes.remarks import Remark
 from tilewright.passes.rules import copying, fragments, gemm, memory, values
-from tilewright.targets.nvidia import atomic_rules, bulk_rules, narrow, profile_rules, rules, tile_rules, wgmma_rules
+from tilewright.targets.nvidia import (
+    atomic_rules,
+    bulk_rules,
+    narrow,
+    pin_rules,
+    profile_rules,
+    rules,
+    tile_rules,
+    wgmma_rules,
+)
 from tilewright.targets.nvidia.fast_math import use_fast_math
 from tilewright.targets.nvidia.place_tensor_maps import note_tensor_maps
 
@@ -40,9 +49,10 @@ RULES = (
     + tile_rules.rules
     + narrow.rules
     + profile_rules.rules
+    + pin_rules.rules
 )
 RULES += atomic_rules.rules + bulk_rules.rules + wgmma_rules.rules
-ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0}
+ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "dsmem": 7, "rmem": 0}
 FEATURES = "tilewright.features"
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir, types
-from tilewright.ir.context import located
+from tilewright.ir.context import located, names_of
 from tilewright.ir.walk import operations
 from tilewright.passes.lowering import LoweringContext
 from tilewright.targets.nvidia.tile_rules import approximate
@@ -28,6 +28,8 @@ Function = Callable[["ir.Value", LoweringContext], "ir.Value"]
 
 def use_fast_math(kernel: ir.Operation, context: LoweringContext) -> None:
     """Replace the functions of `FAST` on Float32, alone or in vectors, where they may be approximate."""
+    if names_of(kernel).isdisjoint(FAST):
+        return
     for op in operations(kernel):
         if op.name in FAST and _FAST.search(str(op.attributes["fastmath"])):
             _replace(op, functools.partial(_called, op.name, context))

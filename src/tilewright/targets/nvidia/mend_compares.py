@@ -14,7 +14,7 @@ from tilewright.targets.nvidia.ptx_flow import definitions, reached, results_of
 _NAMES = ("abs", "ex2", "sin", "cos", "tanh", "sqrt", "rsqrt", "rcp")
 _BOUNDED = re.compile(rf"(?:{'|'.join(_NAMES)})(?:\.\w+)*\.f32|\w+(?:\.\w+)*\.sat(?:\.\w+)*\.f32")
 _PASSES_ON = re.compile(r"mov\.|selp\.|\w+(?:\.\w+)*\.f32\b")
-_COMPARISON = re.compile(r"\bsetp\.(lt|gt|ge)((?:\.ftz)?\.f32)([ \t]+)(%\w+), ([^,;]+), ([^,;]+);")
+_COMPARISON = re.compile(r"setp\.(lt|gt|ge)((?:\.ftz)?\.f32)([ \t]+)(%\w+), ([^,;]+), ([^,;]+);")
 _OPPOSITE = {"lt": "geu", "gt": "leu", "ge": "ltu"}
 
 

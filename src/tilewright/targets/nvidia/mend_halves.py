@@ -16,10 +16,10 @@ import re
 
 from tilewright.targets.nvidia.ptx_flow import definitions, reached, results_of
 
-_NAMES = (".u32.u16", ".u64.u16", "mul.wide.u16", "16x2")
-_UNPACK = re.compile(r"\bmov\.b(32|64)[ \t]+\{([^{}]*)\}, (%\w+);")
+_NAMES = (".u32.u16", ".u64.u16", "mul.wide.u16", ".s16x2", ".u16x2", "m3x2", "m2x2")
+_UNPACK = re.compile(r"mov\.b(32|64)[ \t]+\{([^{}]*)\}, (%\w+);")
 _PARTS = {"32": 2, "64": 4}
-_PACKED_SUM = re.compile(r"\badd\.[su]16x2([ \t]+)(%\w+), (%\w+), (%\w+);")
+_PACKED_SUM = re.compile(r"add\.[su]16x2([ \t]+)(%\w+), (%\w+), (%\w+);")
 _WIDENING = re.compile(r"cvt\.u(?:32|64)\.u16|mul\.wide\.u16")
 _CONSTANT = re.compile(r"mov\.[bu](?:16|32|64)[ \t]+(%\w+), -?\d")
 _FROM_FP8 = re.compile(r"cvt\.rn\.f16x2\.e[45]m[23]x2")
@@ -32,11 +32,14 @@ def mend_halves(ptx: str) -> str:
     """The same program, line by line, with such halves taken by shifts."""
     if not any(name in ptx for name in _NAMES):
         return ptx
+    packed, unpacks, from_fp8 = _PACKED_SUM.search(ptx), _UNPACK.search(ptx), _FROM_FP8.search(ptx)
+    if not packed and not unpacks:
+        return ptx
     rows = definitions(ptx)
-    constant = reached(set(_CONSTANT.findall(ptx)), _KEEPS_CONSTANT, rows)
+    constant = reached(set(_CONSTANT.findall(ptx)), _KEEPS_CONSTANT, rows) if packed or from_fp8 else set[str]()
     ptx = _PACKED_SUM.sub(lambda found: _by_halves(found) if constant.intersection(found.groups()) else found[0], ptx)
     suspects = reached(results_of(_WIDENING, rows), _KEEPS_WIDENED, rows)
-    if _FROM_FP8.search(ptx):
+    if from_fp8:
         suspects |= constant
     return _UNPACK.sub(lambda found: _by_shifts(found) if found[3] in suspects else found[0], ptx)
 

@@ -11,7 +11,7 @@ import re
 
 from tilewright.targets.nvidia.ptx_flow import definitions, operands_of, sources
 
-_NEGATIVE = re.compile(r"\b(?:neg\.s32([ \t]+)(%\w+), (%\w+)|sub\.s32([ \t]+)(%\w+), 0, (%\w+));")
+_NEGATIVE = re.compile(r"(?:neg\.s32([ \t]+)(%\w+), (%\w+)|sub\.s32([ \t]+)(%\w+), 0, (%\w+));")
 _EXTREME = re.compile(r"(?:min|max)\.s32")
 _COPIES = re.compile(r"mov\.|selp\.")
 

@@ -14,7 +14,7 @@ from tilewright.targets.nvidia.ptx_flow import definitions, reached, results_of
 
 _TO_FP8 = re.compile(r"cvt\.rn\.satfinite(?:\.relu)?\.e[45]m[23]x2\.\w+")
 _COPIES = re.compile(r"mov\.b16|selp\.b16")
-_JOINED = re.compile(r"\bmov\.b32([ \t]+)(%\w+), \{(%\w+), (%\w+)\};")
+_JOINED = re.compile(r"mov\.b32([ \t]+)(%\w+), \{(%\w+), (%\w+)\};")
 
 
 def mend_pairs(ptx: str) -> str:

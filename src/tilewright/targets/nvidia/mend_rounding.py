@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-_BARE = re.compile(r"\b(add|sub|mul)\.((?:ftz\.)?(?:sat\.)?(?:f32x2|f32|f64|f16x2|f16|bf16x2|bf16)\s)")
+_BARE = re.compile(r"(add|sub|mul)\.((?:ftz\.)?(?:sat\.)?(?:f32x2|f32|f64|f16x2|f16|bf16x2|bf16)\s)")
 _BEGIN, _END = "// begin inline asm", "// end inline asm"
 
 

@@ -38,6 +38,8 @@ _TUNING = {
     ".explicitcluster", ".blocksareclusters", ".noreturn", ".abi_preserve", ".abi_preserve_control",
 }  # fmt: skip
 _NUMBERED = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
+_PIN = re.compile(r"^[ \t]*// pin (?P<kind>\S+ .+) :(?P<operands>[ \w%$,]*)$", re.MULTILINE)
+"""A comment by which a debug build says what registers hold the value of a Python variable."""
 _UNWRITTEN = re.compile(r"// unwritten \d+ (%\w+)")
 _MAX_BYTES = 1 << 32
 _MAX_DEPTH = 200
@@ -86,6 +88,7 @@ class Parser:
         self.source = Source(text)
         self.tokens = self.source.tokens
         self.at = 0
+        self.pins = list(_PIN.finditer(text))[::-1]
         self.module = Module()
         # `.file` may come after the `.loc`s that use it; LLVM writes it at the end.
         self.module.files.update((int(number), name) for number, name in _FILE.findall(text))
@@ -433,7 +436,10 @@ class FunctionParser:
         if depth > _MAX_DEPTH:
             raise self.p.fail("scopes are nested too deeply")
         self.p.expect("{")
-        while not self.p.accept("}"):
+        while True:
+            self._pins()
+            if self.p.accept("}"):
+                break
             if self.p.peek() == "{":
                 self.serial += 1
                 self.scope = _Scope(self.serial, self.scope)
@@ -442,6 +448,26 @@ class FunctionParser:
                 self.scope = self.scope.parent
             else:
                 self._statement()
+
+    def _pins(self) -> None:
+        """The pins in front of the next token."""
+        pins = self.p.pins
+        while pins and pins[-1].start() < self.p.tokens[self.p.at].start:
+            found = pins.pop()
+            names = [name.strip() for name in found["operands"].split(",") if name.strip()]
+            operands = tuple(self._pinned(name, found.start("operands")) for name in names)
+            text = found[0].strip()
+            line = self.p.source.line(found.start("kind"))
+            self.function.body.append(Instruction("pin", (), operands, line, text, place=self.place))
+
+    def _pinned(self, name: str, start: int) -> Operand:
+        """An operand of a pin."""
+        register = next((r for scope in self.scope.chain() if (r := scope.register(name)) is not None), None)
+        if register is not None:
+            return register
+        if name.lstrip("-").isdigit():
+            return Imm(int(name))
+        raise self.p.source.error(f"a pin names {name}, which is no register", start)
 
     def _statement(self) -> None:
         p = self.p

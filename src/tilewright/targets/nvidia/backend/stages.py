@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import itertools
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from tilewright.ir.context import current
 from tilewright.ir.forking import Background
 from tilewright.ir.llvm import LlvmError, emit_ptx, emit_ptx_in_child
 from tilewright.ir.translate import to_llvm_ir
+from tilewright.ir.walk import operations
 from tilewright.passes import remarks
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import PassManager, UpstreamPass
@@ -33,7 +35,7 @@ from tilewright.targets.cute_stage import (
     asm,
     gpu_modules,
     host_functions,
-    kernel_text,
+    keep_text,
     symbol,
     verify_module,
 )
@@ -76,27 +78,34 @@ _KERNELS_IN = {
 }
 
 
-def _nvvm(job: Job) -> None:
+def _nvvm(job: Job) -> Sequence[ir.Operation]:
     before, after = split(job.pipeline)
     _lower_host(job)
     after.run(job.module, done=[item.name for item in before], after_each=job.after_pass)
     job.pass_runs += after.runs
     _keep_remarks(job, after)
-    verify_module(job.module, "nvvm")  # LLVM ends the process over what is not valid
-    job.texts["nvvm"] = asm(job.module, verified=True)
+    whole, parts = _walked(job.module)
+    verify_module(job.module, "nvvm", whole)  # LLVM ends the process over what is not valid
     user_text = replace_module(job, "nvvm")
     if user_text:
         UpstreamPass("gpu.module(convert-nvvm-to-llvm)").run(job.module)  # operations that stand for inline PTX
-        job.texts["nvvm"] = asm(job.module)
         check_kernels("nvvm", [symbol(op) for op in gpu_modules(job.module)], list(job.kernels))
-    for op in gpu_modules(job.module):
-        kernel = job.kernels[symbol(op)]
-        findings = check_nvvm(op, job.arch)
-        kernel.texts["nvvm"] = kernel_text(job, "nvvm", kernel.name)
+        whole, parts = _walked(job.module)
+    keep_text(job, "nvvm")
+    for name, part in parts.items():
+        kernel = job.kernels[name]
+        findings = check_nvvm(part, job.arch)
         kernel.user_text = user_text or "cute" in job.override
         kernel.in_child = kernel.user_text or findings.unknown
-        kernel.features = tuple(sorted({*_features(op), *findings.features}))
-        kernel.texts.update(_regions(op))
+        kernel.features = tuple(sorted({*_features(part[0]), *findings.features}))
+        kernel.texts.update(_regions(part[0]))
+    return whole
+
+
+def _walked(module: ir.Operation) -> tuple[list[ir.Operation], dict[str, list[ir.Operation]]]:
+    """All operations of a module, and those of each kernel's `gpu.module`, which comes first among them."""
+    parts = [operations(op.operation) for op in module.regions[0].blocks[0]]
+    return [module, *itertools.chain(*parts)], {symbol(part[0]): part for part in parts if part[0].name == "gpu.module"}
 
 
 def _keep_remarks(job: Job, passes: PassManager) -> None:

@@ -1,0 +1,1 @@
+"""The debugger: it steps through kernels on the emulator, forwards and backwards."""
