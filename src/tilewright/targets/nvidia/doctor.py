@@ -18,6 +18,7 @@ from typing import Final
 from tilewright.base import settings
 from tilewright.base.errors import TilewrightError
 from tilewright.targets.nvidia import driver, jitlink, libnvvm, toolchain
+from tilewright.targets.nvidia.ptxas_faults import faults_of
 from tilewright.targets.nvidia.toolchain import Tool
 
 OLDEST_PYTHON: Final = (3, 11)
@@ -95,8 +96,28 @@ def _tools() -> Iterator[Row]:
             continue
         try:
             yield Row(name, f"{version(tool)} ({tool.origin}: {tool.path})", True)
+            if name in _ASSEMBLERS:
+                yield from _faults(name, _ASSEMBLERS[name](tool))
         except TilewrightError as error:
             yield Row(name, f"{tool.path} does not work: {error.message}", False, toolchain.remedy(name))
+
+
+_ASSEMBLERS: Final[dict[str, Callable[[Tool], tuple[int, int]]]] = {
+    "ptxas": toolchain.tool_version,
+    "nvJitLink": lambda tool: jitlink.version(tool.path),
+}
+
+
+def _faults(name: str, version: tuple[int, int]) -> Iterator[Row]:
+    """The known faults of an assembler: information where the compiler's PTX avoids them all."""
+    known = faults_of(version)
+    if not known:
+        return
+    open_ = [fault for fault in known if fault.mend is None]
+    avoided = f"{len(known) - len(open_)} of {len(known)} known faults of {_dotted(version)} avoided"
+    left = "".join(f"; left: {fault.what}" for fault in open_)
+    remedy = "a newer CUDA toolkit has fewer of them; docs/ptxas.md has the list"
+    yield Row(f"{name} faults", avoided + left, False if open_ else None, remedy)
 
 
 def _devices() -> Iterator[Row]:
