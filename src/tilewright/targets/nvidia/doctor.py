@@ -109,15 +109,14 @@ _ASSEMBLERS: Final[dict[str, Callable[[Tool], tuple[int, int]]]] = {
 
 
 def _faults(name: str, version: tuple[int, int]) -> Iterator[Row]:
-    """The known faults of an assembler: information where the compiler's PTX avoids them all."""
+    """The known faults of an assembler: how many the compiler's PTX avoids, and what the others are."""
     known = faults_of(version)
     if not known:
         return
-    open_ = [fault for fault in known if fault.mend is None]
-    avoided = f"{len(known) - len(open_)} of {len(known)} known faults of {_dotted(version)} avoided"
-    left = "".join(f"; left: {fault.what}" for fault in open_)
-    remedy = "a newer CUDA toolkit has fewer of them; docs/ptxas.md has the list"
-    yield Row(f"{name} faults", avoided + left, False if open_ else None, remedy)
+    left = [fault.what for fault in known if fault.mend is None]
+    avoided = f"{len(known)} known, {len(known) - len(left)} of them avoided in the PTX that the compiler writes"
+    remedy = "a newer CUDA toolkit has fewer of them (docs/ptxas.md)"
+    yield Row(f"faults of {name}", "; left: ".join([avoided, *left]), None, remedy)
 
 
 def _devices() -> Iterator[Row]:
