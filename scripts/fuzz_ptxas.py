@@ -27,6 +27,7 @@ from tilewright.targets.nvidia.mend_ptx import mend
 from tilewright.targets.nvidia.ptxas_faults import MENDS
 from tilewright.tools.fuzzing.assemblers import Assembler, found_at
 from tilewright.tools.fuzzing.campaign import Finding, Oracle, disagreements, helped, made, survey
+from tilewright.tools.fuzzing.known import PROGRAMS
 from tilewright.tools.fuzzing.machines import CudaMachine, Machine
 from tilewright.tools.fuzzing.reducer import reduced, size
 from tilewright.tools.fuzzing.report import Row, row_of
@@ -41,6 +42,8 @@ def main() -> int:
     assemblers = [one for path in options.ptxas or [shutil.which("ptxas") or "ptxas"] for one in found_at(path)]
     machine = None if options.no_device else CudaMachine()
     seeds = range(options.seed, options.seed + options.programs)
+    if options.known:
+        return known_faults(assemblers, machine)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.workers, context) as pool:
         start = time.monotonic()
@@ -58,6 +61,16 @@ def main() -> int:
     return 1 if any(not row["known"] for row in rows) else 0
 
 
+def known_faults(assemblers: list[Assembler], machine: Machine | None) -> int:
+    """Print which assemblers get which known fault's program wrong; the exit status is 0."""
+    for name, programs in PROGRAMS.items():
+        for number, program in enumerate(programs):
+            found = disagreements(made([program], assemblers, True), assemblers, machine)
+            differing = [one for finding in found for one in finding.differing]
+            print(f"{name:16} {number}  {' | '.join(differing) or 'none'}")
+    return 0
+
+
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
@@ -67,6 +80,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=float("inf"), help="for running programs")
     parser.add_argument("--reduce-seconds", type=float, default=60.0, help="for explaining and reducing what was found")
+    parser.add_argument("--known", action="store_true", help="run the programs of the known faults instead")
     parser.add_argument("--no-device", action="store_true", help="assemble and emulate only")
     parser.add_argument("--checks", action="store_true", help="emulate with all checks")
     parser.add_argument("--out", type=Path, help="a JSON file for what was found")
