@@ -41,7 +41,7 @@ def main() -> int:
     options = arguments()
     assemblers = [one for path in options.ptxas or [shutil.which("ptxas") or "ptxas"] for one in found_at(path)]
     machine = None if options.no_device else CudaMachine()
-    seeds = range(options.seed, options.seed + options.programs)
+    seeds = options.seeds or range(options.seed, options.seed + options.programs)
     if options.known:
         return known_faults(assemblers, machine)
     context = multiprocessing.get_context("spawn")
@@ -76,6 +76,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="number of the first program")
+    parser.add_argument("--seeds", type=numbers, help="these programs alone: 3,14,15")
     parser.add_argument("--ptxas", action="append", help="path of a ptxas; may be repeated")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=float("inf"), help="for running programs")
@@ -85,6 +86,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--checks", action="store_true", help="emulate with all checks")
     parser.add_argument("--out", type=Path, help="a JSON file for what was found")
     return parser.parse_args()
+
+
+def numbers(text: str) -> list[int]:
+    """Seeds with commas between."""
+    return [int(part) for part in text.split(",")]
 
 
 def explained(
@@ -103,7 +109,7 @@ def explained(
     rows = [row_of(one, known=names[one.program.seed]) for one in ordered if one.program.seed in known]
     unknown = [finding for finding in ordered if finding.program.seed not in known]
     for place, finding in enumerate(unknown):
-        left = (end - time.monotonic()) / max(1, min(6, len(unknown) - place))
+        left = (end - time.monotonic()) / max(1, min(12, len(unknown) - place))
         rows.append(smaller(finding, assemblers, machine, pool, left) if left > 0.5 else row_of(finding))
     return rows
 

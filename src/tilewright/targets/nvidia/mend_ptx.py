@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 
 from tilewright.targets.nvidia.mend_compares import mend_compares
+from tilewright.targets.nvidia.mend_guards import spread_guards
 from tilewright.targets.nvidia.mend_halves import mend_halves
 from tilewright.targets.nvidia.mend_minima import mend_minima
 from tilewright.targets.nvidia.mend_pairs import mend_pairs
@@ -38,7 +39,7 @@ _SIGN = {"f64": "xor.b64{}{}, {}, -9223372036854775808;", "f32": "xor.b32{}{}, {
 def mend(ptx: str) -> str:
     """The same program, line by line, without the forms that are assembled wrongly."""
     ptx = mend_absolutes(mend_narrow(mend_rounding(ptx)))
-    return mend_halves(mend_pairs(mend_minima(mend_compares(mend_booleans(ptx)))))
+    return spread_guards(mend_halves(mend_pairs(mend_minima(mend_compares(mend_booleans(ptx))))))
 
 
 def mend_narrow(ptx: str) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from tilewright.base.location import SourceLocation
 from tilewright.base.notices import say_once
 from tilewright.targets.nvidia.mend_compares import mend_compares
+from tilewright.targets.nvidia.mend_guards import spread_guards
 from tilewright.targets.nvidia.mend_halves import mend_constants, mend_sums, mend_widened
 from tilewright.targets.nvidia.mend_minima import mend_minima
 from tilewright.targets.nvidia.mend_pairs import mend_pairs
@@ -67,7 +69,14 @@ FAULTS: Final = (
     Fault("guarded unpack", "the assembler crashes on a predicated mov of a register into parts, one of them _",
           (12, 0), (12, 4), form=_GUARDED_UNPACK),
 )  # fmt: skip
-MENDS: Final = tuple((fault.name, fault.mend) for fault in FAULTS if fault.mend is not None)
+
+
+def _mended(mend: Callable[[str], str], ptx: str) -> str:
+    return spread_guards(mend(ptx))
+
+
+MENDS: Final = tuple((fault.name, partial(_mended, fault.mend)) for fault in FAULTS if fault.mend is not None)
+"""The mends by the names of their faults, each for itself."""
 
 
 def faults_of(version: Version) -> list[Fault]:

@@ -54,6 +54,11 @@ class Made:
     programs: tuple[Program, ...]
     wanted: tuple[Outcome, ...]
     built: dict[str, bytes | Failure]
+    change: Change | None = None
+
+    def text(self, *programs: Program) -> str:
+        """The text that was assembled, of some of the programs."""
+        return self.change(module(programs)) if self.change else module(programs)
 
 
 def survey(
@@ -111,10 +116,11 @@ def made(
     programs: Sequence[Program], assemblers: Sequence[Assembler], checks: bool, change: Change | None = None
 ) -> Made:
     """Programs emulated, and assembled together."""
-    text = module(programs)
-    text = change(text) if change else text
     wanted = tuple(emulated(program, checks=checks) for program in programs)
-    return Made(tuple(programs), wanted, {one.name: one.assemble(text) for one in assemblers})
+    made = Made(tuple(programs), wanted, {}, change)
+    text = made.text(*programs)
+    made.built.update({one.name: one.assemble(text) for one in assemblers})
+    return made
 
 
 def disagreements(made: Made, assemblers: Sequence[Assembler], machine: Machine | None) -> list[Finding]:
@@ -139,15 +145,15 @@ def disagreements(made: Made, assemblers: Sequence[Assembler], machine: Machine 
 def _outcomes(made: Made, assembler: Assembler, machine: Machine | None) -> list[Outcome]:
     built = made.built[assembler.name]
     if isinstance(built, Failure):
-        return _blamed(made.programs, assembler, machine)
+        return _blamed(made, assembler, machine)
     return machine.run(built, made.programs) if machine else list(made.wanted)
 
 
-def _blamed(programs: Sequence[Program], assembler: Assembler, machine: Machine | None) -> list[Outcome]:
+def _blamed(made: Made, assembler: Assembler, machine: Machine | None) -> list[Outcome]:
     """The programs one by one, when the assembler fails for all of them together."""
     found: list[Outcome] = []
-    for program in programs:
-        built = assembler.assemble(module([program]))
+    for program in made.programs:
+        built = assembler.assemble(made.text(program))
         if isinstance(built, Failure):
             found.append(f"{built.kind}: {built.text}")
         else:
