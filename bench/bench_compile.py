@@ -32,7 +32,7 @@ def rows(quick: bool) -> Iterator[Row]:
 def _of_function(name: str, function: Any, arguments: tuple[Any, ...], samples: int) -> Iterator[Row]:
     runs = []
     for _ in range(samples + 2):
-        executor = cute.compile(function, *arguments, target="emu", arch="sm_90a")
+        executor = cute.compile(function, *arguments, target="emu", arch="sm_90a", no_cache=True)
         executor.stages["cubin"]
         runs.append(executor)
     runs = runs[2:]

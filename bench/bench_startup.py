@@ -19,7 +19,7 @@ import numpy as np
 import tilewright.cute as cute
 from bench.kernels import vector_add
 a = np.zeros(1024, np.float32)
-cute.compile(vector_add, a, a, a, target="emu")
+cute.compile(vector_add, a, a, a, target="emu", no_cache=True)
 """
 
 # What is run, and the most that it may take beyond an interpreter that does nothing, in seconds.

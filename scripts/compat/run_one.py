@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import linecache
+import re
 import runpy
 import sys
 import types
@@ -56,6 +57,9 @@ def main(arguments: list[str]) -> int:
     sys.argv = [str(path), *arguments[1:]]
     if path.suffix == ".ipynb":
         _run_notebook(path, arguments[1:])
+    elif re.search(r"^from \.", path.read_text(), re.MULTILINE):  # a part of the package that its folder is
+        sys.path.insert(0, str(path.parent.parent))
+        runpy.run_module(f"{path.parent.name}.{path.stem}", run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(str(path), run_name="__main__")
     return 0

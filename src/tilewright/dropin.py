@@ -7,6 +7,7 @@ find `cutlass` there when the folder `tilewright/dropin_path` is on `PYTHONPATH`
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -99,6 +100,8 @@ class _Loader(importlib.abc.Loader):
         if name.partition(".")[0] == "mlir":
             gate.libllvm()
         leaf = spec.name.removeprefix(_DIALECT)
+        if spec.name == "cutlass":
+            _load_bindings()
         own = spec.name.startswith(_DIALECT) and "." not in leaf
         made = dialects.dialect(leaf) if own else importlib.import_module(name)
         self._own_spec = made.__spec__ or spec
@@ -113,6 +116,13 @@ class _Loader(importlib.abc.Loader):
         spec = importlib.util.find_spec(_ours(fullname))
         loader = spec.loader if spec is not None else None
         return loader.get_code(_ours(fullname)) if isinstance(loader, importlib.abc.InspectLoader) else None
+
+
+def _load_bindings() -> None:
+    """Import NVIDIA's Python bindings where they are installed: CuTe DSL does, and sources use them as attributes."""
+    for name in ("cuda.bindings.driver", "cuda.bindings.runtime"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -26,6 +26,7 @@ from tilewright.targets.emu.checks import (
     Unwritten,
     WgmmaRegisters,
 )
+from tilewright.targets.emu.debug import Spectator
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.options import Checks
 from tilewright.targets.emu.ptx import Module, Variable
@@ -35,8 +36,8 @@ from tilewright.targets.emu.recording import reports_of
 
 __all__ = [
     "Access", "AsyncCopies", "Barriers", "Batch", "Bounds", "Debugger", "Device", "Devices", "EmulationError", "Fault",
-    "HappensBefore", "Module", "Observer", "Proxies", "Races", "Report", "STANDARD", "Step", "Stop", "Unwritten",
-    "WgmmaRegisters", "devices", "edit_ptx", "observe", "parse_ptx", "run_ptx", "trace",
+    "HappensBefore", "Module", "Observer", "Proxies", "Races", "Report", "STANDARD", "Spectator", "Step", "Stop",
+    "Unwritten", "WgmmaRegisters", "devices", "edit_ptx", "observe", "parse_ptx", "run_ptx", "trace",
 ]  # fmt: skip
 
 
@@ -54,7 +55,7 @@ def run_ptx(
     limit: int | None = None,
     counters: bool = False,
     lockstep: bool = False,
-    debugger: Debugger | None = None,
+    debugger: Spectator | None = None,
     progress: bool | None = None,
     timeout: float | None = None,
     collect: bool = False,
@@ -156,7 +157,7 @@ def observe(
     limit: int | None = None,
     counters: bool | None = None,
     lockstep: bool | None = None,
-    debugger: Debugger | None = None,
+    debugger: Spectator | None = None,
     progress: bool | None = None,
     timeout: float | None = None,
     collect: bool | None = None,

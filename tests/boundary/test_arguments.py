@@ -314,3 +314,58 @@ def test_an_artifact_of_another_version_is_refused(compiled):
     data = to_bytes(compiled.artifact).replace(b'{"format":2,', b'{"format":0,')
     with pytest.raises(cutlass.base.errors.CompileError, match="written by another version"):
         from_bytes(data)
+
+
+def _machine_values(self):
+    raise AssertionError("a tuple with tensors is passed member by member")
+
+
+class Protocol(NamedTuple):
+    """A NamedTuple to which a library adds the JitArgument protocol."""
+
+    x: cute.Tensor
+    y: cute.Tensor
+    shift: Float32
+    factor: int = 2
+    negate: Constexpr[bool] = False
+
+
+Protocol.__c_pointers__ = Protocol.__get_mlir_types__ = _machine_values
+Protocol.__new_from_mlir_values__ = lambda self, values: _machine_values(self)
+
+
+@cute.jit
+def add_protocol(given: Protocol):
+    assert isinstance(given, Protocol) and isinstance(given.factor, int)
+    shift = -given.shift if cutlass.const_expr(given.negate) else given.shift
+    add_kernel(given.x, given.y, shift * given.factor).launch(grid=1, block=32)
+
+
+@pytest.mark.parametrize("negate", [False, True])
+def test_named_tuples_of_the_protocol_are_passed_member_by_member(negate):
+    n = cute.sym_int(divisibility=4)
+    made = Protocol(vector(symbol=n), vector(symbol=n), Float32(0), negate=negate)
+    executor = cute.compile(add_protocol, made, options=TVM, target="emu")
+    x, y = floats(), np.zeros(16, np.float32)
+    executor(Protocol(x, y, 3.0, negate=None))  # None stands for what is baked in
+    np.testing.assert_array_equal(y, x + (-6 if negate else 6))
+    with pytest.raises(ArgumentError, match="is compile-time and differs from what was compiled"):
+        executor(Protocol(x, y, 3.0, negate=not negate))
+    with pytest.raises(ArgumentError, match="is compile-time and differs from what was compiled"):
+        executor(Protocol(x, y, 3.0, factor=3, negate=negate))
+    with pytest.raises(ArgumentError, match="is compile-time and differs from what was compiled"):
+        executor(Protocol(x, y, 3.0, factor=None, negate=negate))
+
+
+@cute.jit
+def add_optional(x: cute.Tensor, other: cute.Tensor | None, y: cute.Tensor, stream: object, last: object = None):
+    add_kernel(x, y, Float32(1) if other is None else Float32(2)).launch(grid=1, block=32, stream=stream)
+
+
+def test_none_at_a_call_while_the_stream_comes_from_the_environment():
+    env = cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True)
+    made = cute.compile(add_optional, vector(), None, vector(), env, None, options=TVM, target="emu")
+    for args, kwargs in (((None,), {}), ((), {}), ((None,), {"last": None})):
+        x, y = floats(), np.zeros(16, np.float32)
+        (made(x, *args, y, **kwargs))
+        np.testing.assert_array_equal(y, x + 1)

@@ -267,6 +267,9 @@ def test_a_name_that_is_not_exported(folder):
     assert sorted(dir(module)) == ["add", "add_ffi", "add_on"]
     with pytest.raises(AttributeError, match=r"all\.so exports no function 'sub'; its functions: .*add_on"):
         module.sub
+    assert module["add"] is module.add and "add" in module and "sub" not in module
+    with pytest.raises(KeyError, match=r"all\.so exports no function 'sub'; its functions: .*add_on"):
+        module["sub"]
 
 
 def damaged(data):

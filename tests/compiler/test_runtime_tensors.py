@@ -95,6 +95,7 @@ def test_leading_dimension_that_cannot_be_deduced():
     with pytest.raises(ArgumentError, match="Can't deduce the leading dimension") as caught:
         from_dlpack(view).mark_layout_dynamic()
     assert caught.value.values["layout"] == "(4, 4):(1, 1)" and "leading_dim" in caught.value.hint
+    assert isinstance(caught.value, RuntimeError)
 
 
 def test_leading_dimension_out_of_range():
@@ -399,3 +400,15 @@ def test_a_mode_of_one_element_may_lead_whatever_its_stride(mode):
     strides = ["?{i64}"] * 5
     strides[mode] = "1"
     assert str(tensor).endswith(f" o (?,?,?,?,?):({','.join(strides)})>")
+
+
+def test_the_cache_key_is_what_a_tensor_is_compiled_for():
+    short, long = (from_dlpack(np.zeros((n, 8), np.float32)).mark_layout_dynamic() for n in (4, 6))
+    assert short.__cache_key__ == long.__cache_key__ and hash(short.__cache_key__) == hash(long.__cache_key__)
+    others = [
+        from_dlpack(np.zeros((4, 8), np.float32)),
+        from_dlpack(np.zeros((4, 8), np.float32), assumed_align=16).mark_layout_dynamic(),
+        from_dlpack(np.zeros((4, 8), np.int32)).mark_layout_dynamic(),
+        from_dlpack(np.zeros((8, 4), np.float32).T).mark_layout_dynamic(),
+    ]
+    assert len({tensor.__cache_key__ for tensor in (short, *others)}) == 5

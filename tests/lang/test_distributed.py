@@ -6,9 +6,11 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import CompileError, EmulationError, Float16, Float32, Float64, Int32, Int64
+from tilewright.compat.dialects import dialect
 
 BLOCKS = 4
 arch = cute.arch
+nvvm = dialect("nvvm")
 
 
 @cute.kernel
@@ -87,6 +89,38 @@ def compiles(body, arch_name="sm_90a"):
         kernel(x).launch(grid=(1, 1, 1), block=(32, 1, 1))
 
     return cute.compile(launch, np.zeros(64, np.float32), options=f"--gpu-arch {arch_name}")
+
+
+@cute.kernel
+def adds_up(out: cute.Tensor):
+    """Each block of a cluster adds its number to the sum of block 0, in that block's memory."""
+    thread, rank = arch.thread_idx()[0], arch.block_idx_in_cluster()
+    total = cutlass.utils.SmemAllocator().allocate_tensor(Int32, 1)
+    if rank == 0 and thread == 0:
+        total[0] = 0
+    arch.cluster_arrive()
+    arch.cluster_wait()
+    if thread == 0:
+        nvvm.red(
+            op=nvvm.ReductionOp.ADD, type_=nvvm.ReductionType.S32, a=arch.mapa(total.iterator, Int32(0)),
+            b=Int32(rank + 1).ir_value(), mem_order=nvvm.MemOrderKind.RELAXED, mem_scope=nvvm.MemScopeKind.CLUSTER,
+            shared_space=nvvm.SharedSpace.shared_cluster,
+        )  # fmt: skip
+    arch.cluster_arrive()
+    arch.cluster_wait()
+    if rank == 0 and thread == 0:
+        out[arch.cluster_idx()[0]] = total[0]
+
+
+@cute.jit
+def launch_adds(out: cute.Tensor):
+    adds_up(out).launch(grid=(2 * BLOCKS, 1, 1), block=(32, 1, 1), cluster=(BLOCKS, 1, 1))
+
+
+def test_reductions_into_another_block():
+    out = np.zeros(2, np.int32)
+    cute.compile(launch_adds, out)(out)
+    assert out.tolist() == [BLOCKS * (BLOCKS + 1) // 2] * 2
 
 
 def test_errors_of_distributed_memory():

@@ -89,6 +89,17 @@ def test_vectors_of_elements(where):
     assert x.tolist() == [10, -14]
 
 
+def test_elements_of_vectors():
+    def body(x: cute.Tensor, out: cute.Tensor):
+        low, high = cutlass.Vector.from_elements((x[0],), cutlass.Int64).bitcast(cutlass.Int32).to_elements()
+        out[0], out[1] = low, high
+        for i, item in enumerate(x.load().to_elements()):
+            out[2 + i] = item.to(cutlass.Int32)
+
+    out = on_device(body, np.array([-(2**40) + 3, 7], np.int64), np.zeros(4, np.int32), block=1)[1]
+    assert out.tolist() == [3, -(2**8), 3, 7]
+
+
 @pytest.mark.parametrize("elements", [(), (1, 2.5)])
 def test_vectors_of_no_one_type(elements):
     with pytest.raises(CompileError, match="from_elements takes numbers of one type, at least one"):

@@ -112,7 +112,27 @@ def test_carried_through_a_loop_and_of_64_bits():
     assert out[0] == sum((2**40 + i) // 1000 for i in range(3))
 
 
-@pytest.mark.parametrize("divisor", [0, -4, 1.5, cutlass.Int64(5)])
+@pytest.mark.parametrize("d", [1, 7, 2**31, 2**33 + 5])
+def test_divisors_of_64_bits(d):
+    """Such are extents of tensors beyond 2^31 elements."""
+
+    def body(n: cute.Tensor, d: cute.Tensor, q: cute.Tensor, r: cute.Tensor, wide: cute.Tensor):
+        i = cute.arch.thread_idx()[0]
+        divisor = cute.FastDivmodDivisor(d[0])
+        for _ in range(d[1]):
+            q[i], r[i] = divmod(n[i], divisor)
+            wide[i] = (cutlass.Int64(n[i]) << 4) // divisor + divisor.divisor % cute.FastDivmodDivisor(5)
+        assert isinstance(n[i] % divisor, cutlass.Int32) and isinstance(divisor.divisor, cutlass.Int64)
+
+    n = np.random.default_rng(5).integers(0, 2**31, 64).astype(np.int32)
+    q, r, wide = np.zeros_like(n), np.zeros_like(n), np.zeros(64, np.int64)
+    on_device(body, n, np.array([d, 1], np.int64), q, r, wide, block=64)
+    np.testing.assert_array_equal(q, n.astype(np.int64) // d)
+    np.testing.assert_array_equal(r, n.astype(np.int64) % d)
+    np.testing.assert_array_equal(wide, (n.astype(np.int64) << 4) // d + d % 5)
+
+
+@pytest.mark.parametrize("divisor", [0, -4, 1.5, cutlass.Int128(5)])
 def test_no_divisor(divisor):
-    with pytest.raises(CompileError, match="a divisor is a positive integer of up to 32 bits"):
+    with pytest.raises(CompileError, match="a divisor is a positive integer of up to 64 bits"):
         cute.FastDivmodDivisor(divisor)

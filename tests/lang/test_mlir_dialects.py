@@ -41,6 +41,50 @@ def test_integer_atomics(dtype):
     assert out.tolist() == [fold.reduce(values, initial=start[0]) for fold in FOLDS.values()]
 
 
+REDUCTIONS = {
+    "ADD": ("S32", np.add), "AND": ("B32", np.bitwise_and), "OR": ("B32", np.bitwise_or),
+    "XOR": ("B32", np.bitwise_xor), "MIN": ("S32", np.minimum), "MAX": ("S32", np.maximum),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["RELAXED", "RELEASE"])
+def test_reductions_to_memory(order):
+    values = np.random.default_rng(1).integers(-50, 50, 32).astype(np.int32)
+
+    def body(x: cute.Tensor, out: cute.Tensor):
+        shared = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Int32, len(REDUCTIONS))
+        lane = cute.arch.lane_idx()
+        if lane < len(REDUCTIONS):
+            shared[lane] = 12
+        cute.arch.sync_threads()
+        for i, (name, (kind, _)) in enumerate(REDUCTIONS.items()):
+            how = {"op": nvvm.ReductionOp[name], "type_": nvvm.ReductionType[kind], "b": x[lane].ir_value()}
+            nvvm.red(
+                a=(out.iterator + i).llvm_ptr,
+                mem_order=nvvm.MemOrderKind[order],
+                mem_scope=nvvm.MemScopeKind.GPU,
+                **how,
+            )
+            nvvm.red(a=shared.iterator + i, **how)
+        cute.arch.sync_threads()
+        if lane < len(REDUCTIONS):
+            out[lane + len(REDUCTIONS)] = shared[lane]
+
+    out = on_device(body, values, np.full(2 * len(REDUCTIONS), 12, np.int32))[1]
+    assert out.tolist() == 2 * [fold.reduce(values, initial=12) for _, fold in REDUCTIONS.values()]
+
+
+def test_reductions_that_are_refused():
+    def reduce(out, **how):
+        nvvm.red(a=out.iterator, b=1, **how)
+
+    add = {"op": nvvm.ReductionOp.ADD, "type_": nvvm.ReductionType.S32}
+    with pytest.raises(CompileError, match=r"nvvm.red takes op= and type_="):
+        on_device(lambda out: reduce(out, op="add", type_="s32"), np.zeros(1, np.int32))
+    with pytest.raises(CompileError, match=r"nvvm.red with mem_order acquire"):
+        on_device(lambda out: reduce(out, mem_order=nvvm.MemOrderKind.ACQUIRE, **add), np.zeros(1, np.int32))
+
+
 def test_unsigned_comparison_of_signed_values():
     def body(out: cute.Tensor):
         nvvm.atomicrmw(op=KIND.UMAX, ptr=out.iterator.llvm_ptr, a=cutlass.Int32(-1).ir_value())
@@ -104,6 +148,17 @@ def test_extremes():
 
     out = on_device(body, np.array([1, -2, 5], np.float32), np.zeros(5, np.float32), block=1)[1]
     assert out.tolist() == [1, 5, -2, 1, -2]
+
+
+def test_operations_of_vectors_of_the_language():
+    def body(x: cute.Tensor, out: cute.Tensor):
+        loaded = x.load()
+        assert str(loaded.type) == "vector<4xi32>"
+        out.store(cute.TensorSSA(dialect("math").absi(loaded), loaded.shape, loaded.dtype))
+        out[3] = dialect("math").absi(x[3]) * 2
+
+    out = on_device(body, np.array([-1, 2, -3, -4], np.int32), np.zeros(4, np.int32), block=1)[1]
+    assert out.tolist() == [1, 2, 3, 8]
 
 
 def test_assembly_and_vectors():

@@ -180,8 +180,46 @@ def test_inline_ptx():
     assert on_device(body, np.zeros(2, np.int32), block=1).tolist() == [42, 7]
     with pytest.raises(CompileError, match=r"the PTX names \{\$r1\}, and there are 1 read_only_args"):
         on_device(lambda out: cute.arch.inline_ptx("mov {$r1};", read_only_args=[1]), np.zeros(1, np.int32))
-    with pytest.raises(CompileError, match="inline_ptx with write_only_types is not built"):
+    with pytest.raises(CompileError, match="write_only_types holds number types, not int"):
         on_device(lambda out: cute.arch.inline_ptx("x", write_only_types=[1]), np.zeros(1, np.int32))
+    with pytest.raises(CompileError, match=r"names \{\$w1\}, and there are 0 read_only_args, 1 write_only_types"):
+        on_device(lambda out: cute.arch.inline_ptx("mov {$w1}, 1;", write_only_types=[cutlass.Int32]), out_of(1))
+    with pytest.raises(CompileError, match="inline_ptx has no option 'read_write_args'"):
+        on_device(lambda out: cute.arch.inline_ptx("x", read_write_args=[1]), out_of(1))
+    with pytest.raises(CompileError, match="an instruction takes no operand of type i8"):
+        on_device(lambda out: cute.arch.inline_ptx("x {$w0};", write_only_types=[cutlass.Int8]), out_of(1))
+
+
+def out_of(count, dtype=np.int32):
+    return np.zeros(count, dtype)
+
+
+def test_results_of_inline_ptx():
+    def body(x: cute.Tensor, out: cute.Tensor):
+        thread = cute.arch.lane_idx()
+        added = cute.arch.inline_ptx(
+            "add.s32 {$w0}, {$r0}, {$r1};", write_only_types=[cutlass.Int32], read_only_args=[x[thread], thread]
+        )
+        low, high = cute.arch.inline_ptx(
+            "mov.b64 {$0, $1}, $2;",
+            write_only_types=[cutlass.Uint32, cutlass.Int32],
+            read_only_args=[cutlass.Int64(x[thread]) * 3],
+        )
+        half, wide = cute.arch.inline_ptx(
+            "add.f16 {$w0}, {$r0}, {$r0}; cvt.f64.f32 {$w1}, {$r1};",
+            write_only_types=[cutlass.Float16, cutlass.Float64],
+            read_only_args=[x[thread].to(cutlass.Float16), cutlass.Float32(0.5)],
+        )
+        out[thread, 0], out[thread, 1], out[thread, 2] = added, cutlass.Int32(low), high
+        out[thread, 3] = half.to(cutlass.Int32) + (wide * 2.0).to(cutlass.Int32)
+
+    x = np.arange(-16, 16, dtype=np.int32)
+    out = on_device(body, x, np.zeros((32, 4), np.int32), block=32)[1]
+    assert out[:, 0].tolist() == (x + np.arange(32)).tolist()
+    products = x.astype(np.int64) * 3
+    assert out[:, 1].tolist() == products.astype(np.int32).tolist()
+    assert out[:, 2].tolist() == (products >> 32).tolist()
+    assert out[:, 3].tolist() == (2 * x + 1).tolist()
 
 
 def test_raw_pointers_of_the_primitives_are_not_built():

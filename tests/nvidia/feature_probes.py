@@ -57,6 +57,7 @@ PROBES = {
     "cvt.bf16": "cvt.rn.bf16.f32 h1, f1;",
     "cvt.bf16x2": "cvt.rn.bf16x2.f32 r1, f1, f2;",
     "cvt.f16x2": "cvt.rn.f16x2.f32 r1, f1, f2;",
+    "cvt.satfinite.f16x2": "cvt.rn.satfinite.f16x2.f32 r1, f1, f2;",
     "cvt.tf32": "cvt.rna.tf32.f32 r1, f1;",
     "bf16.fma": "fma.rn.bf16x2 r1, r2, r3, r4;",
     "bf16.min": "min.bf16x2 r1, r2, r3;",

@@ -83,6 +83,7 @@ def test_a_session(debug):
     terminal.type("delete 3")
     shown = terminal.type("continue")
     assert "the program has ended" in shown and "zeros:f32[32,64]: 0 32 64 96 128 160 ..." in shown
+    assert "fidelity: of " in shown and "recorded bit for bit on an H100" in shown
     assert "error: the program has ended" in terminal.type("step")
     assert "block (0, 0, 0), thread (33, 0, 0)" in terminal.type("back")  # which wrote tile[5, 1]
 

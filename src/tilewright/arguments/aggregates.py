@@ -1,7 +1,7 @@
 """Tuples, NamedTuples and dataclasses as arguments: some members are of run time, the others are baked in.
 
-Python ints stay compile-time in parameters annotated `Shape`, `Coord` and the like, and in dataclasses, unless a
-field's annotation says otherwise; in other tuples they become Int32.
+Python ints stay compile-time in parameters annotated `Shape`, `Coord` and the like, in dataclasses and in NamedTuples
+of the JitArgument protocol, unless a field's annotation says otherwise; in other tuples they become Int32.
 """
 
 from __future__ import annotations
@@ -52,17 +52,26 @@ def members(name: str, value: Any, annotation: Any) -> Iterator[Member]:
         fields = getattr(value, "_fields", None)
         kinds = _hints(type(value)) if fields else {}
         keeps = keeps_ints(annotation)
+        own = has_protocol(type(value))
         for number, item in enumerate(map(to_python, value)):
             kind = kinds.get(fields[number]) if fields else (annotation if keeps else None)
-            yield Member(f"{name}[{number}]", number, item, kind, is_constexpr(kind) or (keeps and _is_plain(item)))
+            static = _is_plain(item) and (keeps or (own and not _is_numeric(kind)))
+            yield Member(f"{name}[{number}]", number, item, kind, is_constexpr(kind) or static)
         return
     kinds = _hints(type(value))
     for field in dataclasses.fields(value):
         item, kind = to_python(getattr(value, field.name)), kinds.get(field.name)
-        numeric = isinstance(kind, type) and issubclass(kind, Numeric)
-        yield Member(
-            f"{name}.{field.name}", field.name, item, kind, is_constexpr(kind) or (_is_plain(item) and not numeric)
-        )
+        static = is_constexpr(kind) or (_is_plain(item) and not _is_numeric(kind))
+        yield Member(f"{name}.{field.name}", field.name, item, kind, static)
+
+
+def has_protocol(cls: type) -> bool:
+    """Whether a class implements the JitArgument protocol."""
+    return all(hasattr(cls, name) for name in ("__c_pointers__", "__get_mlir_types__", "__new_from_mlir_values__"))
+
+
+def _is_numeric(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Numeric)
 
 
 def _is_plain(value: Any) -> bool:
@@ -100,7 +109,7 @@ def fixed_members(value: Any, param: TupleParam, annotation: Any = None) -> dict
 
 
 def check_fixed(param: TupleParam, value: Any, fixed: dict[str, Any]) -> None:
-    """Refuse a value whose baked-in members are others than those compiled for."""
+    """Refuse a value whose baked-in members are others than those compiled for; None stands for a `Constexpr` one."""
     if not is_aggregate(value):
         return
     runtime = {item.name: item for item in param.items}
@@ -108,7 +117,7 @@ def check_fixed(param: TupleParam, value: Any, fixed: dict[str, Any]) -> None:
         item = runtime.get(member.name)
         if isinstance(item, TupleParam):
             check_fixed(item, member.value, fixed)
-        elif item is None and member.name in fixed:
+        elif item is None and member.name in fixed and not (member.value is None and is_constexpr(member.annotation)):
             check_constant(member.name, fixed[member.name], member.value)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.arguments.aggregates import Keywords, fixed_members, is_aggregate, member_at, members
 from tilewright.arguments.dlpack import refuse_lazy
 from tilewright.arguments.objects import adapted, addresses, is_jit_argument, load_object, object_param
-from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
+from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param, is_tensor
 from tilewright.base import dlpack_types, spans
 from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import (
@@ -248,11 +248,6 @@ def _gathered_param(name: str, value: Any, annotation: Any, position: int) -> Tu
     ]
     items = tuple(item for item in found if item is not None)
     return TupleParam(name, items) if items else None
-
-
-def is_tensor(value: Any) -> bool:
-    """True for tensors of any framework."""
-    return hasattr(value, "__dlpack__") or isinstance(value, (RuntimeTensor, FakeTensor))
 
 
 def on_host(call: BoundCall) -> bool:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
+from tilewright.arguments.aggregates import is_aggregate
 from tilewright.arguments.binding import RuntimePointer, is_stream
-from tilewright.arguments.objects import adapter_count, has_adapter
+from tilewright.arguments.objects import adapter_count, has_adapter, is_jit_argument
 from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor, implicit_param
 from tilewright.base.errors import TilewrightError
 from tilewright.lang.numbers.numeric import Numeric
@@ -133,6 +134,29 @@ def _items(value: Any) -> Key:
     return None if None in keys else (type(value), *keys)
 
 
+class _Itself:
+    """A key that is equal to that of the same object only."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Itself and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _baked_in(value: Any) -> Key:
+    """An object that is never passed at run time: what it holds now, or, where that has no key, the object itself.
+
+    Whoever keeps a call sees to it that what the object holds is still the same.
+    """
+    return _attributes(value) or _Itself(value)
+
+
 def _attributes(value: Any) -> Key:
     """An object of the user: what its attributes hold now."""
     try:
@@ -192,7 +216,9 @@ def _maker_for(value: Any, kind: type) -> _Maker:
         return _class
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return _items
-    return _attributes if hasattr(value, "__dict__") and _is_plain_class(kind) else _none
+    if not hasattr(value, "__dict__") or not _is_plain_class(kind):
+        return _none
+    return _attributes if is_aggregate(value) or is_jit_argument(value) else _baked_in
 
 
 def _is_plain_class(kind: type) -> bool:

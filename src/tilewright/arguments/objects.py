@@ -13,6 +13,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.arguments.aggregates import has_protocol
+from tilewright.arguments.runtime_tensor import is_tensor
 from tilewright.base.errors import ArgumentError
 from tilewright.base.signature import StreamParam, TupleParam
 from tilewright.ir import build, mlir
@@ -51,9 +53,11 @@ def adapted(value: Any) -> Any:
 
 
 def is_jit_argument(value: Any) -> bool:
-    """True for objects whose class implements the JitArgument protocol."""
-    cls = type(value)
-    return all(hasattr(cls, name) for name in ("__c_pointers__", "__get_mlir_types__", "__new_from_mlir_values__"))
+    """True for objects whose class implements the JitArgument protocol.
+
+    Tuples with tensors are passed member by member instead: a tensor has no machine values that lie in memory.
+    """
+    return has_protocol(type(value)) and not (isinstance(value, tuple) and any(map(is_tensor, value)))
 
 
 def object_param(name: str, value: Any) -> TupleParam | None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from tilewright.arguments.dlpack import HostView, address_of, exported, view, view_of
 from tilewright.base import spans
-from tilewright.base.errors import ArgumentError
+from tilewright.base.errors import ArgumentError, LeadingDimensionError
 from tilewright.base.signature import Dim, Space, TensorParam
 from tilewright.lang.numbers.numeric import BY_NAME, Numeric
 from tilewright.lang.numbers.numpy_scalars import to_python
@@ -180,6 +180,11 @@ class RuntimeTensor:
         view = self.view
         return self._dtype, self._align, marked, view.shape, view.stride, view.device, view.device_id
 
+    @property
+    def __cache_key__(self) -> Hashable:
+        """What functions are compiled for, by the name that sources of CuTe DSL know: equal for equal code."""
+        return self._dtype, self._align, self._dims, self._strides
+
     def __tw_dltensor__(self) -> int:
         """The address of a DLTensor that lives as long as this object."""
         if self._capsule is not None:
@@ -276,6 +281,11 @@ class FakeTensor:
         self._align = _natural_alignment(dtype) if align is None else _alignment(align)
 
     @property
+    def _assumed_align(self) -> int:
+        """The alignment in bytes, by the name that sources of CuTe DSL know."""
+        return self._align
+
+    @property
     def shape(self) -> tuple[int | Dim, ...]:
         """The extents: ints, and the symbols, which the shapes of other fake tensors may share."""
         return tuple(dim if dim.value is None else dim.value for dim in self._dims)
@@ -293,6 +303,11 @@ class FakeTensor:
         return f"Tensor<{self.dtype} o ({_join(self._dims)}):({_join(self._strides)})>"
 
     __repr__ = __str__
+
+
+def is_tensor(value: Any) -> bool:
+    """True for tensors of any framework."""
+    return hasattr(value, "__dlpack__") or isinstance(value, (RuntimeTensor, FakeTensor))
 
 
 Tensor.register(RuntimeTensor)
@@ -343,7 +358,7 @@ def leading_mode(shape: Sequence[int], stride: Sequence[int], *, strict: bool = 
         return large[0]
     if not strict:
         return ones[-1]
-    raise ArgumentError(
+    raise LeadingDimensionError(
         "Can't deduce the leading dimension: several modes have stride 1",
         values={"layout": f"{tuple(shape)}:{tuple(stride)}"},
         hint="give leading_dim",

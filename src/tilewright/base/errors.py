@@ -128,6 +128,10 @@ class DimensionError(ArgumentError, IndexError):
     """A dimension that a tensor does not have; an IndexError, as PyTorch has it."""
 
 
+class LeadingDimensionError(ArgumentError, RuntimeError):
+    """The mode of stride 1 cannot be deduced; a RuntimeError, as CuTe DSL has it."""
+
+
 FaultKind = Literal[
     "bounds", "misaligned", "readonly", "uninitialised", "race", "wgmma", "barrier", "mbarrier", "cluster", "deadlock",
     "diverged", "operand", "branch", "call", "tensormap", "free", "trap", "assert", "limit", "program", "internal",

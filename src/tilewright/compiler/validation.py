@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.arguments.binding import is_tensor
 from tilewright.arguments.dlpack import HostView, view
-from tilewright.arguments.runtime_tensor import RuntimeTensor
+from tilewright.arguments.runtime_tensor import RuntimeTensor, is_tensor
 from tilewright.base import dlpack_types
 from tilewright.base.errors import ArgumentError, PassError, TilewrightError
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam

@@ -93,6 +93,7 @@ from tilewright.lang.nvgpu.bits import (
 from tilewright.lang.nvgpu.bulk_groups import cp_async_bulk_commit_group, cp_async_bulk_wait_group
 from tilewright.lang.nvgpu.cpasync import cp_async_commit_group, cp_async_wait_group
 from tilewright.lang.nvgpu.distributed import map_dsmem_ptr, store_async_dsmem
+from tilewright.lang.nvgpu.distributed import map_dsmem_ptr as mapa
 from tilewright.lang.nvgpu.extremes import fmax, fmin
 from tilewright.lang.nvgpu.inline_ptx import inline_ptx
 from tilewright.lang.nvgpu.mbarrier import (
@@ -163,7 +164,7 @@ __all__ = [
     "fmin", "get_dyn_smem", "get_dyn_smem_size", "globaltimer", "globaltimer_lo", "grid_dim",
     "griddepcontrol_launch_dependents", "griddepcontrol_wait", "gridid", "inline_ptx", "lane_id", "lane_idx",
     "lanemask_eq", "lanemask_ge", "lanemask_gt", "lanemask_le", "lanemask_lt", "load", "log2", "lop3", "mad24",
-    "make_warp_uniform", "map_dsmem_ptr", "match_all_sync", "match_any_sync", "match_sync", "mbarrier_arrive",
+    "make_warp_uniform", "map_dsmem_ptr", "mapa", "match_all_sync", "match_any_sync", "match_sync", "mbarrier_arrive",
     "mbarrier_arrive_and_expect_tx", "mbarrier_conditional_try_wait", "mbarrier_expect_tx", "mbarrier_init",
     "mbarrier_init_fence", "mbarrier_inval", "mbarrier_test_wait", "mbarrier_try_wait", "mbarrier_wait", "mul24",
     "mul_hi", "mul_wide", "nanosleep", "nsmid", "nwarpid", "popc", "prmt", "rcp_approx", "red", "rsqrt_approx",

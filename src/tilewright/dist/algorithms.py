@@ -25,7 +25,7 @@ class Thresholds:
 
 TABLE: dict[int, Thresholds] = {
     1: Thresholds(0, UNLIMITED, UNLIMITED),
-    2: Thresholds(1 << 20, 1 << 20, UNLIMITED),
+    2: Thresholds(1 << 20, 1 << 22, UNLIMITED),
     3: Thresholds(1 << 19, 1 << 20, 1 << 28),
     4: Thresholds(1 << 18, 1 << 19, 1 << 28),
 }

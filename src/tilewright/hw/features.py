@@ -98,6 +98,7 @@ _ROWS: Final[tuple[tuple[int | frozenset[str], dict[str, str]], ...]] = (
             "cvt.bf16": "7.0",
             "cvt.bf16x2": "7.0",
             "cvt.f16x2": "7.0",
+            "cvt.satfinite.f16x2": "8.1",
             "cvt.tf32": "7.0",
             "bf16.fma": "7.0",
             "bf16.min": "7.0",

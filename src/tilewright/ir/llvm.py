@@ -19,6 +19,7 @@ from typing import Any
 from tilewright.base.interrupts import raised_by_signal
 from tilewright.ir.libdevice import link_libdevice
 from tilewright.ir.llvm_api import ASSEMBLY, OBJECT, Context, LlvmError, Machine, api, take_text
+from tilewright.ir.long_blocks import divide_long_blocks, may_have_long_blocks, without_ends
 from tilewright.ir.signed_zeros import keep_signed_zeros
 from tilewright.ir.unwritten import drop_unwritten, keep_unwritten
 
@@ -79,7 +80,9 @@ def emit_ptx(
             drop_unwritten(module)
         if not source or "fcmp" in source or links:
             keep_signed_zeros(module)
-        ptx = machine.emit(context, module, ASSEMBLY).decode()
+        if opt_level and may_have_long_blocks("" if links else source):
+            divide_long_blocks(module)
+        ptx = without_ends(machine.emit(context, module, ASSEMBLY).decode())
     _check_target(ptx, chip, ptx_version)
     return ptx
 

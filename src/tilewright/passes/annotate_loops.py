@@ -4,9 +4,9 @@ before: `scf.for ... {tilewright.unroll = 4 : i32}`
 after:  `scf.for ... {llvm.loop_annotation = #llvm.loop_annotation<unroll = <count = 4 ...>>}`, which MLIR puts on the
         loop's branch
 
-`unroll=1` forbids unrolling; `unroll_full` asks for all of it. A loop without a wish over constant bounds is unrolled
-when it picks registers by its index: registers have no addresses, and the array would go to local memory. Other loops
-are left to LLVM.
+`unroll=1` forbids unrolling; `unroll_full` asks for all of it, which LLVM does in two steps where it is much
+(`split_unrolled`). A loop without a wish over constant bounds is unrolled when it picks registers by its index:
+registers have no addresses, and the array would go to local memory. Other loops are left to LLVM.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tilewright.ir import build, mlir
 from tilewright.ir.accessors import number_of, ptr_info
 from tilewright.ir.walk import operations
 from tilewright.passes.pipeline import Pass, register
+from tilewright.passes.split_unrolled import split
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -34,6 +35,9 @@ class AnnotateLoops(Pass):
     name = "annotate-loops"
 
     def run(self, module: ir.Operation) -> None:
+        for op in reversed(operations(module)):  # the inner ones first
+            if op.name == "scf.for" and UNROLL_FULL in op.attributes:
+                split(op)
         for op in operations(module):
             if op.name in ("scf.for", "scf.while"):
                 _annotate(op)

@@ -220,6 +220,10 @@ class PassManager:
         """What tells this list from every other: for a pass of the user its code and its state too."""
         return (self.verify, *[_key(item) for item in self.passes])
 
+    def enable_verifier(self, enable: bool) -> None:
+        """Set `verify`, by the name that MLIR's pass manager has."""
+        self.verify = bool(enable)
+
     def add_pass(self, name: str, options: Mapping[str, object] | None = None) -> PassManager:
         """Append the pass registered as `name`."""
         self.passes.append(make(name, dict(options or {})))

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_OPERATIONS = 1024
 """Operations that unrolling a loop may make; LLVM unrolls longer ones in less time than it takes to build them here."""
+MOST_BESIDE_WGMMA = 1 << 15
+"""The same beside products of a warpgroup: the elements of their accumulators have to be known here."""
 
 
 def unroll(function: ir.Operation) -> bool:
@@ -37,9 +39,10 @@ def unroll(function: ir.Operation) -> bool:
     # Nothing may hold Python's object of an erased operation when others are built: hence `pop`, and no other lists.
     wanted = [op for op in operations(function, inner_first=True)[::-1] if op.name == "scf.for" and _is_wanted(op)]
     done = False
+    most = MOST_OPERATIONS if all(op.name != "cute.wgmma" for op in operations(function)) else MOST_BESIDE_WGMMA
     while wanted:
         loop = wanted.pop()
-        if trip_count(loop) * len(operations(loop)) <= MOST_OPERATIONS:
+        if trip_count(loop) * len(operations(loop)) <= most:
             if PREFETCH in loop.attributes:
                 remark(loop, "prefetch_stages= has no effect: the loop is unrolled, as its index picks registers")
             _unroll(loop)

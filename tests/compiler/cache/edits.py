@@ -31,7 +31,11 @@ import json
 import os
 from typing import NamedTuple
 
+import mlir.ir as ir
+
+import tilewright as cutlass
 import tilewright.cute as cute
+from tilewright import passes
 
 GAIN = {gain}
 
@@ -131,6 +135,29 @@ def attribute():
     return attribute.value
 
 attribute.value = {function_attribute}
+
+class Renumber(cutlass.Pass):
+    # puts other numbers in the place of 7001, 7002 and 7003
+
+    name = "renumber"
+    stage = "cute"
+
+    def __init__(self):
+        super().__init__()
+        self.n = {pass_attribute}
+
+    def code(self):
+        return {pass_code}
+
+    def run(self, module):
+        numbers = {{7001: self.n, 7002: self.code(), 7003: PASS_GLOBAL}}
+        for op in passes.operations(module):
+            if op.name == "arith.constant" and op.attributes["value"].type == ir.IntegerType.get_signless(32):
+                number = numbers.get(ir.IntegerAttr(op.attributes["value"]).value)
+                if number is not None:
+                    op.attributes["value"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)
+
+PASS_GLOBAL = {pass_global}
 """
 
 MAIN = """
@@ -187,6 +214,9 @@ def kernel(out: cute.Tensor, given: cutlass.Constexpr, box: cutlass.Constexpr):
     while i < 1:
         out[33] = helper.code()
         i = i + 1
+    out[37] = 7001
+    out[38] = 7002
+    out[39] = 7003
 {optional}
 
 @cute.jit
@@ -209,7 +239,8 @@ MAIN_PARTS = (
     "toolkit_function",
     "literal",
 )
-PARTS = (*HELPER_PARTS, *MAIN_PARTS)
+PASS_PARTS = ("pass_attribute", "pass_code", "pass_global")
+PARTS = (*HELPER_PARTS, *MAIN_PARTS, *PASS_PARTS)
 OPTIONAL = {
     "environment": "    out[34] = helper.environment()",
     "file": "    out[35] = helper.from_file()",
@@ -266,8 +297,23 @@ class World:
             importlib.reload(sys.modules[name]) if name in sys.modules else importlib.import_module(name)
             for name in (f"{self.package}.sub.deep", f"{self.package}.helper", f"{self.package}.main")
         )
+        self.renumber = self.helper.Renumber()
         if "operation" in self.optional:
             self.operation(self.state["operation"])
+
+    def unshadowed(self, name: str) -> Any:
+        """The module of helpers, where no object or class hides what a class below it has under this name."""
+        for holder in (self.helper.config, self.helper.Config):
+            if name in vars(holder):
+                delattr(holder, name)
+        return self.helper
+
+    def another_pass(self, **changed: int) -> None:
+        """A pass of a class that builds on the one of the file, with other code, or with another number."""
+        state = {"n": self.state["pass_attribute"], "code": self.state["pass_code"], **changed}
+        body = {"code": lambda _, n=state["code"]: n}
+        self.renumber = type("Renumber", (self.helper.Renumber,), body)()
+        self.renumber.n = state["n"]
 
     def operation(self, n: int) -> None:
         """Register the operation of the kernel, whose rule adds n."""
@@ -279,10 +325,11 @@ class World:
         bump = register_op(OpSpec("edits.bump", operands=("value:i32",), results=("i32",)), lower=lower)
         self.helper.bump = lambda value: bump(value)
 
-    def expected(self) -> np.ndarray:
-        """What the kernel writes into an array of zeros."""
-        found = [self.state[part] for part in PARTS] + [self.state["code"]]
+    def expected(self, passed: bool = True) -> np.ndarray:
+        """What the kernel writes into an array of zeros, its numbers changed by the pass or not."""
+        found = [self.state[part] for part in (*HELPER_PARTS, *MAIN_PARTS)] + [self.state["code"]]
         found += [self.state[name] if name in self.optional else 0 for name in OPTIONAL]
+        found += [self.state[part] for part in PASS_PARTS] if passed else [7001, 7002, 7003]
         return np.array(found, np.int32)
 
     def arguments(self, out: Any) -> tuple[Any, ...]:
@@ -347,8 +394,8 @@ WAYS: dict[str, list[Any]] = {
         lambda w, v: setattr(w.helper.scale.__closure__[0], "cell_contents", v),
     ],
     "inherited": [
-        lambda w, v: setattr(w.helper.Base, "inherited", _returning(v)),
-        lambda w, v: setattr(w.helper.Config, "inherited", _returning(v)),
+        lambda w, v: setattr(w.unshadowed("inherited").Base, "inherited", _returning(v)),
+        lambda w, v: setattr(w.unshadowed("inherited").Config, "inherited", _returning(v)),
         lambda w, v: setattr(w.helper.config, "inherited", _returning(v)),
     ],
     "class_attribute": [_set("helper.Config.width"), _set("main.Config.width")],
@@ -357,7 +404,10 @@ WAYS: dict[str, list[Any]] = {
     "classmethod": [lambda w, v: setattr(w.helper.Config, "made", classmethod(_returning(v)))],
     "staticmethod": [lambda w, v: setattr(w.helper.Config, "fixed", staticmethod(_returning(v)))],
     "call": [lambda w, v: setattr(w.helper.Config, "__call__", _returning(v))],
-    "getattr": [lambda w, v: setattr(w.helper.Config, "__getattr__", _returning(v)), _set("helper.config.dynamic")],
+    "getattr": [
+        lambda w, v: setattr(w.unshadowed("dynamic").Config, "__getattr__", _returning(v)),
+        _set("helper.config.dynamic"),
+    ],
     "frozen_field": [],
     "slot": [_set("helper.slotted.n"), lambda w, v: setattr(w.helper, "slotted", w.helper.Slotted(v))],
     "instance": [_set("helper.params.m"), lambda w, v: setattr(w.helper, "params", w.helper.Params(m=v))],
@@ -379,6 +429,9 @@ WAYS: dict[str, list[Any]] = {
     "environment": [lambda w, v: os.environ.update({VARIABLE: str(v)})],
     "file": [lambda w, v: (w.folder / "number.json").write_text(str(v))],
     "operation": [World.operation],
+    "pass_attribute": [_set("renumber.n"), lambda w, v: w.another_pass(n=v)],
+    "pass_code": [lambda w, v: setattr(w.helper.Renumber, "code", _returning(v)), lambda w, v: w.another_pass(code=v)],
+    "pass_global": [_set("helper.PASS_GLOBAL")],
 }
 """By part: functions that change it in memory, without its file."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,32 +26,36 @@ def forget():
     build._cache.clear()
 
 
-def results(world: World) -> list[np.ndarray]:
+def compiled_with_pass(world: World, out: np.ndarray) -> Any:
+    return cute.compile(world.main.run, *world.arguments(out), passes=world.renumber)
+
+
+def check_results(world: World, what: str) -> None:
     """What `cute.compile` and a direct call give."""
-    found = []
-    for _ in range(2):
-        out = np.zeros(len(world.expected()), np.int32)
-        run = world.main.run if found else cute.compile(world.main.run, *world.arguments(out))
-        run(*(world.arguments(out) if found else (out,)))
-        found.append(out)
-    return found
+    for passed in (True, False):
+        expected = world.expected(passed)
+        out = np.zeros(len(expected), np.int32)
+        if passed:
+            compiled_with_pass(world, out)(out)
+        else:
+            world.main.run(*world.arguments(out))
+        np.testing.assert_array_equal(out, expected, err_msg=f"{what}, {'' if passed else 'not '}passed")
 
 
 def check(world: World, what: str, provable: bool) -> None:
     """Right results, and at once again nothing to compile; by what is known before tracing, where that is provable."""
-    for out in results(world):
-        np.testing.assert_array_equal(out, world.expected(), err_msg=what)
+    check_results(world, what)
     compiled: list[object] = []
     with hooks.after_compile(compiled.append):
         out = np.zeros(len(world.expected()), np.int32)
         for _ in range(2):
-            found = cute.compile(world.main.run, *world.arguments(out))
+            found = compiled_with_pass(world, out)
             assert found.cached
             forget()
         assert found.cached == "disk"
-        results(world)
+        check_results(world, what)
     assert not compiled, f"compiled again after: {what}"
-    with lookup.Turn(build.plan(world.main.run, world.arguments(out), {})) as turn:
+    with lookup.Turn(build.plan(world.main.run, world.arguments(out), {}, passes=world.renumber)) as turn:
         assert (turn.before_tracing() is not None) == provable, f"{turn.reason} after: {what}"
 
 
@@ -64,8 +69,7 @@ def edited(folder, seed: int, edits: int, optional: tuple[str, ...], *, disk_onl
             if disk_only and world.random.random() < 0.5:
                 forget()
             if "toolkit_function" in what or world.state["toolkit_function"] != 2:
-                for out in results(world):  # with a module of ours changed there is no cache, but in memory
-                    np.testing.assert_array_equal(out, world.expected(), err_msg=what)
+                check_results(world, what)  # with a module of ours changed there is no cache, but in memory
             else:
                 check(world, what, provable)
     finally:
@@ -89,4 +93,4 @@ def test_a_thousand_edits(tmp_path, seed):
 
 
 def test_every_part_is_edited_in_some_way():
-    assert len(PARTS) + len(OPTIONAL) == 36
+    assert len(PARTS) + len(OPTIONAL) == 39

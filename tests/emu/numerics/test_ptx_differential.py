@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from tests.emu import kernels, tensor_copies
-from tilewright.targets.emu import Options, Program, launch, load, tensormap
+from tilewright.targets.emu import Options, Program, Report, launch, load, tensormap
+from tilewright.targets.emu.fidelity import recorded_forms
 from tilewright.targets.emu.image import aligned_bytes
 
 KERNELS = kernels.kernels()
@@ -34,13 +35,18 @@ def reference() -> dict[str, Any]:
 
 def emulate(kernel: kernels.Kernel, **options: Any) -> Any:
     """The output of a kernel; any finding of the checks is an error."""
+    return emulated(kernel, **options)[1]
+
+
+def emulated(kernel: kernels.Kernel, **options: Any) -> tuple[Report, Any]:
+    """The report and the output of a kernel."""
     arrays = [placed(array) for array in (*kernels.operands(kernel), kernels.output(kernel))]
     parameters = [np.uint64(array.ctypes.data).tobytes() for array in arrays] + [np.int32(kernel.threads).tobytes()]
     parameters += [map_of(made, arrays) for made in kernel.maps]
     buffers = [(array.ctypes.data, array.nbytes, array is arrays[-1]) for array in arrays]
     loaded = program(kernel.ptx)
     loaded.reset()
-    launch(
+    report = launch(
         loaded,
         kernel.function,
         kernel.grid,
@@ -51,7 +57,7 @@ def emulate(kernel: kernels.Kernel, **options: Any) -> Any:
         buffers=buffers,
         options=Options(**options),
     )
-    return arrays[-1]
+    return report, arrays[-1]
 
 
 def placed(array: Any) -> Any:
@@ -83,7 +89,13 @@ IDS = [kernel.name for kernel in RECORDED]
 
 @pytest.mark.parametrize("kernel", RECORDED, ids=IDS)
 def test_agrees_with_the_gpu(kernel: kernels.Kernel) -> None:
-    assert not kernels.disagreement(kernel, emulate(kernel), reference()[kernel.name])
+    report, output = emulated(kernel)
+    assert not kernels.disagreement(kernel, output, reference()[kernel.name])
+    # What it executes is in the table of forms, as what it is compared by.
+    levels = {form: recorded_forms().get(form) for form in report.by_form}
+    assert None not in levels.values() or kernel.within, levels
+    if not kernel.compare and not kernel.within:
+        assert set(levels.values()) == {"recorded"}, levels
 
 
 def test_only_kernels_of_copies_and_sparse_products_wait_for_a_recording() -> None:

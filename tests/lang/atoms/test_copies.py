@@ -144,12 +144,13 @@ def guarded(
     target = part.partition_D(cute.local_tile(dst, tile, (x, y)))
     registers = cute.make_fragment_like(source)
     registers.fill(-1)
-    if cutlass.const_expr(each):
+    if cutlass.const_expr(each == "value"):
         inside = cute.make_rmem_tensor(places.shape, cutlass.Boolean)
         for n in cutlass.range_constexpr(cute.size(inside)):
             inside[n] = cute.elem_less(places[n], src.shape)
     else:
-        shape = (places.shape[0][1], places.shape[1], places.shape[2])
+        held = places.shape[0][1] if cutlass.const_expr(each == "instruction") else 1
+        shape = (held, places.shape[1], places.shape[2])
         inside = cute.make_rmem_tensor(shape, cutlass.Boolean)
         for v in cutlass.range_constexpr(shape[0]):
             for m in cutlass.range_constexpr(shape[1]):
@@ -174,11 +175,14 @@ def copy_edges(
 @pytest.mark.parametrize(
     ("shape", "values", "bits", "each"),
     [
-        ((13, 52), cute.make_layout((1, 4)), 128, False),
-        ((5, 8), cute.make_layout((2, 4), stride=(4, 1)), 128, False),
-        ((9, 33), cute.make_layout((1, 4)), 0, True),
-        ((16, 64), cute.make_layout((2, 2), stride=(2, 1)), 64, False),
-        ((1, 1), cute.make_layout((2, 2), stride=(2, 1)), 32, True),
+        ((13, 52), cute.make_layout((1, 4)), 128, "instruction"),
+        ((5, 8), cute.make_layout((2, 4), stride=(4, 1)), 128, "instruction"),
+        ((9, 33), cute.make_layout((1, 4)), 0, "value"),
+        ((16, 64), cute.make_layout((2, 2), stride=(2, 1)), 64, "instruction"),
+        ((1, 1), cute.make_layout((2, 2), stride=(2, 1)), 32, "value"),
+        ((13, 52), cute.make_layout((1, 4)), 32, "vector"),
+        ((13, 52), cute.make_layout((1, 4)), 0, "vector"),
+        ((6, 10), cute.make_layout((2, 2), stride=(2, 1)), 64, "vector"),
     ],
 )
 def test_predicates_guard_the_edges(shape, values, bits, each):
@@ -264,7 +268,9 @@ def run_staged(
     staged(src, dst, tiled, stages, bound).launch(grid=1, block=32)
 
 
-@pytest.mark.parametrize("mode", [cpasync.LoadCacheMode.GLOBAL, cpasync.LoadCacheMode.ALWAYS])
+@pytest.mark.parametrize(
+    "mode", [cpasync.LoadCacheMode.GLOBAL, cpasync.LoadCacheMode.ALWAYS, cpasync.LoadCacheMode.NONE]
+)
 @pytest.mark.parametrize(("dtype", "stages", "bound"), [(np.float32, 3, 320), (np.float16, 4, 320), (np.int8, 2, 1008)])
 def test_asynchronous_copies_through_a_ring_and_zeros_where_the_predicate_is_false(dtype, stages, bound, mode):
     width = 8 * 16 // np.dtype(dtype).itemsize * 10

@@ -1,6 +1,6 @@
 """`cutlass._mlir.dialects`: MLIR's dialects, with the operations of NVIDIA's own MLIR that public kernels use.
 
-A dialect is MLIR's Python module of it, behind what is in its module of `_OWN`; a name that neither has says so.
+A dialect is MLIR's Python module of it, behind what is in its modules of `_OWN`; a name that neither has says so.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from tilewright.base.not_built import NotBuiltImportError, imports_from, stub_of
 from tilewright.base.stubs import NotBuiltError
 from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.numbers.numeric import Numeric, as_numeric
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
-_OWN = {"nvvm": "tilewright.compat.dialects.nvvm_operations"}
+_OWN = {"nvvm": ("nvvm_operations", "nvvm_reduction")}
 
 
 class Dialect(ModuleType):
@@ -28,7 +29,7 @@ class Dialect(ModuleType):
         super().__init__(f"cutlass._mlir.dialects.{name}", f"MLIR's dialect `{name}`.")
         self._modules = [importlib.import_module(f"mlir.dialects.{name}")]
         if name in _OWN:
-            self._modules.insert(0, importlib.import_module(_OWN[name]))
+            self._modules[:0] = [importlib.import_module(f"tilewright.compat.dialects.{own}") for own in _OWN[name]]
 
     def __getattr__(self, name: str) -> Any:
         for module in self._modules:
@@ -48,7 +49,10 @@ class Dialect(ModuleType):
 
 
 def of_numbers(function: FunctionType) -> Callable[..., Any]:
-    """A function that builds an operation, for numbers of the language too: of these it gives one."""
+    """A function that builds an operation, for numbers of the language too: of these it gives one.
+
+    Of a `TensorSSA` it takes the vector, and gives a vector.
+    """
 
     @functools.wraps(function)
     def call(*operands: Any, **attributes: Any) -> Any:
@@ -59,7 +63,7 @@ def of_numbers(function: FunctionType) -> Callable[..., Any]:
 
 
 def _value(item: Any) -> Any:
-    return item.ir_value() if isinstance(item, Numeric) else item
+    return item.ir_value() if isinstance(item, (Numeric, TensorSSA)) else item
 
 
 _known: dict[str, Dialect] = {}

@@ -9,7 +9,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from tilewright.compiler.cache.code_reads import Chain, Import, code_reads
-from tilewright.compiler.cache.owners import owner_of_function, owner_of_module, resolved
+from tilewright.compiler.cache.owners import owner_of_class, owner_of_function, owner_of_module, resolved
 from tilewright.compiler.cache.pure import ALL, PURE, is_pure_builtin, is_pure_function
 from tilewright.compiler.cache.unprovable import UnprovableError
 from tilewright.compiler.cache.walk import Walk
@@ -118,6 +118,9 @@ def _global_chain(reach: Walk, chain: Chain, globals_: dict[str, Any]) -> None:
 def _chain(reach: Walk, value: Any, attributes: Chain) -> None:
     """A value, and the attributes read off it: those of modules are followed."""
     while attributes and isinstance(value, ModuleType):
+        if _is_ours(value, attributes):
+            reach.note("ours", value.__name__, ".".join(attributes))
+            return
         name, attributes = attributes[0], attributes[1:]
         entries = vars(value)
         reach.watch.entry(entries, name)
@@ -128,14 +131,29 @@ def _chain(reach: Walk, value: Any, attributes: Chain) -> None:
     reach.value(value)
 
 
+def _is_ours(value: Any, attributes: Chain) -> bool:
+    """Whether a chain that begins with a module names something of ours, which may be loaded when it is asked for."""
+    for name in attributes:
+        if not isinstance(value, ModuleType):
+            break
+        if owner_of_module(value) != "ours":
+            return False
+        if name not in vars(value):
+            return True
+        value = vars(value)[name]
+    if isinstance(value, ModuleType):
+        return owner_of_module(value) == "ours"
+    if isinstance(value, type):
+        return owner_of_class(value) == "ours"
+    function = getattr(value, "function", value)
+    return isinstance(function, FunctionType) and owner_of_function(function) == "ours"
+
+
 def _missing(reach: Walk, module: ModuleType, name: str) -> None:
     """An attribute that a module does not have yet, or not as an entry."""
-    if owner_of_module(module) == "ours":  # loaded when it is asked for
-        reach.note("ours", f"{module.__name__}.{name}")
-    elif hasattr(type(module), name) or "__getattr__" in vars(module):
+    if hasattr(type(module), name) or "__getattr__" in vars(module):
         raise UnprovableError(f"it reads {module.__name__}.{name}")
-    else:
-        reach.note("missing")
+    reach.note("missing")
 
 
 def _import(reach: Walk, item: Import, globals_: dict[str, Any]) -> None:

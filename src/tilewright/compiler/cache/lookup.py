@@ -23,8 +23,10 @@ from typing import Any, Final, Literal
 
 from tilewright.base import notices, patched
 from tilewright.compiler.cache import keys, toolkit
+from tilewright.compiler.cache.effects import EffectsError, apply, effects
 from tilewright.compiler.cache.entry import DamagedError, Entry, entry_bytes, sealed, unsealed
 from tilewright.compiler.cache.locks import lock
+from tilewright.compiler.cache.reach import Reach
 from tilewright.compiler.cache.store import Kind, Store, current_store
 from tilewright.compiler.cache.unprovable import UnprovableError
 from tilewright.compiler.memory_cache import MemoryCache
@@ -58,6 +60,8 @@ class Turn:
         self._tools = ""
         self._record = ""
         self._program = ""
+        self._reach: Reach | None = None
+        self._effects = ""
         self._still_valid: Callable[[], bool] | None = None
         self._passes_valid: Callable[[], bool] | None = None
         self._notices = notices.given()
@@ -91,6 +95,7 @@ class Turn:
         except UnprovableError as error:
             self.reason = str(error)
             return None
+        self._reach = reach
         self._still_valid = reach.watch.still_valid()
         found = self._recorded()
         if found is None and self._store is not None:
@@ -150,6 +155,8 @@ class Turn:
             self.reason = "it returns an object"
         elif self._still_valid is not None and not self._still_valid():
             self.reason = self._difference()
+            if self.reason and self._only_effects():
+                self.reason, self._still_valid = "", None
         if self.reason:
             self._record, self._still_valid = "", None
 
@@ -162,6 +169,18 @@ class Turn:
             return str(error)
         self._still_valid = reach.watch.still_valid()
         return "" if same else "tracing changes what it reads"
+
+    def _only_effects(self) -> bool:
+        """Whether tracing changed attributes only, such as a hit can set again."""
+        assert self._reach is not None
+        if not self._reach.watch.still_valid(objects=False)():
+            return False
+        try:
+            self._effects = effects(self._reach.watch, self._reach.met)
+        except EffectsError as error:
+            self.reason = str(error)
+            return False
+        return True
 
     def _lock(self, key: str) -> None:
         assert self._store is not None
@@ -177,14 +196,25 @@ class Turn:
                 if record["key"] != self._record:
                     raise DamagedError("it is the record of another key")
                 program, result = str(record["program"]), _plain(record["result"])
+                left = str(record["effects"])
             except (DamagedError, ValueError, KeyError, TypeError) as error:
                 self._drop("records", name, error)
                 continue
             found = self._entry(program, result)
-            if found is not None:
+            if found is not None and self._applied(left):
                 _memory.put(("records", self._file(self._record)), data)
                 return found
         return None
+
+    def _applied(self, left: str) -> bool:
+        """Do what tracing did; False where this process cannot."""
+        assert self._reach is not None
+        try:
+            if left and apply(left, self._reach.met):
+                self._still_valid = None
+        except EffectsError:
+            return False
+        return True
 
     def _entry(self, program: str, result: Any) -> Hit | None:
         for where, name, data in self._candidates("entries", program):
@@ -219,7 +249,7 @@ class Turn:
     def _write_record(self, result: Any) -> None:
         if not self._record or not self._program:
             return
-        record = {"key": self._record, "program": self._program, "result": _written(result)}
+        record = {"key": self._record, "program": self._program, "result": _written(result), "effects": self._effects}
         self._write("records", self._record, sealed(json.dumps(record).encode()))
 
     def _write(self, kind: Kind, key: str, data: bytes) -> None:

@@ -25,7 +25,8 @@ from tilewright.compiler.cache.pure import is_pure_class
 from tilewright.compiler.cache.unprovable import UnprovableError
 from tilewright.compiler.cache.walk import Walk
 from tilewright.compiler.decorated import Decorated, Profiled
-from tilewright.layout import ComposedLayout, Layout, Swizzle
+from tilewright.ir.context import Stale
+from tilewright.layout import ComposedLayout, Layout, Swizzle, is_static
 
 _SKIPPED: Final = frozenset((
     "__dict__", "__weakref__", "__doc__", "__module__", "__static_attributes__", "__firstlineno__", "__annotations__",
@@ -84,6 +85,9 @@ def _class_annotations(reach: Walk, cls: type) -> None:
 def object_(reach: Walk, value: Any) -> None:
     """An object of a class that has no row in `BY_TYPE`."""
     cls = type(value)
+    if is_traced(value):
+        reach.note("traced")
+        return
     for base, handler in _BY_BASE:
         if isinstance(value, base):
             handler(reach, value)
@@ -110,6 +114,7 @@ _PLAIN: Final = frozenset((
     ("dataclasses", "_DataclassParams"),
     ("fractions", "Fraction"), ("pathlib", "PosixPath"), ("pathlib", "PurePosixPath"), ("enum", "auto"),
     ("enum", "property"), ("types", "DynamicClassAttribute"), ("enum", "nonmember"), ("enum", "member"),
+    ("inspect", "Signature"), ("inspect", "Parameter"),
     ("functools", "singledispatchmethod"), ("contextlib", "nullcontext"), ("builtins", "object"),
 ))  # fmt: skip
 """Classes of the standard library whose objects are what their attributes say."""
@@ -146,7 +151,7 @@ def _state(reach: Walk, value: Any, everything: bool) -> None:
     entries = getattr(value, "__dict__", None)
     found = dict(entries) if isinstance(entries, dict) else {}
     if isinstance(entries, dict):
-        reach.watch.mapping(entries, holder=value)
+        reach.watch.object_(value)
     slots = list(_slots(type(value)))
     if slots:
         reach.watch.attributes(value, slots)
@@ -300,9 +305,18 @@ def _typing_object(reach: Walk, value: Any) -> None:
 
 
 def _layout(reach: Walk, value: Any) -> None:
-    reach.note(type(value).__qualname__, str(value))
-    if "?" in str(value):
-        raise UnprovableError("it can reach a layout that is known at run time only")
+    if is_static(value):
+        reach.note(type(value).__qualname__, str(value))
+    else:
+        reach.note("dynamic", type(value).__qualname__)
+        _state(reach, value, everything=True)
+
+
+def is_traced(value: Any) -> bool:
+    """True for a value of a program that was traced. No other program can use it, so it is as good as none."""
+    if type(value) is Stale:
+        return True
+    return any(base.__name__ == "Value" and base.__module__.startswith("mlir.") for base in type(value).__mro__)
 
 
 BY_TYPE: Final[Mapping[type, Callable[[Walk, Any], None]]] = {

@@ -52,7 +52,7 @@ def owner_of_module(module: ModuleType) -> Owner:
     """By its file; compatible modules go by names of other packages."""
     file = getattr(module, "__file__", None)
     if isinstance(file, str) and file.startswith(_ROOT):
-        return "ours"
+        return "user" if file.startswith(_WALKED) else "ours"
     return _owner_of_name(module.__name__)
 
 

@@ -50,6 +50,8 @@ PURE: Final[dict[str, frozenset[str]]] = {
     "_heapq": ALL,
     "string": ALL,
     "textwrap": ALL,
+    "inspect": _names("Signature Parameter _ParameterKind _empty"),
+    "reprlib": _names("recursive_repr"),
     "struct": ALL,
     "_struct": ALL,
     "functools": _names(
@@ -76,6 +78,7 @@ PURE: Final[dict[str, frozenset[str]]] = {
     ),
     "ml_dtypes": ALL,
     "torch": _names("Tensor dtype device Size"),
+    "cuda": _names("CUstream CUevent CUdeviceptr cudaStream_t cudaEvent_t"),
 }
 """Module to the names in it. Numbers and text among them need no entry."""
 
@@ -124,5 +127,5 @@ def _listed(module: Any, name: Any) -> bool:
     return known is ALL or name.partition(".")[0] in known
 
 
-_WHOLE: Final = frozenset(("numpy", "ml_dtypes", "torch"))
+_WHOLE: Final = frozenset(("numpy", "ml_dtypes", "torch", "cuda"))
 """Packages whose functions stand in one list, wherever in the package they are defined."""

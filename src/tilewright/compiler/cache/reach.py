@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import types
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from tilewright.compiler.cache import functions, objects
@@ -37,6 +37,11 @@ class Reach:
         self._names: set[str] = set()
         self._all_names = False
         self._unnamed: dict[str, list[tuple[int, Any]]] = {}  # attributes that no code names yet, with their owners
+
+    @property
+    def met(self) -> Sequence[Any]:
+        """The objects that were met, in order: of two walks with one digest, each is what the other's is."""
+        return self._met
 
     def note(self, *notes: str | bytes) -> None:
         """Put facts into the digest."""

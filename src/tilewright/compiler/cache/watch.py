@@ -5,7 +5,7 @@ True means that nothing changed. False means only that something may have: an eq
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import is_
 from typing import Any
@@ -21,6 +21,7 @@ class Watch:
         self._entries: dict[tuple[int, Any], tuple[dict[Any, Any], Any, Any]] = {}
         self._attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         self._checks: dict[int, tuple[Any, _Check]] = {}
+        self._objects: dict[int, tuple[Any, dict[str, Any], _Check]] = {}
 
     def entry(self, mapping: dict[str, Any], key: str) -> None:
         """One entry of a dict, which may be missing."""
@@ -40,13 +41,11 @@ class Watch:
 
     def mapping(self, mapping: Any, holder: Any = None) -> None:
         """All entries of a dict, or of the `__dict__` of `holder`."""
-        keys, values = list(mapping), list(mapping.values())
-        count = len(keys)
+        self._add(mapping if holder is None else holder, _same_entries(mapping), kept=holder)
 
-        def same() -> bool:
-            return len(mapping) == count and all(map(is_, mapping.values(), values)) and all(map(is_, mapping, keys))
-
-        self._add(mapping if holder is None else holder, same, kept=holder)
+    def object_(self, value: Any) -> None:
+        """All attributes of an object that has a `__dict__`."""
+        self._objects.setdefault(id(value), (value, dict(vars(value)), _same_entries(vars(value))))
 
     def items(self, sequence: Any) -> None:
         """All items of a list or deque."""
@@ -57,17 +56,23 @@ class Watch:
         """Something that `unchanged` can tell of `value`."""
         self._add(value, unchanged)
 
-    def still_valid(self) -> Callable[[], bool]:
-        """A function that says whether all of it is as it was."""
+    def objects(self) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Objects whose attributes are watched, with those that they had."""
+        return ((value, before) for value, before, _ in self._objects.values())
+
+    def still_valid(self, *, objects: bool = True) -> Callable[[], bool]:
+        """A function that says whether all of it is as it was; without `objects`, attributes of these may differ."""
         mappings, keys, entries = _columns(self._entries.values())
-        objects, names, values = _columns(self._attributes.values())
+        holders, names, values = _columns(self._attributes.values())
         checks = tuple(check for _, check in self._checks.values())
+        if objects:
+            checks += tuple(check for _, _, check in self._objects.values())
 
         def valid() -> bool:
             if not all(map(is_, map(dict.get, mappings, keys, repeat(_MISSING)), entries)):
                 return False
             try:
-                if not all(map(is_, map(getattr, objects, names, repeat(_MISSING)), values)):
+                if not all(map(is_, map(getattr, holders, names, repeat(_MISSING)), values)):
                     return False
             except ValueError:  # a variable of a closure has no value any more
                 return False
@@ -77,6 +82,12 @@ class Watch:
 
     def _add(self, value: Any, check: _Check, kept: Any = None) -> None:
         self._checks.setdefault(id(value), ((value, kept), check))
+
+
+def _same_entries(mapping: Any) -> _Check:
+    keys, values = list(mapping), list(mapping.values())
+    count = len(keys)
+    return lambda: len(mapping) == count and all(map(is_, mapping.values(), values)) and all(map(is_, mapping, keys))
 
 
 def _columns(rows: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], ...]:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from tilewright.arguments.aggregates import is_aggregate
-from tilewright.arguments.binding import BoundCall, is_tensor
+from tilewright.arguments.binding import BoundCall
 from tilewright.arguments.objects import is_jit_argument
-from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor
+from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor, is_tensor
 from tilewright.base import dlpack_types, spans
 from tilewright.base.errors import TilewrightError
 from tilewright.lang import leaves

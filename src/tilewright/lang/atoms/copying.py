@@ -23,8 +23,9 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
 
     Mode 0 of both holds the values of the thread's instructions, further modes repeat it; they must agree in number.
     `pred` has the modes of `src` without the values of one instruction, `(rest values, rests...)`, or one entry for
-    each element. Where it is false nothing is read and the destination stays as it is, but asynchronous copies to
-    shared memory write zeros there. Bulk copies (TMA) take other options, see their operations.
+    each element; fewer entries in mode 0 stand for equally many instructions each. Where it is false nothing is read
+    and the destination stays as it is, but asynchronous copies to shared memory write zeros there. Bulk copies (TMA)
+    take other options, see their operations.
 
     Hints of `make_copy_atom` given here win over those of the atom.
 
@@ -168,11 +169,9 @@ def _predicate(atom: CopyAtom, src: Tensor, pred: Tensor | None) -> Tensor | Non
     one = int(size(atom.layout_src_tv, mode=[1]))
     shape, given = (item if isinstance(item, tuple) else (item,) for item in (src.shape, pred.shape))
     first, entries = product(shape[0]), product(given[0]) if given else 1
-    by_value = entries == first
-    by_instruction = entries * one == first
-    if len(given) != len(shape) or not (by_value or by_instruction) or _extents(given[1:]) != _extents(shape[1:]):
-        raise _predicate_error(src, pred, one)
-    if by_value and not by_instruction and atom.num_bits:
+    by_value = entries == first and not atom.num_bits
+    by_instructions = first % (entries * one) == 0
+    if len(given) != len(shape) or not (by_value or by_instructions) or _extents(given[1:]) != _extents(shape[1:]):
         raise _predicate_error(src, pred, one)
     return pred
 

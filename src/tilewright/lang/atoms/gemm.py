@@ -6,7 +6,8 @@ from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build
-from tilewright.lang.atoms.mma_atom import AsyncMmaOp, MmaAtom
+from tilewright.lang.atoms.fma_operands import lie_in_memory, steps_in_registers, with_values
+from tilewright.lang.atoms.mma_atom import AsyncMmaOp, MmaAtom, MmaUniversalOp
 from tilewright.lang.leaves import describe
 from tilewright.lang.locations import user_location
 from tilewright.lang.tensors.pointer import AddressSpace
@@ -20,6 +21,8 @@ def gemm(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: object =
     Fragments are `A (V,M,K)`, `B (V,N,K)`, `C` and `D (V,M,N)`, where V is what one instruction takes; without the
     mode K they stand for one step, and single instructions have V alone. The sums over K are taken in order. Products
     of a warpgroup run on after this; D and C are one tensor, see `cute.nvgpu.warpgroup`.
+
+    Products of single numbers (`MmaUniversalOp`) may leave out the mode V, and take A and B from any memory.
 
     Raises:
         CompileError: shapes, types or memories do not fit the atom.
@@ -38,6 +41,18 @@ def gemm(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: object =
     if isinstance(atom.op, AsyncMmaOp):
         atom.op.issue(atom, d, a, b, c)
         return
+    if isinstance(atom.op, MmaUniversalOp):
+        d, a, b, c = with_values(d, a, b, c)
+        if lie_in_memory(a, b):
+            _check_shapes(d, a, b, c)
+            for step in steps_in_registers(d, a, b, c):
+                _multiply(atom, *step)
+            return
+    _multiply(atom, d, a, b, c)
+
+
+def _multiply(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
+    """The operation, on fragments in registers."""
     for name, tensor in (("A", a), ("B", b), ("C", c), ("D", d)):
         _check_operand(atom, name, tensor)
     _check_shapes(d, a, b, c)
@@ -55,7 +70,7 @@ def _check_operand(atom: MmaAtom, name: str, tensor: Tensor) -> None:
     if tensor.is_coordinates or tensor.memspace is not AddressSpace.rmem:
         raise CompileError(
             f"operand {name} of cute.gemm must lie in registers",
-            location=user_location(3),
+            location=user_location(4),
             values={name: tensor},
             hint=f"copy it to a fragment made with make_fragment_{operand} first",
         )
@@ -63,7 +78,7 @@ def _check_operand(atom: MmaAtom, name: str, tensor: Tensor) -> None:
     if tensor.element_type is not wanted:
         raise CompileError(
             f"operand {name} of the MMA is {wanted}, and the fragment {tensor.element_type}",
-            location=user_location(3),
+            location=user_location(4),
             values={name: tensor, "atom": atom.text},
             hint="convert with .load().to(dtype)",
         )
@@ -71,7 +86,7 @@ def _check_operand(atom: MmaAtom, name: str, tensor: Tensor) -> None:
     if held != atom.values(operand):
         raise CompileError(
             f"the MMA takes {atom.values(operand)} values a thread of operand {name}, and its first mode has {held}",
-            location=user_location(3),
+            location=user_location(4),
             values={name: tensor.layout, "atom": atom.text},
             hint=f"make the fragment with make_fragment_{operand} of a tensor from partition_{operand}",
         )
@@ -87,7 +102,7 @@ def _check_shapes(d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
     if not fits or extents["C"] != extents["D"]:
         raise CompileError(
             "fragments of cute.gemm do not fit each other",
-            location=user_location(3),
+            location=user_location(4),
             values={name: tensor.layout for name, tensor in (("D", d), ("A", a), ("B", b), ("C", c))},
             hint="A (V,M,K), B (V,N,K), C and D (V,M,N), or A (V,M), B (V,N) for one step of K",
         )

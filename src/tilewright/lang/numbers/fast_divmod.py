@@ -17,27 +17,28 @@ from tilewright.lang.numbers.numeric import Boolean, Int32, Integer, Numeric, Ui
 
 
 class FastDivmodDivisor:
-    """A positive divisor of 32 bits: `n // d`, `n % d` and `divmod(n, d)` are exact for every `n`, rounded down.
+    """A positive divisor: `n // d`, `n % d` and `divmod(n, d)` are exact for every `n`, rounded down.
 
-    Dividends of 64 bits, and divisors known while compiling, take the ordinary division. A divisor that turns out to
-    be 0 or negative at run time gives meaningless numbers.
+    Dividends and divisors of 64 bits, and divisors known while compiling, take the ordinary division; quotient and
+    remainder have the dividend's type. A divisor that turns out to be 0 or negative at run time gives meaningless
+    numbers, and so does one beyond 32 bits of a negative dividend of 32.
 
     Raises:
-        CompileError: the divisor is not an integer of up to 32 bits, or is known not to be positive.
+        CompileError: the divisor is not an integer of up to 64 bits, or is known not to be positive.
     """
 
     def __init__(
         self, divisor: Any, is_power_of_2: bool | None = None, *, loc: object = None, ip: object = None
     ) -> None:
         number = as_numeric(divisor)
-        if not isinstance(number, Integer) or number.width > 32 or (number.is_static and number.value <= 0):
+        if not isinstance(number, Integer) or number.width > 64 or (number.is_static and number.value <= 0):
             raise CompileError(
-                "a divisor is a positive integer of up to 32 bits",
+                "a divisor is a positive integer of up to 64 bits",
                 location=user_location(),
                 values={"divisor": divisor},
             )
-        self._divisor = number if number.width == 32 else Int32(number)
-        self._factors = None if number.is_static else _factors(Uint32(self._divisor))
+        self._divisor = number if number.width >= 32 else Int32(number)
+        self._factors = None if number.is_static or number.width > 32 else _factors(Uint32(self._divisor))
 
     @property
     def divisor(self) -> Integer:
@@ -58,6 +59,8 @@ class FastDivmodDivisor:
     def _quotient(self, number: Numeric) -> Numeric:
         if not isinstance(number, Integer):
             raise CompileError(f"a {type(number)} divided by a FastDivmodDivisor", location=user_location(3))
+        if self._divisor.width > 32 and not self._divisor.is_static:
+            return (type(number) if number.width >= 32 else Int32)(type(self._divisor)(number) // self._divisor)
         if self._factors is None or number.width > 32 or number.is_static:
             quotient: Numeric = number // _as(self._divisor, type(number) if number.width >= 32 else Int32)
             return quotient
@@ -75,23 +78,25 @@ class FastDivmodDivisor:
         return Uint32((t + ((n - t) >> first)) >> second)
 
     def __extract_mlir_values__(self) -> list[Any]:
-        if self._factors is None:
+        if self._divisor.is_static:
             return []
-        return [number.ir_value() for number in (self._divisor, *self._factors)]
+        return [number.ir_value() for number in (self._divisor, *(self._factors or ()))]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> Self:
-        if self._factors is None:
+        if self._divisor.is_static:
             return self
         made = object.__new__(type(self))
         divisor, *factors = values
         made._divisor = type(self._divisor).from_ir(divisor)
-        factor, first, second = map(Uint32.from_ir, factors)
-        made._factors = factor, first, second
+        made._factors = None
+        if self._factors is not None:
+            factor, first, second = map(Uint32.from_ir, factors)
+            made._factors = factor, first, second
         return made
 
     def __tw_structure__(self) -> tuple[object, ...]:
         """What may not change in a region."""
-        return type(self._divisor), None if self._factors is not None else self._divisor.value
+        return type(self._divisor), self._divisor.value if self._divisor.is_static else None
 
     def __str__(self) -> str:
         return f"FastDivmodDivisor({self._divisor})"

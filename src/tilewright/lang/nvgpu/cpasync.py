@@ -16,7 +16,7 @@ from tilewright.lang.tensors.tensor import Tensor
 
 
 class LoadCacheMode(Enum):
-    """Which caches a load fills: `ALWAYS` all levels, `GLOBAL` L2 alone."""
+    """Which caches a load fills: `ALWAYS` all levels, `GLOBAL` L2 alone; `NONE` leaves it to the instruction."""
 
     ALWAYS = "always"
     GLOBAL = "global"
@@ -36,7 +36,7 @@ class CopyG2SOp(CopyOp):
     cache_mode: LoadCacheMode = LoadCacheMode.ALWAYS
 
     def __post_init__(self) -> None:
-        if self.cache_mode not in (LoadCacheMode.ALWAYS, LoadCacheMode.GLOBAL):
+        if self.cache_mode not in (LoadCacheMode.ALWAYS, LoadCacheMode.GLOBAL, LoadCacheMode.NONE):
             raise CompileError(
                 f"cp.async with cache mode {self.cache_mode.name}",
                 location=user_location(),
@@ -56,7 +56,8 @@ class CopyG2SOp(CopyOp):
         return one_thread(bits)
 
     def text(self, num_bits: int) -> str:
-        return atom_text.write("cp.async", **({"bits": num_bits} if num_bits else {}), cache=self.cache_mode.value)
+        cached = LoadCacheMode.ALWAYS if self.cache_mode is LoadCacheMode.NONE else self.cache_mode  # PTX says .ca
+        return atom_text.write("cp.async", **({"bits": num_bits} if num_bits else {}), cache=cached.value)
 
     def check(self, src: Tensor, dst: Tensor) -> None:
         super().check(src, dst)

@@ -15,7 +15,7 @@ from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 if TYPE_CHECKING:
     from mlir import ir
 
-_CONSTRAINT = {"i1": "b", "i16": "h", "i32": "r", "i64": "l", "f32": "f", "f64": "d"}
+_CONSTRAINT = {"i1": "b", "i16": "h", "f16": "h", "bf16": "h", "i32": "r", "i64": "l", "f32": "f", "f64": "d"}
 
 
 def instruction(
@@ -68,29 +68,41 @@ def _assembly(text: str, constraints: str, values: list[ir.Value], result: type[
 def instruction_words(text: str, operands: Sequence[Any], count: int) -> list[Uint32]:
     """Emit PTX that gives two or more words of 32 bits, `$0` and on; the operands follow. It may touch memory."""
     trace.device(text.split()[0])
-    values = [as_numeric(operand).ir_value() for operand in operands]
-    constraints = [*["=r"] * count, *map(constraint_of, values), "~{memory}"]
+    return instruction_values(text, [as_numeric(operand).ir_value() for operand in operands], [Uint32] * count)
+
+
+def instruction_values(text: str, operands: Sequence[ir.Value], results: Sequence[type[Numeric]]) -> list[Any]:
+    """Emit PTX that gives a number of each type of `results`, `$0` and on; the operands follow. It may touch memory."""
+    given = [result.mlir_type for result in results]
+    constraints = [*("=" + constraint_of_type(item) for item in given), *map(constraint_of, operands), "~{memory}"]
     attributes = {
         "asm_string": build.string(text),
         "constraints": build.string(",".join(constraints)),
         "asm_dialect": build.i64(0),
         "has_side_effects": build.attribute("unit"),
     }
-    words = types.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
-    found = build.value("llvm.inline_asm", words, values, attributes)
-    return [
-        Uint32.from_ir(
-            build.value("llvm.extractvalue", types.parse("i32"), (found,), {"position": build.i64_array([n])})
-        )
-        for n in range(count)
-    ]
+    if len(given) < 2:
+        values = list(build.emit("llvm.inline_asm", given, operands, attributes).results)
+    else:
+        struct = types.parse(f"!llvm.struct<({', '.join(map(str, given))})>")
+        found = build.value("llvm.inline_asm", struct, operands, attributes)
+        values = [
+            build.value("llvm.extractvalue", item, (found,), {"position": build.i64_array([place])})
+            for place, item in enumerate(given)
+        ]
+    return [result.from_ir(value) for result, value in zip(results, values, strict=True)]
 
 
 def constraint_of(value: ir.Value) -> str:
     """The letter of inline assembly for an operand."""
-    found = _CONSTRAINT.get(str(value.type))
+    return constraint_of_type(value.type)
+
+
+def constraint_of_type(kind: ir.Type) -> str:
+    """The letter of inline assembly for an operand or a result of an MLIR type."""
+    found = _CONSTRAINT.get(str(kind))
     if found is None:
-        raise CompileError(f"an instruction takes no operand of type {value.type}", location=user_location())
+        raise CompileError(f"an instruction takes no operand of type {kind}", location=user_location())
     return found
 
 

@@ -85,12 +85,15 @@ def _comparison(name: str) -> Callable[..., Any]:
     return compare
 
 
+NumberType = type[Numeric]  # by a name of its own, as a TensorSSA has an attribute `type`
+
+
 class TensorSSA:
     """`value` is an MLIR vector with one element for each index of `shape`, `dtype` its element type."""
 
     __array_ufunc__ = None  # numbers of NumPy leave operators to this class
 
-    def __init__(self, value: ir.Value, shape: Any, dtype: type[Numeric]) -> None:
+    def __init__(self, value: ir.Value, shape: Any, dtype: NumberType) -> None:
         self.value = value
         holds_value(self)
         self.shape = shape if isinstance(shape, tuple) else (shape,)
@@ -98,7 +101,7 @@ class TensorSSA:
 
     @classmethod
     def from_elements(
-        cls, elements: Sequence[Any], dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None
+        cls, elements: Sequence[Any], dtype: NumberType | None = None, *, loc: object = None, ip: object = None
     ) -> Self:
         """A value of rank 1 of these numbers, converted to `dtype`; without it they are all of one type.
 
@@ -121,7 +124,7 @@ class TensorSSA:
         )
 
     @property
-    def element_type(self) -> type[Numeric]:
+    def element_type(self) -> NumberType:
         return self.dtype
 
     @property
@@ -136,12 +139,21 @@ class TensorSSA:
     def ir_value(self, *, loc: object = None, ip: object = None) -> ir.Value:
         return self.value
 
-    def to(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
+    @property
+    def type(self) -> ir.Type:
+        """The MLIR type of the vector."""
+        return self.value.type
+
+    def to_elements(self, *, loc: object = None, ip: object = None) -> list[Numeric]:
+        """The elements as numbers, in colexicographic order."""
+        return list(self)
+
+    def to(self, dtype: NumberType, *, loc: object = None, ip: object = None) -> TensorSSA:
         """Elements converted to `dtype`, as numbers are."""
         value = convert(self.value, self.dtype.facts, number_type(dtype).facts)
         return TensorSSA(value, self.shape, dtype)
 
-    def bitcast(self, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
+    def bitcast(self, dtype: NumberType, *, loc: object = None, ip: object = None) -> TensorSSA:
         """The same bits as elements of `dtype`; only the first mode changes when widths differ."""
         count, rest = divmod(self.size * self.dtype.width, number_type(dtype).width)
         if rest:

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.base.errors import LayoutError
 from tilewright.layout.draw.cells import MOST_CELLS, layout_table, tv_table
 from tilewright.layout.draw.latex import latex
-from tilewright.layout.draw.svg import escape, svg
+from tilewright.layout.draw.svg import Picture, escape, svg
 from tilewright.layout.draw.swizzle import bank_table, plain
 from tilewright.layout.draw.terminal import terminal
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle, is_static, late
@@ -39,12 +39,12 @@ def print_layout_tv(layout_tv: Any, tiler: Any, colour: bool | None = None) -> N
     print(terminal(tv_table(layout_tv, tiler), _on_terminal() if colour is None else colour))
 
 
-def layout_svg(layout: Any) -> str:
+def layout_svg(layout: Any) -> Picture:
     """The layout as SVG: each coordinate with its value, shaded from the first value to the last."""
     return svg(layout_table(layout))
 
 
-def tv_layout_svg(layout_tv: Any, tiler: Any) -> str:
+def tv_layout_svg(layout_tv: Any, tiler: Any) -> Picture:
     """A tile as SVG: each place with the thread and value that `layout_tv` puts there, one colour a thread.
 
     `layout_tv` maps (thread, value) to an index into `tiler` (column-major) or to a coordinate of it.
@@ -55,7 +55,7 @@ def tv_layout_svg(layout_tv: Any, tiler: Any) -> str:
     return svg(tv_table(layout_tv, tiler))
 
 
-def swizzle_svg(layout: Any, dtype: Any = 16) -> str:
+def swizzle_svg(layout: Any, dtype: Any = 16) -> Picture:
     """A swizzled layout as SVG with its banks, beside the same layout without the swizzle.
 
     `dtype` gives the bits of an element; a bare swizzle is drawn on 8 rows of 64 elements.

@@ -13,7 +13,19 @@ TOP = 50
 FONT = "font-family='Menlo,Consolas,DejaVu Sans Mono,monospace'"
 
 
-def svg(*tables: Table) -> str:
+class Picture(str):
+    """The text of an SVG picture, which notebooks show as the picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"<SVG picture, {len(self):,} characters>"
+
+
+def svg(*tables: Table) -> Picture:
     """An SVG picture of the tables side by side."""
     panels = [_Panel(table) for table in tables]
     parts: list[str] = []
@@ -24,7 +36,9 @@ def svg(*tables: Table) -> str:
     height = max(panel.height for panel in panels)
     size = f"width='{left}' height='{height}' viewBox='0 0 {left} {height}'"
     background = f"<rect width='{left}' height='{height}' fill='#ffffff'/>"
-    return "\n".join([f"<svg xmlns='http://www.w3.org/2000/svg' {size} {FONT}>", background, *parts, "</svg>", ""])
+    return Picture(
+        "\n".join([f"<svg xmlns='http://www.w3.org/2000/svg' {size} {FONT}>", background, *parts, "</svg>", ""])
+    )
 
 
 class _Panel:

@@ -39,6 +39,7 @@ class CodeBlock:
     """The first instruction that a waiting thread repeats."""
     call: Call | None = None
     classes: dict[str, int] = field(default_factory=dict)
+    forms: dict[str, int] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
     instructions: int = 0

@@ -19,6 +19,7 @@ from tilewright.targets.emu.cfg import Block, build_blocks
 from tilewright.targets.emu.code import KINDS, Call, Code, CodeBlock, lay_out
 from tilewright.targets.emu.dtypes import DTYPE, NUMPY, SIGNED, UNSIGNED, bits_of, make_constant
 from tilewright.targets.emu.faults import located
+from tilewright.targets.emu.fidelity import form_of
 from tilewright.targets.emu.flow import (
     changes,
     find_accumulators,
@@ -231,6 +232,7 @@ class FunctionCoder:
                 poll=next((i for i in block.body if is_poll(i)), None),
                 call=coder.call,
                 classes=coder.classes(),
+                forms=coder.forms(),
                 lines=coder.source_lines(),
                 work=work_of(executed(block)),
                 instructions=len(executed(block)),
@@ -706,6 +708,14 @@ class BlockCoder:
         counts: dict[str, int] = {}
         for instruction in executed(self.block):
             counts[instruction.op] = counts.get(instruction.op, 0) + 1
+        return counts
+
+    def forms(self) -> dict[str, int]:
+        """Instructions by form."""
+        counts: dict[str, int] = {}
+        for instruction in executed(self.block):
+            form = form_of(instruction)
+            counts[form] = counts.get(form, 0) + 1
         return counts
 
     def source_lines(self) -> dict[str, int]:

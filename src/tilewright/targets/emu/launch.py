@@ -323,6 +323,8 @@ class Launch:
                         report.work[unit] = report.work.get(unit, 0.0) + times * amount
                     for name, number in block.classes.items():
                         report.by_class[name] = report.by_class.get(name, 0) + times * number
+                    for name, number in block.forms.items():
+                        report.by_form[name] = report.by_form.get(name, 0) + times * number
                     for name, number in block.lines.items():
                         report.by_line[name] = report.by_line.get(name, 0) + times * number
         return report

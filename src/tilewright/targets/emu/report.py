@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.base.errors import ArgumentError, EmulationError
 from tilewright.hw.peaks import peak
+from tilewright.targets.emu.fidelity import Fidelity
 from tilewright.targets.emu.roofline import Roofline, estimate
 
 
@@ -28,7 +29,8 @@ class Report:
     """The outcome of one launch.
 
     `instructions` counts thread-instructions (each thread that executes an instruction counts once), `by_class`
-    the same by first word of the opcode, `by_line` by source line (or PTX line where there is none). `errors` and
+    the same by first word of the opcode, `by_line` by source line (or PTX line where there is none), `by_form` by
+    opcode with its modifiers and types (`fidelity.form_of`). `errors` and
     `races` hold what was found with `checks="collect"`. `output` is what the kernel printed. `traffic` is there
     when counters were asked for, and so is `distinct_sectors`, the sectors of global memory that were read plus those
     that were written, each once. `work` counts operations by unit (f32, f64, special, tensor f16, ...).
@@ -38,6 +40,7 @@ class Report:
     instructions: int = 0
     by_class: dict[str, int] = field(default_factory=dict)
     by_line: dict[str, int] = field(default_factory=dict)
+    by_form: dict[str, int] = field(default_factory=dict)
     errors: list[EmulationError] = field(default_factory=list)
     races: list[EmulationError] = field(default_factory=list)
     output: str = ""
@@ -51,6 +54,11 @@ class Report:
     def ok(self) -> bool:
         """No error and no race."""
         return not self.errors and not self.races
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """Which of the instructions that ran are recorded on a GPU, and which are taken from the manual."""
+        return Fidelity.of(self.by_form)
 
     @property
     def sectors(self) -> int | None:
@@ -83,7 +91,7 @@ class Report:
         return {
             "kernel": self.kernel, "blocks": self.blocks, "threads": self.threads, "instructions": self.instructions,
             "sectors": self.sectors, "sectors_ideal": self.sectors_ideal, "distinct_sectors": self.distinct_sectors,
-            "wavefronts": self.wavefronts, "wavefronts_ideal": self.wavefronts_ideal,
+            "wavefronts": self.wavefronts, "wavefronts_ideal": self.wavefronts_ideal, "fidelity": str(self.fidelity),
         }  # fmt: skip
 
     def roofline(self, chip: str) -> Roofline:

@@ -85,6 +85,7 @@ _PTX: Final[dict[str, str]] = {
     "cvt.f32.bf16": "cvt.f32.bf16",
     "cvt.bf16x2": "cvt +bf16x2",
     "cvt.f16x2": "cvt +f16x2",
+    "cvt.satfinite.f16x2": "cvt.*.satfinite.f16|bf16|f16x2|bf16x2",
     "cvt.tf32": "cvt +tf32",
     "cvt.f8x2": "cvt +e4m3x2|e5m2x2",
     "cvt.f4x2": "cvt +e2m1x2",

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from tilewright.arguments.aggregates import is_aggregate, member_at
-from tilewright.arguments.binding import BoundCall, is_tensor
-from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor
+from tilewright.arguments.binding import BoundCall
+from tilewright.arguments.runtime_tensor import FakeTensor, RuntimeTensor, is_tensor
 from tilewright.base.errors import CompileError
 from tilewright.base.signature import TensorParam, TupleParam
 from tilewright.hw.tensix import CORES, WORMHOLE

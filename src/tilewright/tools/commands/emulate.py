@@ -124,6 +124,7 @@ def print_report(console: Console, report: Report, seconds: float) -> None:
         f"in {seconds * 1e3:.1f} ms"
     )
     console.print("  ".join(f"{name} {count:,}" for name, count in sorted(report.by_class.items())), style="dim")
+    console.print(str(report.fidelity), style="dim", markup=False, highlight=False, soft_wrap=True)
     if report.output:
         console.print(report.output, markup=False, highlight=False, end="")
     for finding in [*report.errors, *report.races]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tilewright.targets.emu import Report
+from tilewright.targets.emu.fidelity import Fidelity
 
-def described(words: Sequence[str], given: Sequence[Any]) -> str:
-    """A line for each array: the argument as it was written, and its first elements now."""
+
+def described(words: Sequence[str], given: Sequence[Any], reports: Sequence[Report]) -> str:
+    """A line for each array, as the argument was written, with its first elements now; how far the run is a GPU's."""
     lines = []
     for word, value in zip(words, given, strict=False):
         if isinstance(value, np.ndarray):
             first = " ".join(f"{item:g}" for item in value.reshape(-1)[:6].tolist())
             lines.append(f"{word}: {first}{' ...' if value.size > 6 else ''}")
-    return "\n".join(lines)
+    forms = sum((Counter(report.by_form) for report in reports), Counter[str]())
+    return "\n".join([*lines, str(Fidelity.of(forms))])

@@ -60,12 +60,12 @@ class Worker:
             with settings.scope(seed=program.seed, pin_variables=program.pinned):
                 self._compile(function, given, program)
                 checkers: list[type[Observer]] = [*(STANDARD if program.checks else ()), self.driver.onlooker]
-                with observe(checks=checkers, debugger=self.driver, progress=False):  # type: ignore[arg-type]
+                with observe(checks=checkers, debugger=self.driver, progress=False) as reports:
                     self.executor(*given)
         except TilewrightError as error:
             self._failed(error)
         else:
-            self._over("ended", described(program.arguments, given))
+            self._over("ended", described(program.arguments, given, reports))
 
     def _compile(self, function: Any, given: Sequence[Any], program: Program) -> None:
         options = [program.options]

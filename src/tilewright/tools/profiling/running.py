@@ -76,3 +76,4 @@ def _entry(launch: Mapping[str, Any], times: int) -> Iterator[str]:
         f"coalesced, {launch['distinct_sectors']:,} different ones"
     )
     yield f"  shared memory: {launch['wavefronts']:,} wavefronts, {launch['wavefronts_ideal']:,} without bank conflicts"
+    yield f"  {launch['fidelity']}".replace("\n", "\n  ")

@@ -9,11 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tilewright.arguments.binding import is_tensor
 from tilewright.arguments.dlpack import view
 from tilewright.arguments.host_memory import mapping_of
 from tilewright.arguments.objects import Addresses
-from tilewright.arguments.runtime_tensor import RuntimeTensor
+from tilewright.arguments.runtime_tensor import RuntimeTensor, is_tensor
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CompileError, EmulationError, TilewrightError
 from tilewright.base.interrupts import is_outside, reraise_lost

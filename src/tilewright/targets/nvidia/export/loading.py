@@ -40,6 +40,19 @@ class LoadedModule:
         setattr(self, name, made)
         return made
 
+    def __getitem__(self, name: str) -> Any:
+        """The same by subscript, for names that are no identifiers.
+
+        Raises:
+            KeyError: the file exports no function of that name.
+        """
+        if name not in self._names:
+            raise KeyError(f"{self._path} exports no function {name!r}; its functions: {', '.join(self._names)}")
+        return getattr(self, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
     def __dir__(self) -> list[str]:
         return self._names
 
