@@ -1,6 +1,7 @@
 """Programs through assemblers that miscompile, crash, hang or refuse: what is found, and what is left of it."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from scripts import fuzz_ptxas
 from tests.tools.fuzzing.stand_ins import Inline, Planted, TextMachine, script
 from tilewright.tools.fuzzing.assemblers import Assembler, Failure, found_at
 from tilewright.tools.fuzzing.campaign import Finding, Oracle, disagreements, helped, made, survey
+from tilewright.tools.fuzzing.drawing import Drawing
+from tilewright.tools.fuzzing.exchanges import product_of_warpgroup
 from tilewright.tools.fuzzing.generator import generate
 from tilewright.tools.fuzzing.machines import emulated
 from tilewright.tools.fuzzing.program import Program, Region, Step, kernel, module
@@ -55,6 +58,27 @@ def test_a_planted_fault_of_a_random_program_becomes_a_few_lines():
     assert "xor.b32" in kernel("k0", small)
     assert size(small) < size(finding.program) / 2
     assert len(small.outputs) == 1
+
+
+def test_no_smaller_program_reads_what_it_does_not_write():
+    steps = [
+        Step(("add.cc.u32 \t%r0, %r1, %r2;", "addc.u32 \t%r1, %r2, %r3;")),
+        Step(("{ .reg .pred %nan; setp.nan.f32 \t%nan, %f0, %f0; selp.b32 \t%r1, 12345, %f0, %nan; }",)),
+        warpgroup_step(),
+    ]
+    for step in steps:
+        tried = []
+        program = Program(3, (step,), ("%r1",))
+        reduced(program, lambda some: [tried.append(one) for one in some] and [False] * len(some))
+        for one in tried:
+            outcome = emulated(one)
+            text = kernel("k0", one)
+            assert "addc" not in text or "add.cc" in text
+            assert "%nan;" not in text.replace(".pred %nan;", "") or "setp.nan" in text, outcome
+
+
+def warpgroup_step():
+    return product_of_warpgroup(Drawing(random.Random(4)))
 
 
 def test_what_a_change_of_the_text_helps_is_told_from_the_rest():

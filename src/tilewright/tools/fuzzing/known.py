@@ -28,8 +28,8 @@ PROGRAMS: Final[Mapping[str, tuple[Program, ...]]] = {
         _program("%p0", "add.rn.sat.f32 \t%f1, %f0, %f2;", "setp.gt.f32 \t%p0, %f1, 0fBF800000;"),
     ),
     "minima": (
-        _program("%r4", "neg.s32 \t%r1, %r0;", "min.s32 \t%r2, %r3, %r1;", "min.s32 \t%r4, %r2, -5;"),
         _program("%r4", "neg.s32 \t%r1, %r0;", "max.s32 \t%r2, %r3, %r1;", "max.s32 \t%r4, %r2, %r5;"),
+        _program("%r4", "neg.s32 \t%r1, %r0;", "min.s32 \t%r2, %r3, %r1;", "min.s32 \t%r4, %r2, -5;"),
     ),
     "pairs": (
         _program(
@@ -56,6 +56,28 @@ PROGRAMS: Final[Mapping[str, tuple[Program, ...]]] = {
             "cvt.rn.f16x2.e5m2x2 \t%x0, %h0;",
         ),
         _program("%x0", "mov.b32 \t%r0, -1203879231;", "mov.b32 \t{_, %h0}, %r0;", "cvt.rn.f16x2.e5m2x2 \t%x0, %h0;"),
+    ),
+    "round trip": (
+        _program("%r1", "cvt.rzi.u32.f32 \t%r0, %f0;", "cvt.rz.f32.u32 \t%f1, %r0;", "cvt.rzi.u32.f32 \t%r1, %f1;"),
+    ),
+    "rounding": (_program("%r0", "abs.ftz.f16 \t%e0, %e1;", "cvt.rzi.s32.f16 \t%r0, %e0;"),),
+    "signed vectors": (
+        _program("%h0", "ld.global.v4.s8 \t{%r0, %r1, %r2, %r3}, [%record+448];", "cvt.sat.u16.u32 \t%h0, %r3;"),
+        _program("%f0", "ld.global.v2.s8 \t{%r0, %r1}, [%record+468];", "cvt.rn.f32.u32 \t%f0, %r0;"),
+    ),
+    "guarded test": (
+        _program("%p1", "@%p0 testp.finite.f64 \t%p1, %g0;"),
+        _program("%p0", "@!%p0 testp.number.f64 \t%p0, %g0;"),
+    ),
+    "guarded set": (_program("%r0", "@%p0 set.ne.u32.s16 \t%r0, %h0, 16384;"),),
+    "guarded saturation": (_program("%d0", "@%p0 cvt.sat.u8.u16 \t%h0, %h1;", "cvt.u64.u8 \t%d0, %h0;"),),
+    "fields": (_program("%r0", "bfe.s32 \t%r0, %r1, 32, 12;"),),
+    "insertion": (_program("%r0", "bfi.b32 \t%r0, %r1, %r2, 9, 33;"),),
+    "selection": (_program("%r0", "slct.s32.s32 \t%r0, %r1, %r2, 2147483647;"),),
+    "video": (
+        _program("%r0", "vadd.u32.u32.u32.sat \t%r0, %r1, %r2;"),
+        _program("%r0", "vsub.u32.u32.s32.sat \t%r0, %r1, %r2;"),
+        _program("%r0", "vabsdiff.u32.s32.u32.sat \t%r0, %r1, %r2;"),
     ),
     "guarded unpack": (_program("%h0", "@%p0 mov.b32 \t{%h0, _}, %r0;"),),
 }

@@ -6,6 +6,7 @@ a round are tried at once, since an assembler and a device are quicker with many
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -85,7 +86,7 @@ def _without_lines(program: Program) -> Iterator[Program]:
     for path, body in _bodies(program.body):
         for place, node in enumerate(body):
             if isinstance(node, Step):
-                for lines in _shorter(node.lines):
+                for lines in filter(_defined, _shorter(node.lines)):
                     yield _with_body(program, path, (*body[:place], replace(node, lines=lines), *body[place + 1 :]))
 
 
@@ -104,6 +105,22 @@ def _shorter(lines: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         inner = tuple(line for line in lines if line not in ("bar.sync \t0;", "{", "}"))
         if inner:
             yield inner
+
+
+def _defined(lines: tuple[str, ...]) -> bool:
+    """Whether the lines still write the registers of their own that they read, and the carry."""
+    text = " ".join(lines)
+    statements = [re.sub(r"^[{} ]*(?:@!?%\w+ )?", "", part) for part in text.split(";")]
+    written = {name for part in statements for name in re.findall(r"%\w+", part.partition("\t")[2].partition(",")[0])}
+    own = {name for group in re.findall(r"\.reg \.\w+ ([^;]*);", text) for name in re.findall(r"%\w+", group)}
+    carries = [part.split(None, 1)[0] for part in statements if part.strip()]
+    first = next((name for name in carries if name.startswith(("addc", "subc", "madc")) or ".cc." in name), "")
+    return own <= written | _arrays(own) and not first.startswith(("addc", "subc", "madc"))
+
+
+def _arrays(names: set[str]) -> set[str]:
+    """Names of register arrays, `%sum<4>`, whose elements are written."""
+    return {name for name in names if name == "%sum"}
 
 
 def _with_constants(program: Program) -> Iterator[Program]:
