@@ -381,3 +381,28 @@ def test_atomics_on_global_memory_flush_subnormals_whatever_their_address_is_cal
     words = np.array([3, 3, 0], np.uint32)
     run_ptx(text, "k", 1, 1, [words])
     assert words.tolist() == [0, 0, 2]
+
+
+def test_comparisons_of_uniform_pairs_branch_for_all_threads_or_none():
+    """f16x2 comparisons of constants give each predicate as one value, which branches and selections take."""
+    body = """
+      mov.b32 %r2, 0x3C000000; mov.b32 %r3, 0x00000000; mov.u32 %r0, 0;
+      setp.lt.f16x2 %p1|%p2, %r3, %r2;
+      @%p1 bra $first;
+      add.u32 %r0, %r0, 1;
+    $first:
+      @!%p2 bra $second;
+      setp.lt.u32 %p3, %r19, 7;
+      @%p3 bra $second;
+      selp.b32 %r4, 2, 4, %p2;
+      add.u32 %r0, %r0, %r4;
+    $second: selp.b32 %r5, 0, 8, %p1; add.u32 %r0, %r0, %r5;
+    """
+    np.testing.assert_array_equal(run(body), [9] * 7 + [11] * 25)
+
+
+def test_a_uniform_product_is_added_to_each_thread():
+    """The sum of a uniform product and a subnormal number of the thread's own is rounded once."""
+    subnormals = np.arange(32, dtype=np.uint32)
+    body = "mov.b32 %r2, 0; mov.b32 %r3, 0; fma.rn.f32 %r0, %r2, %r3, %r1;"
+    np.testing.assert_array_equal(run(body, subnormals), subnormals)

@@ -15,6 +15,7 @@ from tilewright.base.errors import CompileError
 from tilewright.hw.chips import chip, normalize_arch, version_key
 from tilewright.targets.nvidia import jitlink, toolchain
 from tilewright.targets.nvidia.diagnose import compilation_error, excerpt, faulty_line, ptx_solutions, reasons
+from tilewright.targets.nvidia.ptxas_faults import faults_met
 from tilewright.targets.nvidia.ptxas_flags import PtxasOptions, check_options
 from tilewright.targets.nvidia.toolchain import Tool
 
@@ -170,14 +171,16 @@ def _by_ptxas(job: _Job, tool: Tool) -> Cubin:
         done = toolchain.run_tool(command, TIME_LIMIT)
         log = (done.stdout + done.stderr).replace(str(source), "kernel.ptx").strip()
         if done.returncode or not target.exists():
-            raise _refusal(job, name, log or _ended(done.returncode))
+            raise _refusal(job, name, log or _ended(done.returncode, ptx, version))
         data = target.read_bytes()
     return _link_object(job, data, log, name, arch) if job.links else Cubin(data, log, name)
 
 
-def _ended(status: int) -> str:
+def _ended(status: int, ptx: str, version: tuple[int, int]) -> str:
     if status < 0:
-        return f"ptxas was ended by {signal.Signals(-status).name}, which is a fault of ptxas itself"
+        known = "; ".join(fault.what for fault in faults_met(ptx, version))
+        ended = f"ptxas was ended by {signal.Signals(-status).name}, which is a fault of ptxas itself"
+        return f"{ended} (known of {version[0]}.{version[1]}: {known})" if known else ended
     return f"ptxas ended with status {status} without a reason"
 
 

@@ -18,6 +18,7 @@ from typing import Final
 from tilewright.base import settings
 from tilewright.base.errors import TilewrightError
 from tilewright.targets.nvidia import driver, jitlink, libnvvm, toolchain
+from tilewright.targets.nvidia.ptxas_faults import faults_of
 from tilewright.targets.nvidia.toolchain import Tool
 
 OLDEST_PYTHON: Final = (3, 11)
@@ -95,8 +96,28 @@ def _tools() -> Iterator[Row]:
             continue
         try:
             yield Row(name, f"{version(tool)} ({tool.origin}: {tool.path})", True)
+            if name in _ASSEMBLERS:
+                yield from _faults(name, _ASSEMBLERS[name](tool))
         except TilewrightError as error:
             yield Row(name, f"{tool.path} does not work: {error.message}", False, toolchain.remedy(name))
+
+
+_ASSEMBLERS: Final[dict[str, Callable[[Tool], tuple[int, int]]]] = {
+    "ptxas": toolchain.tool_version,
+    "nvJitLink": lambda tool: jitlink.version(tool.path),
+}
+
+
+def _faults(name: str, version: tuple[int, int]) -> Iterator[Row]:
+    """The known faults of an assembler: those that the compiler avoids, and those of forms that it never writes."""
+    known = faults_of(version)
+    if not known:
+        return
+    avoided = sum(fault.mend is not None for fault in known)
+    value = (
+        f"{len(known)} known: {avoided} avoided in all PTX of the compiler, {len(known) - avoided} in inline PTX alone"
+    )
+    yield Row(f"faults of {name}", value, None, "docs/ptxas.md has them")
 
 
 def _devices() -> Iterator[Row]:

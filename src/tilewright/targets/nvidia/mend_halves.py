@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 
-from tilewright.targets.nvidia.ptx_flow import definitions, reached, results_of
+from tilewright.targets.nvidia.ptx_flow import Definition, definitions, reached, results_of
 
-_NAMES = (".u32.u16", ".u64.u16", "mul.wide.u16", ".s16x2", ".u16x2", "m3x2", "m2x2")
+_WIDENED = (".u32.u16", ".u64.u16", "mul.wide.u16")
 _UNPACK = re.compile(r"mov\.b(32|64)[ \t]+\{([^{}]*)\}, (%\w+);")
 _PARTS = {"32": 2, "64": 4}
 _PACKED_SUM = re.compile(r"add\.[su]16x2([ \t]+)(%\w+), (%\w+), (%\w+);")
@@ -30,17 +30,37 @@ _KEEPS_WIDENED = re.compile(_COPIES + r"|add\.s|sub\.s|sh[lr]\.|shf\.|bf[ei]\.|(
 
 def mend_halves(ptx: str) -> str:
     """The same program, line by line, with such halves taken by shifts."""
-    if not any(name in ptx for name in _NAMES):
+    return mend_constants(mend_widened(mend_sums(ptx)))
+
+
+def mend_sums(ptx: str) -> str:
+    """Sums of two halves with a constant."""
+    if not (".s16x2" in ptx or ".u16x2" in ptx) or not _PACKED_SUM.search(ptx):
         return ptx
-    packed, unpacks, from_fp8 = _PACKED_SUM.search(ptx), _UNPACK.search(ptx), _FROM_FP8.search(ptx)
-    if not packed and not unpacks:
+    constant = _constants(ptx, definitions(ptx))
+    return _PACKED_SUM.sub(lambda found: _by_halves(found) if constant.intersection(found.groups()) else found[0], ptx)
+
+
+def mend_widened(ptx: str) -> str:
+    """Halves of widened numbers."""
+    if not any(name in ptx for name in _WIDENED):
         return ptx
     rows = definitions(ptx)
-    constant = reached(set(_CONSTANT.findall(ptx)), _KEEPS_CONSTANT, rows) if packed or from_fp8 else set[str]()
-    ptx = _PACKED_SUM.sub(lambda found: _by_halves(found) if constant.intersection(found.groups()) else found[0], ptx)
-    suspects = reached(results_of(_WIDENING, rows), _KEEPS_WIDENED, rows)
-    if from_fp8:
-        suspects |= constant
+    return _taken_by_shifts(ptx, reached(results_of(_WIDENING, rows), _KEEPS_WIDENED, rows))
+
+
+def mend_constants(ptx: str) -> str:
+    """Halves of constants in a program that unpacks fp8."""
+    if not ("m3x2" in ptx or "m2x2" in ptx) or not _FROM_FP8.search(ptx):
+        return ptx
+    return _taken_by_shifts(ptx, _constants(ptx, definitions(ptx)))
+
+
+def _constants(ptx: str, rows: list[Definition]) -> set[str]:
+    return reached(set(_CONSTANT.findall(ptx)), _KEEPS_CONSTANT, rows)
+
+
+def _taken_by_shifts(ptx: str, suspects: set[str]) -> str:
     return _UNPACK.sub(lambda found: _by_shifts(found) if found[3] in suspects else found[0], ptx)
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 
 from tilewright.targets.nvidia.mend_compares import mend_compares
+from tilewright.targets.nvidia.mend_guards import spread_guards
 from tilewright.targets.nvidia.mend_halves import mend_halves
 from tilewright.targets.nvidia.mend_minima import mend_minima
 from tilewright.targets.nvidia.mend_pairs import mend_pairs
@@ -37,16 +38,27 @@ _SIGN = {"f64": "xor.b64{}{}, {}, -9223372036854775808;", "f32": "xor.b32{}{}, {
 
 def mend(ptx: str) -> str:
     """The same program, line by line, without the forms that are assembled wrongly."""
-    ptx = mend_rounding(ptx)
-    if ".s16" in ptx:
-        ptx = _NEG.sub(r"mul.lo.s16\1\2, \3, -1;", ptx)
-        ptx = _ABS.sub(r"{ .reg .b16 %negated; mul.lo.s16\1%negated, \3, -1; max.s16\1\2, \3, %negated; }", ptx)
-    if "abs.s" in ptx:
-        ptx = _WIDE_ABS.sub(r"{ .reg .b\1 %negated; neg.s\1\2%negated, \4; max.s\1\2\3, \4, %negated; }", ptx)
-    return mend_halves(mend_pairs(mend_minima(mend_compares(_negated_integers(ptx)))))
+    ptx = mend_absolutes(mend_narrow(mend_rounding(ptx)))
+    return spread_guards(mend_halves(mend_pairs(mend_minima(mend_compares(mend_booleans(ptx))))))
 
 
-def _negated_integers(ptx: str) -> str:
+def mend_narrow(ptx: str) -> str:
+    """`neg.s16` and `abs.s16`."""
+    if ".s16" not in ptx:
+        return ptx
+    ptx = _NEG.sub(r"mul.lo.s16\1\2, \3, -1;", ptx)
+    return _ABS.sub(r"{ .reg .b16 %negated; mul.lo.s16\1%negated, \3, -1; max.s16\1\2, \3, %negated; }", ptx)
+
+
+def mend_absolutes(ptx: str) -> str:
+    """`abs.s32` and `abs.s64`."""
+    if "abs.s" not in ptx:
+        return ptx
+    return _WIDE_ABS.sub(r"{ .reg .b\1 %negated; neg.s\1\2%negated, \4; max.s\1\2\3, \4, %negated; }", ptx)
+
+
+def mend_booleans(ptx: str) -> str:
+    """`neg` of a converted integer, which may be a Boolean."""
     if "neg." not in ptx:
         return ptx
     negated = {found[4] for found in _NEG_FLOAT.finditer(ptx)}

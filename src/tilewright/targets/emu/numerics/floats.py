@@ -173,7 +173,7 @@ def _fma32(a: Array, b: Array, c: Array) -> Array:
     if some(suspect):
         r = np.asarray(r)
         c = np.broadcast_to(c, r.shape)[suspect].astype(np.float64)
-        r[suspect] = exact.to_odd(*exact.two_sum(np.asarray(p)[suspect], c)).astype(np.float32)
+        r[suspect] = exact.to_odd(*exact.two_sum(np.broadcast_to(p, r.shape)[suspect], c)).astype(np.float32)
     return r
 
 

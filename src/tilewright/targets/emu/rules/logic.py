@@ -305,7 +305,7 @@ def _packed_setp(c: BlockCoder, i: Instruction, test: str) -> None:
     sign = SIGNS.get(boolean, "")
     tail = f" {sign} {c.use(i.ops[3], 'pred')}" if boolean else ""
     assert isinstance(result, Pair)
-    halves = [c.let(f"{test}[..., {n}]{tail}") for n in (0, 1)]
+    halves = [c.let(f"{test}[..., {n}][()]{tail}") for n in (0, 1)]  # a scalar where all threads have one
     c.set(result.first, "pred", halves[0])
     c.set(result.second, "pred", halves[1])
 

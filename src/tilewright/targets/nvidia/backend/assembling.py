@@ -11,17 +11,22 @@ from tilewright.targets.nvidia.assemble import Cubin, assemble
 from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
 from tilewright.targets.nvidia.backend.ptx_lines import python_line
 from tilewright.targets.nvidia.diagnose import faulty_line
+from tilewright.targets.nvidia.ptxas_faults import warn_of_faults
 from tilewright.targets.nvidia.ptxas_flags import split_options
 
 
 def assemble_kernel(kernel: KernelJob, job: Job, *, lineinfo: bool = False) -> Cubin:
     """Assemble the PTX of a kernel with the options of its job; with ptxas's `-v` its words go to stderr too.
 
+    It warns where the assembler is known to get a form of the text wrong.
+
     Raises:
         CompileError: the assembler refuses the text; the error is at the Python line that the PTX line came from.
     """
     options = options_of(job)
     made = assemble_text(kernel.texts["ptx"], job.arch, options, kernel.launched_at, lineinfo=lineinfo)
+    mended = "ptx" not in job.override and not kernel.changed_by
+    warn_of_faults(kernel.texts["ptx"], made.tool, kernel.launched_at, mended=mended)
     if made.log and shows_log(options) and not lineinfo:
         sys.stderr.write(f"{made.log}\n")
     return made
