@@ -63,7 +63,8 @@ def test_a_text_of_the_form_meets_the_fault_in_its_versions(fault):
     for version in ((fault.first[0], fault.first[1] - 1), (fault.last[0], fault.last[1] + 1)):
         assert fault not in faults_met(text, version)
     assert not fault.meets(
-        "add.s32 \t%r2, %r1, 7;\n bfe.s32 \t%r3, %r1, 31, 4;\n cvt.sat.u8.s16 \t%rs1, %rs2;\n mov.b32 \t{%rs1, %rs2}, %r2;\n min.s32 \t%r3, %r2, %r1;"
+        "add.s32 \t%r2, %r1, 7;\n bfe.s32 \t%r3, %r1, 31, 4;\n cvt.sat.u8.s16 \t%rs1, %rs2;\n"
+        " mov.b32 \t{%rs1, %rs2}, %r2;\n min.s32 \t%r3, %r2, %r1;"
     )
 
 

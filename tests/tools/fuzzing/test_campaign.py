@@ -69,7 +69,7 @@ def test_no_smaller_program_reads_what_it_does_not_write():
     for step in steps:
         tried = []
         program = Program(3, (step,), ("%r1",))
-        reduced(program, lambda some: [tried.append(one) for one in some] and [False] * len(some))
+        reduced(program, lambda some, tried=tried: [tried.append(one) for one in some] and [False] * len(some))
         for one in tried:
             outcome = emulated(one)
             text = kernel("k0", one)
