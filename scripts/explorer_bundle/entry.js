@@ -1,7 +1,7 @@
 // The parts of CodeMirror that the explorer uses, as the global `CodeMirror`.
-export { EditorState, StateEffect, StateField, RangeSetBuilder, Compartment } from "@codemirror/state";
+export { Annotation, EditorState, StateEffect, StateField, RangeSetBuilder } from "@codemirror/state";
 export {
-  EditorView, Decoration, GutterMarker, ViewPlugin, gutter, keymap, lineNumbers, drawSelection,
+  EditorView, Decoration, GutterMarker, ViewPlugin, gutter, keymap, lineNumbers,
 } from "@codemirror/view";
 export { StreamLanguage, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 export { simpleMode } from "@codemirror/legacy-modes/mode/simple-mode";

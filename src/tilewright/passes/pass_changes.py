@@ -43,7 +43,7 @@ class PassChange:
         A line counts as changed where more than the names of values differ.
         """
         old, new = self.before.splitlines(), self.after.splitlines()
-        matcher = difflib.SequenceMatcher(None, _bare(old), _bare(new), autojunk=False)
+        matcher = difflib.SequenceMatcher(None, bare(old), bare(new), autojunk=False)
         lines: list[str] = []
         for group in matcher.get_grouped_opcodes(context):
             lines += ["  ..."] if lines else []
@@ -95,6 +95,6 @@ def _with_place(line: str) -> str:
     return f"{bare}  // {Path(found['file']).name}:{found['line']}" if found else bare
 
 
-def _bare(lines: list[str]) -> list[str]:
+def bare(lines: list[str]) -> list[str]:
     """Lines without the names of values."""
     return [_VALUE.sub("%", line) for line in lines]

@@ -25,6 +25,7 @@ COMMANDS = {
     "demo": "Compile and run the demonstration kernels, with a table of every stage.",
     "compile": "Compile FILE:FUNCTION and write the stages asked for.",
     "run": "Run a script, its `import cutlass` resolved to Tilewright.",
+    "explore": "Show every stage of FILE:FUNCTION side by side in a browser, with what each line costs.",
     "layout": "Evaluate a layout expression, print it, draw it.",
     "emulate": "Run a kernel of a PTX file on the emulator.",
     "bench": "Run the benchmarks of a source checkout: ops against their peers, the compiler, the emulator.",
