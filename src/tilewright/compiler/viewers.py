@@ -1,4 +1,4 @@
-"""Programs that show a compiled function. They stand above the compiler, so it knows them by name and loads them late."""
+"""Programs that show a compiled function. They stand above the compiler, which loads them by name."""
 
 from __future__ import annotations
 

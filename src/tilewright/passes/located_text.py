@@ -22,7 +22,7 @@ def located_text(module: ir.Operation) -> tuple[str, list[Place | None]]:
     A line that opens a region has the place of its operation, which MLIR prints behind the region's end.
     """
     text = str(module.get_asm(enable_debug_info=True, assume_verified=True))
-    aliases = dict(found.groups() for line in text.splitlines() if (found := _ALIAS.match(line)))
+    aliases = {found[1]: found[2] for line in text.splitlines() if (found := _ALIAS.match(line))}
     lines: list[str] = []
     places: list[Place | None] = []
     open_regions: list[list[int]] = []  # for each region the lines that wait for its operation's place

@@ -1,5 +1,7 @@
 """Functions that the tests of the explorer show, with the values of a call."""
 
+from pathlib import Path
+
 import numpy as np
 
 import tilewright as cutlass
@@ -83,6 +85,6 @@ def racing():
 
 def line_of(function, text):
     """The number of the line of a function's file that contains `text`, which is there once."""
-    lines = open(function.function.__code__.co_filename, encoding="utf-8").read().splitlines()
+    lines = Path(function.function.__code__.co_filename).read_text(encoding="utf-8").splitlines()
     (number,) = [at for at, line in enumerate(lines, 1) if text in line]
     return number

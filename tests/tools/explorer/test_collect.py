@@ -9,13 +9,14 @@ from tilewright.passes.pass_changes import PassChange
 from tilewright.tools import demo_kernels
 from tilewright.tools.explorer.collect import collected, compact, rows
 from tilewright.tools.explorer.page import data_of, page
+from tilewright.tools.function_runs import run_executor
 
 SECTOR = 32
 
 
 @pytest.fixture(scope="module")
 def row_sum():
-    return collected(*cases.row_sum())
+    return collected(run_executor(*cases.row_sum()))
 
 
 def counts_at(data, line, kernel=0):
@@ -39,7 +40,7 @@ def test_lines_of_ptx_add_up(row_sum):
 
 
 def test_conflicts_and_excess_sectors_of_a_line():
-    data = collected(*cases.conflicting())
+    data = collected(run_executor(*cases.conflicting()))
     counts = counts_at(data, cases.line_of(cases.conflicts_kernel, "shared[i, 0] = x[i, 0]"))
     # One warp: 32 loads, each in a sector of its own where 4 would do; 32 stores to one bank.
     assert counts["sectors"] == 32
@@ -49,7 +50,7 @@ def test_conflicts_and_excess_sectors_of_a_line():
 
 
 def test_two_kernels_are_counted_apart():
-    data = collected(*cases.two_kernels())
+    data = collected(run_executor(*cases.two_kernels()))
     assert [kernel["name"] for kernel in data["kernels"]] == ["first_kernel", "second_kernel"]
     for kernel in data["kernels"]:
         (launch,) = kernel["launches"]
@@ -57,7 +58,7 @@ def test_two_kernels_are_counted_apart():
 
 
 def test_findings_are_collected():
-    data = collected(*cases.racing())
+    data = collected(run_executor(*cases.racing()))
     (kernel,) = data["kernels"]
     assert any("race" in item["text"].lower() for item in kernel["findings"])
     line = cases.line_of(cases.racy_kernel, "x[0] = x[1]")
@@ -66,13 +67,13 @@ def test_findings_are_collected():
 
 def test_without_a_run_the_page_says_so():
     executor, _ = cases.two_kernels()
-    data = collected(executor)
+    data = collected(run_executor(executor, None))
     assert data["missing"] == "the function was not run: give arguments with all extents"
     assert data["kernels"][0]["counts"] == {"ptx": {}, "python": {}}
 
 
 def test_a_run_that_takes_too_long_leaves_a_page():
-    data = collected(*cases.row_sum(512, 4096), seconds=1e-6)
+    data = collected(run_executor(*cases.row_sum(512, 4096), seconds=1e-6))
     assert data["missing"].startswith("the emulator did not run it: The launch ran longer than its limit")
     assert data["kernels"][0]["stages"]
 
@@ -90,11 +91,11 @@ def test_figures_are_those_of_the_report(row_sum):
 
 
 def test_passes_are_those_of_the_pipeline(row_sum):
-    names = [item["name"] for item in row_sum["passes"]]
+    names = [item["name"] for item in row_sum["programs"][0]["passes"]]
     assert [name for name in names if name in ("place-shared-memory", "expand-views", "cute-to-nvvm")] == [
         "place-shared-memory", "expand-views", "cute-to-nvvm",
     ]  # fmt: skip
-    changed = next(item for item in row_sum["passes"] if item["name"] == "place-shared-memory")["rows"]
+    changed = next(item for item in row_sum["programs"][0]["passes"] if item["name"] == "place-shared-memory")["rows"]
     assert any("cute.alloc" in left and "cute.smem_base" in right for _, left, right in changed)
 
 
@@ -113,7 +114,11 @@ def test_a_pass_that_renames_values_changed_nothing():
 
 
 def test_machine_code_without_gaps():
-    wide = "        /*0010*/                   S2R R0, SR_TID.X ;\n        /*0020*/              @!P0 BRA `(.L_x) ;\n.L_x:\n"
+    wide = (
+        "        /*0010*/                   S2R R0, SR_TID.X ;\n"
+        "        /*0020*/              @!P0 BRA `(.L_x) ;\n"
+        ".L_x:\n"
+    )
     assert compact(wide) == "/*0010*/        S2R R0, SR_TID.X ;\n/*0020*/   @!P0 BRA `(.L_x) ;\n.L_x:\n"
 
 
@@ -121,7 +126,7 @@ def test_a_page_is_one_file_that_loads_nothing(row_sum):
     text = page(row_sum)
     assert "{{" not in text.partition('id="data">')[0]
     assert "http://" not in text.replace("http://www.w3.org/", "").partition('id="data">')[0]
-    for words in (" src=", "<link", "@import", "url(http", "url(\"http", "import("):
+    for words in (" src=", "<link", "@import", "url(http", 'url("http', "import("):
         assert words not in text
     assert "default-src 'none'" in text
     assert data_of(text) == json.loads(json.dumps(row_sum))

@@ -10,7 +10,8 @@ SWIZZLED = "S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))"
 
 
 def test_types_of_a_text_are_drawn_once():
-    text = '%0 : !cute.tensor<f16, "smem", "(8,4):(4,1)", 16 : i32>, %1 : !cute.tensor<f16, "smem", "(8,4):(4,1)", 8 : i32>'
+    tensor = '!cute.tensor<f16, "smem", "(8,4):(4,1)", '
+    text = f"%0 : {tensor}16 : i32>, %1 : {tensor}8 : i32>"
     found = drawings([text, text])
     assert list(found) == ["f16 smem (8,4):(4,1)"]
     assert found["f16 smem (8,4):(4,1)"].svg == algebra.swizzle_svg(Layout((8, 4), (4, 1)), 16)
@@ -20,7 +21,9 @@ def test_global_memory_has_no_banks():
     assert drawing("f32", "gmem", "(8,4):(4,1)").svg == algebra.layout_svg(Layout((8, 4), (4, 1)))
 
 
-@pytest.mark.parametrize("text", ["(128,1024):(1024,1)", SWIZZLED, "((3,64),(2,(8,16))):((1,128),(4,(8,64)))", "(4096):(2)"])
+@pytest.mark.parametrize(
+    "text", ["(128,1024):(1024,1)", SWIZZLED, "((3,64),(2,(8,16))):((1,128),(4,(8,64)))", "(4096):(2)"]
+)
 def test_a_large_layout_is_cut_to_its_beginning(text):
     whole = Layout.parse(text)
     part = clipped(whole)

@@ -64,7 +64,9 @@ def test_a_region_begins_where_its_operation_stands(row_sum):
     _, found = row_sum
     text = next(item for item in found.kernels["row_sum_kernel"] if item.name == "cute")
     line = cases.line_of(demo_kernels.row_sum_kernel, "for tile in range(cute.ceil_div(columns, threads)):")
-    opened = [place[1] for content, place in zip(text.text.splitlines(), text.places, strict=True) if "scf.for" in content]
+    opened = [
+        place[1] for content, place in zip(text.text.splitlines(), text.places, strict=True) if "scf.for" in content
+    ]
     assert opened == [line]
 
 
@@ -110,7 +112,5 @@ def test_locations_of_any_form():
             '#loc3 = loc("name"(#loc2))\n'
         )
     )
-    assert text == (
-        'func @f(%a: i32, %b: i32) {\n  %0 = "x.y"() {text = " loc(no"} : () -> i32\n  %1 = z %0\n  w\n}\n'
-    )
+    assert text == ('func @f(%a: i32, %b: i32) {\n  %0 = "x.y"() {text = " loc(no"} : () -> i32\n  %1 = z %0\n  w\n}\n')
     assert places == [("c.py", 9), ("a b.py", 5), ("a b.py", 5), ("a b.py", 5), ("c.py", 9)]

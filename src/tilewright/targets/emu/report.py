@@ -31,7 +31,8 @@ class Report:
     the same by first word of the opcode, `by_line` by source line (or PTX line where there is none), `by_ptx_line` by
     line of the PTX text. `errors` and `races` hold what was found with `checks="collect"`. `output` is what the kernel
     printed. `traffic` is there when counters were asked for, and so is `distinct_sectors`, the sectors of global memory
-    that were read plus those that were written, each once. `work` counts operations by unit (f32, f64, special, tensor f16, ...).
+    that were read plus those that were written, each once. `work` counts operations by unit (f32, f64, special,
+    tensor f16, ...).
     """
 
     kernel: str = ""

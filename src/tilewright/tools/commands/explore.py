@@ -10,18 +10,19 @@ import typer
 import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
 from tilewright.base.errors import ArgumentError
 from tilewright.tools.arguments import parse_argument
+from tilewright.tools.commands.compile import ARG_HELP
 from tilewright.tools.console import console as make_console
-from tilewright.tools.explorer.collect import NOT_RUN, SECONDS, collected
+from tilewright.tools.explorer.collect import collected
 from tilewright.tools.explorer.explore import free
 from tilewright.tools.explorer.page import page
 from tilewright.tools.explorer.serving import serve
-from tilewright.tools.function_runs import ARG_HELP, compiled_for, run_values
+from tilewright.tools.function_runs import SECONDS, run_place
 
 LARGEST_PORT = 65535
 
 
 def command(
-    place: Annotated[str, typer.Argument(metavar="FILE:FUNCTION", help="a @cute.jit function")],
+    place: Annotated[str, typer.Argument(metavar="FILE:FUNCTION", help="a @cute.jit function, or one that calls such")],
     arg: Annotated[list[str] | None, typer.Option("--arg", help=ARG_HELP)] = None,
     arch: Annotated[
         str | None, typer.Option(help="the chip, such as sm_90a; default: the device's, else sm_90a")
@@ -45,11 +46,10 @@ def command(
             raise ArgumentError(f"--port {port}: ports are 0 to {LARGEST_PORT}", hint="--port 0 takes any free one")
         serve(place, [*child_options(arg or [], arch, options, seconds), *([] if run else ["--no-run"])], port)
         return
-    arguments = [parse_argument(word) for word in arg or []]
-    executor = compiled_for(place, arguments, arch, options)
-    values = run_values(arguments) if run else None
-    data = collected(executor, values, seconds=seconds, why_not=NOT_RUN if run else "--no-run was given")
-    file = out or free(executor.name, executor.arch)
+    words = [parse_argument(word) for word in arg or []]
+    found = run_place(place, words, arch=arch, options=options, seconds=seconds, run=run)
+    data = collected(found)
+    file = out or free(found.name.replace(".", "_"), found.arch)
     file.write_text(page(data), encoding="utf-8")
     make_console().print(f"wrote {file}", soft_wrap=True, highlight=False, markup=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +15,9 @@ from tilewright.passes.located_text import Place
 from tilewright.passes.pass_changes import PassChange, bare
 from tilewright.tools.explorer.drawn import drawings
 from tilewright.tools.explorer.located import Located, StageText, located
-from tilewright.tools.profiling.line_counts import Counts, by_place, by_ptx_line, reports_by_kernel
+from tilewright.tools.function_runs import Run
+from tilewright.tools.profiling.line_counts import Counts, by_place, by_ptx_line
 
-SECONDS: Final = 60.0
-"""How long the function may run on the emulator."""
 CONTEXT: Final = 3
 """Lines around a change of a pass."""
 METRICS: Final = {
@@ -54,48 +53,31 @@ class Places:
         return self._numbers[place]
 
 
-def collected(
-    executor: Any, values: Sequence[Any] | None = None, *, seconds: float = SECONDS, why_not: str = ""
-) -> dict[str, Any]:
-    """Everything that the page of a compiled function shows.
-
-    Args:
-        executor: the compiled function.
-        values: arguments of one call, which runs on the emulator for its counters; None for no run.
-        seconds: how long that may take.
-        why_not: said in the page where there are no counters.
-    """
-    found = located(executor)
-    reports, missing = _counted(executor, values, seconds) if values is not None else ({}, why_not or NOT_RUN)
+def collected(run: Run) -> dict[str, Any]:
+    """Everything that the page of a function shows."""
+    found = [located(executor) for executor in run.executors]
     places = Places()
     kernels = [
-        _kernel(executor, name, texts, reports.get(name, []), places) for name, texts in found.kernels.items()
+        {**_kernel(executor, name, texts, run.by_kernel.get(name, []), places), "program": number}
+        for number, (executor, program) in enumerate(zip(run.executors, found, strict=True))
+        for name, texts in program.kernels.items()
     ]
-    cute = [text.text for texts in found.kernels.values() for text in texts if text.name == "cute"]
+    cute = [text.text for item in found for texts in item.kernels.values() for text in texts if text.name == "cute"]
     return {
-        "function": executor.name,
-        "arch": executor.arch,
+        "function": run.name,
+        "arch": run.arch,
         "kernels": kernels,
-        "passes": list(_passes(found)),
-        "seconds": [[name, seconds] for name, seconds in executor.job.seconds.items()],
+        "programs": [
+            {"passes": list(_passes(item)), "seconds": [list(pair) for pair in executor.job.seconds.items()]}
+            for executor, item in zip(run.executors, found, strict=True)
+        ],
         "layouts": {key: vars(item) for key, item in drawings(cute).items()},
         "calls": _calls(found, places),
         "places": places.rows,
         "files": [_file(path) for path in places.files],
         "metrics": [{"key": key, "name": name, "about": about} for key, (name, about) in METRICS.items()],
-        "missing": missing,
+        "missing": run.missing,
     }
-
-
-NOT_RUN: Final = "the function was not run: give arguments with all extents"
-
-
-def _counted(executor: Any, values: Sequence[Any], seconds: float) -> tuple[dict[str, list[Report]], str]:
-    """The reports of one run by kernel; or why there are none."""
-    try:
-        return reports_by_kernel(executor, values, seconds), ""
-    except TilewrightError as error:
-        return {}, f"the emulator did not run it: {error}"
 
 
 def _kernel(
@@ -252,10 +234,10 @@ def _beside(tag: str, old: Sequence[str], new: Sequence[str]) -> Iterator[list[s
         yield [kind, left or "", right or ""]
 
 
-def _calls(found: Located, places: Places) -> list[list[Any]]:
+def _calls(found: Iterable[Located], places: Places) -> list[list[Any]]:
     """For inlined helpers: a place, and the places that it was called from."""
     callers: dict[int, list[int]] = {}
-    for location in found.job.locations:
+    for location in (place for item in found for place in item.job.locations):
         inner, *outer = location.chain()
         known = callers.setdefault(places.number(_place(inner)), []) if outer else []
         known += [number for item in outer if (number := places.number(_place(item))) not in known]
@@ -273,10 +255,3 @@ def _file(path: str) -> dict[str, str]:
     except (OSError, UnicodeDecodeError):
         text = ""
     return {"path": path, "name": Path(path).name, "text": text}
-
-
-def source_files(data: Mapping[str, Any]) -> Iterable[str]:
-    """The Python files that a function was made of."""
-    return [str(item["path"]) for item in data["files"]]
-
-

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.base.errors import ArgumentError
-from tilewright.tools.explorer.collect import SECONDS, collected
+from tilewright.tools.explorer.collect import collected
 from tilewright.tools.explorer.page import page
+from tilewright.tools.function_runs import SECONDS, run_executor
 
 
 def explore(executor: Any, values: Sequence[Any], path: str | Path | None = None, seconds: float = SECONDS) -> Path:
@@ -29,7 +30,7 @@ def explore(executor: Any, values: Sequence[Any], path: str | Path | None = None
             f"{executor.name} was compiled for {executor.target}, and the explorer counts on the emulator",
             hint='compile it with cute.compile(..., target="emu"), or call explore() without arguments',
         )
-    data = collected(executor, values or None, seconds=seconds)
+    data = collected(run_executor(executor, values or None, seconds))
     file = Path(path) if path is not None else free(executor.name, executor.arch)
     file.write_text(page(data), encoding="utf-8")
     return file

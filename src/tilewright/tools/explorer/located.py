@@ -12,6 +12,7 @@ from tilewright.ir.context import compile_context
 from tilewright.passes.located_text import Place, located_text
 from tilewright.passes.pass_changes import PassChanges
 from tilewright.targets.job import Job, KernelJob
+from tilewright.targets.nvidia.backend.options import NvidiaOptions
 from tilewright.targets.nvidia.backend.stage_lines import llvm_places, ptx_places, sass_places
 from tilewright.targets.target import back_end
 
@@ -45,7 +46,7 @@ def located(executor: Any) -> Located:
     if begin is None:
         raise CompileError(f"{executor.name} cannot be compiled once more", hint="compile it from its source")
     job = begin()
-    if hasattr(job.options, "generate_line_info"):
+    if isinstance(job.options, NvidiaOptions):
         job.options = replace(job.options, generate_line_info=True)
     job.after_pass = changes = PassChanges()
     modules: dict[str, tuple[str, list[Place | None]]] = {}
@@ -69,9 +70,7 @@ def _texts(job: Job, kernel: KernelJob, modules: dict[str, tuple[str, list[Place
     return found
 
 
-def _located(
-    stage: str, text: str, kernel: KernelJob, modules: dict[str, tuple[str, list[Place | None]]]
-) -> StageText:
+def _located(stage: str, text: str, kernel: KernelJob, modules: dict[str, tuple[str, list[Place | None]]]) -> StageText:
     if stage in modules:
         return StageText(stage, text, _part(text, *modules[stage]))
     if stage == "llvm":

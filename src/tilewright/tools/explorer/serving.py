@@ -64,7 +64,7 @@ class Workshop:
     def _make(self) -> None:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             file = Path(folder, "page.html")
-            command = [sys.executable, "-c", _PROGRAM, "explore", self._place, *self._options, "-o", file]
+            command = [sys.executable, "-c", _PROGRAM, "explore", self._place, *self._options, "-o", str(file)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 self.problem = done.stderr.strip() or f"the compilation ended with status {done.returncode}"
@@ -129,7 +129,9 @@ def serve(place: str, options: Sequence[str], port: int) -> None:
     try:
         server = http.server.ThreadingHTTPServer((ADDRESS, port), functools.partial(Handler, workshop))
     except OSError as error:
-        raise ArgumentError(f"port {port} cannot be had: {error.strerror}", hint="--port 0 takes any free one") from error
+        raise ArgumentError(
+            f"port {port} cannot be had: {error.strerror}", hint="--port 0 takes any free one"
+        ) from error
     console = make_console()
     console.print(f"http://{ADDRESS}:{server.server_port}/  (Ctrl-C ends it)", highlight=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from tilewright.emulate import Report, observe
+from tilewright.emulate import Report
 from tilewright.targets.nvidia.backend.ptx_lines import Place
 
 
@@ -41,20 +40,6 @@ class Counts:
         self.wavefronts_ideal += other.wavefronts_ideal
         for reason, cycles in other.stalls.items():
             self.stalls[reason] = self.stalls.get(reason, 0.0) + cycles
-
-
-def reports_by_kernel(executor: Any, values: Sequence[Any], seconds: float | None = None) -> dict[str, list[Report]]:
-    """Run a compiled function once on the emulator; the reports of its launches by kernel, findings gathered in them.
-
-    Raises:
-        EmulationError: the run took longer than `seconds`, or the emulator refuses an instruction.
-    """
-    with observe(counters=True, collect=True, checks="collect", timeout=seconds) as reports:
-        executor(*values)
-    found: dict[str, list[Report]] = {}
-    for report in reports:
-        found.setdefault(report.kernel, []).append(report)
-    return found
 
 
 def by_ptx_line(reports: Iterable[Report]) -> dict[int, Counts]:

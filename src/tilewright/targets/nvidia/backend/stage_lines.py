@@ -21,9 +21,7 @@ _OFFSET: Final = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+\S")
 def llvm_places(text: str) -> list[Place | None]:
     """Those of LLVM IR, from its debug metadata."""
     nodes = {name: _fields(content) for name, _, content in _NODE.findall(text)}
-    return [
-        _llvm_place(found[1], nodes) if (found := _DEBUG.search(line)) else None for line in text.splitlines()
-    ]
+    return [_llvm_place(found[1], nodes) if (found := _DEBUG.search(line)) else None for line in text.splitlines()]
 
 
 def _fields(content: str) -> dict[str, str]:

@@ -201,6 +201,7 @@ let placeOf = new Map(); // "file line" to the number of a place
 let callers = new Map(), callees = new Map();
 
 const metric = () => data.metrics.find((item) => item.key === metricKey) ?? { key: "", name: "", about: "" };
+const program = () => data.programs[kernel.program];
 const place = (number) => ({ file: data.files[data.places[number][0]], line: data.places[number][1] });
 
 /** One stage's text beside the others. `name` is a stage, or `source` for the files of Python. */
@@ -513,21 +514,21 @@ function showLayouts() {
   for (const [key, drawing] of Object.entries(data.layouts)) {
     list.append(make("li", { "data-key": key, onclick: (event) => choose(event.currentTarget) }, drawing.title));
   }
-  listKeys(list, choose);
+  list.onkeydown = listKeys(list, choose);
   if (list.children.length) choose(list.children[0]);
   else find("#layout-picture").replaceChildren(make("p", { class: "quiet" }, "Stage cute of this function has no tensors."));
 }
 
 /** Arrow keys choose in a list. */
 function listKeys(list, choose) {
-  list.addEventListener("keydown", (event) => {
+  return (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
     const items = all("li", list);
+    if (!step || !items.length) return;
+    event.preventDefault();
     const at = items.findIndex((item) => item.classList.contains("chosen"));
     choose(items[Math.min(Math.max(at + step, 0), items.length - 1)]);
-  });
+  };
 }
 
 // ---- passes ----------------------------------------------------------------------------------------------------
@@ -536,19 +537,21 @@ let diffViews = null;
 
 function showPasses() {
   const list = find("#pass-list");
-  if (list.children.length) return;
+  if (list.dataset.program === String(kernel.program)) return;
+  list.dataset.program = kernel.program;
+  list.replaceChildren();
   const choose = (item) => {
     all("li", list).forEach((other) => other.classList.toggle("chosen", other === item));
     item.scrollIntoView({ block: "nearest" });
-    showDiff(data.passes[Number(item.dataset.pass)].rows);
+    showDiff(program().passes[Number(item.dataset.pass)].rows);
   };
-  data.passes.forEach((pass, number) => {
+  program().passes.forEach((pass, number) => {
     const changed = pass.rows.filter(([kind]) => kind !== "same" && kind !== "skipped").length;
     const time = pass.seconds ? `${(pass.seconds * 1e3).toFixed(1)} ms` : "";
     list.append(make("li", { "data-pass": number, class: changed ? "" : "idle", onclick: (event) => choose(event.currentTarget) },
       make("span", { title: pass.name }, pass.name), make("span", { class: "count" }, changed ? `±${changed}` : "", " ", time)));
   });
-  listKeys(list, choose);
+  list.onkeydown = listKeys(list, choose);
   const first = all("li", list).find((item) => !item.classList.contains("idle")) ?? list.children[0];
   if (first) choose(first);
 }
@@ -633,7 +636,7 @@ function showReport() {
   cards.push(...hotLines());
   if (kernel.findings.length) cards.push(card("Findings of the emulator", listOf(kernel.findings, "bad")));
   if (kernel.remarks.length) cards.push(card("Remarks", listOf(kernel.remarks)));
-  cards.push(card("Time to compile", table(data.seconds.map(([name, seconds]) => [NAMES[name] ?? name, `${(seconds * 1e3).toFixed(1)} ms`]))));
+  cards.push(card("Time to compile", table(program().seconds.map(([name, seconds]) => [NAMES[name] ?? name, `${(seconds * 1e3).toFixed(1)} ms`]))));
   find("#report").replaceChildren(...cards);
 }
 
@@ -707,11 +710,24 @@ function stepMetric(step) {
 /** Go to the next line with heat in the pane, by heat. */
 function nextHot(step) {
   const pane = focused();
+  if (pane.name === "source") {
+    nextHotPlace(step);
+    return;
+  }
   const lines = [...pane.heat].sort((a, b) => b[1] - a[1] || a[0] - b[0]).map(([line]) => line);
   if (!lines.length) return;
   const now = pane.view.state.doc.lineAt(pane.view.state.selection.main.head).number;
   const at = lines.indexOf(now);
   pane.go(lines[(at + step + lines.length) % lines.length] ?? lines[0]);
+}
+
+/** The same over the lines of all files of Python. */
+function nextHotPlace(step) {
+  const places = Object.entries(kernel.counts.python).filter(([, counts]) => counts[metricKey] > 0)
+    .sort((a, b) => b[1][metricKey] - a[1][metricKey] || a[0] - b[0]).map(([number]) => Number(number));
+  if (!places.length) return;
+  const at = places.indexOf(pinned.place);
+  goTo(at < 0 ? places[step > 0 ? 0 : places.length - 1] : places[(at + step + places.length) % places.length]);
 }
 
 function stepPane(step) {
