@@ -62,8 +62,8 @@ def run_place(
 ) -> Run:
     """Compile and run `FILE:FUNCTION`.
 
-    A `@cute.jit` function is compiled for the arguments. Any other is called, and what it compiles is looked at, such as
-    kernels of the library's operators.
+    A `@cute.jit` function is compiled for the arguments. Any other is called, and what it compiles is looked at, such
+    as kernels of the library's operators.
 
     Raises:
         ArgumentError: the function compiled nothing.
