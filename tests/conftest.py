@@ -2,7 +2,9 @@
 
 import ctypes
 import functools
+import importlib
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -52,6 +54,11 @@ def cache_dir(tmp_path, monkeypatch):
     """A cache on disk for one test, which begins with nothing in memory."""
     monkeypatch.delenv("TILEWRIGHT_NO_CACHE")
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    keys = importlib.import_module("tilewright.compiler.cache.keys")
+    for module, name in keys.REGISTRIES:  # what earlier tests registered may be beyond a key
+        table = getattr(sys.modules.get(module), name, {})
+        for key in [key for key, value in table.items() if keys.from_user(value)]:
+            monkeypatch.delitem(table, key)
     return tmp_path / "cache"
 
 

@@ -18,20 +18,25 @@ __version__ = "0.1.0.dev0"
 
 _patched.watch_package(__name__)
 
-_LAZY = {
-    **dict.fromkeys(("CutlassDSL", "CutlassBaseDSL", "BaseDSL"), "tilewright.compat.dsl"),
+_LAZY = {  # modules, and `module:name` for names in one
+    **{name: f"tilewright.compat.dsl:{name}" for name in ("CutlassDSL", "CutlassBaseDSL", "BaseDSL")},
+    **{name: f"tilewright.compat.version:{name}" for name in ("CUDA_VERSION", "target_version")},
     "cutlass_dsl": "tilewright.cutlass_dsl",
     "base_dsl": "tilewright.compat.base_dsl",
     "runtime": "tilewright.cute.runtime",
     "epilogue": "tilewright.epilogue",
+    "experimental": "tilewright.experimental",
+    "_mlir": "tilewright.compat.mlir",
+    "_mlir_helpers": "tilewright.compat.mlir_helpers",
 }
 
 
 def __getattr__(name: str) -> Any:
     """The names of `face`, and some that few programs use."""
     if name in _LAZY:
-        module = importlib.import_module(_LAZY[name])
-        return module if name.islower() else getattr(module, name)
+        path, _, attribute = _LAZY[name].partition(":")
+        module = importlib.import_module(path)
+        return getattr(module, attribute) if attribute else module
     if name.startswith("__") and name != "__all__":
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
     face = importlib.import_module("tilewright.face")
@@ -39,7 +44,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(face, name)
     except AttributeError:
         not_built = importlib.import_module("tilewright.base.not_built")
-        raise not_built.absence("tilewright", name, sys._getframe(1)) from None
+        try:
+            value = not_built.stub_of("tilewright", name, sys._getframe(1))
+        except (AttributeError, ImportError) as absent:
+            raise absent from None
     globals()[name] = value
     return value
 

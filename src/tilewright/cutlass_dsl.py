@@ -7,6 +7,7 @@ from tilewright.base.not_built import missing as _missing
 from tilewright.compat.arch import Arch
 from tilewright.compat.dsl import BaseDSL, CuTeDSL, CutlassBaseDSL, CutlassDSL
 from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
+from tilewright.compat.version import CUDA_VERSION, target_version
 from tilewright.compiler.executor import Executor as JitCompiledFunction
 from tilewright.compiler.jit import dsl_user_op
 from tilewright.lang.calls.parameters import Constexpr
@@ -32,4 +33,5 @@ from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 globals().update({_cls.__name__: _cls for _cls in _BY_NAME.values()})  # Int32, Float32, ...
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
-    __getattr__ = _missing(__name__, rest=_INTERNAL)
+    _LATER = {name: f"tilewright.compat.{name}" for name in ("cuda_jit_executor", "tvm_ffi_provider")}
+    __getattr__ = _missing(__name__, _LATER, rest=_INTERNAL)

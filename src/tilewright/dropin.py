@@ -33,6 +33,9 @@ _ELSEWHERE = {
     "cutlass.base_dsl": "tilewright.compat.base_dsl",
     "cutlass.base_dsl.arch": "tilewright.compat.arch",
     "cutlass.base_dsl.enums": "tilewright.compat.arch",
+    "cutlass.base_dsl._mlir_helpers": "tilewright.compat.mlir_helpers",
+    "cutlass.base_dsl._mlir_helpers.": "tilewright.compat.mlir_helpers.",
+    "cutlass.base_dsl.ast_preprocessor": "tilewright.compat.ast_preprocessor",
     "cutlass.base_dsl.common": "tilewright.compat.errors",
     "cutlass.base_dsl.compiler": "tilewright.compat.compiler",
     "cutlass.base_dsl.dsl": "tilewright.compat.dsl_module",
@@ -40,9 +43,13 @@ _ELSEWHERE = {
     "cutlass.base_dsl.jit_executor": "tilewright.compat.jit_executor",
     "cutlass.base_dsl.runtime": "tilewright.compat.runtime",
     "cutlass.base_dsl.runtime.cuda": "tilewright.compat.runtime_cuda",
+    "cutlass.base_dsl.tvm_ffi_builder": "tilewright.compat.tvm_ffi_builder",
+    "cutlass.base_dsl.tvm_ffi_builder.": "tilewright.compat.tvm_ffi_builder.",
     "cutlass.base_dsl.typing": "tilewright.compat.typing",
     "cutlass.base_dsl.utils": "tilewright.compat.utils",
     "cutlass.base_dsl.utils.logger": "tilewright.compat.logger",
+    "cutlass.cutlass_dsl.cuda_jit_executor": "tilewright.compat.cuda_jit_executor",
+    "cutlass.cutlass_dsl.tvm_ffi_provider": "tilewright.compat.tvm_ffi_provider",
     "cutlass.cutlass_dsl.cutlass": "tilewright.cutlass_dsl",
     "cutlass.cute.core": "tilewright.cute",
     "cutlass.cute.cuda": "tilewright.cuda",
@@ -86,6 +93,9 @@ class _Loader(importlib.abc.Loader):
             self._own_spec = spec
             return ModuleType(spec.name)
         name = _ours(spec.name)
+        if (standing := not_built.stub_module(name)) is not None:
+            self._own_spec = spec
+            return standing
         if name.partition(".")[0] == "mlir":
             gate.libllvm()
         leaf = spec.name.removeprefix(_DIALECT)
@@ -115,6 +125,8 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         if (error := not_built.module_not_built(_ours(fullname))) is not None:
             raise error
+        if not_built.stub_module(_ours(fullname)) is not None:
+            return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
         found = None if fullname in _EMPTY else _spec(_ours(fullname))
         if found is None and fullname not in _EMPTY:
             return None

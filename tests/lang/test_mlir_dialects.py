@@ -178,17 +178,9 @@ DROP_IN = """
             raise SystemExit(code)
 """
 ABSENT = {
-    "from cutlass._mlir.dialects import cute_nvgpu": "NotBuiltImportError cutlass._mlir.dialects.cute_nvgpu is a "
-    "dialect of NVIDIA's compiler: atoms and layouts are Python objects here",
-    "import cutlass._mlir.dialects.cute": "NotBuiltImportError cutlass._mlir.dialects.cute is a dialect of NVIDIA's "
-    "compiler: atoms and layouts are Python objects here",
     "from cutlass._mlir.dialects.nvvm import tensormap_replace": "NotBuiltImportError "
     "cutlass._mlir.dialects.nvvm.tensormap_replace is not among MLIR's own operations, and not built here: "
     "cute.arch has the operations of the chip, and llvm.inline_asm takes any PTX",
-    "import cutlass._mlir_helpers.op": "NotBuiltImportError cutlass._mlir_helpers.op is a part of NVIDIA's compiler "
-    "that has no counterpart here",
-    "import cutlass.base_dsl.ast_preprocessor": "NotBuiltImportError cutlass.base_dsl.ast_preprocessor rewrites "
-    "functions in NVIDIA's compiler; here the language does, and has no hooks for it",
     "from cutlass.base_dsl.dsl import debug_print_mlir_values": "NotBuiltImportError "
     "cutlass.base_dsl.dsl.debug_print_mlir_values is a part of NVIDIA's compiler that has no counterpart here",
 }

@@ -17,7 +17,7 @@ def group(size=32):
     return pipeline.CooperativeGroup(pipeline.Agent.Thread, size)
 
 
-def make(stages, **options):
+def make(stages, reserved=False, **options):
     @cute.struct
     class Storage:
         barriers: cute.struct.MemRange[cutlass.Int64, 2 * stages]
@@ -28,17 +28,17 @@ def make(stages, **options):
         num_stages=stages,
         producer_group=group(),
         consumer_group=group(),
-        barrier_storage=storage.barriers.data_ptr(),
+        barrier_storage=None if reserved else storage.barriers.data_ptr(),
         **options,
     )
     return made, storage.buffer
 
 
-@pytest.mark.parametrize("stages", [1, 2, 5])
+@pytest.mark.parametrize(("stages", "reserved"), [(1, False), (2, False), (2, True), (5, False)])
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-def test_a_pipeline_hands_over_in_order(stages, arch):
+def test_a_pipeline_hands_over_in_order(stages, arch, reserved):
     def body(out: cute.Tensor):
-        pipe, buffer = make(stages)
+        pipe, buffer = make(stages, reserved)
         producer, consumer = pipe.make_participants()
         warp = cute.arch.warp_idx()
         if warp == 0:

@@ -93,6 +93,7 @@ PROBES = {
     "mbarrier.remote_arrive": "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [r1];",
     "fence.proxy.async": "fence.proxy.async;",
     "fence.mbarrier_init": "fence.mbarrier_init.release.cluster;",
+    "fence.sync_restrict": "fence.acquire.sync_restrict::shared::cluster.cluster;",
     "cp.async.bulk": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [q], 16, [s+64];",
     "cp.async.bulk.prefetch": "cp.async.bulk.prefetch.L2.global [q], 16;",
     "cp.reduce.async.bulk": "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [q], [s], 16;",

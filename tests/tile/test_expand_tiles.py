@@ -459,7 +459,7 @@ def test_rows_and_threads_are_free(rows, threads):
 def test_the_pass_stands_first_and_leaves_other_kernels_alone():
     x, y = integers((16, 32)), np.zeros((16, 32), np.float32)
     made = compiled(mapped, x, y, lambda t: t)
-    assert made.pipeline.startswith("builtin.module(expand-tiles,promote-register-tensors,")
+    assert made.pipeline.startswith("builtin.module(expand-tiles,vectorize-loops,promote-register-tensors,")
     assert "tensor<" not in made.stages["cute"].replace("cute.tensor<", "") and "tile_load" not in made.stages["cute"]
     seen = []
 

@@ -275,6 +275,16 @@ class FakeTensor:
         self._dims, self._strides, self._space = tuple(shape), tuple(stride), space
         self._align = _natural_alignment(dtype) if align is None else _alignment(align)
 
+    @property
+    def shape(self) -> tuple[int | Dim, ...]:
+        """The extents: ints, and the symbols, which the shapes of other fake tensors may share."""
+        return tuple(dim if dim.value is None else dim.value for dim in self._dims)
+
+    @property
+    def stride(self) -> tuple[int | Dim, ...]:
+        """The strides."""
+        return tuple(dim if dim.value is None else dim.value for dim in self._strides)
+
     def param(self, name: str) -> TensorParam:
         """What a function compiled for this tensor takes."""
         return TensorParam(name, self.dtype.facts.name, self._dims, self._strides, self._align, self._space)
@@ -382,6 +392,8 @@ def make_fake_compact_tensor(
 
 
 def _dim(item: Any) -> Dim:
+    if isinstance(item, Dim):  # of another fake tensor
+        return item
     item = to_python(item)
     if isinstance(item, int):
         return Dim(item)

@@ -1,8 +1,9 @@
 """Names of CuTe DSL that are not built yet, and what they are for.
 
 A module of the public face says of such a name which hardware or which part of CuTe DSL it belongs to, instead of
-"has no attribute". `hasattr` and `getattr` with a default work as usual, since sources ask by them what is there.
-The names are those that CuTe DSL's public documentation and public kernels use. A row goes when its name is built.
+"has no attribute". Names of hardware that is not built (`_STUBS`) resolve as stubs, which refuse when they are used; of
+the others `hasattr` and `getattr` with a default work as usual, since sources ask by them what is there. The names are
+those that CuTe DSL's public documentation and public kernels use. A row goes when its name is built.
 """
 
 from __future__ import annotations
@@ -15,40 +16,32 @@ from types import FrameType
 from typing import Any, Final
 
 from tilewright.base.errors import TilewrightError
+from tilewright.base.stubs import NotBuiltError, StubModule, stub
 
 HOPPER: Final = "needs sm_90 (Hopper), whose bulk copies and wgmma are not built yet"
 _BLACKWELL: Final = "needs sm_100 (Blackwell), whose tensor memory and tcgen05 are not built yet"
 _SCALED: Final = "needs sm_120 (GeForce Blackwell), whose block-scaled products are not built yet"
-_SCHEDULER: Final = "is a scheduler of persistent kernels, for sm_90 and up, not built yet"
 INTERNAL: Final = "is a part of NVIDIA's compiler that has no counterpart here"
-_PRIMITIVES: Final = "belongs to CuTe DSL's experimental primitives, not built yet"
+PRIMITIVES: Final = "belongs to CuTe DSL's experimental primitives and is not built yet"
+EXPERIMENTAL: Final = "belongs to CuTe DSL's experimental part and is not built yet"
 _SEVERAL: Final = "is CuTe DSL's own part for several GPUs, not built: tilewright.dist has collectives, put and get"
+_DIALECT: Final = "is a dialect of NVIDIA's compiler: atoms, layouts and launches are Python objects here"
+_STUBS: Final = frozenset((_DIALECT, HOPPER, _BLACKWELL, _SCALED, PRIMITIVES, EXPERIMENTAL))
 
 _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright": {
-        "experimental": "is CuTe DSL's experimental part, not built yet",
         "jax": "calls kernels from JAX, not built yet: pass JAX arrays as they are, they have DLPack",
         "Float4E2M1FNx2": "is a pair of Float4E2M1FN: here a tensor of pairs has twice as many Float4E2M1FN elements",
         "Float6E3M2FNx4": "is four of Float6E3M2FN: a tensor of them has four times as many elements here",
-        "Array GridConstant inttoptr make_array_view print_nd_vector vector full Swizzle": _PRIMITIVES,
-        "FloatMeta IntegerMeta": "is the class of number types; here that is NumericMeta, with is_float and is_integer",
-        "CUDA_VERSION target_version": "asks for the version of NVIDIA's compiler, which has no part here",
+        "Array GridConstant inttoptr make_array_view print_nd_vector vector full Swizzle": PRIMITIVES,
     },
-    "mlir.dialects": {
-        "cute cute_nvgpu": "is a dialect of NVIDIA's compiler: atoms and layouts are Python objects here"
-    },
+    "mlir.dialects": {"cute cute_nvgpu cuda": _DIALECT},
     "tilewright.compat.mlir_helpers": {
-        "op dialect_proxy vector": INTERNAL,
+        "dialect_proxy vector": INTERNAL,
     },
-    "tilewright.base_dsl": {
-        "ast_preprocessor": "rewrites functions in NVIDIA's compiler; here the language does, and has no hooks for it",
-        "tvm_ffi_builder _mlir_helpers": INTERNAL,
-    },
-    "tilewright.cutlass_dsl": {"cuda_jit_executor tvm_ffi_provider": INTERNAL},
     "tilewright.memory": {"TmemAllocator": _BLACKWELL},
     "tilewright.cute": {
-        "experimental": "is CuTe DSL's experimental part, not built yet",
-        "_pack_tile _pack_shape _tvm_ffi_args_spec_converter": INTERNAL,
+        "_pack_tile _pack_shape": INTERNAL,
         "make_atom get_leaves static kernel_smem_size ffi": INTERNAL,
     },
     "tilewright.cute.math": {
@@ -90,20 +83,15 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op": _SCALED,
     },
     "tilewright.pipeline": {
-        "TmaStoreFence SyncObject PipelineTmaMultiConsumersAsync alloc_reserved_mbarrier": HOPPER,
+        "TmaStoreFence SyncObject PipelineTmaMultiConsumersAsync": HOPPER,
         "PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaUmma PipelineUmmaAsync sm100": _BLACKWELL,
     },
     "tilewright.utils": {
         "TensorMapManager TensorMapUpdateMode compute_epilogue_tile_shape": HOPPER,
         "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator blackwell_helpers "
-        "blockscaled_layout block_copy get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
-        "static_persistent_tile_scheduler grouped_gemm_tile_scheduler_helper": _SCHEDULER,
-        "GroupedGemmTileSchedulerHelper PersistentTileSchedulerParams StaticPersistentGroupTileScheduler "
-        "StaticPersistentRuntimeTileScheduler StaticPersistentTileScheduler WorkTileInfo create_initial_search_state": (
-            _SCHEDULER
-        ),
+        "blockscaled_layout block_copy gemm get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
+        "StaticPersistentRuntimeTileScheduler": _BLACKWELL,
         "distributed": _SEVERAL,
-        "SmemPartition": "sets shared memory aside for the system, not built: SmemAllocator hands out all of it",
     },
 }
 NOT_BUILT: Final[dict[str, dict[str, str]]] = {
@@ -122,14 +110,12 @@ _CALLED: Final = {
         for name in ("compiler", "jit_executor", "runtime", "typing", "utils")
     },
     "tilewright.cutlass_dsl": "cutlass.cutlass_dsl",
-    "mlir.dialects": "cutlass._mlir.dialects",
+    "tilewright.experimental": "cutlass.experimental",
+    "tilewright.experimental.primitives": "cutlass.experimental.primitives",
+    "tilewright.compat.ast_preprocessor": "cutlass.base_dsl.ast_preprocessor",
     "tilewright.compat.mlir_helpers": "cutlass._mlir_helpers",
 }
 _IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
-
-
-class NotBuiltError(TilewrightError, AttributeError):
-    """A name of CuTe DSL that is not built yet."""
 
 
 class NotBuiltImportError(TilewrightError, ImportError):
@@ -151,15 +137,27 @@ def missing(module: str, late: Mapping[str, str] | None = None, *, rest: str = "
             path, _, attribute = modules[name].partition(":")
             found = importlib.import_module(path)
             return getattr(found, attribute) if attribute else found
-        raise absence(module, name, sys._getframe(1), rest)
+        return stub_of(module, name, sys._getframe(1), rest)
 
     return absent
 
 
+def stub_of(module: str, name: str, caller: FrameType, rest: str = "") -> Any:
+    """The stub of a name that the module does not have, or an error where the name is not one of hardware to come."""
+    why = _why(module, name, rest)
+    if why in _STUBS:
+        return stub(f"{_public(module)}.{name}", why)
+    raise absence(module, name, caller, rest)
+
+
+def _why(module: str, name: str, rest: str) -> str:
+    return NOT_BUILT.get(module, {}).get(name, "" if name.startswith("__") else rest)
+
+
 def absence(module: str, name: str, caller: FrameType, rest: str = "") -> Exception:
     """What `caller` gets for a name that the module does not have."""
-    why = NOT_BUILT.get(module, {}).get(name, "" if name.startswith("__") else rest) or None
-    if why is None:
+    why = _why(module, name, rest)
+    if not why:
         message = f"module {module!r} has no attribute {name!r}"
         return AttributeError(message, name=name, obj=sys.modules.get(module))  # from which a close name is suggested
     error = NotBuiltImportError if imports_from(caller) else NotBuiltError
@@ -168,15 +166,29 @@ def absence(module: str, name: str, caller: FrameType, rest: str = "") -> Except
 
 def module_not_built(name: str) -> NotBuiltImportError | None:
     """The error for importing the module of that full name, if it or a module above it is not built yet."""
+    module, why = _not_built(name)
+    return NotBuiltImportError(f"{module} {why}") if why and why not in _STUBS else None
+
+
+def stub_module(name: str) -> StubModule | None:
+    """What stands for the module of that full name, if it or a module above it is of hardware to come."""
+    _, why = _not_built(name)
+    return StubModule(name, _public(name), why) if why in _STUBS else None
+
+
+def _not_built(name: str) -> tuple[str, str]:
+    """The public name of the module, or of one above it, that has a row here, and the row."""
     while "." in name:
         module, _, leaf = name.rpartition(".")
         if leaf in NOT_BUILT.get(module, {}):
-            return NotBuiltImportError(f"{_public(module)}.{leaf} {NOT_BUILT[module][leaf]}")
+            return f"{_public(module)}.{leaf}", NOT_BUILT[module][leaf]
         name = module
-    return None
+    return "", ""
 
 
 def _public(module: str) -> str:
+    if module.startswith("mlir."):
+        return f"cutlass._{module}"
     return _CALLED.get(module, module.removeprefix("tilewright."))
 
 

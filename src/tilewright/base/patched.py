@@ -31,11 +31,15 @@ class WatchedModule(ModuleType):
     """A module that notes what is assigned to it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}":
-            watch(value)  # the import system tells a package of its new module
+        if isinstance(value, ModuleType) and self._is_told(name, value):
+            watch(value)
         elif not name.startswith("__"):
             _note(self, name, value)
         super().__setattr__(name, value)
+
+    def _is_told(self, name: str, value: ModuleType) -> bool:
+        """True where the import system tells a package of its new module, which may have another name of its own."""
+        return value.__name__ == f"{self.__name__}.{name}" or name not in vars(self)
 
     def __delattr__(self, name: str) -> None:
         _note(self, name, _MISSING)

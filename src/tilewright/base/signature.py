@@ -12,7 +12,7 @@ from typing import Literal
 
 from tilewright.base.dtypes import TABLE
 
-Space = Literal["generic", "gmem", "smem", "rmem", "tmem"]
+Space = Literal["generic", "gmem", "smem", "dsmem", "rmem", "tmem"]
 
 
 @dataclass(frozen=True)

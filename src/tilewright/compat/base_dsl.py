@@ -13,13 +13,13 @@ from tilewright.compat.errors import DSLCudaRuntimeError, DSLRuntimeError
 from tilewright.compiler.executor import Executor as JitCompiledFunction
 from tilewright.compiler.jit import dsl_user_op
 
+_SAME = ["arch", "ast_preprocessor", "compiler", "jit_executor", "runtime", "tvm_ffi_builder", "typing", "utils"]
 _LATE = {
-    **{
-        name: f"tilewright.compat.{name}" for name in ("arch", "compiler", "jit_executor", "runtime", "typing", "utils")
-    },
+    **{name: f"tilewright.compat.{name}" for name in _SAME},
     "dsl": "tilewright.compat.dsl_module",
     "enums": "tilewright.compat.arch",
     "env_manager": "tilewright.compat.env",
+    "_mlir_helpers": "tilewright.compat.mlir_helpers",
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted

@@ -13,7 +13,10 @@ from tilewright.lang.numbers.numeric import Float, Integer, Numeric, NumericMeta
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor_ssa import TensorSSA as Vector
 
+FloatMeta = IntegerMeta = NumericMeta
 globals().update({_cls.__name__: _cls for _cls in _BY_NAME.values()})  # Int32, Float32, ...
+
+__STR_TO_DTYPE__ = {_cls.__name__: _cls for _cls in _BY_NAME.values()}
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
     __getattr__ = _missing(__name__, rest=_INTERNAL)

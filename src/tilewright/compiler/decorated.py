@@ -38,6 +38,7 @@ class Decorated(Generic[P, R]):
         self._traced: Callable[..., Any] | None = None
         self.profiled = False
         self.symbol_name = function.__name__
+        self.__globals__ = function.__globals__  # libraries read it, as of a plain function
 
     @property
     def traced(self) -> Callable[..., Any]:

@@ -328,7 +328,7 @@ def decorated(function: Any) -> tuple[JitFunction[..., Any], tuple[Any, ...]]:
             location=user_location(),
             hint="kernels are launched from a @cute.jit function; compile that function",
         )
-    call = vars(type(function)).get("__call__")
+    call = next((vars(cls)["__call__"] for cls in type(function).__mro__ if "__call__" in vars(cls)), None)
     if isinstance(call, JitFunction):
         return call, (function,)
     raise CompileError(

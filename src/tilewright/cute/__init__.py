@@ -279,7 +279,13 @@ Int = int
 if TYPE_CHECKING:
     from tilewright.cute import nvgpu, runtime, testing
 
-_LATE = ("nvgpu", "runtime", "testing")  # loaded when asked for: they bring hardware tables and the host side
+_LATE = (
+    "nvgpu",
+    "runtime",
+    "testing",
+    "experimental",
+    "_tvm_ffi_args_spec_converter",
+)  # loaded when asked for: they bring hardware tables and the host side
 
 
 _COLLECTIVES = {
@@ -295,6 +301,7 @@ _COLLECTIVES = {
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
     _LATER = {name: f"tilewright.cute.{name}" for name in _LATE} | _COLLECTIVES
+    _LATER |= dict.fromkeys(("algorithm", "atom", "core", "tensor"), "tilewright.cute")  # modules of CuTe DSL
     __getattr__ = _missing(__name__, _LATER)
 
 
@@ -311,20 +318,18 @@ __all__ = [
     "Pointer", "PrintIR", "PtxasOptions", "Ratio", "ReductionOp", "ScaledBasis", "Shape", "Stride", "Swizzle", "SymInt",
     "T", "Tensor", "TensorSSA", "TensorView", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tiler", "Uint16",
     "Uint32", "Uint64", "Uint8", "XTuple", "acos", "all_", "allreduce", "allreduce_sum", "any_", "append",
-    "append_ones", "arch", "asin", "assume", "atan", "atan2", "autovec_copy", "bank_conflicts",
-    "basic_copy", "basic_copy_if", "basis_get", "basis_value", "block_idx_x", "block_idx_y", "block_idx_z",
-    "blocked_product", "broadcast", "ceil_div", "coalesce",
-    "coalescing", "common_sub_layout", "compatible", "compile", "compile_parallel", "complement", "composition",
-    "congruent", "copy",
-    "copy_atom_call", "cos", "cosize", "crd2crd", "crd2idx", "depth", "dice", "domain_offset", "downcast",
-    "dsl_user_op", "elem_less", "empty_like", "equal", "erf", "exp", "exp2", "fast_divmod_create_divisor",
-    "fast_divmod_create_divisor_v2", "filter", "filter_tuple", "filter_zeros", "find", "find_if", "flat_divide",
-    "flat_product", "flatten", "flatten_to_tuple", "fp_contract", "from_dlpack", "front", "full", "full_like", "gemm",
-    "get", "get_divisibility", "get_nonswizzle_portion", "get_swizzle_portion", "group_modes", "has_underscore",
-    "idx2crd", "increment_coord", "inner_partition", "is_bijective", "is_compatible", "is_congruent", "is_major",
-    "is_static", "is_weakly_compatible", "is_weakly_congruent", "jit", "kernel", "layout_svg", "layout_text",
-    "leading_dim", "left_inverse", "local_partition", "local_tile", "log", "log10", "log2", "logical_divide",
-    "logical_product", "make_composed_layout", "make_copy_atom", "make_cotiled_copy", "make_fragment",
+    "append_ones", "arch", "asin", "assume", "atan", "atan2", "autovec_copy", "bank_conflicts", "basic_copy",
+    "basic_copy_if", "basis_get", "basis_value", "block_idx_x", "block_idx_y", "block_idx_z", "blocked_product",
+    "broadcast", "ceil_div", "coalesce", "coalescing", "common_sub_layout", "compatible", "compile", "compile_parallel",
+    "complement", "composition", "congruent", "copy", "copy_atom_call", "cos", "cosize", "crd2crd", "crd2idx", "depth",
+    "dice", "domain_offset", "downcast", "dsl_user_op", "elem_less", "empty_like", "equal", "erf", "exp", "exp2",
+    "fast_divmod_create_divisor", "fast_divmod_create_divisor_v2", "filter", "filter_tuple", "filter_zeros", "find",
+    "find_if", "flat_divide", "flat_product", "flatten", "flatten_to_tuple", "fp_contract", "from_dlpack", "front",
+    "full", "full_like", "gemm", "get", "get_divisibility", "get_nonswizzle_portion", "get_swizzle_portion",
+    "group_modes", "has_underscore", "idx2crd", "increment_coord", "inner_partition", "is_bijective", "is_compatible",
+    "is_congruent", "is_major", "is_static", "is_weakly_compatible", "is_weakly_congruent", "jit", "kernel",
+    "layout_svg", "layout_text", "leading_dim", "left_inverse", "local_partition", "local_tile", "log", "log10", "log2",
+    "logical_divide", "logical_product", "make_composed_layout", "make_copy_atom", "make_cotiled_copy", "make_fragment",
     "make_fragment_like", "make_identity_layout", "make_identity_tensor", "make_layout", "make_layout_image_mask",
     "make_layout_like", "make_layout_tv", "make_mma_atom", "make_ordered_layout", "make_ptr", "make_rmem_tensor",
     "make_rmem_tensor_like", "make_swizzle", "make_tensor", "make_tiled_copy", "make_tiled_copy_A", "make_tiled_copy_B",

@@ -152,6 +152,7 @@ _ROWS: Final[tuple[tuple[int | frozenset[str], dict[str, str]], ...]] = (
             "tensormap.cp_fenceproxy": "8.3",
             "fence.proxy.tensormap": "8.3",
             "atom.b128": "8.3",
+            "fence.sync_restrict": "8.6",
             "cp.async.bulk.shared::cta": "8.6",
             "cp.async.bulk.tensor.shared::cta": "8.6",
         },

@@ -5,6 +5,7 @@ datasheet of the 80 GB card. H100: "H100 Tensor Core GPU Architecture", tables 1
 B200: datasheet of HGX B200, figures of one card. L40: datasheet. RTX 4090: "Ada GPU Architecture",
 appendix A. Rates for each clock of a multiprocessor: CUDA C++ Programming Guide, "Arithmetic Instructions" (special
 functions) and "Shared Memory" (32 banks of 4 bytes); four schedulers issue one instruction of a warp each.
+Sizes of the L2 caches: the same papers and data sheets.
 """
 
 from __future__ import annotations
@@ -46,9 +47,17 @@ class Peak:
         return ISSUE_PER_SM * WARP_THREADS * self.clock
 
     @property
+    def l2(self) -> int:
+        """Bytes of the L2 cache."""
+        return _L2_MIB[self.name.split()[0] if self.name.startswith(("A100", "H100")) else self.name] << 20
+
+    @property
     def l1(self) -> float:
         """Bytes a second of one multiprocessor's L1 and shared memory."""
         return L1_BYTES_PER_SM * self.clock
+
+
+_L2_MIB: Final = {"A100": 40, "RTX 4090": 72, "L40": 96, "H100": 50, "H200": 50, "B200": 126}
 
 
 def _peak(

@@ -31,11 +31,14 @@ _libllvm: ctypes.CDLL | None = None
 
 
 def libllvm() -> ctypes.CDLL:
-    """libLLVM.so, loaded with global symbols so that the MLIR bindings find it without LD_LIBRARY_PATH."""
+    """libLLVM.so, loaded first so that the MLIR bindings find it by its name, without LD_LIBRARY_PATH.
+
+    Its symbols stay its own: other libraries with an LLVM inside, as Triton's, would take them and end the process.
+    """
     global _libllvm
     with _lock:
         if _libllvm is None:
-            _libllvm = ctypes.CDLL(str(_libllvm_path()), mode=ctypes.RTLD_GLOBAL)
+            _libllvm = ctypes.CDLL(str(_libllvm_path()))
     return _libllvm
 
 

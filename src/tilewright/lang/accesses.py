@@ -17,7 +17,7 @@ from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 SCOPES = ("cta", "cluster", "gpu", "sys")
-_LLVM_SPACES = {1: AddressSpace.gmem, 3: AddressSpace.smem}
+_LLVM_SPACES = {1: AddressSpace.gmem, 3: AddressSpace.smem, 7: AddressSpace.dsmem}
 
 
 def as_vector(val: Any) -> TensorSSA | None:

@@ -434,9 +434,8 @@ def _rebuild(value: Any, leaves: Iterator[ir.Value]) -> Any:
 
 
 def extract_mlir_values(obj: Any) -> list[Any]:
-    """The machine values of an object, in order; none for a compile-time object."""
-    values, _ = flatten(obj)
-    return values
+    """The machine values of an object, in order; none for Python numbers and other objects of compile time."""
+    return extract(obj)
 
 
 def new_from_mlir_values(obj: Any, values: Sequence[Any]) -> Any:
@@ -445,7 +444,7 @@ def new_from_mlir_values(obj: Any, values: Sequence[Any]) -> Any:
     Raises:
         CompileError: `obj` takes another number of values.
     """
-    own, structure = flatten(obj)
-    if len(own) != len(values):
-        raise CompileError(f"{type(obj).__name__} takes {len(own)} values, got {len(values)}", location=user_location())
-    return structure.build(iter(values))
+    own = len(extract(obj))
+    if own != len(values):
+        raise CompileError(f"{type(obj).__name__} takes {own} values, got {len(values)}", location=user_location())
+    return rebuild(obj, values)

@@ -24,9 +24,9 @@ _LeafPair = tuple[IntTuple, IntTuple]
 def composition(lhs: Any, rhs: Any) -> Any:
     """The layout `R` with `R(c) = lhs(rhs(c))` whose shape refines that of `rhs` mode by mode.
 
-    `rhs` may be a tiler: an int `n` counts as `n:1`, a tuple acts mode by mode on `lhs` (further modes stay as they
-    are), `None` keeps a mode. With basis strides `rhs` addresses the modes of `lhs`. Indices past the end of `lhs`
-    run on in its last mode. A swizzle or composed layout on the left, or a composed layout on the right, gives a
+    `rhs` may be a tiler: an int `n` counts as `n:1`, a tuple acts mode by mode on `lhs` and drops further modes,
+    as in C++ CuTe, `None` keeps a mode. With basis strides `rhs` addresses the modes of `lhs`. Indices past the end of
+    `lhs` run on in its last mode. A swizzle or composed layout on the left, or a composed layout on the right, gives a
     composed layout.
 
     Raises:
@@ -42,7 +42,7 @@ def composition(lhs: Any, rhs: Any) -> Any:
         return ComposedLayout(lhs, 0, as_layout(rhs))
     require_plain(lhs, "composition")
     if isinstance(rhs, tuple | list):
-        return by_mode(lhs, rhs, composition, "composition")
+        return by_mode(lhs, rhs, composition, "composition", rest=False)
     if isinstance(rhs, ComposedLayout):
         return ComposedLayout(lhs, 0, rhs)
     if isinstance(rhs, Swizzle):

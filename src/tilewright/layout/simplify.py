@@ -28,15 +28,15 @@ def coalesce(input: Any, target_profile: Any = None) -> Any:
     return packed(coalesced_modes(input))
 
 
-def by_mode(layout: Layout, guide: Sequence[Any], function: Any, name: str) -> Layout:
-    """`function(mode, item)` for each mode and item of `guide`; further modes stay as they are."""
+def by_mode(layout: Layout, guide: Sequence[Any], function: Any, name: str, *, rest: bool = True) -> Layout:
+    """`function(mode, item)` for each mode and item of `guide`; further modes stay, without `rest` they go."""
     shapes, strides = wrap(layout.shape), wrap(layout.stride)
     if len(guide) > len(shapes):
         raise LayoutError(f"{name}: there are more items than modes", values={"layout": layout, "by mode": text(guide)})
     parts = [function(trusted(s, d), item) for s, d, item in zip(shapes, strides, guide, strict=False)]
+    first = len(guide) if rest else len(shapes)
     return trusted(
-        (*(part.shape for part in parts), *shapes[len(guide) :]),
-        (*(part.stride for part in parts), *strides[len(guide) :]),
+        (*(part.shape for part in parts), *shapes[first:]), (*(part.stride for part in parts), *strides[first:])
     )
 
 

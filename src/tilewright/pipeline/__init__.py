@@ -3,7 +3,14 @@
 from typing import TYPE_CHECKING
 
 from tilewright.base.not_built import missing as _missing
-from tilewright.pipeline.barriers import MbarrierArray, agent_sync, pipeline_init_arrive, pipeline_init_wait, sync
+from tilewright.pipeline.barriers import (
+    MbarrierArray,
+    agent_sync,
+    alloc_reserved_mbarrier,
+    pipeline_init_arrive,
+    pipeline_init_wait,
+    sync,
+)
 from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.named_barrier import (
     NamedBarrier,
@@ -25,7 +32,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 __all__ = [
     "Agent", "CooperativeGroup", "MbarrierArray", "NamedBarrier", "PipelineAsync", "PipelineConsumer",
     "PipelineCpAsync", "PipelineOp", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync",
-    "PipelineTmaStore", "PipelineUserType",
-    "agent_sync", "arrive", "arrive_and_wait", "arrive_unaligned", "make_pipeline_state", "pipeline_init_arrive",
-    "pipeline_init_wait", "sync", "wait", "wait_unaligned",
+    "PipelineTmaStore", "PipelineUserType", "agent_sync", "alloc_reserved_mbarrier", "arrive", "arrive_and_wait",
+    "arrive_unaligned", "make_pipeline_state", "pipeline_init_arrive", "pipeline_init_wait", "sync", "wait",
+    "wait_unaligned",
 ]  # fmt: skip

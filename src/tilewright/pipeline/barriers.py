@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.base.errors import CompileError
-from tilewright.base.not_built import NotBuiltError
+from tilewright.base.stubs import NotBuiltError
 from tilewright.lang.arch import barrier, sync_threads, sync_warp, thread_idx
 from tilewright.lang.control.generate import run_if
 from tilewright.lang.locations import user_location
-from tilewright.lang.numbers.numeric import Boolean, as_numeric
+from tilewright.lang.numbers.numeric import Boolean, Int64, as_numeric
 from tilewright.lang.nvgpu import mbarrier
 from tilewright.lang.nvgpu.elect import one_thread_of_warp
 from tilewright.lang.nvgpu.threads import cluster_arrive, cluster_arrive_relaxed, cluster_wait
+from tilewright.lang.tensors.allocation import SmemAllocator, SmemPartition
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.layout import size
 from tilewright.pipeline.groups import Agent, CooperativeGroup, PipelineOp
@@ -103,6 +104,11 @@ class MbarrierArray:
             return
         with run_if(~Boolean(as_numeric(token))):
             self.wait(index, phase)
+
+
+def alloc_reserved_mbarrier(num_stages: int, *, loc: object = None, ip: object = None) -> Pointer:
+    """Shared memory for the barriers of a pipeline: two for each stage, that it is full and that it is empty."""
+    return SmemAllocator().allocate_array(Int64, 2 * num_stages, partition=SmemPartition.RESERVED)
 
 
 def init_barriers(*arrays: MbarrierArray) -> None:

@@ -13,7 +13,7 @@ from tilewright.lang import trace
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Boolean
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
-from tilewright.pipeline.barriers import MbarrierArray, init_barriers, sync
+from tilewright.pipeline.barriers import MbarrierArray, alloc_reserved_mbarrier, init_barriers, sync
 from tilewright.pipeline.groups import CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 from tilewright.pipeline.state import PipelineState, make_pipeline_state
@@ -54,7 +54,7 @@ class PipelineAsync:
         num_stages: int,
         producer_group: CooperativeGroup,
         consumer_group: CooperativeGroup,
-        barrier_storage: Pointer,
+        barrier_storage: Pointer | None = None,
         producer_mask: Any = None,
         consumer_mask: Any = None,
         defer_sync: bool = False,
@@ -67,14 +67,13 @@ class PipelineAsync:
             num_stages: buffers.
             producer_group: as many agents as arrive to say that a buffer is filled.
             consumer_group: as many as arrive to say that it is free.
-            barrier_storage: two Int64 for each stage, in shared memory.
+            barrier_storage: two Int64 for each stage, in shared memory; by default `alloc_reserved_mbarrier` gives it.
             producer_mask: rank of the block of the cluster at which producers arrive; None is the own one.
             consumer_mask: rank at which consumers arrive.
             defer_sync: do not wait; the caller does (`pipeline.sync`) before the first use.
         """
         trace.device("a pipeline")
-        check_storage(num_stages, barrier_storage)
-        barriers = barrier_storage
+        barriers = storage_of(num_stages, barrier_storage)
         full = MbarrierArray(barriers, num_stages, (cls.producer_op, producer_group))
         empty = MbarrierArray(barriers + num_stages, num_stages, consumer_group)
         init_barriers(full, empty)
@@ -142,10 +141,16 @@ class PipelineCpAsync(PipelineAsync):
     producer_op = PipelineOp.AsyncLoad
 
 
-def check_storage(num_stages: int, storage: Any) -> None:
-    """Refuse what cannot hold the barriers of a pipeline."""
+def storage_of(num_stages: int, storage: Any) -> Pointer:
+    """The memory for the barriers of a pipeline: the caller's or, without it, reserved.
+
+    Raises:
+        CompileError: the caller's cannot hold barriers, or the number of stages is not positive.
+    """
     if not isinstance(num_stages, int) or num_stages < 1:
         raise CompileError(f"a pipeline of {num_stages} stages", location=user_location(3), hint="a positive int")
+    if storage is None:
+        return alloc_reserved_mbarrier(num_stages)
     if not isinstance(storage, Pointer) or storage.memspace is not AddressSpace.smem or storage.dtype.width != 64:
         raise CompileError(
             "barrier_storage is not a pointer to Int64 in shared memory",
@@ -153,3 +158,4 @@ def check_storage(num_stages: int, storage: Any) -> None:
             values={"got": storage},
             hint="a field `cute.struct.MemRange[cutlass.Int64, 2 * num_stages]` gives one: storage.field.data_ptr()",
         )
+    return storage

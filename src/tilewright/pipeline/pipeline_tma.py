@@ -21,7 +21,7 @@ from tilewright.lang.tensors.pointer import Pointer
 from tilewright.layout import Layout, size
 from tilewright.pipeline.barriers import MbarrierArray, init_barriers, pipeline_init_arrive, pipeline_init_wait
 from tilewright.pipeline.groups import CooperativeGroup, PipelineOp
-from tilewright.pipeline.pipeline_async import PipelineAsync, check_storage
+from tilewright.pipeline.pipeline_async import PipelineAsync, storage_of
 from tilewright.pipeline.state import PipelineState
 
 
@@ -55,7 +55,7 @@ class PipelineTmaAsync(PipelineAsync):
         producer_group: CooperativeGroup,
         consumer_group: CooperativeGroup,
         tx_count: int,
-        barrier_storage: Pointer,
+        barrier_storage: Pointer | None = None,
         cta_layout_vmnk: Layout | None = None,
         tidx: Any = None,
         mcast_mode_mn: tuple[int, int] = (1, 1),
@@ -71,16 +71,16 @@ class PipelineTmaAsync(PipelineAsync):
             consumer_group: how many arrive to say that a buffer is free: the warps that read it, times the blocks that
                 they tell.
             tx_count: bytes that are copied into a buffer.
-            barrier_storage: two Int64 for each stage, in shared memory.
+            barrier_storage: two Int64 for each stage, in shared memory; by default `alloc_reserved_mbarrier` gives it.
             cta_layout_vmnk: the blocks of the cluster by (V,M,N,K); without it each block is alone.
             tidx: the thread's index; by default its lane is asked.
             mcast_mode_mn: whether tiles are shared along M and along N of the cluster.
             defer_sync: do not wait; the caller does (`pipeline_init_arrive`, `pipeline_init_wait`).
         """
         trace.device("a pipeline")
-        check_storage(num_stages, barrier_storage)
-        full = MbarrierArray(barrier_storage, num_stages, (cls.producer_op, producer_group), tx_count)
-        empty = MbarrierArray(barrier_storage + num_stages, num_stages, consumer_group)
+        barriers = storage_of(num_stages, barrier_storage)
+        full = MbarrierArray(barriers, num_stages, (cls.producer_op, producer_group), tx_count)
+        empty = MbarrierArray(barriers + num_stages, num_stages, consumer_group)
         init_barriers(full, empty)
         target, signals = _whom_to_tell(cta_layout_vmnk, tidx, mcast_mode_mn)
         if not defer_sync:

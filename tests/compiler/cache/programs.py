@@ -51,7 +51,7 @@ def forget() -> None:
 
 def run(script: str, **variables: str) -> str:
     """What a process of its own prints; `variables` go into its environment."""
-    paths = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+    paths = os.pathsep.join((str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")))
     environment = {
         **os.environ,
         "PYTHONPATH": paths,

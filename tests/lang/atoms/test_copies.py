@@ -165,7 +165,8 @@ def copy_edges(
 ):
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), src.element_type, num_bits_per_copy=bits)
     tiled = cute.make_tiled_copy_tv(atom, ROWS, values)
-    tile = (2 * tiled.tiler_mn[0], tiled.tiler_mn[1])
+    rows, columns = map(cute.size, tiled.tiler_mn)
+    tile = (2 * rows, columns)
     grid = cute.ceil_div(src.shape, tile)
     guarded(src, dst, tiled, tile, each).launch(grid=(grid[0], grid[1], 1), block=32)
 
@@ -220,7 +221,7 @@ def staged(src: cute.Tensor, dst: cute.Tensor, tiled: cute.TiledCopy, stages: cu
     """Tiles of `src` (tile, tiles) pass through a ring of stages of shared memory; columns from `bound` on are cut."""
     thread, _, _ = cute.arch.thread_idx()
     part = tiled.get_slice(thread)
-    tile = tiled.tiler_mn
+    tile = tuple(map(cute.size, tiled.tiler_mn))
     ring = cutlass.utils.SmemAllocator().allocate_tensor(
         src.element_type, cute.make_layout((*tile, stages), stride=(tile[1], 1, tile[0] * tile[1])), 16
     )

@@ -32,7 +32,7 @@ def universal(dtype=cutlass.Float32, bits=0):
 def copy_part(tiled, thread, layout, side="src"):
     """The indices of `thread`, in order, of a tensor of that layout."""
     atom_side = getattr(tiled, f"layout_{side}_tv")
-    cut = thread_values(layout, tiled.tiler_mn, tiled._transformed(atom_side))
+    cut = thread_values(layout, tiled.tile, tiled._transformed(atom_side))
     threads, values = cut
     return [cut((thread, value)) for value in range(size(values))] if size(threads) > thread else []
 
@@ -90,9 +90,9 @@ def test_random_tiled_copies_deal_as_their_layouts_say():
 
 def test_modes_of_a_part_are_instruction_values_rest_values_and_rests_of_the_tile():
     tiled = cute.make_tiled_copy_tv(universal(bits=128), Layout((4, 8), (8, 1)), Layout((2, 4), (4, 1)))
-    part = part_of(Layout((16, 64, 3)), "partition", tiled.tiler_mn, tiled._transformed(tiled.layout_src_tv), 5)
+    part = part_of(Layout((16, 64, 3)), "partition", tiled.tile, tiled._transformed(tiled.layout_src_tv), 5)
     assert part.shape == ((4, 2), 2, 2, 3)
-    assert tiled.size == 32 and tiled.tiler_mn == (8, 32)
+    assert tiled.size == 32 and tiled.tile == (8, 32) and tiled.tiler_mn == (Layout(8), Layout(32))
     assert tiled.layout_src_tv_tiled.shape[0] == tiled.layout_tv_tiled.shape[0]
 
 

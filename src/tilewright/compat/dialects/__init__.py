@@ -13,7 +13,8 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tilewright.base.not_built import NotBuiltError, NotBuiltImportError, absence, imports_from
+from tilewright.base.not_built import NotBuiltImportError, imports_from, stub_of
+from tilewright.base.stubs import NotBuiltError
 from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.numbers.numeric import Numeric, as_numeric
 
@@ -77,5 +78,5 @@ def dialect(name: str) -> Dialect:
 
 def __getattr__(name: str) -> Any:
     if importlib.util.find_spec(f"mlir.dialects.{name}") is None:
-        raise absence("mlir.dialects", name, sys._getframe(1))
+        return stub_of("mlir.dialects", name, sys._getframe(1))
     return dialect(name)

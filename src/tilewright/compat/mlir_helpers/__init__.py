@@ -5,4 +5,4 @@ from typing import TYPE_CHECKING
 from tilewright.base.not_built import missing as _missing
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
-    __getattr__ = _missing(__name__, {"math": "tilewright.cute.math"})
+    __getattr__ = _missing(__name__, {"math": "tilewright.cute.math", "op": "tilewright.compat.mlir_helpers.op"})

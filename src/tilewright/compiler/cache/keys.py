@@ -111,7 +111,7 @@ def _registered(reach: Reach) -> None:
         table: dict[Any, Any] = vars(sys.modules[module])[name] if module in sys.modules else {}
         reach.watch.mapping(table)
         for key, value in table.items():
-            if _from_user(value):
+            if from_user(value):
                 reach.note("registered", module)
                 reach.value(key)
                 reach.value(value)
@@ -120,13 +120,13 @@ def _registered(reach: Reach) -> None:
         reach.value(function)
 
 
-def _from_user(value: Any) -> bool:
+def from_user(value: Any) -> bool:
     """Whether an entry of a table, or a function or class that it holds, is a user's."""
     if isinstance(value, FunctionType):
         return owner_of_function(value) == "user"
     if isinstance(value, type):
         return owner_of_class(value) == "user"
-    return isinstance(value, UserOp) or any(map(_from_user, getattr(value, "__dict__", {}).values()))
+    return isinstance(value, UserOp) or any(map(from_user, getattr(value, "__dict__", {}).values()))
 
 
 def _runtime(reach: Reach, param: Param | None, value: Any) -> None:

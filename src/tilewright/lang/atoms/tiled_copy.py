@@ -24,7 +24,7 @@ from tilewright.layout.views import outer_of
 
 
 class TiledCopy(CopyAtom):
-    """A copy atom over the tile `tiler_mn`; `layout_tv_tiled` maps (thread, value) to the index in the tile.
+    """A copy atom over a tile of extents or layouts; `layout_tv_tiled` maps (thread, value) to the index in the tile.
 
     Raises:
         CompileError: the atom's threads or values do not divide those of the tile.
@@ -33,7 +33,7 @@ class TiledCopy(CopyAtom):
     def __init__(self, atom: CopyAtom, layout_tv: Layout, tiler_mn: Any) -> None:
         super().__init__(atom.op, atom.value_type, atom.num_bits, atom.hints)
         self.layout_tv_tiled = layout_tv
-        self.tiler_mn = tiler_mn
+        self.tile: Any = tiler_mn
         threads, values = (int(algebra.size(mode)) for mode in modes(layout_tv))
         self._check_tile()
         for what, whole, part in (("threads", threads, self.threads), ("values", values, self.values)):
@@ -49,9 +49,14 @@ class TiledCopy(CopyAtom):
                     hint="give each thread a multiple of num_bits_per_copy, or use a narrower atom",
                 )
 
+    @property
+    def tiler_mn(self) -> tuple[Layout, ...]:
+        """The tile as layouts, one a mode, as CuTe has it: an extent n is n:1."""
+        return tuple(mode if isinstance(mode, Layout) else Layout(mode) for mode in algebra.wrap(self.tile))
+
     def _check_tile(self) -> None:
         """The thread-value layout may not lead out of the tile."""
-        held = math.prod(int(algebra.size(mode)) for mode in algebra.wrap(self.tiler_mn))
+        held = math.prod(int(algebra.size(mode)) for mode in algebra.wrap(self.tile))
         reached = int(algebra.cosize(self.layout_tv_tiled))
         if reached > held:
             raise CompileError(
@@ -59,7 +64,7 @@ class TiledCopy(CopyAtom):
                 location=user_location(),
                 values={
                     "thread-value layout": f"{self.layout_tv_tiled}   index {reached - 1}",
-                    "tile": f"{self.tiler_mn}   {held} elements",
+                    "tile": f"{self.tile}   {held} elements",
                 },
                 hint="cute.make_layout_tv(thr_layout, val_layout) gives the tile and the layout that fit",
             )
@@ -115,7 +120,7 @@ class TiledCopy(CopyAtom):
 
     def _reference(self, side: Layout) -> Layout:
         """The tile itself, partitioned: (thread, value) -> index in the tile."""
-        extents = tuple(int(algebra.size(mode)) for mode in algebra.wrap(self.tiler_mn))
+        extents = tuple(int(algebra.size(mode)) for mode in algebra.wrap(self.tile))
         tile = Layout(extents)
         cut = thread_values(tile, extents, self._transformed(side))
         return joined(cut[0], modes(cut[1])[0])
@@ -126,7 +131,7 @@ class TiledCopy(CopyAtom):
             layout = joined(layout)
         rank = len(layout.shape)
         values = int(algebra.size(layout, mode=[0]))
-        extents = tuple(int(algebra.size(mode)) for mode in algebra.wrap(self.tiler_mn))
+        extents = tuple(int(algebra.size(mode)) for mode in algebra.wrap(self.tile))
         numbers = algebra.composition(algebra.right_inverse(self.layout_tv_tiled), Layout(extents))
         fragments = _numbers_of_groups(numbers, self.size * values)
         order = joined(Layout(values), _scaled(algebra.right_inverse(fragments), values))
@@ -138,20 +143,21 @@ class TiledCopy(CopyAtom):
     def _require_grid(self, layout: Layout, values: int, grid: tuple[int, ...]) -> None:
         extents = [int(algebra.size(mode)) for mode in modes(layout)[1:]]
         held = int(algebra.size(self.layout_tv_tiled, mode=[1]))
-        if (held % values and values % held) or any(extent % step for extent, step in zip(extents, grid, strict=False)):
+        larger = values % held == 0 and set(grid) <= {1}  # one fragment spans several tiles
+        if (held % values and not larger) or any(extent % step for extent, step in zip(extents, grid, strict=False)):
             raise CompileError(
                 "the fragment does not fill the tile of the copy that retiles it",
                 location=user_location(),
-                values={"fragment": layout, "tile": self.tiler_mn, "fragments in a tile": grid},
+                values={"fragment": layout, "tile": self.tile, "fragments in a tile": grid},
                 hint="retile fragments of the tiled MMA (or tiled copy) that the copy was made from",
             )
 
     def key(self) -> tuple[Any, ...]:
-        return *super().key(), self.layout_tv_tiled, self.tiler_mn
+        return *super().key(), self.layout_tv_tiled, self.tile
 
     def __str__(self) -> str:
         return (
-            f"Tiled Copy\n  Tiler MN:        {self.tiler_mn}\n"
+            f"Tiled Copy\n  Tiler MN:        {self.tile}\n"
             f"  TV Layout tiled: {self.layout_tv_tiled}\n{super().__str__()}"
         )
 
@@ -180,7 +186,7 @@ class ThrCopy(TiledCopy):
     """One thread's view of a tiled copy."""
 
     def __init__(self, tiled: TiledCopy, thr_idx: Any) -> None:
-        super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn)
+        super().__init__(tiled, tiled.layout_tv_tiled, tiled.tile)
         self.thr_idx: Any = thr_idx if isinstance(thr_idx, int) else as_numeric(thr_idx)
 
     def partition_S(self, src: Tensor) -> Tensor:
@@ -192,7 +198,7 @@ class ThrCopy(TiledCopy):
         return self._part(self.layout_dst_tv, dst)
 
     def _part(self, side: Layout, target: Tensor) -> Tensor:
-        part: Tensor = part_of(target, "partition", self.tiler_mn, self._transformed(side), self.thr_idx)
+        part: Tensor = part_of(target, "partition", self.tile, self._transformed(side), self.thr_idx)
         return part
 
     def __extract_mlir_values__(self) -> list[Any]:
@@ -230,13 +236,13 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout, *
 @takes(_ATOM, _TILED)
 def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy, **_: object) -> TiledCopy:
     """A tiled copy with another atom, that deals values as the source of `tiled_copy` does."""
-    return TiledCopy(_plain(atom), tiled_copy.layout_src_tv_tiled, tiled_copy.tiler_mn)
+    return TiledCopy(_plain(atom), tiled_copy.layout_src_tv_tiled, tiled_copy.tile)
 
 
 @takes(_ATOM, _TILED)
 def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy, **_: object) -> TiledCopy:
     """A tiled copy with another atom, that deals values as the destination of `tiled_copy` does."""
-    return TiledCopy(_plain(atom), tiled_copy.layout_dst_tv_tiled, tiled_copy.tiler_mn)
+    return TiledCopy(_plain(atom), tiled_copy.layout_dst_tv_tiled, tiled_copy.tile)
 
 
 @takes(_ATOM, _TILED_MMA)

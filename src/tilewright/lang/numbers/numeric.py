@@ -77,7 +77,8 @@ class NumericMeta(ABCMeta):
 
     @property
     def zero(cls) -> int | float:
-        return 0.0 if cls.is_float else 0
+        """0, or 0.0 of floats; `Float` and `Integer` themselves have one too."""
+        return 0.0 if issubclass(cls, Float) else 0
 
     @property
     def inf(cls) -> float:
@@ -550,7 +551,9 @@ def is_number(value: object) -> bool:
 
 
 def number_type(value: object) -> type[Numeric]:
-    """`value`, if it is a number type; an error otherwise."""
+    """`value`, if it is a number type, and `Float32` for `Float`; an error otherwise."""
+    if value is Float:
+        return Float32
     if isinstance(value, type) and issubclass(value, Numeric) and value not in _BASES:
         return value
     raise CompileError(

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from tilewright.lang.control import dispatch
 from tilewright.lang.locations import REGION_PREFIX
-from tilewright.lang.rewrite import source
+from tilewright.lang.rewrite import source, tree_hooks
 from tilewright.lang.rewrite.source import OUTER, Source
 from tilewright.lang.rewrite.statements import FunctionRewriter
 from tilewright.lang.rewrite.syntax import CONTROL, REGION
@@ -40,7 +40,7 @@ def rewrite(fn: FunctionType, captured: Source | None = None) -> FunctionType:
 
 
 def _rewritten_tree(fn: FunctionType, captured: Source) -> ast.FunctionDef:
-    tree = source.find(fn, captured)
+    tree = tree_hooks.apply(source.find(fn, captured), fn.__code__.co_filename)
     first = next(iter((*tree.args.posonlyargs, *tree.args.args)), None)
     rewriter = FunctionRewriter(
         fn.__code__.co_filename, fn.__name__, first.arg if first else "", frozenset(fn.__code__.co_freevars)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
@@ -34,8 +35,8 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: type[Numeric], *, loc: object 
         CompileError: it is known only at run time, or is more than a thread has.
     """
     layout = layout_or_shape if isinstance(layout_or_shape, (Layout, ComposedLayout)) else Layout(layout_or_shape)
-    count = _elements(layout)
-    type_ = types.ptr(number_type(dtype).facts.name, "rmem", RMEM_ALIGN)
+    count, dtype = _elements(layout), number_type(dtype)
+    type_ = types.ptr(dtype.facts.name, "rmem", RMEM_ALIGN)
     bytes_ = max(-(-count * dtype.width // 8), 1)
     if bytes_ > MOST_BYTES:
         raise CompileError(
@@ -123,6 +124,13 @@ def _alloc(type_: ir.Type, bytes_: int) -> ir.Value:
     return op.results[0]
 
 
+class SmemPartition(Enum):
+    """Parts of the shared memory that CuTe DSL keeps apart. Here all memory comes from one place."""
+
+    USER = "user"
+    RESERVED = "reserved"
+
+
 class SmemAllocator:
     """Hands out the shared memory of a block.
 
@@ -144,7 +152,15 @@ class SmemAllocator:
         compiled_for = trace.current().arch if trace.tracing() else ""
         return chip(normalize_arch(compute_capability or compiled_for or "sm_80")).shared_optin
 
-    def allocate(self, size_or_type: Any, byte_alignment: int = 1, *, loc: object = None, ip: object = None) -> Any:
+    def allocate(
+        self,
+        size_or_type: Any,
+        byte_alignment: int = 1,
+        *,
+        partition: SmemPartition = SmemPartition.USER,
+        loc: object = None,
+        ip: object = None,
+    ) -> Any:
         """`allocate(bytes)` gives a pointer to bytes, `allocate(StructType)` an instance in shared memory."""
         if isinstance(size_or_type, int):
             return self._bytes(size_or_type, Int8, byte_alignment)
@@ -163,6 +179,7 @@ class SmemAllocator:
         num_elems: int = 1,
         byte_alignment: int = 1,
         *,
+        partition: SmemPartition = SmemPartition.USER,
         loc: object = None,
         ip: object = None,
     ) -> Pointer:
@@ -176,6 +193,7 @@ class SmemAllocator:
         byte_alignment: int = 1,
         swizzle: Any = None,
         *,
+        partition: SmemPartition = SmemPartition.USER,
         loc: object = None,
         ip: object = None,
     ) -> Tensor:

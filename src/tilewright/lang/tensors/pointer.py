@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
-from tilewright.base.not_built import NotBuiltError
+from tilewright.base.stubs import NotBuiltError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import holds_value
 from tilewright.lang import trace
@@ -21,16 +21,21 @@ if TYPE_CHECKING:
 
 
 class AddressSpace(Enum):
-    """Where memory lies: `gmem` of the device, `smem` of a block, `rmem` of a thread, `tmem`; `generic` is any."""
+    """Where memory lies: `gmem` of the device, `smem` of a block, `dsmem` of any block of its cluster, `rmem` of a
+    thread, `tmem`; `generic` is any."""
 
     generic = "generic"
     gmem = "gmem"
     smem = "smem"
+    dsmem = "dsmem"
     rmem = "rmem"
     tmem = "tmem"
 
     def __str__(self) -> str:
         return self.value
+
+
+_LLVM_SPACE = {AddressSpace.gmem: 1, AddressSpace.smem: 3, AddressSpace.dsmem: 7}
 
 
 class Held:
@@ -136,15 +141,15 @@ class Pointer:
         return Pointer(value, self.dtype, self.memspace, min_align)
 
     def toint(self, *, loc: object = None, ip: object = None) -> Any:
-        """The address as Int64; of shared memory as Int32, as instructions take it."""
-        cls = Int32 if self.memspace in (AddressSpace.smem, AddressSpace.tmem) else Int64
+        """The address as Int64; of shared memory, also of other blocks, as Int32, as instructions take it."""
+        cls = Int32 if self.memspace in (AddressSpace.smem, AddressSpace.dsmem, AddressSpace.tmem) else Int64
         value = build.cute("ptr_to_int", (cls.mlir_type,), ((self.value,),)).results[0]
         return cls.from_ir(value)
 
     @property
     def llvm_ptr(self) -> ir.Value:
         """The address as an LLVM pointer, for MLIR's own operations."""
-        spaces = {AddressSpace.gmem: 1, AddressSpace.smem: 3} if trace.current().side == "device" else {}
+        spaces = _LLVM_SPACE if trace.current().side == "device" else {}
         number = spaces.get(self.memspace, 0)
         type_ = types.parse(f"!llvm.ptr<{number}>" if number else "!llvm.ptr")
         return build.value("builtin.unrealized_conversion_cast", type_, (self.value,))

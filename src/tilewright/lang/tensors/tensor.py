@@ -98,7 +98,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         found = [mode for mode, stride in enumerate(strides) if isinstance(stride, int) and stride == 1]
         return found[0] if found else None
 
-    def __getitem__(self, coord: Any) -> Any:
+    def __getitem__(self, coord: Any, *, loc: object = None, ip: object = None) -> Any:
         if has_slice(coord):
             return self.slice(coord)
         if self.is_coordinates:
@@ -110,7 +110,7 @@ class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the 
         op = build.cute("load", (dtype.mlir_type,), groups, coord=build.string(text))
         return dtype.from_ir(op.results[0])
 
-    def __setitem__(self, coord: Any, value: Any) -> None:
+    def __setitem__(self, coord: Any, value: Any, *, loc: object = None, ip: object = None) -> None:
         if self.is_coordinates:
             raise CompileError("a tensor of coordinates cannot be written", location=user_location())
         if has_slice(coord):

@@ -184,7 +184,7 @@ class TensorSSA:
             )
         return result
 
-    def __getitem__(self, coord: Any) -> Any:
+    def __getitem__(self, coord: Any, *, loc: object = None, ip: object = None) -> Any:
         if isinstance(coord, tuple) and _has_none(coord):
             layout, offset = slice_and_offset(coord, self.layout)
             indices = [int(offset) + int(layout(index)) for index in range(int(layout_size(layout)))]

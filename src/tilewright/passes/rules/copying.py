@@ -93,7 +93,7 @@ def _move(
     pred = tensor_or_fragment(preds[0], context) if preds else None
     entries = _count(pred) if pred is not None else 1
     moves = movers[atom.name](src, dst, atom, _count(src) // entries, context)
-    if atom.name == "universal":
+    if atom.name == "universal" and moves.count:
         _remark(op, (src, dst), moves.count, entries, atom, context)
     if pred is None:
         for number in range(moves.count):

@@ -20,7 +20,7 @@ from tilewright.passes.rules.memory import element_bits
 if TYPE_CHECKING:
     from mlir import ir
 
-SPACES = ("generic", "gmem", "smem", "rmem")
+SPACES = ("generic", "gmem", "smem", "dsmem", "rmem")
 _ELEMENTS = frozenset(types.ELEMENT.values())
 _UNREADABLE = (ValueError, IndexError, TypeError, AttributeError, KeyError, TilewrightError)
 

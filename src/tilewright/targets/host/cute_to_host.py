@@ -35,7 +35,7 @@ rules = Rules()
 ITERATIONS = 1 << 16
 """Iterations of a loop without launches between two looks for Ctrl-C."""
 FLAGS = "tilewright.launch_flags"
-ADDRESS_SPACE = {"generic": 0, "gmem": 0, "rmem": 0, "smem": 0}
+ADDRESS_SPACE = {"generic": 0, "gmem": 0, "rmem": 0, "smem": 0, "dsmem": 0}
 
 
 @register

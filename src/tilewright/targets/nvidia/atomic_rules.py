@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mlir import ir
 
 rules = Rules()
-_SPACE = {"gmem": ".global", "smem": ".shared", "generic": ""}
+_SPACE = {"gmem": ".global", "smem": ".shared", "dsmem": ".shared::cluster", "generic": ""}
 _CONSTRAINT = {"i32": "r", "i64": "l", "f32": "f", "f64": "d", "i16": "h"}
 _UNTYPED = ("and", "or", "xor", "exch", "cas")
 _RED_ORDERS = ("relaxed", "release")
@@ -53,7 +53,7 @@ def _type(kind: str, value: ir.Value) -> str:
 
 
 def _address(address: ir.Value, space: str) -> ir.Value:
-    return build.value("llvm.ptrtoint", types.parse("i32" if space == "smem" else "i64"), (address,))
+    return build.value("llvm.ptrtoint", types.parse("i32" if space in ("smem", "dsmem") else "i64"), (address,))
 
 
 def _register(value: ir.Value) -> ir.Value:

@@ -42,7 +42,7 @@ RULES = (
     + profile_rules.rules
 )
 RULES += atomic_rules.rules + bulk_rules.rules + wgmma_rules.rules
-ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0}
+ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "dsmem": 7, "rmem": 0}
 FEATURES = "tilewright.features"
 
 

@@ -54,6 +54,7 @@ _PTX: Final[dict[str, str]] = {
     "fence.cluster": "fence +cluster",
     "fence.proxy.async": "fence.proxy.async*",
     "fence.mbarrier_init": "fence.mbarrier_init",
+    "fence.sync_restrict": "fence +sync_restrict::*",
     "fence.proxy.tensormap": "fence.proxy +tensormap::*",
     "szext": "szext",
     "bmsk": "bmsk",
