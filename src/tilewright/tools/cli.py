@@ -29,7 +29,7 @@ COMMANDS = {
     "layout": "Evaluate a layout expression, print it, draw it.",
     "emulate": "Run a kernel of a PTX file on the emulator.",
     "bench": "Run the benchmarks of a source checkout: ops against their peers, the compiler, the emulator.",
-    "profile": "Run a command under ncu, nsys, compute-sanitizer or the emulator; read reports of ncu.",
+    "profile": "What each line costs; a command under ncu, nsys, compute-sanitizer or the emulator.",
     "passes": "List the passes and the pipeline they stand in.",
     "cache": "List, clear or verify the compiled functions that are kept on disk.",
     "doctor": "Say what is installed, what is missing, and the remedy.",

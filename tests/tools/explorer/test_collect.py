@@ -34,7 +34,7 @@ def test_sectors_of_a_line(row_sum):
 
 def test_lines_of_ptx_add_up(row_sum):
     kernel = row_sum["kernels"][0]
-    by_line = sum(counts["instructions"] for counts in kernel["counts"]["ptx"].values())
+    by_line = sum(counts.get("instructions", 0) for counts in kernel["counts"]["ptx"].values())
     rows = dict(kernel["launches"][0]["rows"])
     assert f"{by_line:,}" == rows["thread instructions"]
 
@@ -69,7 +69,7 @@ def test_without_a_run_the_page_says_so():
     executor, _ = cases.two_kernels()
     data = collected(run_executor(executor, None))
     assert data["missing"] == "the function was not run: give arguments with all extents"
-    assert data["kernels"][0]["counts"] == {"ptx": {}, "python": {}}
+    assert data["kernels"][0]["counts"] == {"ptx": {}, "sass": {}, "python": {}}
 
 
 def test_a_run_that_takes_too_long_leaves_a_page():

@@ -55,7 +55,7 @@ def line_in(shown, stage, text):
 def held(shown, stage, text):
     """Wait until the first line that is held in a pane has a text."""
     shown.wait_for_function(
-        "([stage, text]) => document.querySelector(`.pane[data-stage=\"${stage}\"] .cm-line.pinned`)"
+        '([stage, text]) => document.querySelector(`.pane[data-stage="${stage}"] .cm-line.pinned`)'
         "?.textContent.includes(text)",
         arg=[stage, text],
     )

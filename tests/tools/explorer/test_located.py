@@ -5,7 +5,7 @@ import pytest
 from tests.tools.explorer import cases
 from tilewright.passes.located_text import located_text
 from tilewright.tools import demo_kernels
-from tilewright.tools.explorer.located import located
+from tilewright.tools.located import located
 
 
 @pytest.fixture(scope="module")

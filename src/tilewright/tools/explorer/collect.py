@@ -14,18 +14,21 @@ from tilewright.emulate import Report
 from tilewright.passes.located_text import Place
 from tilewright.passes.pass_changes import PassChange, bare
 from tilewright.tools.explorer.drawn import drawings
-from tilewright.tools.explorer.located import Located, StageText, located
 from tilewright.tools.function_runs import Run
-from tilewright.tools.profiling.line_counts import Counts, by_place, by_ptx_line
+from tilewright.tools.located import Located, StageText, located
+from tilewright.tools.profiling.line_counts import Counts
+from tilewright.tools.profiling.line_profile import hiding, line_profile
 
 CONTEXT: Final = 3
 """Lines around a change of a pass."""
+ESTIMATED: Final = "cycles"
 METRICS: Final = {
     "sectors": ("sectors", "sectors of 32 bytes of global memory, counted by the emulator"),
     "excess": ("excess sectors", "sectors beyond those that the same bytes would need if each request were coalesced"),
     "wavefronts": ("wavefronts", "passes over the banks of shared memory, counted by the emulator"),
     "conflicts": ("bank conflicts", "wavefronts beyond those that would do without bank conflicts"),
     "instructions": ("instructions", "instructions, one for each thread, counted by the emulator"),
+    ESTIMATED: ("warp cycles", "cycles that warps would spend at the line if each ran alone: latencies times counts"),
 }
 """The columns of heat: what they are called, and what their numbers are."""
 
@@ -75,7 +78,10 @@ def collected(run: Run) -> dict[str, Any]:
         "calls": _calls(found, places),
         "places": places.rows,
         "files": [_file(path) for path in places.files],
-        "metrics": [{"key": key, "name": name, "about": about} for key, (name, about) in METRICS.items()],
+        "metrics": [
+            {"key": key, "name": name, "about": about, "estimate": key == ESTIMATED}
+            for key, (name, about) in METRICS.items()
+        ],
         "missing": run.missing,
     }
 
@@ -83,8 +89,7 @@ def collected(run: Run) -> dict[str, Any]:
 def _kernel(
     executor: Any, name: str, texts: Sequence[StageText], reports: Sequence[Report], places: Places
 ) -> dict[str, Any]:
-    ptx = next((text for text in texts if text.name == "ptx"), None)
-    counts = by_ptx_line(reports)
+    profile = line_profile(executor, name, texts, reports)
     stages = [
         {
             "name": text.name,
@@ -94,14 +99,17 @@ def _kernel(
         }
         for text in texts
     ]
-    by_line = by_place(counts, ptx.places) if ptx is not None else {}
     return {
         "name": name,
         "stages": stages,
         "counts": {
-            "ptx": {line: figures(item) for line, item in sorted(counts.items())},
-            "python": {places.number(place): figures(item) for place, item in by_line.items()},
+            "ptx": {line: figures(item) for line, item in sorted(profile.ptx.items())},
+            "sass": {line: figures(item) for line, item in sorted(profile.sass.items())},
+            "python": {places.number(place): figures(item) for place, item in profile.python.items()},
         },
+        "waits": {places.number(place): waits(item) for place, item in profile.python.items() if item.stalls},
+        "all_waits": waits(profile.total),
+        "hiding": hiding(profile),
         "report": _report(executor, name),
         "remarks": _remarks(executor, name, places),
         "launches": [_launch(report, executor.arch) for report in reports],
@@ -122,8 +130,15 @@ def figures(counts: Counts) -> dict[str, float]:
         "wavefronts": counts.wavefronts,
         "conflicts": counts.conflicts,
         "instructions": counts.instructions,
+        ESTIMATED: round(counts.stalled),
     }
     return {key: value for key, value in found.items() if value}
+
+
+def waits(counts: Counts) -> list[list[Any]]:
+    """What warps would wait for at a line: reasons with their shares, the largest first."""
+    ordered = sorted(counts.stalls.items(), key=lambda pair: -pair[1])
+    return [[reason, cycles / counts.stalled] for reason, cycles in ordered]
 
 
 def _report(executor: Any, name: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ const NAMES = { source: "Python", python: "traced", cute: "cute", nvvm: "nvvm", 
 const USUAL = ["source", "cute", "ptx", "sass"];
 const WIDE_SCREEN = 2300;
 const TYPE = /!cute\.tensor<(\w+), "(\w+)", "([^"]*)"/g;
-const MEMORY = /^(LD|ST|ATOM|RED|UTMA|UBLK|U?LDGSTS|LDSM|STSM)/;
 
 const find = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -263,30 +262,15 @@ class Pane {
 
   /** The heat of each line in the chosen metric. */
   weigh() {
-    const { ptx, python } = kernel.counts;
+    const { ptx, sass, python } = kernel.counts;
     this.heat = new Map();
     const add = (line, counts) => { if (counts?.[metricKey] > 0) this.heat.set(line, counts[metricKey]); };
     if (this.name === "source") this.places.forEach((number, at) => number >= 0 && add(at + 1, python[number]));
-    if (this.name === "ptx") for (const [line, counts] of Object.entries(ptx)) add(Number(line), counts);
-    if (this.name === "sass") this.weighMachineCode(add);
+    const own = { ptx, sass }[this.name] ?? {};
+    for (const [line, counts] of Object.entries(own)) add(Number(line), counts);
     this.hottest = Math.max(1e-9, ...this.heat.values());
     this.view.dispatch({ effects: setMetric.of(null) });
     this.drawRuler();
-  }
-
-  /** Machine code has its own counts where a profiler measured it, else those of its lines of PTX. */
-  weighMachineCode(add) {
-    const { ptx, sass } = kernel.counts;
-    if (sass) {
-      for (const [line, counts] of Object.entries(sass)) add(Number(line), counts);
-      return;
-    }
-    const texts = this.text.split("\n");
-    const traffic = metricKey !== "instructions";
-    this.stage.ptx.forEach((line, at) => {
-      const code = texts[at].replace(/^\s*\/\*.*?\*\/\s*(?:@\S+\s+)?/, "");
-      if (line && (!traffic || MEMORY.test(code))) add(at + 1, ptx[line]);
-    });
   }
 
   /** The classes of a line, "" for none. */
@@ -632,6 +616,11 @@ function showReport() {
         make("p", { class: "quiet" }, "The least time of each part of the card at its peak rate, from counted work; the longest binds. No measurement: a real run takes longer.")));
     } else if (launch.note) cards.push(card("Roofline", make("p", { class: "quiet" }, launch.note)));
   });
+  if (kernel.all_waits.length) {
+    cards.push(card(["What warps would wait for", estimate({ estimate: true })],
+      ...bars(kernel.all_waits.map(([reason, share], at) => [reason, share, at === 0]), (value) => value / kernel.all_waits[0][1], (value) => `${(100 * value).toFixed(0)} %`),
+      make("p", { class: "quiet" }, `Latencies times counts, of each warp as if it ran alone. ${kernel.hiding ? `So ${kernel.hiding}.` : ""}`)));
+  }
   if (data.missing) cards.push(card("Counters", make("p", { class: "quiet" }, data.missing)));
   cards.push(...hotLines());
   if (kernel.findings.length) cards.push(card("Findings of the emulator", listOf(kernel.findings, "bad")));
