@@ -18,7 +18,7 @@ from tilewright.tools.function_runs import run_executor
 from tilewright.tools.profiling.line_counts import Counts
 from tilewright.tools.profiling.line_profile import line_profiles
 from tilewright.tools.profiling.line_tables import bar
-from tilewright.tools.profiling.stalls import executions, stalls
+from tilewright.tools.profiling.stalls import ChipTimes, executions, stalls
 
 PLACE = f"{demo_kernels.__file__}:row_sum"
 ARGS = ["--arg", "f32[128,1024]", "--arg", "f32[128]"]
@@ -99,7 +99,7 @@ def test_most_of_the_waiting_is_for_the_row():
 TIMES = Latencies(memory=500, l2=200, l1=40, shared=30, arithmetic=4, tensor=33)
 
 
-def by_hand(*instructions, counts=None, missing=1.0):
+def by_hand(*instructions, counts=None, missing=1.0, warps=1, sector_cycles=0.0):
     """The waiting at each of some instructions (text, registers read, registers written), one warp each."""
     text = ".text.k:\n" + "".join(f"        /*{16 * at:04x}*/  {row[0]} ;\n" for at, row in enumerate(instructions))
     registers = {16 * at: Registers(frozenset(row[1]), frozenset(row[2]), {}) for at, row in enumerate(instructions)}
@@ -109,7 +109,7 @@ def by_hand(*instructions, counts=None, missing=1.0):
     )
     lines = {item.offset: at + 1 for at, item in enumerate(parsed)}
     known = counts or {line: Counts(instructions=32) for line in lines.values()}
-    found = stalls(code, lines, known, TIMES, missing)
+    found = stalls(code, lines, known, ChipTimes(TIMES, missing, warps, sector_cycles))
     return [
         {reason: cycles for reason, cycles in found[item.offset].items() if reason != "selected"} for item in parsed
     ]
@@ -141,6 +141,16 @@ def test_bank_conflicts_take_longer():
     counts = {1: Counts(instructions=32, wavefronts=8, wavefronts_ideal=1), 2: Counts(instructions=32)}
     assert by_hand(load, use)[1] == {"short scoreboard": 29}
     assert by_hand(load, use, counts=counts)[1] == {"short scoreboard": 36}
+
+
+def test_other_warps_access_memory_at_the_same_time():
+    use = ("FADD R4, R1, R1", {"R1"}, {"R4"})
+    others = {2: Counts(instructions=32)}
+    shared, counts = ("LDS R1, [R2]", {"R2"}, {"R1"}), {1: Counts(instructions=32, wavefronts=8, wavefronts_ideal=1)}
+    assert by_hand(shared, use, counts=counts | others, warps=5)[1] == {"short scoreboard": 36 + 2 * 8}
+    memory, counts = ("LDG.E R1, desc[UR4][R2.64]", {"R2"}, {"R1"}), {1: Counts(instructions=32, sectors=4)}
+    found = by_hand(memory, use, counts=counts | others, warps=5, sector_cycles=2.5)
+    assert found[1] == {"long scoreboard": 499 + 2 * 4 * 2.5}
 
 
 def test_dependent_arithmetic_and_products():

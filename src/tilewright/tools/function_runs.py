@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +16,7 @@ from tilewright.emulate import Report, observe
 from tilewright.tools.arguments import Argument, TensorArgument, values
 from tilewright.tools.commands.compile import compile_argument
 from tilewright.tools.function_lookup import load_function
+from tilewright.tools.profiling.line_counts import Counts
 
 SECONDS: Final = 60.0
 """How long a run on the emulator may take."""
@@ -25,12 +26,15 @@ REFUSED: Final = "--no-run was given"
 
 @dataclass(frozen=True)
 class Run:
-    """A function, what was compiled of it, and reports of the kernels that ran; `missing` says why there are none."""
+    """A function, what was compiled of it, and reports of the kernels that ran; `missing` says why there are none.
+
+    `measured` is what ncu says of each instruction of a kernel, by offset, where a GPU was measured."""
 
     name: str
     executors: Sequence[Any]
     reports: Sequence[Report] = ()
     missing: str = ""
+    measured: Mapping[str, Mapping[int, Counts]] = field(default_factory=dict)
     by_kernel: dict[str, list[Report]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:

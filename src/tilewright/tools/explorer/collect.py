@@ -61,7 +61,7 @@ def collected(run: Run) -> dict[str, Any]:
     found = [located(executor) for executor in run.executors]
     places = Places()
     kernels = [
-        {**_kernel(executor, name, texts, run.by_kernel.get(name, []), places), "program": number}
+        {**_kernel(executor, name, texts, run, places), "program": number}
         for number, (executor, program) in enumerate(zip(run.executors, found, strict=True))
         for name, texts in program.kernels.items()
     ]
@@ -86,10 +86,8 @@ def collected(run: Run) -> dict[str, Any]:
     }
 
 
-def _kernel(
-    executor: Any, name: str, texts: Sequence[StageText], reports: Sequence[Report], places: Places
-) -> dict[str, Any]:
-    profile = line_profile(executor, name, texts, reports)
+def _kernel(executor: Any, name: str, texts: Sequence[StageText], run: Run, places: Places) -> dict[str, Any]:
+    reports, profile = run.by_kernel.get(name, []), line_profile(executor, name, texts, run)
     stages = [
         {
             "name": text.name,

@@ -44,14 +44,18 @@ def table(profile: LineProfile, sort: str, top: int) -> Iterator[str]:
     """The profile of a kernel as text: its lines in order, those with the most of a column only."""
     launches = len(profile.reports)
     often = f", {launches} launches" if launches > 1 else ""
-    yield f"{profile.kernel} on {profile.arch}{often}: counted by the emulator"
+    how = "measured by ncu" if profile.measured else "counted by the emulator"
+    yield f"{profile.kernel} on {profile.arch}{often}: {how}"
     _, weight = column(sort)
     heaviest = sorted(profile.python, key=lambda place: -weight(profile.python[place]))[:top]
     yield from _lines(profile, sorted(heaviest), weight)
     left_out = len(profile.python) - len(heaviest)
     if left_out:
         yield f"  {left_out} lines with less are left out (--top)"
-    yield f"  * {ESTIMATE}: latencies times counts, each warp as if it ran alone"
+    if profile.measured:
+        yield "  * samples: how often a warp was seen at the line"
+    else:
+        yield f"  * {ESTIMATE}: latencies times counts, each warp as if it ran alone"
     yield ""
     yield from _waiting(profile)
     for report in profile.reports[:1]:
@@ -61,7 +65,8 @@ def table(profile: LineProfile, sort: str, top: int) -> Iterator[str]:
 def _lines(profile: LineProfile, places: Sequence[Place], weight: Callable[[Counts], float]) -> Iterator[str]:
     most = max((weight(counts) for counts in profile.python.values()), default=0.0)
     shown = [name for name, (_, of) in COLUMNS.items() if any(of(counts) for counts in profile.python.values())]
-    rows = [["", "line", *(COLUMNS[name][0] for name in shown), ""]]
+    heads = {name: COLUMNS[name][0] for name in shown} | ({"cycles": "samples*"} if profile.measured else {})
+    rows = [["", "line", *(heads[name] for name in shown), ""]]
     for place in places:
         counts = profile.python[place]
         numbers = [f"{COLUMNS[name][1](counts):,.0f}" if COLUMNS[name][1](counts) else "" for name in shown]
@@ -84,9 +89,9 @@ def _waiting(profile: LineProfile) -> Iterator[str]:
     total = profile.total
     if not total.stalls:
         return
-    yield f"What warps would wait for ({ESTIMATE})"
+    yield "What warps waited for (sampled)" if profile.measured else f"What warps would wait for ({ESTIMATE})"
     for reason, cycles in sorted(total.stalls.items(), key=lambda pair: -pair[1]):
-        yield f"  {cycles / total.stalled:>4.0%}  {reason:<16}  {REASONS[reason]}"
+        yield f"  {cycles / total.stalled:>4.0%}  {reason:<16}  {REASONS.get(reason, '')}".rstrip()
     if said := hiding(profile):
         yield f"  {said}"
     yield ""
@@ -101,7 +106,7 @@ def roofline(report: Report, card: str) -> Iterator[str]:
 
 
 def as_json(profile: LineProfile) -> dict[str, Any]:
-    """The profile for programs. `cycles` is an estimate."""
+    """The profile for programs. `cycles` and `waits` are samples of ncu, or estimates."""
     return {
         "kernel": profile.kernel,
         "arch": profile.arch,
@@ -112,7 +117,7 @@ def as_json(profile: LineProfile) -> dict[str, Any]:
         ],
         "ptx": [{"line": line, **_numbers(counts)} for line, counts in sorted(profile.ptx.items())],
         "sass": [{"line": line, **_numbers(counts)} for line, counts in sorted(profile.sass.items())],
-        "estimates": ["cycles", "waits"],
+        "estimates": [] if profile.measured else ["cycles", "waits"],
     }
 
 

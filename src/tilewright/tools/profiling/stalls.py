@@ -2,14 +2,16 @@
 
 One warp alone is taken through the machine code from top to bottom. An instruction is issued one cycle after the one
 before it, or later, when the registers that it reads are there: each has a latency (`hw.latencies`). The cycles until
-then are put down to what made the register that comes last. They are multiplied by how many warps ran the
-instruction. What is left out: that other warps run meanwhile, that warps wait for each other at barriers, that queues
-fill up. Names of reasons are those of Nsight Compute ("Kernel Profiling Guide", section "Statistical Sampler").
+then are put down to what made the register that comes last, and multiplied by how many warps ran the instruction. Of
+the other resident warps one thing counts: all are taken to access memory at the same time, so that an access waits for
+half of theirs. What is left out: barriers, branches, fetching code, stores that drain at the end, and that other warps
+run meanwhile. Names of reasons are those of Nsight Compute ("Kernel Profiling Guide", section "Statistical Sampler").
 """
 
 from __future__ import annotations
 
 import re
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,6 +64,28 @@ _COPIES: Final = frozenset(("UTMALDG", "UBLKCP"))
 _PENDING: Final = re.compile(r"DEPBAR\.LE SB0, 0x([0-9a-f]+)")
 
 
+@dataclass(frozen=True)
+class ChipTimes:
+    """Latencies, and what warps share of a multiprocessor.
+
+    Attributes:
+        latencies: in cycles.
+        missing: the share of sectors that come from beyond L2, 0 to 1.
+        warps: warps that are resident; each access waits for those of half of the others.
+        sector_cycles: cycles in which a multiprocessor gets its share of one sector of memory.
+    """
+
+    latencies: Latencies
+    missing: float = 1.0
+    warps: int = 1
+    sector_cycles: float = 0.0
+
+    @property
+    def before(self) -> float:
+        """Warps whose accesses come first, on average."""
+        return (self.warps - 1) / 2
+
+
 @dataclass
 class _Warp:
     """One warp on its way: the cycle, when each register is there and who makes it, copies that are under way."""
@@ -76,8 +100,7 @@ def stalls(
     code: MachineCode,
     ptx_lines: Mapping[int, int],
     counts: Mapping[int, Counts],
-    latencies: Latencies,
-    missing: float = 1.0,
+    chip: ChipTimes,
 ) -> dict[int, dict[str, float]]:
     """Estimated cycles of all warps by offset of the instruction and by reason.
 
@@ -85,8 +108,7 @@ def stalls(
         code: a kernel's machine code.
         ptx_lines: the PTX line of each instruction, by offset.
         counts: the emulator's counts by PTX line.
-        latencies: those of the chip.
-        missing: the share of sectors that come from beyond L2, 0 to 1.
+        chip: its latencies, and what shares them.
     """
     warps = executions(code.instructions, ptx_lines, counts)
     warp = _Warp()
@@ -95,9 +117,7 @@ def stalls(
         times = _block_weight(block, warps)
         for item in block.instructions:
             line = counts.get(ptx_lines.get(item.offset, 0), Counts())
-            reason, waited = _issue(
-                item, code.registers.get(item.offset), warp, _latency(item, line, latencies, missing)
-            )
+            reason, waited = _issue(item, code.registers.get(item.offset), warp, _latency(item, line, chip))
             if times:
                 cycles = found.setdefault(item.offset, {})
                 cycles[ISSUED] = times
@@ -123,8 +143,9 @@ def executions(
 
 
 def _block_weight(block: Block, warps: Mapping[int, float]) -> float:
-    """How many warps ran a block: the most that any of its instructions shows."""
-    return max((warps.get(item.offset, 0.0) for item in block.instructions), default=0.0)
+    """How many warps ran a block: what half of its instructions show at least, as some lines are copied unevenly."""
+    shown = [warps[item.offset] for item in block.instructions if item.offset in warps]
+    return statistics.median_high(shown) if shown else 0.0
 
 
 def _issue(item: Instruction, used: Registers | None, warp: _Warp, made: tuple[str, float]) -> tuple[str, float]:
@@ -156,23 +177,21 @@ def _copies_needed(item: Instruction, warp: _Warp) -> float:
     return warp.copies if item.mnemonic == "SYNCS" and "TRYWAIT" in item.text else 0.0
 
 
-def _latency(item: Instruction, line: Counts, latencies: Latencies, missing: float) -> tuple[str, float]:
+def _latency(item: Instruction, line: Counts, chip: ChipTimes) -> tuple[str, float]:
     """What users of an instruction's result wait for, and how long at most."""
-    space = space_of(item.mnemonic)
-    if space in ("global", "generic"):
-        return LONG, latencies.l2 + missing * (latencies.memory - latencies.l2)
-    if space == "local":
-        return LONG, latencies.l1
-    if space == "shared":
-        return SHORT, latencies.shared + _replays(line)
-    if item.mnemonic in _QUEUED:
-        return SHORT, latencies.shared
-    if item.mnemonic in _TENSOR:
-        return TENSOR, latencies.tensor
-    return FIXED, latencies.arithmetic
-
-
-def _replays(line: Counts) -> float:
-    """Wavefronts of a request beyond the first that would do."""
+    times, space = chip.latencies, space_of(item.mnemonic)
     requests = line.instructions / WARP_THREADS
-    return line.conflicts / requests if requests else 0.0
+    if space in ("global", "generic"):
+        sectors = line.sectors / requests if requests else 0.0
+        beyond_l2 = chip.missing * (times.memory - times.l2)
+        return LONG, times.l2 + beyond_l2 + chip.before * sectors * chip.sector_cycles * chip.missing
+    if space == "local":
+        return LONG, times.l1
+    if space == "shared":
+        wavefronts = line.wavefronts / requests if requests else 0.0
+        return SHORT, times.shared + max(wavefronts - 1, 0.0) + chip.before * wavefronts
+    if item.mnemonic in _QUEUED:
+        return SHORT, times.shared
+    if item.mnemonic in _TENSOR:
+        return TENSOR, times.tensor
+    return FIXED, times.arithmetic
