@@ -19,6 +19,8 @@ from tilewright.tools.located import Located, StageText, located
 from tilewright.tools.profiling.line_counts import Counts
 from tilewright.tools.profiling.line_profile import hiding, line_profile
 
+MOST_BLOCKS: Final = 1 << 16
+"""A resource that admits more limits nothing."""
 CONTEXT: Final = 3
 """Lines around a change of a pass."""
 ESTIMATED: Final = "cycles"
@@ -160,7 +162,11 @@ def _report(executor: Any, name: str) -> dict[str, Any]:
     limits: list[Any] = []
     if kernel.block:
         figure = executor.occupancy(kernel.block, kernel=name)
-        limits = [[resource, blocks, resource == figure.limit] for resource, blocks in figure.limits.items()]
+        limits = [
+            [resource, blocks, resource == figure.limit]
+            for resource, blocks in figure.limits.items()
+            if blocks < MOST_BLOCKS
+        ]
     return {"rows": [[key, str(value)] for key, value in shown.items()], "limits": limits}
 
 
