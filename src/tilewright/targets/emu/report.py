@@ -29,11 +29,11 @@ class Report:
     """The outcome of one launch.
 
     `instructions` counts thread-instructions (each thread that executes an instruction counts once), `by_class`
-    the same by first word of the opcode, `by_line` by source line (or PTX line where there is none), `by_form` by
-    opcode with its modifiers and types (`fidelity.form_of`). `errors` and
-    `races` hold what was found with `checks="collect"`. `output` is what the kernel printed. `traffic` is there
-    when counters were asked for, and so is `distinct_sectors`, the sectors of global memory that were read plus those
-    that were written, each once. `work` counts operations by unit (f32, f64, special, tensor f16, ...).
+    the same by first word of the opcode, `by_line` by source line (or PTX line where there is none), `by_ptx_line` by
+    line of the PTX text, `by_form` by opcode with its modifiers and types (`fidelity.form_of`). `errors` and `races`
+    hold what was found with `checks="collect"`. `output` is what the kernel printed. `traffic` is there when counters
+    were asked for, and so is `distinct_sectors`, the sectors of global memory that were read plus those that were
+    written, each once. `work` counts operations by unit (f32, f64, special, tensor f16, ...).
     """
 
     kernel: str = ""
@@ -41,6 +41,7 @@ class Report:
     by_class: dict[str, int] = field(default_factory=dict)
     by_line: dict[str, int] = field(default_factory=dict)
     by_form: dict[str, int] = field(default_factory=dict)
+    by_ptx_line: dict[int, int] = field(default_factory=dict)
     errors: list[EmulationError] = field(default_factory=list)
     races: list[EmulationError] = field(default_factory=list)
     output: str = ""
