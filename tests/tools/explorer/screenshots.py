@@ -1,6 +1,6 @@
 """Makes the pictures of docs/explorer.md: three kernels in a headless Chromium, light and dark, every view looked at.
 
-    python -m tests.tools.explorer.screenshots [FOLDER]
+python -m tests.tools.explorer.screenshots [FOLDER]
 """
 
 from __future__ import annotations
