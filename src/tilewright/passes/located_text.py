@@ -19,8 +19,8 @@ _LOCATION: Final = re.compile(r" ?\bloc\(")
 def located_text(module: ir.Operation, verified: bool = True) -> tuple[str, list[Place | None]]:
     """The text without locations, as stages have it, and the innermost place of each line.
 
-    MLIR first checks a module that is not known to be `verified`: it may print an invalid one wrongly. A line that opens
-    a region has the place of its operation, which MLIR prints behind the region's end.
+    MLIR first checks a module that is not known to be `verified`: invalid ones may print wrongly. A line that opens a
+    region has the place of its operation, which MLIR prints behind the region's end.
     """
     text = str(module.get_asm(enable_debug_info=True, assume_verified=verified))
     aliases = {found[1]: found[2] for line in text.splitlines() if (found := _ALIAS.match(line))}

@@ -75,6 +75,7 @@ explore.command(sys.argv[1], arg=sys.argv[3:], arch="sm_90a", out=sys.argv[2])
 """
 
 
+@pytest.mark.slow
 def test_two_processes_write_the_same_page_but_for_times(tmp_path):
     pages = []
     for name in ("a.html", "b.html"):
