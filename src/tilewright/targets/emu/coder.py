@@ -714,11 +714,7 @@ class BlockCoder:
 
     def forms(self) -> dict[str, int]:
         """Instructions by form."""
-        counts: dict[str, int] = {}
-        for instruction in executed(self.block):
-            form = form_of(instruction)
-            counts[form] = counts.get(form, 0) + 1
-        return counts
+        return dict(Counter(map(form_of, executed(self.block))))
 
     def source_lines(self) -> dict[str, int]:
         """Instructions by source line, or PTX line where there is none."""
@@ -730,7 +726,7 @@ class BlockCoder:
 
     def ptx_lines(self) -> dict[int, int]:
         """Instructions by PTX line."""
-        return dict(Counter(i.line for i in (*self.block.body, *((self.block.ending,) if self.block.ending else ()))))
+        return dict(Counter(i.line for i in executed(self.block)))
 
     def finish(self) -> None:
         """The whole text of the block, with the registers that later blocks need written back."""
