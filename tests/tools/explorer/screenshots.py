@@ -26,6 +26,7 @@ from tilewright.tools.function_runs import Run, run_executor
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "images"
 SIZE = {"width": 1680, "height": 945}
 COLOURS = 128
+VIEWS = {("gemm", "passes", "light"), ("gemm", "report", "light"), ("gemm", "layouts", "dark")}
 KERNELS = {
     "row_sum": lambda: run_executor(*cases.row_sum()),
     "gemm": lambda: product("sm_80", (256, 64), (64, 128)),
@@ -78,7 +79,7 @@ def save(picture, path):
 
 
 def main():
-    """Write `explorer_<kernel>_<view>_<scheme>.png`: the stages of all kernels, all views of the product."""
+    """Write `explorer_<kernel>_<view>_<scheme>.png`: the stages of all kernels, other views of the product."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     with browser() as started, tempfile.TemporaryDirectory() as pages:
         for name, run in KERNELS.items():
@@ -88,7 +89,7 @@ def main():
                 with opened(started, file.as_uri(), scheme) as shown:
                     shown.set_viewport_size(SIZE)
                     for view in walk(shown):
-                        if view == "stages" or name == "gemm":
+                        if view == "stages" or (name, view, scheme) in VIEWS:
                             shown.wait_for_timeout(300)
                             save(shown.screenshot(), folder / f"explorer_{name}_{view}_{scheme}.png")
             print(name, file.stat().st_size, "bytes")

@@ -438,10 +438,8 @@ function describe(hot) {
   const said = [];
   const waits = kernel.waits?.[hot.place];
   if (waits) said.push(make("div", { class: "said" }, "waits for ", waits.map(([reason, share]) => `${reason} ${Math.round(share * 100)} %`).join(", "), estimate({ estimate: true })));
-  for (const number of callers.get(hot.place) ?? []) {
-    const from = place(number);
-    said.push(make("div", { class: "said" }, `called from ${from.file.name}:${from.line}`));
-  }
+  const from = (callers.get(hot.place) ?? []).map(place).map((caller) => `${caller.file.name}:${caller.line}`);
+  if (from.length) said.push(make("div", { class: "said" }, `called from ${from.join(", ")}`));
   for (const item of kernel.findings) if (item.place === hot.place) said.push(make("div", { class: "said bad" }, item.text));
   for (const item of kernel.remarks) if (item.place === hot.place) said.push(make("div", { class: "said" }, item.text));
   detail.replaceChildren(head, figures, ...said);
