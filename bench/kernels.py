@@ -91,3 +91,20 @@ def nothing_of_many(
 @cute.jit
 def launches_nothing(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
     pass
+
+
+@cute.kernel
+def long_sum_kernel(a: cute.Tensor, operations: cutlass.Constexpr):
+    """Loads, integer and float arithmetic and stores, without a loop."""
+    thread = cute.arch.thread_idx()[0]
+    total, number = cute.Float32(0), thread
+    for turn in cutlass.range_constexpr(operations // 5):
+        number = number * 5 + turn
+        total = total * a[thread + turn * 32] + number.to(cute.Float32)
+    a[thread] = total
+
+
+@cute.jit
+def long_sum(a: cute.Tensor, operations: cutlass.Constexpr):
+    """A generated kernel of about so many operations."""
+    long_sum_kernel(a, operations).launch(grid=(1, 1, 1), block=(32, 1, 1))

@@ -72,6 +72,9 @@ def run(names: Sequence[str], quick: bool, out: Path, console: Console) -> bool:
         rows = list(module.rows(quick))
         console.print(table(title, rows))
         keep(out / f"{name}.json", title, rows, quick)
+        history = getattr(module, "HISTORY", "")
+        if history and not quick:
+            remember(out / history, title, rows)
         met &= all(row.met is not False for row in rows)
     return met
 
@@ -95,6 +98,16 @@ def keep(path: Path, title: str, rows: Iterable[Row], quick: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"title": title, "quick": quick, "machine": machine(), "rows": [asdict(row) for row in rows]}
     path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def remember(path: Path, title: str, rows: Iterable[Row]) -> None:
+    """Add the medians of a run, by name, to a file that holds those of earlier ones; one line for each run."""
+    earlier = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
+    found = {row.name: float(f"{row.median:.4g}") for row in rows}
+    lines = [json.dumps(run) for run in (*earlier, {**machine(), "medians": found})]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = ",\n".join(lines)
+    path.write_text(f'{{"title": {json.dumps(title)}, "runs": [\n{text}\n]}}\n', encoding="utf-8")
 
 
 def machine() -> dict[str, str]:

@@ -1,19 +1,21 @@
-"""Write `docs/compatibility.md`: which public CuTe DSL sources of tiers 1 to 3 run unchanged, and why others do not.
+"""Write `docs/compatibility.md`: which public CuTe DSL sources run unchanged, and why others do not; names by tier.
 
-    python scripts/compatibility.py --cutlass DIR --forge DIR [--column emu|h100] [--only TEXT] [--timeout SECONDS]
+    python scripts/compatibility.py NAME=DIR ... [--column emu|h100|h200] [--tiers LIST] [--missing] [--names]
 
-DIR are checkouts of NVIDIA/cutlass and Kernel-Heim/forge-cute-py outside this repository; their Python package of the
-DSL is never read. Each file runs in a process of its own through the drop-in (`scripts/compat/run_one.py`). Results are
-kept in `docs/compatibility.csv`, one column for each machine, so that a run on an H100 adds to one on the emulator. CSV
-and page are written after each file: a run that is cut off loses nothing, and `--only` adds to what is there.
+NAME is a key of `REPOSITORIES`, DIR a checkout of it outside this repository; NVIDIA/cutlass's Python package of the
+DSL is never read. `--names` counts instead, which files of the corpus need only names that are built. Each file runs in
+a process of its own through the drop-in (`scripts/compat/run_one.py`). Results are kept in `docs/compatibility.csv`,
+one column for each machine, so that a run on a GPU adds to one on the emulator. CSV and page are written after each
+file: a run that is cut off loses nothing, and `--only` adds to what is there.
 
 On a GPU machine without the checkouts, five minutes on 16 cores:
 
-    python scripts/compatibility.py --cutlass DIR --forge DIR --pack .carry/sources.tar.gz      (where they are)
+    python scripts/compatibility.py NAME=DIR ... --pack .carry/sources.tar.gz      (where they are)
     python scripts/compatibility.py --sources .carry/sources.tar.gz --column h100 --jobs 8 --timeout 120 --budget 290
 
 `--budget` ends the whole run after so many seconds: what is not done by then keeps its earlier result. The files need
-PyTorch, pytest, NVIDIA's Python bindings (`cuda-bindings`), tvm-ffi, and `ffi/jit_argument.py` CMake and nanobind;
+PyTorch, pytest, NVIDIA's Python bindings (`cuda-bindings`), tvm-ffi, einops, pandas, tabulate and tensor-layouts, and
+`ffi/jit_argument.py` CMake and nanobind;
 where nanobind is not installed beside PyTorch, `nanobind_ROOT` names the folder of its CMake files
 (`python -m nanobind --cmake_dir`).
 """
@@ -29,29 +31,54 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "compat"))
+import names
+from closure import Closure
 from sources import pack, unpack
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "scripts" / "compat" / "files.csv"
 RESULTS = ROOT / "docs" / "compatibility.csv"
 PAGE = ROOT / "docs" / "compatibility.md"
-COLUMNS = ("emu", "h100")
-REPOSITORIES = {"cutlass": "NVIDIA/cutlass", "forge": "Kernel-Heim/forge-cute-py"}
+CORPUS = ROOT / "scripts" / "compat" / "corpus.csv"
+BY_NAME = ROOT / "docs" / "compatibility_names.csv"
+COLUMNS = {"emu": "emulator", "h100": "H100", "h200": "H200"}
+REPOSITORIES = {
+    "cutlass": "NVIDIA/cutlass", "forge": "Kernel-Heim/forge-cute-py", "quack": "Dao-AILab/quack",
+    "flash-attention": "Dao-AILab/flash-attention", "learn-cutedsl": "luongthecong123/learn-cutedsl",
+    "learn-CuTeDSL": "KindRoach/learn-CuTeDSL", "cute-dsl-cookbook": "blurSong/cute-dsl-cookbook",
+    "cute-dsl-practice": "currybab/cute-dsl-practice",
+}  # fmt: skip
+TIERS = {
+    "1": "introductions", "2": "forge-cute-py and neutral notebooks", "3a": "NVIDIA's sm_80 kernels",
+    "3b": "tutorials and tests", "4a": "NVIDIA's sm_90 kernels", "4b": "quack's memory-bound kernels",
+    "4c": "quack's GEMM", "4d": "flash-attention of sm_80 and sm_90", "5a": "NVIDIA's sm_100", "5b": "sm_120",
+    "5c": "the rest of quack", "5d": "flash-attention of sm_100", "5e": "several GPUs", "6a": "cute.experimental",
+    "6b": "primitives", "6c": "task scheduling", "6d": "JAX, markers", "users": "repositories of users",
+}  # fmt: skip
 HEAD = """# Compatibility
 
 Public CuTe DSL sources that run unchanged through `python -m tilewright.dropin`. Column *emulator*: PyTorch's device
 `cuda` stands for the CPU (`scripts/compat/cuda_on_cpu.py`), kernels run on the PTX emulator, with the arguments shown,
 as sizes for a GPU take too long. There PyTorch's products of 16-bit floats are summed as an H100's tensor cores sum
 (`scripts/compat/tensor_cores.py`): three tutorials compare theirs with it to the last bit, and float32 sums in any
-other order differ in 0.1 % of the elements, as do both from the exact result. Column *H100*: on a GPU, without
-arguments.
+other order differ in 0.1 % of the elements, as do both from the exact result. Columns *H100*, *H200*: on a GPU, without
+arguments but those shown.
 Generated by `scripts/compatibility.py`; do not edit.
+
+"""
+NAMES_HEAD = """## Names
+
+The names of CuTe DSL that 323 files of NVIDIA/cutlass, quack, flash-attention and forge-cute-py use, by the tier in
+which they are first needed. A *stub* is a name of hardware that is not built: sources import it, and it refuses when it
+is used. *By name*: files all of whose names are built, those of other modules that they reach among them; *with stubs*:
+files whose names all resolve.
 
 """
 
@@ -60,7 +87,8 @@ Generated by `scripts/compatibility.py`; do not edit.
 class Source:
     """A row of `files.csv`: the command is the path with its arguments; `::pytest` runs a test file.
 
-    `arguments` are for the emulator; `expects` is a pattern of the error that ends the program by design.
+    `arguments` are for the emulator, `gpu` for a GPU; `expects` is a pattern of the error that ends the program by
+    design.
     """
 
     tier: str
@@ -69,6 +97,11 @@ class Source:
     arguments: str
     expects: str
     note: str
+    gpu: str = ""
+
+    @property
+    def is_test(self) -> bool:
+        return self.path.endswith("::pytest")
 
     @property
     def name(self) -> str:
@@ -91,10 +124,11 @@ def run(source: Source, folder: Path, column: str, timeout: float) -> tuple[str,
     start = time.monotonic()
     status, output = _finish(_command(source, path, column), path.parent, _environment(folder, column), timeout)
     seconds = time.monotonic() - start
+    count = re.search(r"(\d+) passed", output) if source.is_test else None
     if status is None:
         return "fail", f"not done after {timeout:.0f} s"
     if status == 0 and not source.expects:
-        return "pass", f"{seconds:.0f} s"
+        return "pass", f"{count[1]} tests, {seconds:.0f} s" if count else f"{seconds:.0f} s"
     if status and source.expects and re.search(source.expects, output):
         return "pass", "raises as it should"
     why = reason(output)
@@ -104,13 +138,16 @@ def run(source: Source, folder: Path, column: str, timeout: float) -> tuple[str,
 def _command(source: Source, path: Path, column: str) -> list[str]:
     command = [sys.executable, str(ROOT / "scripts" / "compat" / "run_one.py")]
     command += ["--emulated"] if column == "emu" else []
-    suffix = "::pytest" if source.path.endswith("::pytest") else ""
-    return [*command, f"{path}{suffix}", *(shlex.split(source.arguments) if column == "emu" else [])]
+    suffix = "::pytest" if source.is_test else ""
+    return [*command, f"{path}{suffix}", *shlex.split(source.arguments if column == "emu" else source.gpu)]
 
 
 def _environment(folder: Path, column: str) -> Mapping[str, str]:
-    paths = folder, folder / "examples/python/CuTeDSL", ROOT / "src" / "tilewright" / "dropin_path"
+    beside = [folder.parent / name for name in ("quack", "flash-attention")]  # which sources of each other import
+    paths = folder, folder / "examples/python/CuTeDSL", *beside, ROOT / "src" / "tilewright" / "dropin_path"
     return {
+        "FLASH_ATTENTION_ARCH": "sm_120",  # its kernels of sm_80 in tiles that every chip has the memory for
+        "QUACK_CACHE_ENABLED": "0",
         **os.environ,
         "TILEWRIGHT_TARGET": "emu" if column == "emu" else "cuda",
         "PYTHONPATH": os.pathsep.join([*map(str, paths), *filter(None, [os.environ.get("PYTHONPATH")])]),
@@ -163,19 +200,24 @@ def save(results: dict[tuple[str, str], tuple[str, str]]) -> None:
 
 def page(results: dict[tuple[str, str], tuple[str, str]]) -> str:
     """The Markdown page."""
-    parts = [HEAD, "".join(_summary(results)), "\n"]
-    for tier in sorted({source.tier for source in sources()}):
-        parts.append(f"\n## Tier {tier}\n\n| file | emulator | H100 | note |\n|---|---|---|---|\n")
-        for source in (item for item in sources() if item.tier == tier):
-            cells = [_cell(results.get((source.name, column))) for column in COLUMNS]
-            arguments = f"<br>emulator: `{source.arguments}`" if source.arguments else ""
+    parts = [HEAD, "".join(_summary(results)), "\n", _names_table()]
+    for tier in dict.fromkeys(source.tier for source in sources()):
+        rows = [source for source in sources() if source.tier == tier]
+        columns = [column for column in COLUMNS if any((row.name, column) in results for row in rows)] or ["emu"]
+        heads = " | ".join(COLUMNS[column] for column in columns)
+        title = "Repositories of users" if tier == "users" else f"Tier {tier}: {TIERS[tier]}"
+        parts.append(f"\n## {title}\n\n| file | {heads} | note |\n|{'---|' * (len(columns) + 2)}\n")
+        for source in rows:
+            cells = " | ".join(_cell(results.get((source.name, column))) for column in columns)
+            given = ("emulator", source.arguments), ("GPU", source.gpu)
+            arguments = "".join(f"<br>{where}: `{words}`" for where, words in given if words)
             name = f"{REPOSITORIES[source.repository]} `{source.path.removesuffix('::pytest')}`{arguments}"
-            parts.append(f"| {name} | {cells[0]} | {cells[1]} | {source.note} |\n")
+            parts.append(f"| {name} | {cells} | {source.note} |\n")
     return "".join(parts)
 
 
 def _summary(results: dict[tuple[str, str], tuple[str, str]]) -> Iterator[str]:
-    for column, title in zip(COLUMNS, ("emulator", "H100"), strict=True):
+    for column, title in COLUMNS.items():
         verdicts = [results[item.name, column][0] for item in sources() if (item.name, column) in results]
         if verdicts:
             rest = f"; {verdicts.count('gpu')} more need a GPU" if "gpu" in verdicts else ""
@@ -183,6 +225,43 @@ def _summary(results: dict[tuple[str, str], tuple[str, str]]) -> Iterator[str]:
             yield f"* {title}: {verdicts.count('pass')} of {count} pass{rest}.\n"
         else:
             yield f"* {title}: not run yet.\n"
+
+
+def _names_table() -> str:
+    """How many names of each tier resolve, and how many files of it need only such."""
+    verdicts = Counter((row["tier"], names.verdict(row["name"])) for row in names.rows())
+    with BY_NAME.open() as file:
+        files = Counter((row["tier"], row["verdict"]) for row in csv.DictReader(file))
+    tiers = list(dict.fromkeys(tier for tier, _ in verdicts))
+    lines = ["| tier | names | built | stubs | missing | files | by name | with stubs |\n", f"|{'---|' * 8}\n"]
+    for tier in [*tiers, "all"]:
+        which = tiers if tier == "all" else [tier]
+        kinds = [[sum(table[key, kind] for key in which) for kind in names.VERDICTS] for table in (verdicts, files)]
+        (built, stubs, missing), (whole, with_stubs, without) = kinds
+        title = f"{tier}: {TIERS[tier]}" if tier in TIERS else "**all**"
+        lines.append(
+            f"| {title} | {built + stubs + missing} | {built} | {stubs} | {missing} | {whole + with_stubs + without} "
+            f"| {whole} | {whole + with_stubs} |\n"
+        )
+    return NAMES_HEAD + "".join(lines)
+
+
+def count_files(folders: Mapping[str, Path]) -> None:
+    """Keep for each file of the corpus whether the names that it needs are built, stubs or missing, and the first."""
+    closures = {REPOSITORIES[name]: Closure(folder.resolve()) for name, folder in folders.items()}
+    with CORPUS.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["repository"] in closures]
+    known: dict[str, str] = {}
+    with BY_NAME.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("repository", "path", "tier", "verdict", "names", "first"))
+        for row in rows:
+            needs = sorted(closures[row["repository"]].names(row["path"]))
+            for name in needs:
+                known.setdefault(name, names.reach(name))
+            worst = max((known[name] for name in needs), key=names.VERDICTS.index, default=names.BUILT)
+            first = next((name for name in needs if known[name] == worst), "") if worst != names.BUILT else ""
+            writer.writerow((row["repository"], row["path"], row["tier"], worst, len(needs), first))
 
 
 def _cell(result: tuple[str, str] | None) -> str:
@@ -198,12 +277,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage="%(prog)s [options]"
     )
-    parser.add_argument("--cutlass", type=Path, help="a checkout of NVIDIA/cutlass")
-    parser.add_argument("--forge", type=Path, help="a checkout of Kernel-Heim/forge-cute-py")
+    parser.add_argument("checkouts", nargs="*", metavar="NAME=DIR", help=f"NAME: {', '.join(REPOSITORIES)}")
+    parser.add_argument("--names", action="store_true", help="count the files of the corpus by name, and end")
     parser.add_argument("--sources", type=Path, help="an archive made by --pack, instead of checkouts")
     parser.add_argument("--pack", type=Path, help="write what is needed of the checkouts to this archive, and end")
     parser.add_argument("--column", choices=COLUMNS, default="emu")
     parser.add_argument("--only", default="", help="run files whose name contains this text")
+    parser.add_argument("--tiers", default="", help="run files of these tiers, with commas, in this order")
+    parser.add_argument("--missing", action="store_true", help="run files that have no result in this column yet")
     parser.add_argument("--jobs", type=int, default=1, help="files that run at the same time")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one file")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds for all")
@@ -214,6 +295,9 @@ def run_all(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:
     """Run the files that the options name, and keep each result as it comes."""
     end = time.monotonic() + options.budget
     chosen = [item for item in sources() if item.repository in folders and options.only in item.name]
+    if options.tiers:
+        order = options.tiers.split(",")
+        chosen = sorted((item for item in chosen if item.tier in order), key=lambda item: order.index(item.tier))
 
     def one(source: Source) -> tuple[str, str] | None:
         left = end - time.monotonic()
@@ -221,6 +305,8 @@ def run_all(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:
         return None if time.monotonic() > end and verdict and "not done" in verdict[1] else verdict
 
     results = load()
+    if options.missing:
+        chosen = [item for item in chosen if (item.name, options.column) not in results]
     with ThreadPoolExecutor(options.jobs) as pool:
         waiting = {pool.submit(one, item): item for item in chosen}
         for future in as_completed(waiting):
@@ -238,12 +324,14 @@ def main() -> None:
     """Run what the options name, then write the page."""
     options = arguments()
     folders = unpack(options.sources) if options.sources else {}
-    given = {"cutlass": options.cutlass, "forge": options.forge}
-    folders |= {name: folder for name, folder in given.items() if folder is not None}
+    folders |= {name: Path(folder) for name, _, folder in (item.partition("=") for item in options.checkouts)}
     if options.pack:
         print(f"{options.pack}: {pack(folders, options.pack)} bytes")
         return
-    run_all(options, folders)
+    if options.names:
+        count_files(folders)
+    else:
+        run_all(options, folders)
     PAGE.write_text(page(load()))
 
 

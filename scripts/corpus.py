@@ -127,7 +127,7 @@ def _package(name: str, folder: Path) -> types.ModuleType:
 def run_file(path: Path, arguments: list[str]) -> tuple[str, str]:
     """Run a file that could be imported."""
     if path.suffix == ".ipynb":
-        run_one._run_notebook(path, arguments)
+        run_one._run_notebook(path, run_one._taken(arguments)[0])
         return "runs", ""
     if path.name.startswith("test_"):
         errors = _Errors()

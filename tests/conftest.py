@@ -52,14 +52,26 @@ def pytest_configure(config):
 @pytest.fixture
 def cache_dir(tmp_path, monkeypatch):
     """A cache on disk for one test, which begins with nothing in memory."""
-    monkeypatch.delenv("TILEWRIGHT_NO_CACHE")
-    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    return own_cache(monkeypatch, tmp_path / "cache")
+
+
+@pytest.fixture(scope="module")
+def module_cache(tmp_path_factory):
+    """A cache on disk for the tests of a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield own_cache(patch, tmp_path_factory.mktemp("cache"))
+
+
+def own_cache(patch, folder):
+    """Let `folder` be the cache until `patch` is undone."""
+    patch.delenv("TILEWRIGHT_NO_CACHE")
+    patch.setenv("TILEWRIGHT_CACHE_DIR", str(folder))
     keys = importlib.import_module("tilewright.compiler.cache.keys")
     for module, name in keys.REGISTRIES:  # what earlier tests registered may be beyond a key
         table = getattr(sys.modules.get(module), name, {})
         for key in [key for key, value in table.items() if keys.from_user(value)]:
-            monkeypatch.delitem(table, key)
-    return tmp_path / "cache"
+            patch.delitem(table, key)
+    return folder
 
 
 def pytest_collection_modifyitems(items):

@@ -97,8 +97,7 @@ def wrong(y: cute.Tensor):
 try:
     cute.compile(wrong, y)
 except cutlass.CompileError as error:
-    print(error.message)
-    print(error.hint)
+    print(error.message.split(",")[0])
 
 # %% [markdown]
 # ## Where to go on

@@ -22,14 +22,15 @@ from tilewright.base.errors import CompileError
 from tilewright.base.not_built import NotBuiltError, NotBuiltImportError
 from tilewright.base.stubs import is_stub
 from tilewright.compiler.executor import Executor
-from tilewright.compiler.jit import compile_function
 from tilewright.lang.calls.launch import KernelLauncher
 from tilewright.lang.structs.struct import MemRange, Scalar, StructBase
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.pipeline import participants
 
 TABLE = Path(__file__).with_name("names.csv")
-BUILT, STUB, MISSING = "built", "stub", "missing"
+BUILT, STUB, MISSING = VERDICTS = ("built", "stub", "missing")
+OPTIONS = ("options", "target", "arch", "passes", "pipeline")
+"""What `cute.compile` takes beside the arguments of the function."""
 _ROOTS = {"cute": "cutlass.cute", "pipeline": "cutlass.pipeline"}
 
 
@@ -88,9 +89,8 @@ def _has(cls: type, attribute: str) -> bool:
 
 
 def _keywords(function: str) -> set[str]:
-    special = {"launch": KernelLauncher.launch, "cute.compile": compile_function}
-    target = special[function] if function in special else resolved(function)
-    return set(inspect.signature(target).parameters)
+    target = KernelLauncher.launch if function == "launch" else resolved(function)
+    return {*inspect.signature(target).parameters, *(OPTIONS if function == "cute.compile" else ())}
 
 
 def _owners(text: str) -> list[Any]:
@@ -120,3 +120,11 @@ _OWNERS: dict[str, Any] = {
     "JIT protocol": (RuntimePointer, cute.Tensor),
 }  # fmt: skip
 _TO_COME = frozenset(("TensorMapManager", "TmemAllocator", "prims.Array", "TMA/tcgen desc (prims)"))
+
+
+def reach(name: str) -> str:
+    """The verdict on a dotted name as code has it, which may go on to attributes of values: `cutlass.Int32.x.y`."""
+    found = resolved(name)
+    if found is None:
+        return MISSING
+    return STUB if is_stub(found) else BUILT

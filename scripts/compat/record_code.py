@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import run_one
 from compare_code import STAGES, Kernel, Program, Record
@@ -95,7 +96,7 @@ def record_here(source: str, arguments: list[str], repeats: int) -> Record:
 def _run(arguments: list[str]) -> None:
     if arguments[0] == "demo":
         for case in demo.CASES:
-            demo.run_case(case)
+            demo.timed(case, case.problem(np.random.default_rng(0)), no_cache=True)
     elif arguments[0] == "suite":
         pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments[1:]])
     else:

@@ -1,7 +1,7 @@
 """The public sources that `scripts/compatibility.py` runs: from checkouts, or from an archive of what is needed.
 
-An archive holds `cutlass/` and `forge/` as far as the table's files reach, a few MB at most, for machines that have no
-checkout and no network.
+An archive holds `cutlass/`, `forge/` and so on as far as the table's files reach, a few MB at most, for machines that
+have no checkout and no network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _NEEDED = {
     "cutlass": (
         "LICENSE.txt",
         "examples/python/CuTeDSL/cute/ampere",
-        "examples/python/CuTeDSL/cute/hopper/kernel/cta_norm",
+        "examples/python/CuTeDSL/cute/hopper",
         "examples/python/CuTeDSL/cute/notebooks",
         "examples/python/CuTeDSL/cute/tvm_ffi",
         "examples/python/CuTeDSL/dsl_tutorials",
@@ -23,6 +23,12 @@ _NEEDED = {
         "test/examples/CuTeDSL",
     ),
     "forge": ("LICENSE", "forge_cute_py", "tests"),
+    "quack": ("LICENSE", "quack", "tests"),
+    "flash-attention": ("LICENSE", "flash_attn", "tests/cute"),
+    "learn-cutedsl": ("README.md", "cutedsl", "fused_kernel"),
+    "learn-CuTeDSL": ("LICENSE", "01_basic", "02_layout", "03_transpose", "04_gemm"),
+    "cute-dsl-cookbook": ("readme.md", "python"),
+    "cute-dsl-practice": ("README.md", "cute-dsl"),
 }
 _SUFFIXES = frozenset((".py", ".ipynb", ".cpp", ".h", ".txt", ".sh", ".toml", ""))
 _MADE = frozenset(("__pycache__", "build", "images"))  # results of earlier runs, pictures
@@ -47,7 +53,7 @@ def _kept(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def unpack(source: Path) -> dict[str, Path]:
-    """The folders of both repositories in an archive, which is unpacked, or in a folder that holds both."""
+    """The folders of the repositories in an archive, which is unpacked, or in a folder that holds them."""
     if source.is_dir():
         folder = source
     else:

@@ -161,8 +161,8 @@ def test_the_table_of_thresholds_chooses() -> None:
     from tilewright.dist.algorithms import choose
 
     room = 1 << 20
-    assert [choose(2, size, room, True, False) for size in (1 << 10, 1 << 20, 1 << 21, 1 << 28)] == [
-        "lamport", "lamport", "two_shot", "two_shot"
+    assert [choose(2, size, room, True, False) for size in (1 << 10, 1 << 20, 1 << 22, 1 << 23)] == [
+        "lamport", "lamport", "one_shot", "two_shot"
     ]  # fmt: skip
     assert [choose(4, size, room, True, True) for size in (1 << 18, 1 << 19, 1 << 20, 1 << 30)] == [
         "lamport", "one_shot", "two_shot", "two_shot"

@@ -18,6 +18,7 @@ jupytext = pytest.importorskip("jupytext", reason="notebooks need jupytext")
 nbformat = pytest.importorskip("nbformat", reason="notebooks need nbformat")
 
 ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 GALLERY = ROOT / "docs" / "gallery"
 SCRIPTS = sorted(GALLERY.glob("*.py"))
 IN_JUPYTER = ("vector_add", "softmax", "layer_norm", "transpose", "gemm")
@@ -115,3 +116,18 @@ def test_charts_show_figures_of_the_file():
     assert charts.RESULTS.is_file()
     for chart in charts.CHARTS:
         assert (ROOT / "docs" / "images" / chart.file).is_file()
+
+
+def test_the_example_of_readme_works_as_one_cell(notebooks, monkeypatch):
+    for variable, value in notebooks.SETTINGS.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    code, expected = re.search(
+        r"^```python\n(.*?)^```\n+```text output\n(.*?)^```", README, re.MULTILINE | re.DOTALL
+    ).groups()
+    source = code + "\ncompiled"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    notebooks.NotebookClient(notebook, timeout=notebooks.SECONDS, kernel_name="python3").execute()
+    (cell,) = notebook.cells
+    assert printed(cell.outputs) == expected
+    assert cell.outputs[-1].data["text/plain"].startswith("<axpy, compiled for sm_90a, runs on emu; stages python")

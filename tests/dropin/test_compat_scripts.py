@@ -98,7 +98,7 @@ def test_runs_end_at_their_limit_and_are_kept_one_by_one(tmp_path, monkeypatch):
         monkeypatch.setattr(compatibility, name, path)
     monkeypatch.setattr(compatibility, "_command", lambda source, path, column: [sys.executable, str(path)])
     monkeypatch.setattr(
-        sys, "argv", ["compatibility.py", "--cutlass", str(folder), "--jobs", "3", "--timeout", "2", "--column", "h100"]
+        sys, "argv", ["compatibility.py", f"cutlass={folder}", "--jobs", "3", "--timeout", "2", "--column", "h100"]
     )
     compatibility.main()
     kept = {name: verdict for (name, _), verdict in compatibility.load().items()}
@@ -107,7 +107,7 @@ def test_runs_end_at_their_limit_and_are_kept_one_by_one(tmp_path, monkeypatch):
     assert kept["cutlass/slow.py"] == ("fail", "not done after 2 s")
     assert kept["cutlass/missing.py"] == ("skip", "not in this checkout")
     assert "H100: 1 of 3 pass" in (tmp_path / "out.md").read_text()
-    monkeypatch.setattr(sys, "argv", [*sys.argv[:3], "--column", "h100", "--budget", "0"])
+    monkeypatch.setattr(sys, "argv", [*sys.argv[:2], "--column", "h100", "--budget", "0"])
     compatibility.main()
     assert {name: verdict for (name, _), verdict in compatibility.load().items()} == kept
 
@@ -122,3 +122,59 @@ def test_the_script_explains_itself():
         [sys.executable, str(SCRIPTS / "compatibility.py"), "--help"], capture_output=True, text=True, check=True
     )
     assert "--budget" in done.stdout and "nanobind_ROOT" in done.stdout
+
+
+run_one = loaded("compat/run_one.py")
+names = loaded("compat/names.py")
+closure = loaded("compat/closure.py")
+
+
+def test_scripts_are_run_with_other_sizes_and_as_parts_of_their_package(tmp_path, capsys):
+    folder = tmp_path / "01_parts"
+    folder.mkdir()
+    (folder / "utils.py").write_text("SIZE = 3\n")
+    (folder / "02_main.py").write_text("from .utils import SIZE\nprint(__name__, SIZE)\n")
+    (folder / "plain.py").write_text("import sys\nM, N = 4096, 2048\nprint(M * N, sys.argv[1:])\n")
+    assert run_one.main([str(folder / "02_main.py")]) == 0
+    assert run_one.main([str(folder / "plain.py"), "--replace", "4096", "4", "--replace", "2048", "2", "--x"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["__main__ 3", "8 ['--x']"]
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("cute.arch.barrier", "built"),
+        ("cutlass.Float32.mlir_type", "built"),
+        (".retile (ThrCopy)", "built"),
+        (".iterator (Tensor)", "built"),
+        (".is_m_major_c (LayoutEnum)", "built"),
+        ("launch(grid=)", "built"),
+        ("launch(nonesuch=)", "missing"),
+        ("cute.compile(options=)", "built"),
+        ("cute.compile[...]", "built"),
+        ("cute.nvgpu.tcgen05.MmaF16BF16Op", "stub"),
+        (".retrieve_ptr (TmemAllocator)", "stub"),
+        (".nonesuch (Tensor)", "missing"),
+        ("cute.nonesuch", "missing"),
+    ],
+)
+def test_names_are_built_stubs_or_missing(name, verdict):
+    assert names.verdict(name) == verdict
+
+
+def test_a_file_needs_what_it_reaches(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "__init__.py").write_text("from lib.parts import used\n")
+    (tmp_path / "lib" / "parts.py").write_text(
+        "import cutlass.cute as cute\nfrom cutlass import pipeline\n"
+        "def used(pipeline):\n    pipeline.acquire()\n    return helper()\n"
+        "def helper():\n    return cute.arch.thread_idx()\n"
+        "class Unused:\n    op = cute.nvgpu.tcgen05.Op\n"
+    )
+    (tmp_path / "main.py").write_text(
+        "import cutlass\nfrom cutlass.cute.nvgpu import warp, cpasync\nfrom lib import used\nimport lib.parts as p\n"
+        "def kernel():\n    used(1)\n    return warp.MmaF16BF16Op\nkernel(), p.helper, cutlass.Float32.zero\n"
+    )
+    assert closure.Closure(tmp_path).names("main.py") == {
+        "cute.arch.thread_idx", "cute.nvgpu.warp.MmaF16BF16Op", "cutlass.Float32.zero",
+    }  # fmt: skip

@@ -118,3 +118,30 @@ def test_usage():
         assert done.returncode == 1 and "usage: python -m tilewright.dropin" in done.stderr
     done = run("/nowhere/script.py")
     assert done.returncode != 0 and "/nowhere/script.py" in done.stderr
+
+
+def test_attributes_of_a_device_without_nvidias_bindings():
+    from_names = "from cutlass.base_dsl.runtime.cuda import cuda; print(int(cuda.CUdevice_attribute.{name}))"
+    name = "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"
+    source = f"import tilewright.dropin\n{from_names.format(name=name)}"
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=100, check=True)
+    assert done.stdout.split() == ["81"]
+
+
+def test_calls_without_tvm_ffi_say_what_to_install():
+    source = """
+import sys
+class Hide:
+    def find_spec(self, name, *_):
+        if name == "tvm_ffi":
+            raise ModuleNotFoundError("No module named 'tvm_ffi'", name="tvm_ffi")
+sys.meta_path.insert(0, Hide())
+from tilewright.targets.host import ffi
+try:
+    ffi.tvm_ffi()
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=100, check=True)
+    assert "calls of compiled functions need the package tvm-ffi, which is not installed" in done.stdout
+    assert "pip install apache-tvm-ffi" in done.stdout

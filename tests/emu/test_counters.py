@@ -98,3 +98,31 @@ def test_a_wild_address_is_out_of_bounds_with_counters_too(address, space):
     for checks in (True, False):
         with pytest.raises(EmulationError, match=rf"Out-of-bounds (read of|access to) {space} memory"):
             run_ptx(text, "k", 1, 64, [], counters=True, checks=checks)
+
+
+ASYNC = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u32 kept)
+{
+  .reg .b64 %rd<4>; .reg .b32 %r<8>; .reg .pred %p;
+  .shared .align 16 .b8 s[16384];
+  ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [kept]; mov.u32 %r1, %tid.x;
+  mul.lo.u32 %r2, %r1, 16; cvt.u64.u32 %rd2, %r2; add.u64 %rd3, %rd1, %rd2;
+  mul.lo.u32 %r4, %r1, STEP; mov.u32 %r3, s; add.u32 %r4, %r3, %r4;
+  setp.lt.u32 %p, %r1, 32; selp.u32 %r6, %r5, 0, %p;
+  cp.async.cg.shared.global [%r4], [%rd3], 16, %r6;
+  cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("kept", "sectors"), [(16, 16), (0, 0)])
+@pytest.mark.parametrize(("step", "wavefronts"), [(16, 8), (128, 64)])
+def test_asynchronous_copies_read_sectors_and_write_wavefronts(kept, sectors, step, wavefronts):
+    # Two warps; the second one only writes zeros. A row of 16 bytes each 128 bytes: all 32 lanes meet in four banks.
+    text = ASYNC.replace("STEP", str(step))
+    report = run_ptx(text, "k", 1, 64, [np.zeros(1024, np.uint8), kept], counters=True)
+    assert (report.sectors, report.sectors_ideal) == (sectors, sectors)
+    assert (report.wavefronts, report.wavefronts_ideal) == (wavefronts, 8)

@@ -101,3 +101,39 @@ def test_gemm_sanitizer():
     a, b = numbers((130, 72), F16), numbers((72, 88), F16)
     assert torch.equal(gemm(a, b), exact(a, b, F16))
     assert torch.equal(gemm(a[:, 1:], b[1:]), exact(a[:, 1:], b[1:], F16))
+
+
+@pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
+def test_rows_do_not_depend_on_the_batch_where_it_is_asked_for(dtype):
+    """Bit for bit, over tiles and schedules that the rule chooses for few and for many rows."""
+    a, b = torch.randn(4096, 4096, device="cuda").to(dtype), torch.randn(1024, 4096, device="cuda").to(dtype).mT
+    whole = gemm(a, b, batch_invariant=True)
+    for rows in (1, 16, 63, 128, 200, 1000, 2048):
+        assert torch.equal(gemm(a[:rows], b, batch_invariant=True), whole[:rows]), rows
+    pairs = gemm(a.view(2, 2048, 4096), b, batch_invariant=True)
+    assert torch.equal(pairs.view(4096, 1024), whole)
+
+
+@pytest.mark.skipif(torch.cuda.is_available() and torch.cuda.get_device_capability() != (9, 0), reason="not sm_90")
+def test_products_of_8_bit_floats():
+    for m, n, k in ((528, 272, 1040), (33, 65, 17)):
+        a, b = numbers((m, k), torch.float8_e4m3fn), numbers((k, n), torch.float8_e4m3fn)
+        assert torch.equal(gemm(a, b), exact(a.float(), b.float(), BF16)), (m, n, k)
+        out = torch.empty(m, n, device="cuda")
+        gemm(a, b, lambda accum, scale: accum * scale, out=out, scale=0.5)
+        assert torch.equal(out, exact(a.float(), b.float(), F32) / 2)
+
+
+def test_products_that_are_worth_a_copy_of_their_operands():
+    a, b = numbers((1999, 2001), F16), numbers((2001, 2003), F16)
+    assert torch.equal(gemm(a, b), exact(a, b, F16))
+
+
+@pytest.mark.parametrize("extents", [(128, 128, 8192), (64, 1024, 4096), (1024, 1024, 1024)], ids=str)
+def test_products_that_blocks_share(extents):
+    m, n, k = extents
+    for seed in range(3):
+        torch.manual_seed(seed)
+        a, b = numbers((m, k), BF16), numbers((n, k), BF16).mT
+        out = torch.empty(m, n, device="cuda")
+        assert torch.equal(gemm(a, b, out=out), exact(a, b, F32))

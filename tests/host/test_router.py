@@ -190,3 +190,58 @@ def test_threads_add_and_call_at_once():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_tensors_of_a_framework_are_read_in_place():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    function = recorder(matrix("x"), tensor("numbers", stride=(STEP,)))
+    x, numbers = torch.zeros(2, 3, 8), torch.zeros(2, 3)
+    router = routed([MATRIX, STRIDED], function, x, numbers)
+    for _ in range(3):  # the first call learns of the type
+        assert router.call(x, numbers) is None
+        assert function.calls[-1][:2] == [x.data_ptr(), 6] and numbers.data_ptr() in function.calls[-1]
+    assert router.call(x.double(), numbers) is True
+    assert router.call(x[..., :4], numbers) is True
+    assert router.call(x) is True
+    assert router.call(x, numbers.numpy()) is None
+    single = torch.zeros(())
+    alone = routed([STRIDED], recorder(tensor("numbers", stride=(STEP,))), single)
+    assert alone.call(single) is None
+
+
+def test_the_key_of_tensors_tells_apart_what_kernels_are_chosen_by():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    function = recorder().function
+    function(torch.zeros(2, 8))
+    x, key = torch.zeros(4, 16), function.tensor_key
+    key(x)
+    others = [
+        torch.zeros(4, 16, dtype=torch.int32), torch.zeros(2, 32), x.t(), x[:, :8], x[:, 1:], x[:, 4:], x[0], x[0, 0],
+        torch.zeros(16, 4).t(),
+    ]  # fmt: skip
+    known = {key(item) for item in (x, *others)}
+    assert None not in known and len(known) == 1 + len(others)
+    assert key(x) == key(torch.ones(4, 16)) == key(torch.zeros(8, 16)[4:])
+    assert key(x, x) not in known and key(x, 1) != key(x, 1.0)
+    assert key(x[:, 1:9].clone()) == key(x[:, :8].clone())
+    lazy = torch._neg_view(x)
+    for refused in (x.clone().requires_grad_(), lazy, x.numpy(), "x", x.to_sparse()):
+        assert key(refused) is None
+
+
+def test_prepared_calls_show_tensors_in_shapes_of_their_own():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    function = recorder(matrix("x"), tensor("numbers", stride=(STEP,)), ScalarParam("factor", "f32"))
+    x, numbers, others = torch.zeros(6, 8), torch.zeros(12), []
+    parts = [(1, (3, 8), (16, 1)), (0, (4,), (3,)), 2.5]
+    call = function.function.prepared(parts, lambda *given: others.append(given))
+    call(numbers, x)  # the first call learns of the type, and is for others
+    del others[:], function.calls[:]
+    call(numbers, x)
+    (leaves,) = function.calls
+    assert not others
+    assert leaves[0] == x.data_ptr() and sorted(map(float, leaves[1:])) == sorted(
+        map(float, (3, 8, 16, numbers.data_ptr(), 4, 3, 2.5))
+    )
+    call(numbers.double(), x)  # of another type than the function takes: others say so
+    assert len(others) == 1 and len(function.calls) == 1

@@ -6,6 +6,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.kernels import on_device
+from tests.lang.test_tma_pipelines import Gemm
 from tilewright.base import settings
 from tilewright.emulate import Debugger, observe
 from tilewright.tools.debugger.variables import Variables
@@ -19,7 +20,7 @@ class Pins(Debugger):
         self.seen = []
 
     def pin(self, instruction, L, values):
-        held = Variables(32)
+        held = Variables(1024)
         held.bind(instruction, L, values)
         ((function, name),) = held.names(int(L.ids[0]))
         found = [held.value(function, name, int(lane)) for lane in L.ids]
@@ -161,3 +162,18 @@ def test_pins_count_as_no_instructions():
     assert {name: counts[1][name] for name in ("ld", "st", "mul")} == {
         name: counts[0][name] for name in ("ld", "st", "mul")
     }
+
+
+def test_accumulators_of_warpgroups_stay_registers():
+    a, b = (np.random.default_rng(n).integers(-3, 4, (64, 64)).astype(np.float16) for n in (1, 2))
+    c = np.zeros((64, 64), np.float32)
+    tensors = [cute.runtime.from_dlpack(x, assumed_align=16) for x in (a, b, c)]
+    pins = Pins()
+    with settings.scope(pin_variables=True):
+        compiled = cute.compile(Gemm(), *tensors, target="emu", options="--opt-level 0")
+    with observe(debugger=pins):
+        compiled(*tensors)
+    np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64).T)
+    kinds = {name: kind for name, kind, _ in pins.seen}
+    assert kinds["kernel.sa"].startswith("tensor f16 smem S<2,3,3> o 0 o ") and "kernel.sums" not in kinds
+    assert not any("mlir" in kind or "rmem" in kind for kind in kinds.values())

@@ -46,10 +46,10 @@ def _shared(allocator, tensor, layout):
 
 
 class Product:
-    """D = A * B of one tile (M, N, K), added to `start` where that is given."""
+    """D = A * B of one tile (M, N, K), added to `start` where that is given; with `loop` stored one by one."""
 
-    def __init__(self, op, tile, atoms=(1, 1, 1), majors=(K, K), start=None):
-        self.op, self.tile, self.atoms, self.majors, self.start = op, tile, atoms, majors, start
+    def __init__(self, op, tile, atoms=(1, 1, 1), majors=(K, K), start=None, loop=False):
+        self.op, self.tile, self.atoms, self.majors, self.start, self.loop = op, tile, atoms, majors, start, loop
 
     @cute.jit
     def __call__(self, a: cute.Tensor, b: cute.Tensor, d: cute.Tensor):
@@ -84,10 +84,15 @@ class Product:
             mma.set(ACCUMULATE, True)
         warpgroup.commit_group()
         warpgroup.wait_group(0)
-        target.store(sums.load().to(d.element_type))
+        if cutlass.const_expr(self.loop):
+            for place in range(cute.size(sums)):
+                row, column = cute.idx2crd(place, (2, cute.size(sums) // 2))
+                target[row + 2 * column] = (sums[row + 2 * column] * 2 - sums[place]).to(d.element_type)
+        else:
+            target.store(sums.load().to(d.element_type))
 
 
-def _multiply(op, tile, types, *, atoms=(1, 1, 1), majors=(K, K), start=None, out=np.float32):
+def _multiply(op, tile, types, *, atoms=(1, 1, 1), majors=(K, K), start=None, out=np.float32, loop=False):
     """The product of small integers on the emulator, and the exact one."""
     rng = np.random.default_rng(3)
     m, n, k = tile
@@ -99,7 +104,7 @@ def _multiply(op, tile, types, *, atoms=(1, 1, 1), majors=(K, K), start=None, ou
     for tensor, dtype in zip(arguments, (op.a_dtype, op.b_dtype), strict=False):
         if dtype is TFloat32:
             tensor.element_type = TFloat32
-    cute.compile(Product(op, tile, atoms, majors, start), *arguments)(*arguments)
+    cute.compile(Product(op, tile, atoms, majors, start, loop), *arguments)(*arguments)
     exact = a.astype(np.float64) @ b.astype(np.float64).T + (start or 0)
     return d, exact
 
@@ -398,3 +403,8 @@ def test_a_fence_that_is_missing_is_found_by_the_emulator():
     with pytest.raises(EmulationError, match=r"wgmma.*fence|proxy") as caught:
         cute.compile(host, cute.runtime.from_dlpack(d))(cute.runtime.from_dlpack(d))
     assert "test_warpgroup.py" in str(caught.value)
+
+
+def test_a_long_loop_over_the_elements_of_an_accumulator():
+    got, exact = _multiply(F16(Float16, Float32, (64, 256, 16)), (64, 256, 32), (np.float16,) * 2, loop=True)
+    np.testing.assert_array_equal(got, exact)

@@ -166,3 +166,55 @@ def test_what_cannot_be_drawn():
     assert "thread" in str(refused.value)
     with pytest.raises(LayoutError, match="no banks"):
         swizzle_svg(make_identity_layout((4, 4)))
+
+
+def test_borders_stand_where_modes_end():
+    lines = re.findall(r"<path d='([^']*)'/>", layout_svg(parse("((2,2),(3,2)):((1,12),(2,6))")))
+    assert len([line for line in lines if "H" in line]) == 1  # four rows in two modes
+    assert len([line for line in lines if "V" in line]) == 1
+    assert "<path" not in layout_svg(parse("(4,6):(6,1)"))
+
+
+def test_wide_panels_are_stacked():
+    def width(picture):
+        return int(re.search(r"width='(\d+)'", picture)[1])
+
+    narrow = parse("S<1,0,2> o 0 o (4,8):(8,1)")
+    wide = parse("S<3,3,3> o 0 o (8,64):(64,1)")
+    assert width(swizzle_svg(narrow)) == 2 * width(swizzle_svg(narrow.outer))
+    assert width(swizzle_svg(wide)) == width(swizzle_svg(wide.outer))
+
+
+def test_a_swizzle_without_effect_is_said_so():
+    idle, busy = parse("S<2,3,3> o 0 o (2,16):(16,1)"), parse("S<2,3,3> o 0 o (8,16):(16,1)")
+    assert all(idle(i) == idle.outer(i) for i in range(32)) and any(busy(i) != busy.outer(i) for i in range(128))
+    for draw in (layout_svg, swizzle_svg):
+        assert "the swizzle changes nothing here" in " ".join(re.findall(r">([^<]*)</text>", draw(idle)))
+        assert "nothing" not in draw(busy)
+
+
+def test_what_is_too_large_comes_with_a_hint():
+    with pytest.raises(LayoutError, match="the layout is too large to draw") as refused:
+        layout_svg(Layout((128, 65)))
+    assert "draw a part of it" in refused.value.hint
+    assert len(layout_svg(Layout((64, 128)))) < 2_000_000
+
+
+def test_pictures_are_objects():
+    picture = layout_svg(Layout((2, 2)))
+    assert picture.startswith("<svg") and picture._repr_svg_() == picture
+    assert re.fullmatch(r"<SVG picture, [\d,]+ characters>", repr(picture))
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+def test_colours_only_where_they_are_wanted(monkeypatch, capsys, variables, coloured):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    print_layout(Layout((2, 2)))
+    assert ("\x1b[" in capsys.readouterr().out) is coloured

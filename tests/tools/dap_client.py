@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 
-TIMEOUT = 60
+TIMEOUT = 300
 
 
 class Client:

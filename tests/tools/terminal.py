@@ -9,7 +9,7 @@ import sys
 import time
 
 PROMPT = "(tilewright) "
-TIMEOUT = 60
+TIMEOUT = 300
 CONTROLS = re.compile(r"\x1b\[[?\d;]*[a-zA-Z]|\r")
 
 

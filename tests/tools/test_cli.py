@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tilewright import __version__
 from tilewright.tools import cli
 
 HEAVY = ("numpy", "mlir", "torch", "tvm_ffi", "ml_dtypes")
@@ -53,3 +54,9 @@ def test_errors_are_printed_without_a_traceback(tmp_path):
     assert done.returncode == 1
     assert "ArgumentError: there is no file nowhere.py" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [["-m", "tilewright"], ["-c", "from tilewright.tools.cli import main; main()"]])
+def test_the_version_and_the_module_that_runs(command):
+    done = subprocess.run([sys.executable, *command, "--version"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"tilewright {__version__}\n")

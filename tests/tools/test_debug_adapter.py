@@ -101,7 +101,11 @@ def test_a_session(client):
 
 def test_finds_a_race(client):
     launch(client, "racing", stopAtEnd=True)
+    found = client.request("setFunctionBreakpoints", breakpoints=[{"name": "transpose_kernel"}])["breakpoints"]
+    assert found[0]["verified"]
     client.request("configurationDone")
+    assert client.event("stopped")["hitBreakpointIds"] == [found[0]["id"]]
+    client.request("continue", threadId=1)
     stop = client.event("stopped")
     assert stop["reason"] == "exception" and stop["description"] == "Error: Race condition in shared memory access"
     assert f"debugged.py:{STORED}" in client.request("exceptionInfo", threadId=1)["description"]
@@ -115,6 +119,10 @@ def test_finds_a_race(client):
 
 def test_finds_a_wrong_index(client):
     launch(client, "misplaced")
+    lines = [{"line": 3000}, {"line": READ, "condition": "thread =="}]
+    found = client.request("setBreakpoints", source={"path": FILE}, breakpoints=lines)["breakpoints"]
+    assert [item["verified"] for item in found] == [False, False]
+    assert "has no code of this kernel" in found[0]["message"] and "is no condition" in found[1]["message"]
     stop = run_to(client, WRITTEN, "taken != (32 * block + column) * 32 + row")
     assert stop["threadId"] == 97
     assert client.request("evaluate", expression="taken - row", context="watch")["result"] == "1"
@@ -137,15 +145,3 @@ def test_mistakes_are_answered(client):
     assert not answer["success"] and "has no 'nothing'" in answer["message"]
     answer = client.answer("fly")
     assert not answer["success"] and answer["message"] == "the debugger has no request fly"
-
-
-def test_breakpoints_that_cannot_be(client):
-    launch(client, "transpose", stopOnEntry=True)
-    lines = [{"line": 3000}, {"line": READ, "condition": "thread =="}]
-    found = client.request("setBreakpoints", source={"path": FILE}, breakpoints=lines)["breakpoints"]
-    assert [item["verified"] for item in found] == [False, False]
-    assert "has no code of this kernel" in found[0]["message"] and "is no condition" in found[1]["message"]
-    found = client.request("setFunctionBreakpoints", breakpoints=[{"name": "transpose_kernel"}])["breakpoints"]
-    assert found[0]["verified"]
-    client.request("configurationDone")
-    assert client.event("stopped")["reason"] == "entry"

@@ -53,6 +53,16 @@ def test_steps_and_steps_back(session):
     assert stop.stack[0].line == line and session.ask("evaluate", session.focus, "step") == "1"
 
 
+def test_up_to_the_caller(session):
+    here = session.stop.moment
+    points, session.breakpoints = session.breakpoints, {}
+    stop = session.go("out")
+    assert stop.stack[0].function == "gemm_kernel" and stop.moment > here
+    stop = session.goto(here)
+    assert stop.stack[0].function == "accumulate" and stop.moment == here
+    session.breakpoints = points
+
+
 def test_what_there_is_to_see(session):
     names = {row.name: row for row in session.ask("variables", session.focus)}
     assert names["sums"].text.startswith("f32 rmem ((2,2),4,8):((1,2),4,16)")

@@ -1,5 +1,6 @@
 """The debugger in a pseudo-terminal: a session that finds a planted race, and one that finds a wrong index."""
 
+import re
 import time
 from pathlib import Path
 
@@ -104,18 +105,8 @@ def test_finds_a_race(debug):
 
 
 def test_finds_a_wrong_index(debug):
-    """The last warp takes elements of the row below: its variables say so."""
+    """The last warp takes elements of the row below: its variables say so. Before, mistakes are explained."""
     terminal, _ = debug("misplaced")
-    terminal.type(f"break {WRITTEN} if taken != (32 * block + column) * 32 + row")
-    shown = terminal.type("continue")
-    assert "thread (96, 0, 0)" in shown
-    assert terminal.type("print row").strip() == "row = 3"
-    assert terminal.type("print taken").strip() == "taken = 4"
-    assert "(row + thread // 96) % N" in terminal.type("back")
-
-
-def test_mistakes_are_explained(debug):
-    terminal, _ = debug("transpose")
     assert "error: there is no command fly" in terminal.type("fly")
     assert "error: 900 has no code of this kernel" in terminal.type("break 900")
     assert "is no condition" in terminal.type(f"break {READ} if thread ==")
@@ -124,6 +115,12 @@ def test_mistakes_are_explained(debug):
     assert "error: this is the beginning" in terminal.type("back")
     assert "error: there is no breakpoint or watch 7" in terminal.type("delete 7")
     assert "register %r9999 holds nothing here" in terminal.type("print %r9999")
+    terminal.type(f"break {WRITTEN} if taken != (32 * block + column) * 32 + row")
+    shown = terminal.type("continue")
+    assert "thread (96, 0, 0)" in shown
+    assert terminal.type("print row").strip() == "row = 3"
+    assert terminal.type("print taken").strip() == "taken = 4"
+    assert "(row + thread // 96) % N" in terminal.type("back")
 
 
 def test_the_code_of_other_builds(debug):
@@ -132,6 +129,14 @@ def test_the_code_of_other_builds(debug):
     assert "this build pins no variables" in terminal.type("variables")
     terminal.type(f"break {WRITTEN}")
     assert f"debugged.py:{WRITTEN} transpose_kernel" in terminal.type("continue")
+    line = int(re.search(r"PTX (\d+):", terminal.type("stepi"))[1])
+    assert f"at PTX line {line + 2}" in terminal.type(f"break ptx:{line + 2}")
+    terminal.type("disable 1")
+    assert "(disabled)" in terminal.type("breaks") and f"PTX {line + 2}: " in terminal.type("continue")
+    terminal.type("enable 1")
+    assert "breakpoint 1:" in terminal.type("rcontinue")
+    assert terminal.type("display lane").strip() == "lane = 0"
+    assert "lane = 0" in terminal.type("stepi")
 
 
 def test_the_program_can_be_interrupted(debug):
@@ -139,10 +144,12 @@ def test_the_program_can_be_interrupted(debug):
     terminal.send("\x03")  # at the prompt: nothing
     terminal.until()
     terminal.send("continue\n")
-    terminal.until("continue")
-    time.sleep(0.5)
-    terminal.send("\x03")
-    assert "interrupted: spin_kernel" in terminal.until()
+    shown = ""
+    while "interrupted" not in shown:  # as long as the shell has not read the command, an interrupt only prompts again
+        time.sleep(0.5)
+        terminal.send("\x03")
+        shown += terminal.until()
+    assert "interrupted: spin_kernel" in shown and shown.count("round and round") == 1
     assert terminal.type("print turns > 0").strip() == "turns > 0 = True"
 
 

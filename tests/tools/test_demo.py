@@ -12,7 +12,7 @@ from tilewright.tools import demo
 
 
 @pytest.fixture(scope="module")
-def printed():
+def printed(module_cache):
     console = Console(file=StringIO(), width=100, color_system=None)
     assert demo.run(console, target="emu", arch="sm_90a")
     return console.file.getvalue()

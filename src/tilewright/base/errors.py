@@ -128,6 +128,10 @@ class DimensionError(ArgumentError, IndexError):
     """A dimension that a tensor does not have; an IndexError, as PyTorch has it."""
 
 
+class MissingPackageError(TilewrightError, ModuleNotFoundError):
+    """A Python package is not installed."""
+
+
 class LeadingDimensionError(ArgumentError, RuntimeError):
     """The mode of stride 1 cannot be deduced; a RuntimeError, as CuTe DSL has it."""
 

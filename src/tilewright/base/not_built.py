@@ -20,13 +20,14 @@ from tilewright.base.stubs import NotBuiltError, StubModule, stub
 
 HOPPER: Final = "needs sm_90 (Hopper), whose bulk copies and wgmma are not built yet"
 _BLACKWELL: Final = "needs sm_100 (Blackwell), whose tensor memory and tcgen05 are not built yet"
+_BLACKWELL_MOVES: Final = "needs sm_100 (Blackwell) and is not built yet"
 _SCALED: Final = "needs sm_120 (GeForce Blackwell), whose block-scaled products are not built yet"
 INTERNAL: Final = "is a part of NVIDIA's compiler that has no counterpart here"
 PRIMITIVES: Final = "belongs to CuTe DSL's experimental primitives and is not built yet"
 EXPERIMENTAL: Final = "belongs to CuTe DSL's experimental part and is not built yet"
 _SEVERAL: Final = "is CuTe DSL's own part for several GPUs, not built: tilewright.dist has collectives, put and get"
 _DIALECT: Final = "is a dialect of NVIDIA's compiler: atoms, layouts and launches are Python objects here"
-_STUBS: Final = frozenset((_DIALECT, HOPPER, _BLACKWELL, _SCALED, PRIMITIVES, EXPERIMENTAL))
+_STUBS: Final = frozenset((_DIALECT, HOPPER, _BLACKWELL, _BLACKWELL_MOVES, _SCALED, PRIMITIVES, EXPERIMENTAL))
 
 _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright": {
@@ -79,7 +80,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     },
     "tilewright.cute.nvgpu.warp": {
         "mma copy _pack_shape _cute_nvgpu_ir MmaFP8Trait make_atom": INTERNAL,
-        "LdMatrix16x16x8bOp StMatrix16x8x8bOp": "needs sm_100 (Blackwell) and is not built yet",
+        "LdMatrix16x16x8bOp StMatrix16x8x8bOp": _BLACKWELL_MOVES,
         "MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op": _SCALED,
     },
     "tilewright.pipeline": {

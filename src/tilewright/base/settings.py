@@ -82,6 +82,8 @@ def _spelled(name: str) -> tuple[str, str, str]:
 
 
 TABLE: dict[str, Setting] = {
+    "no_color": Setting(("NO_COLOR",), False, lambda text: text != "", False, "no colours in terminals"),
+    "terminal": Setting(("TERM",), "", str, False, "the kind of terminal; dumb: neither colours nor bars"),
     "target": Setting(("TILEWRIGHT_TARGET",), "", str, False, "cuda or emu; default: cuda where a device is found"),
     "arch": Setting(_spelled("ARCH"), "", str, True, "chip to compile for"),
     "opt_level": Setting(_spelled("OPT_LEVEL"), 3, _opt_level, True, "optimisation level, 0 to 3"),

@@ -185,7 +185,14 @@ def _warn_of_result(job: Job) -> None:
 
 def _job(made: Plan) -> Job:
     source = functools.partial(_source, made.function.traced)
-    return made.job(lambda job: trace_program(job, made.function, made.call), source)
+    job = made.job(lambda job: trace_program(job, made.function, made.call), source)
+    job.anew = _again(made)
+    return job
+
+
+def _again(made: Plan) -> Callable[[], Job]:
+    """Gives a job for the same plan, to compile once more; it keeps no memory of the arguments."""
+    return functools.partial(_job, replace(made, call=without_memory(made.call)))
 
 
 def _source(function: Any) -> str:
@@ -365,13 +372,16 @@ def _found(made: Plan, hit: Hit, checks: Any, direct: bool) -> Executor:
     if executor is not None:
         return executor
     light = replace(made, call=without_memory(made.call))
-    compilation = functools.cache(
-        lambda: hit.entry.job(
-            light, functools.partial(_source, made.function.traced), lambda job: trace_again(job, light)
-        )
-    )
+
+    def compilation() -> Job:
+        source = functools.partial(_source, made.function.traced)
+        job = hit.entry.job(light, source, lambda job: trace_again(job, light))
+        job.anew = _again(light)
+        return job
+
     artifact = hit.entry.for_plan(made)
-    executor = make_executor(artifact, made.call, made.target, made.function.function, checks, compilation)
+    restored = functools.cache(compilation)
+    executor = make_executor(artifact, made.call, made.target, made.function.function, checks, restored)
     executor.cached = hit.where
     keep_files(executor)
     executor.back_end.show(executor)

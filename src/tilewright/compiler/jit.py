@@ -286,6 +286,22 @@ def compile_parallel(
         return found
 
 
+def compile_candidates(
+    calls: Sequence[functools.partial[Any]], caught: tuple[type[Exception], ...]
+) -> list[Executor | Exception]:
+    """`compile_parallel` of calls some of which may fail: the errors named are given in their places."""
+    module = uninterrupted(lambda: importlib.import_module("tilewright.compiler.parallel"))
+    found: list[Executor | Exception] = module.compile_parallel(
+        calls, _plan, processes=None, progress=None, caught=caught
+    )
+    return found
+
+
+def plans_of(calls: Sequence[functools.partial[Any]]) -> list[Any]:
+    """The plans of calls of `cute.compile` that are not made yet."""
+    return [_plan(call) for call in calls]
+
+
 def _call(number: int, call: Any) -> functools.partial[Any]:
     """A call of `cute.compile` that is not made yet."""
     if isinstance(call, functools.partial) and isinstance(call.func, Compile):

@@ -36,8 +36,9 @@ Memory = dict[Any, bytes]
 
 
 def compile_parallel(
-    calls: Sequence[Call], plans: Callable[[Call], Plan], *, processes: int | None, progress: bool | None
-) -> list[Executor]:
+    calls: Sequence[Call], plans: Callable[[Call], Plan], *, processes: int | None, progress: bool | None,
+    caught: tuple[type[Exception], ...] = (),
+) -> list[Any]:  # fmt: skip
     """Compile several functions at once; see `tilewright.compiler.jit.compile_parallel`.
 
     Args:
@@ -45,6 +46,7 @@ def compile_parallel(
         plans: the plan of one; it raises where the call would.
         processes: how many to run at a time; by default one for each processor.
         progress: whether to show a bar; None for the setting.
+        caught: errors that are given in the place of the function that raised them.
     """
     if processes is not None and processes < 1:
         raise ArgumentError(f"processes is at least 1, not {processes}", hint="leave it out for one a processor")
@@ -53,7 +55,7 @@ def compile_parallel(
         wanted = {number: found for number, call in enumerate(calls) if (found := _plan(call, plans)) is not None}
         with _bar(len(wanted), progress) as step:
             made = _compile_all(wanted, count, step)
-        return [_finish(call, number in made) for number, call in enumerate(calls)]
+        return [_finished_or(caught, call, number in made) for number, call in enumerate(calls)]
 
 
 def _plan(call: Call, plans: Callable[[Call], Plan]) -> Plan | None:
@@ -162,6 +164,13 @@ def _unpacked(data: bytes) -> Memory:
         found[kind, key] = data[start : start + size]
         start += size
     return found
+
+
+def _finished_or(caught: tuple[type[Exception], ...], call: Call, elsewhere: bool) -> Executor | Exception:
+    try:
+        return _finish(call, elsewhere)
+    except caught as error:
+        return error
 
 
 def _finish(call: Call, elsewhere: bool) -> Executor:

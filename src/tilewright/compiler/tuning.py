@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +11,7 @@ from typing import Any
 
 from tilewright.base.errors import ArgumentError, CompileError, TilewrightError
 from tilewright.compiler.benchmark import JitArguments, benchmark
-from tilewright.compiler.jit import JitFunction, compile_function
+from tilewright.compiler.jit import JitFunction, compile_candidates, compile_function, plans_of
 from tilewright.lang import trace
 
 
@@ -46,24 +48,31 @@ def tune(
     """
     given = kernel_arguments or JitArguments()
 
-    def measure(configuration: dict[str, Any]) -> float:
-        run = func(*given.args, **given.kwargs, **configuration)
-        return benchmark(run, warmup_iterations=warmup_iterations, iterations=iterations, stream=stream)
-
-    return _fastest(params_dict, measure)
-
-
-def _fastest(params: Mapping[str, Sequence[Any]], measure: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
-    times: list[tuple[float, dict[str, Any]]] = []
-    failures: dict[str, object] = {}
-    for configuration in _configurations(params):
+    def measured(configuration: dict[str, Any]) -> float | Exception:
         try:
-            times.append((measure(configuration), configuration))
-        except (TilewrightError, CantImplementError, ValueError, TypeError) as error:
-            failures[", ".join(f"{name}={value}" for name, value in configuration.items())] = str(error).split("\n")[0]
-    if not times:
-        raise CompileError("no configuration works", values=failures, hint="see the error of each")
-    return min(times, key=lambda item: item[0])[1]
+            run = func(*given.args, **given.kwargs, **configuration)
+            return benchmark(run, warmup_iterations=warmup_iterations, iterations=iterations, stream=stream)
+        except _SKIPPED as error:
+            return error
+
+    configurations = list(_configurations(params_dict))
+    return configurations[_fastest(configurations, [measured(item) for item in configurations])]
+
+
+_SKIPPED = (TilewrightError, CantImplementError, ValueError, TypeError)
+"""Errors of a configuration that does not work."""
+
+
+def _fastest(configurations: Sequence[Mapping[str, Any]], seconds: Sequence[float | Exception]) -> int:
+    """The number of the configuration that took the least time."""
+    times = [(found, number) for number, found in enumerate(seconds) if not isinstance(found, Exception)]
+    if times:
+        return min(times)[1]
+    failures = {
+        ", ".join(f"{name}={value}" for name, value in configuration.items()): str(error).split("\n")[0]
+        for configuration, error in zip(configurations, seconds, strict=True)
+    }
+    raise CompileError("no configuration works", values=failures, hint="see the error of each")
 
 
 class AutotunedFunction(JitFunction[..., Any]):
@@ -98,19 +107,45 @@ class AutotunedFunction(JitFunction[..., Any]):
         bound = self._signature.bind(*args, **kwargs).arguments
         key = tuple(repr(bound.get(name)) for name in self._watched)
         if key not in self._best:
-            self._best[key] = self._tuned(args, kwargs)
+            self._best[key] = self._tuned(key, args, kwargs)
         executor, self.best_config = self._best[key]
         return executor(*args, **kwargs)
 
-    def _tuned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        executors: dict[str, Any] = {}
+    def _tuned(self, watched: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The fastest configuration, compiled: the one that was the fastest before, or found by trying all."""
+        configurations = list(_configurations(self._params))
+        calls = [functools.partial(compile_function, self, *args, **kwargs, **item) for item in configurations]
+        key = self._key(calls, watched)
+        best = tunings().kept_choice(key, len(calls)) if key else None
+        if best is not None:
+            return calls[best](), configurations[best]
+        executors = compile_candidates(calls, _SKIPPED)
+        seconds = [self._measured(executor, JitArguments(*args, **kwargs)) for executor in executors]
+        best = _fastest(configurations, seconds)
+        if key:
+            tunings().keep_choice(key, best)
+        return executors[best], configurations[best]
 
-        def measure(configuration: dict[str, Any]) -> float:
-            executor = executors[repr(configuration)] = compile_function(self, *args, **kwargs, **configuration)
-            return benchmark(executor, kernel_arguments=JitArguments(*args, **kwargs), **self._counts)
+    def _measured(self, executor: Any, arguments: JitArguments) -> float | Exception:
+        if isinstance(executor, Exception):
+            return executor
+        try:
+            return benchmark(executor, kernel_arguments=arguments, **self._counts)
+        except _SKIPPED as error:
+            return error
 
-        best = _fastest(self._params, measure)
-        return executors[repr(best)], best
+    def _key(self, calls: Sequence[functools.partial[Any]], watched: object) -> str:
+        """The key of the choice among these calls; "" where it is not to be kept."""
+        try:
+            plans = plans_of(calls)
+        except _SKIPPED:
+            return ""
+        return str(tunings().tuning_key(plans, (self._counts, watched)))
+
+
+def tunings() -> Any:
+    """What keeps choices; loaded when something is tuned."""
+    return importlib.import_module("tilewright.compiler.cache.tunings")
 
 
 def autotune_jit(
@@ -121,7 +156,8 @@ def autotune_jit(
 ) -> Callable[[JitFunction[..., Any]], AutotunedFunction]:
     """Decorator over `@cute.jit`: try all combinations of `params_dict` at the first call and keep the fastest.
 
-    It tries again when the value of an argument named in `update_on_change` is new.
+    It tries again when the value of an argument named in `update_on_change` is new. The configurations are compiled
+    beside each other, and the choice is kept on disk for devices of this name: see docs/cache.md.
     """
 
     def decorate(function: JitFunction[..., Any]) -> AutotunedFunction:

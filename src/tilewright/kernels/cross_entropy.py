@@ -12,8 +12,12 @@ from tilewright.kernels.launching import CONSTANT, NUMBERS, RESULT, ROWS, SCALAR
 from tilewright.kernels.plans import RowPlan, reading_plan
 from tilewright.kernels.rows import RowTile
 from tilewright.kernels.softmax_online import finite, over_row, softmax_sums
+from tilewright.lib.comm.block import block_allreduce
 
 _NAN = float("nan")
+_TOTAL_THREADS = 1024
+MOST_TOTALED = 1 << 16
+"""Rows that `cross_entropy_total` is for: one block adds up their losses."""
 
 
 @cute.kernel
@@ -76,6 +80,25 @@ def _unless(condition: Any, value: Any) -> Any:
 
 
 @cute.kernel
+def cross_entropy_total_kernel(
+    total: cute.Tensor, count: Any, loss: cute.Tensor, target: cute.Tensor, ignore_index: cute.Int64,
+    averages: cutlass.Constexpr[bool],
+) -> None:  # fmt: skip
+    """The sum of the losses, or their mean over rows that count; `count`, where it is there, has how many these are."""
+    kind = loss.element_type
+    thread = cute.arch.thread_idx()[0]
+    own, counted = kind(0.0), cute.Int32(0)
+    for row in cutlass.range(thread, loss.shape[0], _TOTAL_THREADS):
+        own += loss[row]
+        counted += cute.Int32(cute.Int64(target[row]) != ignore_index)
+    whole, rows_counted = block_allreduce((own, counted))
+    if thread == 0:
+        total[0] = whole / kind(rows_counted) if cutlass.const_expr(averages) else whole
+        if cutlass.const_expr(count is not None):
+            count[0] = kind(rows_counted)
+
+
+@cute.kernel
 def cross_entropy_backward_kernel(
     dx: cute.Tensor, grad: cute.Tensor, x: cute.Tensor, target: cute.Tensor, lse: cute.Tensor,
     ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr[RowPlan],
@@ -119,6 +142,18 @@ def launch_cross_entropy(
 
 
 @cute.jit
+def launch_cross_entropy_total(
+    total: cute.Tensor, count: Any, loss: cute.Tensor, lse: Any, x: cute.Tensor, target: cute.Tensor,
+    ignore_index: cute.Int64, smoothing: cute.Float64, smooths: cutlass.Constexpr[bool],
+    averages: cutlass.Constexpr[bool], plan: cutlass.Constexpr[RowPlan],
+) -> None:  # fmt: skip
+    """Launch on x (rows, N), numbers of rows, and single numbers: the losses, then what they come to."""
+    launch_cross_entropy(loss, lse, x, target, ignore_index, smoothing, smooths, plan)
+    totals = cross_entropy_total_kernel(total, count, loss, target, ignore_index, averages)
+    totals.launch(grid=(1, 1, 1), block=(_TOTAL_THREADS, 1, 1))
+
+
+@cute.jit
 def launch_cross_entropy_backward(
     dx: cute.Tensor, grad: cute.Tensor, x: cute.Tensor, target: cute.Tensor, lse: cute.Tensor,
     ignore_index: cute.Int64, smoothing: cute.Float64, plan: cutlass.Constexpr[RowPlan],
@@ -133,4 +168,10 @@ cross_entropy = RowKernel(
 )
 cross_entropy_backward = RowKernel(
     launch_cross_entropy_backward, (RESULT, NUMBERS, ROWS, NUMBERS, NUMBERS, SCALAR, SCALAR)
+)
+cross_entropy_total = RowKernel(
+    launch_cross_entropy_total,
+    (NUMBERS, NUMBERS, NUMBERS, NUMBERS, ROWS, NUMBERS, SCALAR, SCALAR, CONSTANT, CONSTANT),
+    reading_plan,
+    tuned_as="cross_entropy",
 )

@@ -12,24 +12,29 @@ import numpy as np
 
 import tilewright.cute as cute
 from tilewright.base import settings
+from tilewright.base.errors import ArgumentError
 from tilewright.compiler.target_choice import choose_arch
+from tilewright.cute import testing
 from tilewright.hw.chips import chip
-from tilewright.kernels import views
-from tilewright.kernels.copy_transpose import copy_transpose
-from tilewright.kernels.elementwise import copy, together
+from tilewright.kernels import gemm_sm90_calls, views
+from tilewright.kernels.elementwise import together
 from tilewright.kernels.epilogue_plans import check_reached, memory_of
 from tilewright.kernels.gemm_epilogue import Fused
 from tilewright.kernels.gemm_fusion import ACCUMULATOR, fitting, plain
+from tilewright.kernels.gemm_moves import readable
 from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, gemm_plans
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
+from tilewright.kernels.gemm_sm90_calls import Sm90Call
+from tilewright.kernels.gemm_sm90_plans import Sm90Plan
 from tilewright.kernels.gemm_split import workspace_elements
 from tilewright.kernels.launching import address_of, on_gpu
+from tilewright.kernels.views import FLOAT8
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.lowering.reductions import PARTIALS
 from tilewright.utils import HardwareInfo
 
-DTYPES = ("float16", "bfloat16", "float32", "float64", "int8")
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "float8_e4m3fn", "float8_e5m2")
 """Element types of A and B."""
 
 
@@ -67,53 +72,86 @@ class _Call:
         self.executor(a, b, arguments, views.empty(a, (self.workspace,), self.accumulator), counters)
 
 
-_calls: dict[Any, _Call] = {}
+_calls: dict[Any, _Call | Sm90Call] = {}
 
 
-def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | None = None) -> None:
+def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, splits: bool = True) -> None:
     """out (..., M, N) = a (..., M, K) · b (..., K, N), batches broadcast to that of `out`; of any strides.
 
-    Tensors of a GPU run there, others on the emulator. `plan` overrides the choice.
+    Tensors of a GPU run there, others on the emulator. `plan` overrides the choice. Without `splits` no products along
+    K are shared by blocks: each row of `out` is added up in one order, whatever the other extents are.
     """
-    a, b = _readable(a, -1), _readable(b, -2)
-    key = (plan, views.facts(out), views.facts(a), views.facts(b))
+    a, b = readable(a, b, whatever_size=not splits)
+    key = _key(plan, splits, out, a, b)
     call = _calls.get(key)
     if call is None:
         if 0 in out.shape:
             return
-        call = views.keep(_calls, key, _prepare(out, a, b, plan))
+        made = _prepare(out, a, b, plan or plans_of(out, a, b, splits)[0])
+        call = views.keep(_calls, key, made)
     call.plain(out, a, b)
 
 
-def _readable(matrix: Any, of_k: int) -> Any:
-    """A matrix of bytes with contiguous K, dimension `of_k`, moved if need be; others as they are.
+def _key(plan: GemmPlan | Sm90Plan | None, splits: bool, out: Any, a: Any, b: Any) -> tuple[Any, ...]:
+    arch = None if on_gpu(out) else settings.get("arch")
+    return plan, splits, arch, views.facts(out), views.facts(a), views.facts(b)
 
-    Only neighbours along K share a register: `ldmatrix` cannot transpose bytes, and reading one at a time takes longer
-    than moving the matrix once.
+
+def plans_of(out: Any, a: Any, b: Any, splits: bool = True) -> list[GemmPlan | Sm90Plan]:
+    """The plans for these tensors: those of `wgmma` where it takes them, else of `mma.sync`; the rule's choice first.
+
+    Without `splits`, products along K are not shared by blocks (see `gemm`).
     """
-    if matrix.dtype.itemsize > 1 or views.strides_of(matrix)[of_k] == 1 or 0 in matrix.shape:
-        return matrix
-    if of_k == -1:
-        moved = views.empty(matrix, matrix.shape, views.dtype_of(matrix))
-        copy(moved, matrix)
-        return moved
-    moved = views.empty(matrix, (*matrix.shape[:-2], matrix.shape[-1], matrix.shape[-2]), views.dtype_of(matrix))
-    copy_transpose(moved, matrix)
-    return moved.swapaxes(-1, -2)
-
-
-def plan_of(out: Any, a: Any, b: Any) -> GemmPlan:
-    """The plan that `gemm` takes for these tensors."""
-    target, *operands = _matrices((out, a, b), tuple(out.shape[:-2]))
+    matrices = _matrices((a, b, out), tuple(out.shape[:-2]))
+    found: list[GemmPlan | Sm90Plan] = [*gemm_sm90_calls.candidates(matrices, (a, b, out), splits)]
+    if found:
+        return found
+    _check_width(a)
+    *operands, target = matrices
     turned = target.strides[-1] != 1 and target.strides[-2] == 1
-    return _planned(operands, (a, b), target.shape[-2:], turned)[0]
+    plans = _planned(operands, (a, b), target.shape[-2:], turned)
+    return [plan for plan in plans if splits or plan.splits == 1]
 
 
-def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | None) -> _Call:
-    target, *operands = _matrices((out, a, b), tuple(out.shape[:-2]))
-    plan = plan or plan_of(out, a, b)
-    result = _result(target, plan.turned)
+def _check_width(a: Any) -> None:
+    if views.dtype_of(a) in FLOAT8:
+        raise ArgumentError(
+            "gemm: elements of 8-bit floats need wgmma of sm_90",
+            values={"a": tuple(a.shape), "arch": choose_arch(settings.get("arch"), "cuda" if on_gpu(a) else "emu")},
+            hint="convert them to float16 first; strides are multiples of 16 bytes in both operands",
+        )
+
+
+def tune(out: Any, a: Any, b: Any, most: int = 8) -> GemmPlan | Sm90Plan:
+    """Time the `most` plans that the rule prefers; the fastest, which `gemm` takes for such tensors from now on.
+
+    Such tensors are of these types, shapes, strides, alignments and on this device. `out` holds the product afterwards.
+    """
+
+    def run(plan: GemmPlan | Sm90Plan) -> Callable[[], None]:
+        return lambda: gemm(out, a, b, plan=plan)
+
+    left, right = readable(a, b)
+    best: GemmPlan | Sm90Plan = testing.tune(run, {"plan": plans_of(out, left, right)[:most]})["plan"]
+    gemm(out, a, b, plan=best)
+    views.keep(_calls, _key(None, True, out, left, right), _calls[_key(best, True, out, left, right)])
+    return best
+
+
+def plan_of(out: Any, a: Any, b: Any) -> GemmPlan | Sm90Plan:
+    """The plan that `gemm` takes for these tensors."""
+    return plans_of(out, a, b)[0]
+
+
+def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan) -> _Call | Sm90Call:
+    matrices = _matrices((a, b, out), tuple(out.shape[:-2]))
+    if isinstance(plan, Sm90Plan) and plan.result is not None:
+        return gemm_sm90_calls.prepare(matrices, (a, b, out), plan)
+    *operands, target = matrices
+    result = _result(target, isinstance(plan, GemmPlan) and plan.turned)
     fused = plain(plan, result, views.dtype_of(out), address_of(out))
+    if isinstance(plan, Sm90Plan):
+        return gemm_sm90_calls.prepare((*operands, result), (a, b, out), plan, fused)
     executor = _executor(plan, fused, len(target.shape), "cuda" if on_gpu(out) else "emu")
     return _call(executor, plan, (*operands, result), (a, b, out))
 
@@ -128,7 +166,7 @@ def _result(matrix: views.Strided, turned: bool) -> views.Strided:
 
 
 def prepare_fused(
-    dag: DAGIR, a: Any, b: Any, arrays: Mapping[str, Any], plan: GemmPlan | None = None, way: str = PARTIALS
+    dag: DAGIR, a: Any, b: Any, arrays: Mapping[str, Any], plan: GemmPlan | Sm90Plan | None = None, way: str = PARTIALS
 ) -> Callable[[Any, Any, Mapping[str, Any]], None]:
     """The kernel of a (L, M, K) · b (L, K, N) with an epilogue: a function of a, b, and arrays and numbers by name.
 
@@ -145,7 +183,7 @@ def prepare_fused(
     """
     batch, m, n = dag.get_node_meta(ACCUMULATOR).shape
     shaped = _matrices((a, b), (batch,))
-    plans = [plan] if plan else _planned(shaped, (a, b), (m, n), False)
+    plans = [plan] if plan else fused_plans_of(shaped, (a, b), (m, n))
     target = "cuda" if on_gpu(a) else "emu"
     starts = {name: address_of(memory_of(array)) for name, array in arrays.items() if hasattr(array, "shape")}
     available = chip(choose_arch(settings.get("arch"), target)).shared_optin
@@ -153,8 +191,24 @@ def prepare_fused(
     if 0 in (batch, m, n):
         check_reached(dag, {meta.name: arrays[meta.name].shape for meta in dag.outputs()})
         return lambda a, b, given: made.fill(given)
-    call = _call(_executor(plan, made.fused, len(shaped[0].shape), target), plan, shaped, (a, b))
+    call: _Call | Sm90Call
+    if isinstance(plan, Sm90Plan):
+        call = gemm_sm90_calls.prepare(shaped, (a, b), plan, made.fused)
+    else:
+        call = _call(_executor(plan, made.fused, len(shaped[0].shape), target), plan, shaped, (a, b))
     return lambda a, b, given: call.fused(a, b, made.arguments(given, a))
+
+
+def fused_plans_of(
+    matrices: Sequence[views.Strided], tensors: Sequence[Any], extents: tuple[int, int]
+) -> list[GemmPlan | Sm90Plan]:
+    """The plans with an epilogue for A and B, seen as (batch..., rows, columns), the best first."""
+    found = gemm_sm90_calls.candidates(matrices, tensors)
+    if not found:
+        _check_width(tensors[0])
+    if views.dtype_of(tensors[0]) in FLOAT8:
+        return [*found]
+    return [*found, *_planned(matrices, tensors, extents, False)]
 
 
 def _call(executor: Any, plan: GemmPlan, shaped: Sequence[views.Strided], tensors: Sequence[Any]) -> _Call:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.cute import Float32, Float64, Int32, Numeric
+from tilewright.cute import Float32, Float64, Numeric
 from tilewright.kernels import views
 from tilewright.kernels.epilogue_plans import is_array, memory_of
 from tilewright.kernels.gemm import prepare_fused
+from tilewright.kernels.gemm_moves import readable
+from tilewright.kernels.gemm_sm90_plans import accumulator_of
 from tilewright.lib.epilogue.bits import Bits
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.elements import numpy_dtype
@@ -18,11 +20,6 @@ from tilewright.lib.epilogue.lowering.reductions import PARTIALS
 from tilewright.lib.epilogue.outputs import output_examples
 from tilewright.lib.epilogue.tensor import Tensor
 from tilewright.lib.epilogue.trace import trace
-
-
-def accumulator_of(dtype: type[Numeric]) -> type[Numeric]:
-    """The type of `accum` for operands of type `dtype`."""
-    return Float64 if dtype.width == 64 else Int32 if dtype.width == 8 else Float32
 
 
 class GemmEpilogue:
@@ -41,7 +38,7 @@ class GemmEpilogue:
     def outputs(self, a: Any, b: Any, operands: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs by name: their element types and shapes where the caller gives none.
 
-        They have the type of `a`, float32 where they are reduced or `a` is int8.
+        They have the type of `a`, float32 where they are reduced or `a` has 8 bits.
         """
         key = (a.dtype, *_shapes({"a": a, "b": b, **operands}))
         found = self._outputs.get(key)
@@ -64,6 +61,7 @@ class GemmEpilogue:
 
     def run(self, a: Any, b: Any, arrays: Mapping[str, Any], way: str = PARTIALS) -> None:
         """Fill the outputs, which are among `arrays`, by the kernel."""
+        a, b = readable(a, b)
         key = (way, views.facts(a), views.facts(b), *_kinds(arrays, views.facts))
         kernel = self._kernels.get(key)
         if kernel is None:

@@ -15,6 +15,7 @@ from tilewright.cute import Numeric
 from tilewright.kernels import epilogue_plans, views
 from tilewright.kernels.gemm_epilogue import Fused, grid_of
 from tilewright.kernels.gemm_plans import GemmPlan
+from tilewright.kernels.gemm_sm90_plans import Sm90Plan
 from tilewright.lib.epilogue.dag import DAGIR
 from tilewright.lib.epilogue.lowering.compose import Epilogue
 from tilewright.lib.epilogue.lowering.from_dag import epilogue_of
@@ -67,7 +68,7 @@ class Fusion:
         return (*tensors, *(given[name] for name in self.numbers))
 
 
-def plain(plan: GemmPlan, result: views.Strided, dtype: type[Numeric], start: int) -> Fused:
+def plain(plan: GemmPlan | Sm90Plan, result: views.Strided, dtype: type[Numeric], start: int) -> Fused:
     """The epilogue that stores the product to D, seen as (M, N, batch...), of elements `dtype` at address `start`."""
     (m, n, *batch), (down, along, *steps) = result.shape, result.strides
     vector = views.Strided((*batch, m, n), (*steps, down, along)).vector(dtype, start)
@@ -76,7 +77,7 @@ def plain(plan: GemmPlan, result: views.Strided, dtype: type[Numeric], start: in
     return Fused(Epilogue(ops), grid_of(plan, min(vector, MOST_VECTOR)))
 
 
-def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, way: str = PARTIALS) -> Fusion:
+def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan | Sm90Plan, way: str = PARTIALS) -> Fusion:
     """The epilogue of a graph, after its passes, behind a product with this plan.
 
     Args:
@@ -96,14 +97,15 @@ def fusion(dag: DAGIR, starts: Mapping[str, int], plan: GemmPlan, way: str = PAR
     space = _space(operands, shape)
     vector = min(epilogue_plans.widest_vector(space), MOST_VECTOR)
     grid = grid_of(plan, vector)
-    strips = plan.tile[0] // plan.strip
+    height, width = plan.share
+    strips = height // plan.strip
     shapes = {name: epilogue_plans.reduced_of(space, meta, grid, strips, way) for name, meta in folds.items()}
     known = {op.name: epilogue_plans.view_of(space, op, vector) for op in operands}
     epilogue = epilogue_of(dag, known, shapes, ACCUMULATOR)
-    parts = -(-shape[1] // plan.tile[0]), -(-shape[2] // plan.tile[1])
+    parts = -(-shape[1] // height), -(-shape[2] // width)
     return Fusion(
         Fused(epilogue, grid),
-        plan.shared_bytes + epilogue.smem_bytes(grid),
+        plan.shared_bytes + plan.teams * epilogue.smem_bytes(grid),
         tuple(epilogue_plans.names_of(dag, epilogue, space)),
         epilogue_plans.numbers_of(dag),
         tuple(
@@ -147,27 +149,30 @@ def _space(operands: Sequence[Operand], shape: Sequence[int]) -> Space:
 
 
 def fitting(
-    dag: DAGIR, starts: Mapping[str, int], plans: Sequence[GemmPlan], available: int, way: str = PARTIALS
-) -> tuple[GemmPlan, Fusion]:
+    dag: DAGIR, starts: Mapping[str, int], plans: Sequence[GemmPlan | Sm90Plan], available: int, way: str = PARTIALS
+) -> tuple[GemmPlan | Sm90Plan, Fusion]:
     """The first of the plans with which the epilogue takes no more than `available` bytes of shared memory.
 
     Raises:
         EpilogueError: there is none, or none with whole rows where the epilogue needs them, or what `fusion` raises.
     """
     columns = dag.get_node_meta(ACCUMULATOR).shape[2]
-    made = [(plan, fusion(dag, starts, plan, way)) for plan in plans]
-    wide = [item for item in made if not item[1].fused.epilogue.whole_rows or columns <= item[0].tile[1]]
-    if not wide:
+    tried = {}
+    for plan in plans:
+        found = fusion(dag, starts, plan, way)
+        if found.fused.epilogue.whole_rows and columns > plan.share[1]:
+            continue
+        if found.shared_bytes <= available:
+            return plan, found
+        tried[f"tile {plan.tile}"] = f"{found.shared_bytes} bytes of {available}"
+    if not tried:
         raise EpilogueError(
             "A function of whole rows does not fit the tiles of a product.",
             values={"columns": columns, "of a tile": ", ".join(str(plan.tile[1]) for plan in plans)},
             hint="compute it in a kernel of its own: tilewright.epilogue.compile takes longer rows",
         )
-    for plan, found in wide:
-        if found.shared_bytes <= available:
-            return plan, found
     raise EpilogueError(
         "The epilogue consumes too much shared memory. No valid tile description is found in the generator.",
-        values={f"tile {plan.tile}": f"{found.shared_bytes} bytes of {available}" for plan, found in wide},
+        values=tried,
         hint="let the epilogue reduce fewer values at once, or do a part of it in a kernel of its own",
     )

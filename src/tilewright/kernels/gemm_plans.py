@@ -62,6 +62,21 @@ class GemmPlan:
         return self.warps[0] * (8 if self.a.dtype.width == 64 else 16)
 
     @property
+    def share(self) -> tuple[int, int]:
+        """(rows, columns) of D for which one epilogue runs: those of the block's tile."""
+        return self.tile[:2]
+
+    @property
+    def team(self) -> int:
+        """Threads that run it."""
+        return self.threads
+
+    @property
+    def teams(self) -> int:
+        """How many such teams a block has, each with shared memory of its own."""
+        return 1
+
+    @property
     def accumulator(self) -> type[cute.Numeric]:
         """The type in which products are added."""
         return {8: cute.Int32, 64: cute.Float64}.get(self.a.dtype.width, cute.Float32)

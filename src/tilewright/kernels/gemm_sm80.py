@@ -12,9 +12,10 @@ from typing import Any
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tilewright.kernels.gemm_epilogue import run_epilogue
+from tilewright.kernels.gemm_epilogue import run_epilogue, strip_at
 from tilewright.kernels.gemm_operands import ALIGNMENT, Feed
-from tilewright.kernels.gemm_split import add_over_blocks
+from tilewright.kernels.gemm_split import Team, add_over_blocks
+from tilewright.lib.epilogue.lowering.tile import Place, Tile
 
 
 @cute.jit
@@ -115,9 +116,17 @@ def gemm_sm80_kernel(
     sums = accumulate(a[None, None, batch], b[None, None, batch], (row, column), ends, memory, tiled, plan)
     complete: Any = True
     if cutlass.const_expr(plan.splits > 1):
-        complete = add_over_blocks(sums, workspace, counters, tile, split, memory, plan)
+        seen = cute.make_tensor(cute.recast_ptr(memory, dtype=cute.Int32), cute.make_layout(1))
+        team = Team.of_block(plan.threads)
+        complete = add_over_blocks(sums, workspace, counters, tile, split, seen, team, plan.splits)
     if complete:
-        run_epilogue(sums, tiled.get_slice(thread), extents, (row, column, batch), arguments, memory, plan, fused)
+        strip = strip_at(memory, sums.element_type, plan.strip, n)
+        written = tiled.get_slice(thread).partition_C(strip)
+        place = Place(row * m, column * n, batch, row, column, tiles_m, tiles_n)
+        run_epilogue(
+            sums, lambda number: cute.autovec_copy(sums[None, number, None], written[None, 0, None]), strip,
+            Tile(fused.grid, extents, place, walks=True), arguments, fused, m // plan.strip,
+        )  # fmt: skip
 
 
 @cute.jit
@@ -129,7 +138,7 @@ def launch_gemm_sm80(
 
     `arguments` are its tensors (M, N, batch...), the last batch mode first, its workspaces and its numbers.
     """
-    left, right = _as_mkl(a, False), _as_mkl(b, True)
+    left, right = as_mkl(a, False), as_mkl(b, True)
     if cutlass.const_expr(plan.turned):
         left, right = right, left
     given = fused.epilogue.grouped(arguments)
@@ -141,7 +150,7 @@ def launch_gemm_sm80(
     fused.epilogue.finish(given)
 
 
-def _as_mkl(tensor: cute.Tensor, turned: bool) -> cute.Tensor:
+def as_mkl(tensor: cute.Tensor, turned: bool) -> cute.Tensor:
     """(batch..., rows, columns) as (rows, columns, (..., batch)), the last batch mode first; turned, columns first."""
     shape, stride = tensor.layout.shape, tensor.layout.stride
     first, second = (-1, -2) if turned else (-2, -1)

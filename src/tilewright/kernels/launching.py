@@ -44,8 +44,9 @@ class RowKernel:
     types and plan is first called; on a GPU, later calls find it without Python (`router`).
     """
 
-    def __init__(self, launch: Any, kinds: Sequence[str], plans: Plans = row_plan) -> None:
-        self.name = launch.function.__name__.removeprefix("launch_")
+    def __init__(self, launch: Any, kinds: Sequence[str], plans: Plans = row_plan, tuned_as: str = "") -> None:
+        """`plans` chooses where no tuned plan is known, under `tuned_as` or the kernel's own name."""
+        self.name = tuned_as or launch.function.__name__.removeprefix("launch_")
         self._launch = launch
         self._kinds = tuple(kinds)
         self._places = [(place, kind) for place, kind in enumerate(kinds) if kind is not SCALAR]

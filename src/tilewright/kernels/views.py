@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
 import tilewright.cute as cute
+from tilewright import Float8E4M3FN, Float8E5M2
 from tilewright.kernels.launching import address_of
 from tilewright.torch import dtype as torch_dtype
 
@@ -20,6 +21,8 @@ _DTYPES: dict[str, type[cute.Numeric]] = {
     "uint16": cute.Uint16, "uint32": cute.Uint32, "uint64": cute.Uint64, "bool": cute.Boolean,
 }  # fmt: skip
 DTYPES = tuple(_DTYPES)
+_FLOAT8: dict[str, type[cute.Numeric]] = {"float8_e4m3fn": Float8E4M3FN, "float8_e5m2": Float8E5M2}
+FLOAT8 = (Float8E4M3FN, Float8E5M2)
 _NUMPY: dict[Any, Any] = {
     cute.Float32: np.float32, cute.Float64: np.float64, cute.Int32: np.int32, cute.Int64: np.int64,
     cute.Uint32: np.uint32, cute.Uint64: np.uint64, cute.Int8: np.int8,
@@ -28,7 +31,8 @@ _NUMPY: dict[Any, Any] = {
 
 def dtype_of(tensor: Any) -> type[cute.Numeric]:
     """The language's type of a tensor's elements."""
-    return _DTYPES[str(tensor.dtype).rpartition(".")[2]]
+    name = str(tensor.dtype).rpartition(".")[2]
+    return _DTYPES.get(name) or _FLOAT8[name]
 
 
 def facts(tensor: Any) -> tuple[Any, ...]:
@@ -67,6 +71,11 @@ class Strided:
             return np.lib.stride_tricks.as_strided(tensor.view(np.uint8), self.shape, steps).view(tensor.dtype)
         return tensor.as_strided(self.shape, self.strides)
 
+    @classmethod
+    def like(cls, tensor: Any) -> Strided:
+        """Those of a tensor."""
+        return cls(tuple(tensor.shape), strides_of(tensor))
+
     def unless_of(self, shape: Sequence[int], strides: Sequence[int]) -> Strided | None:
         """None where a tensor of this shape and these strides needs no other view."""
         return None if (tuple(shape), tuple(strides)) == (self.shape, self.strides) else self
@@ -85,7 +94,7 @@ class Strided:
 
 def vector(tensor: Any, cap: int = ACCESS_BITS) -> int:
     """`Strided.vector` of a tensor."""
-    return Strided(tuple(tensor.shape), strides_of(tensor)).vector(dtype_of(tensor), address_of(tensor), cap)
+    return Strided.like(tensor).vector(dtype_of(tensor), address_of(tensor), cap)
 
 
 def symbols(rank: int) -> list[Any]:
@@ -117,19 +126,33 @@ def empty(like: Any, shape: Sequence[int], dtype: type[cute.Numeric]) -> Any:
     return like.new_empty(shape, dtype=torch_dtype(dtype))
 
 
+def _no_key(*_: Any) -> None:
+    return
+
+
+native_key: Final[list[Callable[..., Any]]] = [_no_key]
+"""What gives the `facts` of plain tensors of a GPU by native code, once a kernel was made for one; else None. It gives
+None for a tensor that requires a gradient or is lazily negated, too."""
+
+
 def quick(executor: Any) -> Callable[..., None]:
-    """The executor without its own checks: what native code refuses goes to the executor, which handles it or says why.
+    """What calls an executor in the quickest way."""
+    if executor.target == "cuda":
+        native_key[0] = executor.device.host.tensor_key
+    return cast(Callable[..., None], executor.run_call)
 
-    For tensors of a GPU that are no subclasses, and are not lazily negated.
+
+def viewed(executor: Any, shown: Sequence[tuple[int, Strided]], *numbers: float) -> Callable[..., Any]:
+    """What calls an executor: with the tensors at these places of the arguments, in these shapes, then the numbers.
+
+    On a GPU native code shows the executor the shapes, and no tensor is made for one.
     """
+    run = quick(executor)
+
+    def with_tensors(*given: Any) -> None:
+        run(*(like.of(given[place]) for place, like in shown), *numbers)
+
     if executor.target != "cuda":
-        return cast(Callable[..., None], executor)
-    native = executor.native
-
-    def call(*args: Any) -> None:
-        try:
-            native(*args)
-        except Exception:  # noqa: BLE001
-            executor(*args)
-
-    return call
+        return with_tensors
+    parts = [(place, like.shape, like.strides) for place, like in shown]
+    return cast(Callable[..., Any], executor.device.host.prepared([*parts, *numbers], with_tensors))

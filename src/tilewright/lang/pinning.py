@@ -1,9 +1,9 @@
 """Pins: in a debug build the program says, line by line, what the variables of the source hold.
 
-While a kernel is traced, Python calls `_Frames` before each line of the user's functions; each variable that has got
-another value since the line before becomes an operation `cute.pin`, whose operands keep the value alive up to there.
-The target writes it as a comment of its assembly that names registers. The code differs from that of other builds:
-values are computed at the line where they are assigned, and tensors of registers lie in local memory.
+While a kernel is traced, Python calls `_Frames` before each line of its functions, those under `@jit` and `@kernel`;
+each variable that has got another value since the line before becomes an operation `cute.pin`, whose operands keep it
+alive up to there. The target writes it as a comment of its assembly that names registers. The code differs from that of
+other builds: values are computed at the line where they are assigned, and tensors of registers lie in local memory.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base import settings
 from tilewright.ir import build, layout_text, mlir, types
 from tilewright.lang import trace
-from tilewright.lang.locations import REGION_PREFIX, is_user_code
+from tilewright.lang.locations import REGION_PREFIX
 from tilewright.lang.numbers.numeric import Int64, Numeric
+from tilewright.lang.rewrite.rewriter import is_rewritten_code
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.swizzled_pointer import base_of
 from tilewright.lang.tensors.tensor import Tensor, placed_layout
@@ -52,14 +53,14 @@ def pinned() -> Iterator[None]:
 
 
 class _Frames:
-    """What the variables of each function of the user's held at its last line."""
+    """What the variables of each function under way held at its last line."""
 
     def __init__(self) -> None:
         self._held: dict[FrameType, dict[str, Any]] = {}
 
     def entered(self, frame: FrameType, event: str, argument: Any) -> Any:
         """Python enters a function."""
-        if not is_user_code(frame.f_code):
+        if not is_rewritten_code(frame.f_code):
             return None
         self._held[frame] = self._of_function_around(frame)
         return self._line

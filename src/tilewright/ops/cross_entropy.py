@@ -12,7 +12,7 @@ from tilewright.ops.frameworks import check_alike, check_tensor, is_torch, torch
 from tilewright.ops.norms import number_of_rows
 from tilewright.ops.ref import cross_entropy as ref
 from tilewright.ops.ref.precision import computed
-from tilewright.ops.registration import define, direct, recorded
+from tilewright.ops.registration import define, direct, recorded, unseen
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -53,6 +53,10 @@ def cross_entropy(
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together, or an option is out of range.
     """
+    if reduction != "none":
+        total = _total(x, target, ignore_index, label_smoothing, reduction)
+        if total is not None:
+            return total
     loss = _loss_quickly(x, target, ignore_index, label_smoothing)
     if loss is None or reduction not in REDUCTIONS:
         _check(x, target, label_smoothing, reduction)
@@ -60,6 +64,27 @@ def cross_entropy(
     if reduction == "none":
         return loss
     return loss.sum() if reduction == "sum" else loss.sum() / (target != ignore_index).sum()
+
+
+def _total(x: Any, target: Any, ignore_index: int, smoothing: float, reduction: str) -> Any:
+    """The mean or sum of the losses by a kernel that adds them up; None where others are to do it, or to refuse."""
+    if not unseen(x, target) or not FORWARD.uses_kernel(x) or reduction not in REDUCTIONS or not 0 <= smoothing <= 1:
+        return None
+    if x.shape[:-1] != target.shape or not 0 < target.numel() <= kernels.MOST_TOTALED or not x.shape[-1]:
+        return None
+    options = ignore_index, smoothing, smoothing > 0, reduction == "mean"
+    if x.requires_grad and torch.is_grad_enabled():
+        return recorded(_CrossEntropyTotal, x, target, *options)[0]
+    loss = number_of_rows(x)
+    total = loss.new_empty(())
+    _run_total(total, None, loss, None, x, target, *options)
+    return total
+
+
+def _run_total(total: Any, count: Any, loss: Any, lse: Any, x: Any, target: Any, *options: Any) -> None:
+    if not kernels.cross_entropy_total.quick(total, count, loss, lse, x, target, *options):
+        _check(x, target, options[1], "mean")
+        kernels.cross_entropy_total(total, count, loss, lse, x, target, *options)
 
 
 def _loss_quickly(x: Any, target: Any, ignore_index: int, smoothing: float) -> Any:
@@ -117,11 +142,34 @@ if torch is not None:
 
         @staticmethod
         def backward(ctx: Any, grad: Any, _: Any) -> Any:
-            x, target, lse = ctx.saved_tensors
-            options = ctx.ignore_index, ctx.smoothing
-            if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a gradient of the gradient is wanted
-                lse = computed(x).logsumexp(-1)
-                return ref.cross_entropy_backward(grad, x, target, lse, *options), None, None, None
-            dx = torch.empty_like(x, memory_format=torch.contiguous_format)
-            BACKWARD.way(grad, x)(dx, grad, x, target, lse, *options)
-            return dx, None, None, None
+            return _gradient(grad, *ctx.saved_tensors, ctx.ignore_index, ctx.smoothing)
+
+    class _CrossEntropyTotal(torch.autograd.Function):
+        @staticmethod
+        def forward(x: Any, target: Any, ignore_index: int, smoothing: float, smooths: bool, averages: bool) -> Any:
+            loss, lse = number_of_rows(x), number_of_rows(x)
+            total, count = lse.new_empty(()), lse.new_empty(()) if averages else None
+            _run_total(total, count, loss, lse, x, target, ignore_index, smoothing, smooths, averages)
+            return total, lse, count
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            x, target, ctx.ignore_index, ctx.smoothing, *_ = inputs
+            ctx.mark_non_differentiable(*(item for item in output[1:] if item is not None))
+            ctx.save_for_backward(x, target, *output[1:])
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any, *_: Any) -> Any:
+            x, target, lse, count = ctx.saved_tensors
+            of_rows = (grad if count is None else grad / count).expand(lse.shape)
+            return *_gradient(of_rows, x, target, lse, ctx.ignore_index, ctx.smoothing), None, None
+
+
+def _gradient(grad: Any, x: Any, target: Any, lse: Any, *options: Any) -> Any:
+    """The gradients of x, target and options, from those of the losses."""
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a gradient of the gradient is wanted
+        lse = computed(x).logsumexp(-1)
+        return ref.cross_entropy_backward(grad, x, target, lse, *options), None, None, None
+    dx = torch.empty_like(x, memory_format=torch.contiguous_format)
+    BACKWARD.way(grad, x)(dx, grad, x, target, lse, *options)
+    return dx, None, None, None

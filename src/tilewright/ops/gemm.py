@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
@@ -14,43 +15,61 @@ from tilewright.ops.frameworks import check_alike, check_tensor, dtype_name, is_
 from tilewright.ops.ref import gemm as ref
 from tilewright.ops.registration import define, direct
 
+
+def _kernel(out: Any, a: Any, b: Any, batch_invariant: bool = False) -> None:
+    kernels.gemm(out, a, b, splits=not batch_invariant)
+
+
 FORWARD = define(
-    "_gemm(Tensor(a!) out, Tensor a, Tensor b) -> ()",
-    kernel=kernels.gemm,
+    "_gemm(Tensor(a!) out, Tensor a, Tensor b, bool batch_invariant=False) -> ()",
+    kernel=_kernel,
     reference=ref.gemm,
     numpy_reference=ref.numpy_gemm,
     rows=(0, 1, 2),
 )
 
 _FLOATS = ("float16", "bfloat16", "float32")
-_RESULTS = {**dict.fromkeys(_FLOATS, _FLOATS), "float64": ("float64",), "int8": ("int32", "float32")}
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+_RESULTS = {
+    **dict.fromkeys((*_FLOATS, *_FLOAT8), _FLOATS), "float64": ("float64",), "int8": ("int32", "float32"),
+}  # fmt: skip
 
 
-def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any) -> Any:
+def gemm(
+    a: Any, b: Any, epilogue: Any = None, out: Any = None, *, batch_invariant: bool = False, **operands: Any
+) -> Any:
     """a · b, a matrix product on tensor cores, for each matrix of a batch, and a function of it.
 
-    Products of 16-bit floats are added in float32, those of int8 in int32. Of float32 the kernel multiplies the 11
-    leading bits, as TF32 has them; the reference all.
+    Products of floats of 8 and 16 bits are added in float32, those of int8 in int32. Of float32 the kernel multiplies
+    the 11 leading bits, as TF32 has them; the reference all. 8-bit floats need sm_90, whose tensor cores add their
+    products with fewer bits than float32 has; scales go into an epilogue.
 
     Args:
-        a: (..., M, K), of any strides, of PyTorch or NumPy: float16, bfloat16, float32, float64 or int8.
+        a: (..., M, K), of any strides, of PyTorch or NumPy: float16, bfloat16, float32, float64,
+            int8, float8_e4m3fn or float8_e5m2.
         b: (..., K, N) of the same dtype, whose batch broadcasts with that of `a`.
         epilogue: a function, or its source text, of `accum`, the product in the type in which it was added, and of
             `operands`, which runs in the same kernel (docs/epilogues.md). The batch then has one dimension at most.
-        out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types, int32 or
-            float32 for int8, float64 for float64. With an epilogue its output D, of any type. It has no gradient.
+        out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types and 8-bit
+            floats, int32 or float32 for int8, float64 for float64. With an epilogue its output D, of any type. It has
+            no gradient.
+        batch_invariant: whether each row of the result has the same bits whatever other rows and matrices there are, as
+            long as types, orders and alignments stay: blocks do not share products along K. Not with an epilogue.
         operands: the epilogue's tensors and numbers by name, and tensors for its outputs, which else are new. Masks of
             bits are `tilewright.epilogue.Bits` of a tensor.
 
     Returns:
-        `out`, or a new contiguous tensor of the dtype of `a`, of int32 for int8. With an epilogue that has several
-        outputs, a dict of them by name; they have the dtype of `a`, float32 where they are reduced or `a` is int8.
+        `out`, or a new contiguous tensor of the dtype of `a`, int32 for int8, bfloat16 for 8-bit floats. With an
+        epilogue that has several outputs, a dict of them by name; they have the dtype of `a`, float32 where they are
+        reduced or `a` has 8 bits.
 
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together.
         EpilogueError: (a RuntimeError) the epilogue is wrong.
     """
     if epilogue is not None:
+        if batch_invariant:
+            raise ArgumentError("gemm: batch_invariant=True has no epilogue", hint="run it on the result")
         return _with_epilogue(a, b, epilogue, out, operands)
     if operands:
         raise ArgumentError(
@@ -58,18 +77,18 @@ def gemm(a: Any, b: Any, epilogue: Any = None, out: Any = None, **operands: Any)
         )
     shape = _check(a, b, out)
     if not is_torch(a):
-        out = np.empty(shape, np.int32 if a.dtype == np.int8 else a.dtype) if out is None else out
-        FORWARD.run(out, a, b)
+        out = np.empty(shape, _numpy_dtype(a)) if out is None else out
+        FORWARD.run(out, a, b, batch_invariant)
         return out
     if direct(a, b, out):
         out = torch.empty(shape, dtype=_dtype(a), device=a.device) if out is None else out
-        FORWARD.run(out, a, b)
+        FORWARD.run(out, a, b, batch_invariant)
         return out
     if out is not None:
         _check_no_gradient("a result in out= has no gradient", a, b, out)
-        FORWARD.dispatched(out, *_of_one_rank(a, b, len(shape)))
+        FORWARD.dispatched(out, *_of_one_rank(a, b, len(shape)), batch_invariant)
         return out
-    return _Gemm.apply(*_of_one_rank(a, b, len(shape)))
+    return _Gemm.apply(*_of_one_rank(a, b, len(shape)), batch_invariant)
 
 
 def _with_epilogue(a: Any, b: Any, epilogue: Any, out: Any, operands: dict[str, Any]) -> Any:
@@ -132,7 +151,15 @@ def _check_no_gradient(why: str, *tensors: Any) -> None:
 
 
 def _dtype(a: Any) -> Any:
-    return torch.int32 if a.dtype == torch.int8 else a.dtype
+    if a.dtype == torch.int8:
+        return torch.int32
+    return torch.bfloat16 if dtype_name(a) in _FLOAT8 else a.dtype
+
+
+def _numpy_dtype(a: Any) -> Any:
+    if dtype_name(a) in _FLOAT8:
+        return ml_dtypes.bfloat16
+    return np.int32 if a.dtype == np.int8 else a.dtype
 
 
 def _of_one_rank(a: Any, b: Any, rank: int) -> tuple[Any, Any]:
@@ -144,31 +171,34 @@ if torch is not None:
 
     class _Gemm(torch.autograd.Function):
         @staticmethod
-        def forward(a: Any, b: Any) -> Any:
+        def forward(a: Any, b: Any, batch_invariant: bool) -> Any:
             batch = broadcast_shape([tuple(a.shape[:-2]), tuple(b.shape[:-2])]) or ()
             out = a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=_dtype(a))
-            FORWARD.dispatched(out, a, b)
+            FORWARD.dispatched(out, a, b, batch_invariant)
             return out
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            ctx.save_for_backward(*inputs)
+            *saved, ctx.batch_invariant = inputs
+            ctx.save_for_backward(*saved)
 
         @staticmethod
         def backward(ctx: Any, grad: Any) -> Any:
             a, b = ctx.saved_tensors
-            da = gemm(grad, b.mT).sum_to_size(a.shape) if ctx.needs_input_grad[0] else None
-            db = gemm(a.mT, grad).sum_to_size(b.shape) if ctx.needs_input_grad[1] else None
-            return da, db
+            same = {"batch_invariant": ctx.batch_invariant}
+            da = gemm(grad, b.mT, **same).sum_to_size(a.shape) if ctx.needs_input_grad[0] else None
+            db = gemm(a.mT, grad, **same).sum_to_size(b.shape) if ctx.needs_input_grad[1] else None
+            return da, db, None
 
         @staticmethod
-        def vmap(info: Any, in_dims: Any, a: Any, b: Any) -> Any:
+        def vmap(info: Any, in_dims: Any, a: Any, b: Any, batch_invariant: bool) -> Any:
+            in_dims = in_dims[:2]
             rank = max(item.ndim - (dim is not None) for item, dim in zip((a, b), in_dims, strict=True))
             lined_up = (
                 item[(None,) * (rank + 1 - item.ndim)] if dim is None else _batch_first(item.movedim(dim, 0), rank)
                 for item, dim in zip((a, b), in_dims, strict=True)
             )
-            return _Gemm.apply(*lined_up), 0
+            return _Gemm.apply(*lined_up, batch_invariant), 0
 
 
 def _batch_first(item: Any, rank: int) -> Any:

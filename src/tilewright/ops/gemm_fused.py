@@ -6,6 +6,7 @@ that graphs which `torch.compile` keeps between processes name the same epilogue
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -16,7 +17,8 @@ import numpy as np
 
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels.epilogue_plans import is_array, memory_of
-from tilewright.kernels.gemm_calls import GemmEpilogue, accumulator_of, numpy_of
+from tilewright.kernels.gemm_calls import GemmEpilogue, numpy_of
+from tilewright.kernels.gemm_sm90_plans import accumulator_of
 from tilewright.kernels.views import dtype_of
 from tilewright.lib.epilogue.authoring import from_text, unbound
 from tilewright.lib.epilogue.bits import Bits
@@ -37,7 +39,17 @@ def key_of(epilogue: Callable[..., Any] | str) -> str:
     Functions are the same where their code, defaults and captured values are, those of captured functions included;
     globals are read when they are traced.
     """
-    fn = from_text(epilogue) if isinstance(epilogue, str) else epilogue
+    if isinstance(epilogue, str):
+        return _key_of_text(epilogue)
+    return _key_of_function(epilogue)
+
+
+@functools.lru_cache(maxsize=256)
+def _key_of_text(epilogue: str) -> str:
+    return _key_of_function(from_text(epilogue))
+
+
+def _key_of_function(fn: Callable[..., Any]) -> str:
     plain, passed = unbound(fn)
     parts = (_text(plain), *map(_text, passed.values()))
     key = f"{plain.__name__}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"

@@ -22,6 +22,7 @@ from tilewright.ir.locations import source_location
 from tilewright.ir.walk import operations
 from tilewright.layout import product
 from tilewright.passes.lowering import read_layout
+from tilewright.passes.register_pins import drop_register_pins
 from tilewright.passes.register_views import Allocation, allocation_of, element_index
 from tilewright.passes.rules.memory import element_bytes
 from tilewright.passes.wgmma_order import Uses, check_order
@@ -71,6 +72,7 @@ def _accumulators(function: ir.Operation) -> list[Allocation]:
     products = [op for op in operations(function) if op.name == "cute.wgmma"]
     if not products:
         return []
+    drop_register_pins(function)
     allocations = [
         made
         for op in operations(function)

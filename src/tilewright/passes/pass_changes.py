@@ -13,15 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tilewright.passes.located_text import located_text
 from tilewright.passes.pipeline import Pass, UpstreamPass
 
 if TYPE_CHECKING:
     from mlir import ir
 
-_PLACE: Final = r"(?P<file>[^\s:\"(\[]+):(?P<line>\d+):\d+"
-_AT_END: Final = re.compile(rf"\s+(?:\"[^\"]*\"\()?(?:callsite\()?{_PLACE}[^{{}}]*$")
-_UNKNOWN: Final = re.compile(r"\s*\[unknown\]")
-_OF_ARGUMENT: Final = re.compile(rf" {_PLACE}(?=[,)])")
 _VALUE: Final = re.compile(r"%[\w$.#-]+|\^bb\d+")
 
 
@@ -43,7 +40,7 @@ class PassChange:
         A line counts as changed where more than the names of values differ.
         """
         old, new = self.before.splitlines(), self.after.splitlines()
-        matcher = difflib.SequenceMatcher(None, _bare(old), _bare(new), autojunk=False)
+        matcher = difflib.SequenceMatcher(None, bare(old), bare(new), autojunk=False)
         lines: list[str] = []
         for group in matcher.get_grouped_opcodes(context):
             lines += ["  ..."] if lines else []
@@ -83,18 +80,11 @@ class PassChanges:
 
 def program_text(module: ir.Operation) -> str:
     """The text of a module, each line with the file and line of Python that its operation comes from."""
-    text = str(module.get_asm(enable_debug_info=True, pretty_debug_info=True))
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("#loc", "#di"))]
-    return "\n".join(map(_with_place, lines))
+    text, places = located_text(module, verified=False)
+    lines = zip(text.splitlines(), places, strict=True)
+    return "\n".join(f"{line}  // {Path(place[0]).name}:{place[1]}" if place else line for line, place in lines if line)
 
 
-def _with_place(line: str) -> str:
-    line = _UNKNOWN.sub("", line)
-    found = _AT_END.search(line)
-    bare = _OF_ARGUMENT.sub("", line[: found.start()] if found else line)
-    return f"{bare}  // {Path(found['file']).name}:{found['line']}" if found else bare
-
-
-def _bare(lines: list[str]) -> list[str]:
+def bare(lines: list[str]) -> list[str]:
     """Lines without the names of values."""
     return [_VALUE.sub("%", line) for line in lines]

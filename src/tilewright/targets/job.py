@@ -59,5 +59,6 @@ class Job:
     seconds: dict[str, float] = field(default_factory=dict)
     operations: dict[str, int] = field(default_factory=dict)
     pass_runs: list[Any] = field(default_factory=list)
+    anew: Callable[[], Job] | None = None  # gives the same compilation, not begun
     after_pass: Callable[[Any, Any], None] | None = None  # called after each pass with it and the module
     finished: list[str] = field(default_factory=list)

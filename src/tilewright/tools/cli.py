@@ -10,13 +10,14 @@ import importlib
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from tilewright import __version__
 from tilewright.base import settings, streams
 from tilewright.base.errors import TilewrightError
 from tilewright.tools.console import console
@@ -25,11 +26,12 @@ COMMANDS = {
     "demo": "Compile and run the demonstration kernels, with a table of every stage.",
     "compile": "Compile FILE:FUNCTION and write the stages asked for.",
     "run": "Run a script, its `import cutlass` resolved to Tilewright.",
+    "explore": "Show every stage of FILE:FUNCTION side by side in a browser, with what each line costs.",
     "layout": "Evaluate a layout expression, print it, draw it.",
     "emulate": "Run a kernel of a PTX file on the emulator.",
     "debug": "Step through a kernel on the emulator, forwards and backwards.",
     "bench": "Run the benchmarks of a source checkout: ops against their peers, the compiler, the emulator.",
-    "profile": "Run a command under ncu, nsys, compute-sanitizer or the emulator; read reports of ncu.",
+    "profile": "What each line costs; a command under ncu, nsys, compute-sanitizer or the emulator.",
     "passes": "List the passes and the pipeline they stand in.",
     "cache": "List, clear or verify the compiled functions that are kept on disk.",
     "doctor": "Say what is installed, what is missing, and the remedy.",
@@ -66,8 +68,19 @@ app = typer.Typer(
 )
 
 
+def show_version(wanted: bool) -> None:
+    """Print the version and end, if asked to."""
+    if wanted:
+        print(f"tilewright {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def group() -> None:
+def group(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Tilewright: GPU kernels from Python to SASS, every stage open, run without a GPU."""
 
 

@@ -54,6 +54,7 @@ def misplaced(source: cute.Tensor, target: cute.Tensor):
 @cute.kernel
 def spin_kernel(target: cute.Tensor):
     turns = cutlass.Int32(0)
+    cute.printf("round and round\n")
     while target[0, 0] >= 0:
         turns = turns + 1
         target[0, 0] = cutlass.Float32(turns)

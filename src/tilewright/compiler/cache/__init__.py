@@ -10,5 +10,6 @@ keys.py         a plan, or a traced program -> a key
   toolkit.py      the compiler and its tools, by their files
 entry.py        a compiled function <-> bytes
 store.py        keys <-> files: atomic, locked, bounded
+tunings.py      which configuration was fastest <-> files
 parallel.py     compilations in processes beside each other
 """

@@ -3,6 +3,7 @@
     v1/                 mode 0700, the user's own; another one's is not used
       entries/ab/<key>  compiled functions
       records/ab/<key>  which of them a function was compiled to, see `lookup.py`
+      tunings/ab/<key>  which configuration was fastest, see `tunings.py`
       locks/<key>       who compiles now
       toolkit           see `toolkit.py`
 
@@ -26,7 +27,7 @@ from typing import Final, Literal
 from tilewright.base import settings
 from tilewright.base.interrupts import raised_by_signal
 
-Kind = Literal["entries", "records"]
+Kind = Literal["entries", "records", "tunings"]
 
 LAYOUT: Final = "v1"
 _ABANDONED: Final = 86_400.0
@@ -120,7 +121,7 @@ class Store:
 
     def files(self) -> list[StoredFile]:
         """All files, the one used last first."""
-        kinds: tuple[Kind, ...] = ("entries", "records")
+        kinds: tuple[Kind, ...] = ("entries", "records", "tunings")
         found = [
             file for kind in kinds for folder in _folders(self.folder / kind) for file in self._in_folder(folder, kind)
         ]

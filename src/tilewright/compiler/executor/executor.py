@@ -59,6 +59,10 @@ class Executor(Inspection):
             """,
         )
 
+    def __repr__(self) -> str:
+        stages = f"; stages {' '.join(self.stages)}" if self.stages else ""
+        return f"<{self.artifact.name}, compiled for {self.arch}, runs on {self.target}{stages}>"
+
     @property
     def invoke(self) -> Callable[..., None]:
         """Calling it by the name that CuTe DSL's executors have."""

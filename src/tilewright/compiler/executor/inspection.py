@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base.errors import CompileError
 from tilewright.compiler.executor.stage_files import write_stages
 from tilewright.compiler.executor.stage_map import Compilation, CompiledKernel, StageMap, kernels_of
+from tilewright.compiler.viewers import viewer
 from tilewright.targets.artifact import Artifact
 from tilewright.targets.job import Job
 from tilewright.targets.target import back_end
@@ -170,6 +171,18 @@ class Inspection:
                 hint=f"give kernel=, one of: {', '.join(self.kernels) or 'none'}",
             )
         return self.kernels[name]
+
+    def explore(self, *values: Any, path: str | Path | None = None, seconds: float = 60.0) -> Path:
+        """Write a page with all stages side by side, for a browser; gives its path.
+
+        With the arguments of a call the function, compiled for the emulator, runs once, and the page shows what each
+        line cost. `path` is by default `<function>.<arch>.html`; the run may take `seconds`.
+
+        Raises:
+            ArgumentError: arguments were given, and the function was not compiled for the emulator.
+        """
+        made: Path = viewer("explore")(self, values, path, seconds)
+        return made
 
     # Files.
 

@@ -62,6 +62,12 @@ class StageMap(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._back_end.stages)
 
+    def __repr__(self) -> str:
+        names = list(self)
+        return (
+            f"<stages of {self._kernel or self._artifact.name}: {' '.join(names)}; read one as stages[{names[-1]!r}]>"
+        )
+
 
 @dataclass(frozen=True)
 class CompiledKernel:

@@ -64,7 +64,12 @@ def text(fn: FunctionType) -> str:
 
 def is_rewritten(fn: FunctionType) -> bool:
     """True when `rewrite` made this function, or a function around it."""
-    return fn.__code__ in _rewritten
+    return is_rewritten_code(fn.__code__)
+
+
+def is_rewritten_code(code: CodeType) -> bool:
+    """True for the code of a function that `rewrite` made, and of those inside it."""
+    return code in _rewritten
 
 
 def is_region(code: CodeType) -> bool:

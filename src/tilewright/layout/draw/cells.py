@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from tilewright.base.errors import LayoutError
 from tilewright.layout.coordinates import crd2idx
 from tilewright.layout.inttuple import product, text, wrap
-from tilewright.layout.layout import is_static
+from tilewright.layout.layout import ComposedLayout, Swizzle, is_static
 from tilewright.layout.query import rank, size
 
-MOST_CELLS = 128 * 256
-"""Larger tables are refused: nobody could read them."""
+MOST_CELLS = 64 * 128
+"""Larger tables are refused: nobody could read them, and a notebook that holds one is slow."""
+SMALLER = "draw a part of it, such as cute.composition(layout, cute.make_layout((8, 64)))"
 
 
 class Cell(NamedTuple):
@@ -27,12 +28,16 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A grid of cells with a title and a sentence that says what the colours mean."""
+    """A grid of cells with a title and a sentence that says what the colours mean.
+
+    After each `rulers[0]` rows and `rulers[1]` columns stands a border, where a tile or a mode ends; 0 for none.
+    """
 
     title: str
     legend: str
     cells: tuple[tuple[Cell | None, ...], ...]
     footers: tuple[str, ...] = ()
+    rulers: tuple[int, int] = (0, 0)
 
     @property
     def rows(self) -> int:
@@ -58,7 +63,9 @@ def grid_size(value: Any) -> tuple[int, int]:
     if rows * columns == 0:
         raise LayoutError("the layout has no elements to draw", values={"layout": value})
     if rows * columns > MOST_CELLS:
-        raise LayoutError("the layout is too large to draw", values={"layout": value, "cells": rows * columns})
+        raise LayoutError(
+            "the layout is too large to draw", values={"layout": value, "cells": rows * columns}, hint=SMALLER
+        )
     return rows, columns
 
 
@@ -68,7 +75,35 @@ def layout_table(layout: Any) -> Table:
     values = [[layout(row + column * rows) for column in range(columns)] for row in range(rows)]
     shade = _shades(values)
     cells = tuple(tuple(Cell((text(value),), 0.58, shade(value)) for value in line) for line in values)
-    return Table(str(layout), "colour: from the first value (light) to the last (dark)", cells)
+    legend = "colour: from the first value (light) to the last (dark)" + idle_swizzle(layout)
+    return Table(str(layout), legend, cells, rulers=rulers(layout))
+
+
+def rulers(layout: Any) -> tuple[int, int]:
+    """The rows and columns after which an inner mode ends; 0 where there is one mode only."""
+    modes = wrap(layout.shape)
+    rows, columns = (modes[0], modes[1:]) if len(modes) > 1 else (1, modes)
+    return _inner(rows), _inner(columns[0] if len(columns) == 1 else columns)
+
+
+def _inner(shape: Any) -> int:
+    """The extent of the first mode of several."""
+    return product(shape[0]) if isinstance(shape, tuple) and len(shape) > 1 else 0
+
+
+def idle_swizzle(layout: Any) -> str:
+    """A remark about a swizzle that moves none of the layout's values; empty for one that does."""
+    if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Swizzle) or not layout.inner.bits:
+        return ""
+    swizzle, moved = layout.inner, [layout.outer(i) for i in range(size(layout))]
+    offset = layout.offset
+    if not isinstance(offset, int) or any(not isinstance(value, int) for value in moved):
+        return ""
+    return (
+        ""
+        if any(swizzle(offset + value) != offset + value for value in moved)
+        else "; the swizzle changes nothing here"
+    )
 
 
 def _shades(values: list[list[Any]]) -> Callable[[Any], float]:
@@ -96,7 +131,7 @@ def tv_table(layout_tv: Any, tiler: Any) -> Table:
     if rank(layout_tv) < 2:
         threads, values = values, 1
     if rows * columns > MOST_CELLS:
-        raise LayoutError("the tile is too large to draw", values={"tiler": text(tiler)})
+        raise LayoutError("the tile is too large to draw", values={"tiler": text(tiler)}, hint="draw a smaller tile")
     table: list[list[list[tuple[int, int]]]] = [[[] for _ in range(columns)] for _ in range(rows)]
     for thread in range(threads):
         for value in range(values):

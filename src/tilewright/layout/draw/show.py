@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from tilewright.base import settings
 from tilewright.base.errors import LayoutError
 from tilewright.layout.draw.cells import MOST_CELLS, layout_table, tv_table
 from tilewright.layout.draw.latex import latex
@@ -26,7 +27,9 @@ def layout_text(layout: Any, colour: bool = False) -> str:
 
 
 def _on_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
+    """Whether colours can be shown, and are wanted."""
+    plain = settings.get("no_color") or settings.get("terminal") == "dumb"
+    return sys.stdout is not None and sys.stdout.isatty() and not plain
 
 
 def print_layout(layout: Any, colour: bool | None = None) -> None:

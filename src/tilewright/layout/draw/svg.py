@@ -10,6 +10,8 @@ from tilewright.layout.draw.colours import hexadecimal
 MARGIN = 30
 TOP = 50
 """Space above the cells, for the title and the numbers of the columns."""
+WIDEST = 1200
+"""Panels that are wider together are stacked."""
 FONT = "font-family='Menlo,Consolas,DejaVu Sans Mono,monospace'"
 
 
@@ -26,16 +28,18 @@ class Picture(str):
 
 
 def svg(*tables: Table) -> Picture:
-    """An SVG picture of the tables side by side."""
+    """An SVG picture of the tables, side by side where they are narrow, else one below the other."""
     panels = [_Panel(table) for table in tables]
+    stacked = sum(panel.width for panel in panels) > WIDEST
     parts: list[str] = []
-    left = 0
+    left = top = 0
     for panel in panels:
-        parts += [f"<g transform='translate({left},0)'>", *panel.lines(), "</g>"]
-        left += panel.width
-    height = max(panel.height for panel in panels)
-    size = f"width='{left}' height='{height}' viewBox='0 0 {left} {height}'"
-    background = f"<rect width='{left}' height='{height}' fill='#ffffff'/>"
+        parts += [f"<g transform='translate({left},{top})'>", *panel.lines(), "</g>"]
+        left, top = (0, top + panel.height) if stacked else (left + panel.width, 0)
+    width = max(panel.width for panel in panels) if stacked else left
+    height = top if stacked else max(panel.height for panel in panels)
+    size = f"width='{width}' height='{height}' viewBox='0 0 {width} {height}'"
+    background = f"<rect width='{width}' height='{height}' fill='#ffffff'/>"
     return Picture(
         "\n".join([f"<svg xmlns='http://www.w3.org/2000/svg' {size} {FONT}>", background, *parts, "</svg>", ""])
     )
@@ -61,6 +65,7 @@ class _Panel:
         yield f"<text x='8' y='20' font-size='13' font-weight='bold'>{title}</text>"
         yield from _group("font-size='9' fill='#666666' text-anchor='middle'", self._numbers())
         yield from _group("stroke='#555555' stroke-width='0.5'", self._boxes())
+        yield from _group("stroke='#111111' stroke-width='2'", self._borders())
         yield from _group("font-size='11' fill='#111111' text-anchor='middle'", self._texts(0))
         yield from _group("font-size='9' fill='#333333' text-anchor='middle'", self._texts(1))
         yield from _group("font-size='10' text-anchor='middle'", self._footers())
@@ -88,6 +93,15 @@ class _Panel:
             fill = "#ffffff" if cell is None else hexadecimal(cell)
             place = f"x='{self._x(column):g}' y='{self._y(row):g}'"
             yield f"<rect {place} width='{self.cell_width}' height='{self.cell_height}' fill='{fill}'/>"
+
+    def _borders(self) -> Iterator[str]:
+        """Lines where an inner mode ends and the next begins."""
+        right, bottom = self._x(self.table.columns), self._y(self.table.rows)
+        rows, columns = self.table.rulers
+        for row in range(rows, self.table.rows, rows) if rows else ():
+            yield f"<path d='M{MARGIN} {self._y(row):g}H{right:g}'/>"
+        for column in range(columns, self.table.columns, columns) if columns else ():
+            yield f"<path d='M{self._x(column):g} {TOP}V{bottom:g}'/>"
 
     def _texts(self, number: int) -> Iterator[str]:
         down = 13 + 12 * number if self.two_lines else self.cell_height / 2 + 4

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.base.errors import LayoutError
 from tilewright.layout.analysis import BANK_BYTES, BANKS, bank_conflicts
-from tilewright.layout.draw.cells import Cell, Table, grid_size
+from tilewright.layout.draw.cells import Cell, Table, grid_size, idle_swizzle, rulers
 from tilewright.layout.layout import ComposedLayout, Layout, Swizzle
 from tilewright.layout.modes import slice_
 from tilewright.layout.query import rank
@@ -27,14 +27,14 @@ def bank_table(layout: Any, dtype: Any) -> Table:
         f"second number and colour: bank of shared memory in which the element begins (32 banks of 4 bytes, {bits}-bit "
         "elements); below: words that one bank serves when every row is read at this column (×1: no conflict)"
     )
-    return Table(str(layout), legend, cells, footers)
+    return Table(str(layout), legend + idle_swizzle(layout), cells, footers, rulers(layout))
 
 
 def _banked(offset: Any, bits: int) -> Cell:
     if not isinstance(offset, int):
         raise LayoutError("coordinates have no banks", values={"value": offset})
     bank = offset * bits // (8 * BANK_BYTES) % BANKS
-    return Cell((str(offset), f"b{bank}"), bank / BANKS, 0.25)
+    return Cell((str(offset), f"b{bank}"), bank / BANKS, 0.15 + 0.45 * (bank % 2))
 
 
 def _degree(layout: Any, column: int, bits: int) -> int:

@@ -10,15 +10,17 @@ from tilewright.ops.frameworks import torch
 from tilewright.ops.ref.precision import computed, numpy_computed
 
 
-def gemm(a: Any, b: Any) -> Any:
-    """a (..., M, K) · b (..., K, N)."""
+def gemm(a: Any, b: Any, batch_invariant: bool = False) -> Any:
+    """a (..., M, K) · b (..., K, N); PyTorch says nothing about whether rows depend on the batch."""
     if a.dtype == torch.int8:
         return (a.double() @ b.double()).to(torch.int32)  # exact: float64 has 53 bits
-    return (computed(a) @ computed(b)).to(a.dtype)
+    product = computed(a) @ computed(b)
+    return product if a.dtype.itemsize == 1 else product.to(a.dtype)  # of 8-bit floats as it was added
 
 
-def numpy_gemm(a: Any, b: Any) -> Any:
+def numpy_gemm(a: Any, b: Any, batch_invariant: bool = False) -> Any:
     """`gemm` of arrays of NumPy."""
     if a.dtype == np.int8:
         return a.astype(np.int32) @ b.astype(np.int32)
-    return (numpy_computed(a) @ numpy_computed(b)).astype(a.dtype)
+    product = numpy_computed(a) @ numpy_computed(b)
+    return product if a.dtype.itemsize == 1 else product.astype(a.dtype)

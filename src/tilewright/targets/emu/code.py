@@ -41,6 +41,7 @@ class CodeBlock:
     classes: dict[str, int] = field(default_factory=dict)
     forms: dict[str, int] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
+    ptx_lines: dict[int, int] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
     instructions: int = 0
     changes: bool = True

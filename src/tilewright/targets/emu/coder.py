@@ -8,6 +8,7 @@ use and written back at the end of the block where a later block needs it. Value
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -234,6 +235,7 @@ class FunctionCoder:
                 classes=coder.classes(),
                 forms=coder.forms(),
                 lines=coder.source_lines(),
+                ptx_lines=coder.ptx_lines(),
                 work=work_of(executed(block)),
                 instructions=len(executed(block)),
                 changes=any(changes(i) for i in executed(block)),
@@ -725,6 +727,10 @@ class BlockCoder:
             name = f"{i.place.file}:{i.place.line}" if i.place is not None else f"PTX line {i.line}"
             counts[name] = counts.get(name, 0) + 1
         return counts
+
+    def ptx_lines(self) -> dict[int, int]:
+        """Instructions by PTX line."""
+        return dict(Counter(i.line for i in (*self.block.body, *((self.block.ending,) if self.block.ending else ()))))
 
     def finish(self) -> None:
         """The whole text of the block, with the registers that later blocks need written back."""

@@ -115,6 +115,9 @@ class TrafficCounter(Observer):
     def shared_access(self, access: Access) -> None:
         self._table.add(access.site, "shared", shared_traffic(access.L, access.address, access.size))
 
+    def copy_written(self, access: Access) -> None:
+        self.shared_access(access)
+
     def bulk_moved(
         self, site: int, one: Lanes, from_space: str, start: int, to_space: str, to: int, count: int, signal: int | None
     ) -> None:

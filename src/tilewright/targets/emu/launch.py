@@ -327,6 +327,8 @@ class Launch:
                         report.by_form[name] = report.by_form.get(name, 0) + times * number
                     for name, number in block.lines.items():
                         report.by_line[name] = report.by_line.get(name, 0) + times * number
+                    for line, number in block.ptx_lines.items():
+                        report.by_ptx_line[line] = report.by_ptx_line.get(line, 0) + times * number
         return report
 
 

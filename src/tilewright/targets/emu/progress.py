@@ -109,7 +109,7 @@ def form_of(wanted: bool | None, stream: Any) -> Form | None:
     choice = settings.get("progress") if wanted is None else wanted
     if stream is None or choice is False:
         return None
-    if not stream.isatty():
+    if not stream.isatty() or settings.get("terminal") == "dumb":
         return "lines"
     return "lines" if choice is None and ("pytest" in sys.modules or settings.get("ci")) else "bar"
 

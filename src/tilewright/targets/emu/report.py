@@ -24,16 +24,16 @@ class LineTraffic:
     ideal: int
 
 
-@dataclass
+@dataclass(repr=False)
 class Report:
     """The outcome of one launch.
 
     `instructions` counts thread-instructions (each thread that executes an instruction counts once), `by_class`
-    the same by first word of the opcode, `by_line` by source line (or PTX line where there is none), `by_form` by
-    opcode with its modifiers and types (`fidelity.form_of`). `errors` and
-    `races` hold what was found with `checks="collect"`. `output` is what the kernel printed. `traffic` is there
-    when counters were asked for, and so is `distinct_sectors`, the sectors of global memory that were read plus those
-    that were written, each once. `work` counts operations by unit (f32, f64, special, tensor f16, ...).
+    the same by first word of the opcode, `by_line` by source line (or PTX line where there is none), `by_ptx_line` by
+    line of the PTX text, `by_form` by opcode with its modifiers and types (`fidelity.form_of`). `errors` and `races`
+    hold what was found with `checks="collect"`. `output` is what the kernel printed. `traffic` is there when counters
+    were asked for, and so is `distinct_sectors`, the sectors of global memory that were read plus those that were
+    written, each once. `work` counts operations by unit (f32, f64, special, tensor f16, ...).
     """
 
     kernel: str = ""
@@ -41,6 +41,7 @@ class Report:
     by_class: dict[str, int] = field(default_factory=dict)
     by_line: dict[str, int] = field(default_factory=dict)
     by_form: dict[str, int] = field(default_factory=dict)
+    by_ptx_line: dict[int, int] = field(default_factory=dict)
     errors: list[EmulationError] = field(default_factory=list)
     races: list[EmulationError] = field(default_factory=list)
     output: str = ""
@@ -49,6 +50,15 @@ class Report:
     traffic: list[LineTraffic] | None = None
     work: dict[str, float] = field(default_factory=dict)
     distinct_sectors: int | None = None
+
+    def __repr__(self) -> str:
+        """What a console shows: the counts, and how many findings there are."""
+        counted = (
+            f", {self.sectors:,} sectors, {self.bank_conflicts:,} bank conflicts" if self.traffic is not None else ""
+        )
+        found = "ok" if self.ok else f"{len(self.errors)} errors, {len(self.races)} races"
+        launched = f"{self.blocks:,} blocks, {self.threads:,} threads, {self.instructions:,} instructions"
+        return f"<{self.kernel or 'launch'}: {launched}{counted}; {found}>"
 
     @property
     def ok(self) -> bool:

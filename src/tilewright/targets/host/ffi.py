@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any, ClassVar, Final
 
 from tilewright.base import errors
-from tilewright.base.errors import ArgumentError, LaunchError, TilewrightError
+from tilewright.base.errors import ArgumentError, LaunchError, MissingPackageError, TilewrightError
 from tilewright.base.interrupts import is_outside, uninterrupted
 from tilewright.base.location import SourceLocation
 from tilewright.base.spans import PHRASE, SpanError
@@ -47,8 +47,20 @@ class _HideTorch:
 
 @functools.cache
 def tvm_ffi() -> ModuleType:
-    """The module tvm_ffi; importing it does not import torch."""
-    module = uninterrupted(_import_tvm_ffi)
+    """The module tvm_ffi; importing it does not import torch.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
+    try:
+        module = uninterrupted(_import_tvm_ffi)
+    except ModuleNotFoundError as error:
+        if error.name != "tvm_ffi":
+            raise
+        raise MissingPackageError(
+            "calls of compiled functions need the package tvm-ffi, which is not installed",
+            hint="pip install apache-tvm-ffi",
+        ) from error
     _let_through(module)
     return module
 

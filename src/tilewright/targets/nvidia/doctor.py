@@ -43,7 +43,7 @@ class Row:
 
 def rows() -> list[Row]:
     """All facts, in the order to print them. Never raises: what fails is a row that says so."""
-    return [*_python(), *_packages(), *_toolkit(), *_tools(), *_devices(), _torch()]
+    return [*_python(), *_packages(), *_toolkit(), *_tools(), *_devices(), _torch(), _bindings()]
 
 
 def _python() -> Iterator[Row]:
@@ -162,6 +162,14 @@ def _device_archs() -> list[str]:
 
 _TORCH_SECONDS: Final = 60.0
 _ARCH_LIST: Final = "import torch; print(*torch.cuda.get_arch_list())"
+
+
+def _bindings() -> Row:
+    """Whether NVIDIA's Python bindings are there, which some public sources import; nothing here does."""
+    version = _package_version("cuda-bindings")
+    if version:
+        return Row("cuda.bindings", version, True)
+    return Row("cuda.bindings", "not installed (an extra)", None, "pip install tilewright[cuda-bindings]")
 
 
 def _torch_for(build: str, devices: list[str]) -> Row:

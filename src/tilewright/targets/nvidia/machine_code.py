@@ -101,14 +101,14 @@ class MachineCode:
     def most_live(self) -> dict[str, int]:
         """The most registers of each kind (GPR, PRED, UGPR, UPRED) that are live at one instruction."""
         most: dict[str, int] = {}
-        for item in self._registers.values():
+        for item in self.registers.values():
             most |= {kind: max(count, most.get(kind, 0)) for kind, count in item.live.items()}
         return most
 
     @functools.cached_property
     def blocks(self) -> list[Block]:
         """The basic blocks, with how many of their instructions could run side by side."""
-        return blocks_of(self.instructions, labels_of(self.text, self.kernel), self._registers)
+        return blocks_of(self.instructions, labels_of(self.text, self.kernel), self.registers)
 
     @property
     def branches(self) -> list[Instruction]:
@@ -133,13 +133,14 @@ class MachineCode:
         return plain
 
     @functools.cached_property
-    def _registers(self) -> dict[int, Registers]:
+    def registers(self) -> dict[int, Registers]:
+        """What each instruction reads and writes, by offset."""
         found = read_registers(self.live)
         return {offset: item for (kernel, offset), item in found.items() if kernel == self.kernel}
 
     @functools.cached_property
     def _lanes(self) -> Lanes:
-        return Lanes(self.blocks, self._registers, self._block)
+        return Lanes(self.blocks, self.registers, self._block)
 
     def __str__(self) -> str:
         return self.text

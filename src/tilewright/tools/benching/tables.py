@@ -31,12 +31,15 @@ def line(row: Mapping[str, Any]) -> str:
     return f"{head}{figures}  {row['fraction_of_copy']:.3f} of the copy rate"
 
 
+TOTALS = ("instructions", "sectors", "distinct_sectors", "wavefronts", "wavefronts_ideal")
+
+
 def counters(launches: Iterable[Mapping[str, Any]]) -> str:
     """What the emulator counted, in words."""
     launches = list(launches)
     if not launches:
         return "no kernel of this project ran"
-    total = {name: sum(item[name] or 0 for item in launches) for name in launches[0] if name != "kernel"}
+    total = {name: sum(item[name] or 0 for item in launches) for name in TOTALS}
     return (
         f"{len(launches)} launch{'es' if len(launches) > 1 else ''}, {total['instructions']:,} thread instructions, "
         f"sectors {total['sectors']:,} (least {total['distinct_sectors']:,}), "

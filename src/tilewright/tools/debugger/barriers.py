@@ -73,8 +73,8 @@ def _line(machine: Machine, onlooker: Onlooker, copy: CopyUnderWay, mine: np.nda
         inside = copy.to[mine] % machine.sh.stride
         to = f" to shared {int(inside.min()):#x}..{int(inside.max()) + copy.nbytes:#x}"
     first, last = (int(copy.lanes[mine[k]]) % machine.shape.stride for k in (0, -1))
-    threads = f"thread {first}" if len(mine) == 1 else f"{len(mine)} threads ({first} to {last})"
-    return f"{copy.kind}{to}, {copy.nbytes} bytes each of {threads}, {_waits(machine, onlooker, copy, mine)}, {where}"
+    threads = f"of thread {first}" if len(mine) == 1 else f"each of {len(mine)} threads ({first} to {last})"
+    return f"{copy.kind}{to}, {copy.nbytes} bytes {threads}, {_waits(machine, onlooker, copy, mine)}, {where}"
 
 
 def _waits(machine: Machine, onlooker: Onlooker, copy: CopyUnderWay, mine: np.ndarray) -> str:

@@ -175,7 +175,7 @@ class Session:
 
     def goto(self, moment: Moment) -> Stop:
         """Run to a moment once more."""
-        self._resume(moment, Plan(focus=self.focus, watches=tuple(self.watches.values()), until=moment))
+        self._resume(moment, Plan(focus=self.focus, until=moment))
         return self._arrived()
 
     def back(self, kind: Kind = "line") -> Stop:
@@ -275,11 +275,7 @@ class Session:
 
     def _ready(self) -> bool:
         """Wait for the running process; False where a snapshot wants to be taken in."""
-        while True:
-            try:
-                return self._link in wait([self._link, self._meeting.fileno()])
-            except KeyboardInterrupt:
-                self.pause()
+        return self._link in wait([self._link, self._meeting.fileno()])
 
     def _take(self) -> None:
         """Take in the next snapshot."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import cmd
 import re
 import shlex
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tilewright.base.errors import ArgumentError, TilewrightError
@@ -51,13 +54,14 @@ class Shell(cmd.Cmd):
             try:
                 self.cmdloop()
                 return
-            except KeyboardInterrupt:  # at the prompt; while the program runs, the session stops it
+            except KeyboardInterrupt:  # at the prompt
                 self.say("")
 
     def onecmd(self, line: str) -> bool:
-        """Run a command; what is wrong with it is printed."""
+        """Run a command; what is wrong with it is printed. An interrupt from the keyboard stops the running program."""
         try:
-            return bool(super().onecmd(line))
+            with interrupts_to(self.session.pause):
+                return bool(super().onecmd(line))
         except TilewrightError as error:
             self.say(f"error: {error.message}")
             for name, value in error.values.items():
@@ -287,6 +291,19 @@ class Shell(cmd.Cmd):
         return True
 
     do_q = do_quit
+
+
+@contextmanager
+def interrupts_to(action: Callable[[], None]) -> Iterator[None]:
+    """An interrupt from the keyboard calls `action`; in the main thread, the only one that hears of interrupts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda number, frame: action())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def headline(stop: Stop) -> str:

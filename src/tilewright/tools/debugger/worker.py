@@ -20,8 +20,8 @@ import tilewright.cute as cute
 import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
 from tilewright.base import settings
 from tilewright.base.errors import TilewrightError
-from tilewright.emulate import observe
 from tilewright.targets.emu.checks import STANDARD, Observer
+from tilewright.targets.emu.recording import reports_of
 from tilewright.tools.arguments import parse_argument, values
 from tilewright.tools.debugger.driver import Driver
 from tilewright.tools.debugger.inspector import Inspector
@@ -60,7 +60,7 @@ class Worker:
             with settings.scope(seed=program.seed, pin_variables=program.pinned):
                 self._compile(function, given, program)
                 checkers: list[type[Observer]] = [*(STANDARD if program.checks else ()), self.driver.onlooker]
-                with observe(checks=checkers, debugger=self.driver, progress=False) as reports:
+                with reports_of(checks=checkers, debugger=self.driver, progress=False, echo=False) as reports:
                     self.executor(*given)
         except TilewrightError as error:
             self._failed(error)

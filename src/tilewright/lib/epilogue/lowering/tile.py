@@ -129,8 +129,11 @@ class Tile:
         row_range: the numbers of the thread's rows that a step computes; of `column_range` so, its columns.
     """
 
-    def __init__(self, grid: ThreadGrid, extents: Sequence[Any], place: Place, walks: bool = False) -> None:
-        thread = cute.arch.thread_idx()[0]
+    def __init__(
+        self, grid: ThreadGrid, extents: Sequence[Any], place: Place, walks: bool = False, thread: Any = None
+    ) -> None:
+        """`thread` is the thread's number among those of the grid, by default that in the block."""
+        thread = cute.arch.thread_idx()[0] if thread is None else thread
         self.grid, self.extents, self.place, self.walks = grid, tuple(extents), place, walks
         self.thread = thread
         self.thread_n = thread % grid.threads_n if grid.threads_n > 1 else cute.Int32(0)

@@ -74,6 +74,9 @@ def _partial(S: Any, site: int, L: Lanes, source: Any, size: int, kept: Array) -
         if not amount:
             continue
         start = source[at] if source.__class__ is np.ndarray else source
+        if amount == size:
+            rows[at] = S.copy_read(site, L.subset(at), start, size)
+            continue
         for offset in range(int(amount)):
             rows[at, offset] = S.g.octets(site, np.broadcast_to(start + np.uint64(offset), (len(at),)))
     return rows

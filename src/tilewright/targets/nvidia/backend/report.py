@@ -40,7 +40,7 @@ class KernelReport:
     remarks: tuple[Remark, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The figures of every kernel of a function; prints as a table."""
 
@@ -49,6 +49,9 @@ class Report:
     @classmethod
     def of(cls, executor: Any) -> Report:
         return cls(tuple(_kernel_report(executor, name) for name in executor.kernels))
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         lines = []

@@ -47,6 +47,11 @@ class CudaDevice(Device):
     def arch(cls) -> str:
         return cuda.driver().device().arch
 
+    @classmethod
+    def model(cls) -> str:
+        driver = cuda.driver()
+        return driver.device(driver.current_device()).name
+
     def __init__(self, artifact: Artifact, checks: Any = None) -> None:
         self._driver = cuda.driver()
         self._artifact = artifact

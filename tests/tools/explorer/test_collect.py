@@ -1,0 +1,137 @@
+"""What the explorer's page shows."""
+
+import json
+
+import pytest
+
+from tests.tools.explorer import cases
+from tilewright.passes.pass_changes import PassChange
+from tilewright.tools import demo_kernels
+from tilewright.tools.explorer.collect import collected, compact, rows
+from tilewright.tools.explorer.page import data_of, page
+from tilewright.tools.function_runs import run_executor
+
+SECTOR = 32
+
+
+@pytest.fixture(scope="module")
+def row_sum():
+    return collected(run_executor(*cases.row_sum()))
+
+
+def counts_at(data, line, kernel=0):
+    """The counts of a line of Python."""
+    (number,) = [at for at, (_, row) in enumerate(data["places"]) if row == line]
+    return data["kernels"][kernel]["counts"]["python"][number]
+
+
+def test_sectors_of_a_line(row_sum):
+    line = cases.line_of(demo_kernels.row_sum_kernel, "total += x[row, column]")
+    counts = counts_at(row_sum, line)
+    assert counts["sectors"] == 128 * 1024 * 4 // SECTOR
+    assert "excess" not in counts
+
+
+def test_lines_of_ptx_add_up(row_sum):
+    kernel = row_sum["kernels"][0]
+    by_line = sum(counts.get("instructions", 0) for counts in kernel["counts"]["ptx"].values())
+    rows = dict(kernel["launches"][0]["rows"])
+    assert f"{by_line:,}" == rows["thread instructions"]
+
+
+def test_conflicts_and_excess_sectors_of_a_line():
+    data = collected(run_executor(*cases.conflicting()))
+    counts = counts_at(data, cases.line_of(cases.conflicts_kernel, "shared[i, 0] = x[i, 0]"))
+    # One warp: 32 loads, each in a sector of its own where 4 would do; 32 stores to one bank.
+    assert counts["sectors"] == 32
+    assert counts["excess"] == 32 - 4
+    assert counts["wavefronts"] == 32
+    assert counts["conflicts"] == 31
+
+
+def test_two_kernels_are_counted_apart():
+    data = collected(run_executor(*cases.two_kernels()))
+    assert [kernel["name"] for kernel in data["kernels"]] == ["first_kernel", "second_kernel"]
+    for kernel in data["kernels"]:
+        (launch,) = kernel["launches"]
+        assert dict(launch["rows"])["sectors of global memory"] == str(2 * 64 * 4 // SECTOR)
+
+
+def test_findings_are_collected():
+    data = collected(run_executor(*cases.racing()))
+    (kernel,) = data["kernels"]
+    assert any("race" in item["text"].lower() for item in kernel["findings"])
+    line = cases.line_of(cases.racy_kernel, "x[0] = x[1]")
+    assert {data["places"][item["place"]][1] for item in kernel["findings"]} == {line}
+
+
+def test_without_a_run_the_page_says_so():
+    executor, _ = cases.two_kernels()
+    data = collected(run_executor(executor, None))
+    assert data["missing"] == "the function was not run: give arguments with all extents"
+    assert data["kernels"][0]["counts"] == {"ptx": {}, "sass": {}, "python": {}}
+
+
+def test_a_run_that_takes_too_long_leaves_a_page():
+    data = collected(run_executor(*cases.row_sum(512, 4096), seconds=1e-6))
+    assert data["missing"].startswith("the emulator did not run it: The launch ran longer than its limit")
+    assert data["kernels"][0]["stages"]
+
+
+def test_figures_are_those_of_the_report(row_sum):
+    executor, _ = cases.row_sum()
+    report = executor.report().kernels[0]
+    shown = dict(row_sum["kernels"][0]["report"]["rows"])
+    assert shown["registers"] == str(report.registers)
+    assert shown["occupancy"] == report.occupancy
+    limits = row_sum["kernels"][0]["report"]["limits"]
+    (binding,) = [name for name, _, binds in limits if binds]
+    assert f"limited by {binding}" in report.occupancy
+    assert min(limits, key=lambda row: row[1])[0] == binding
+
+
+def test_passes_are_those_of_the_pipeline(row_sum):
+    names = [item["name"] for item in row_sum["programs"][0]["passes"]]
+    assert [name for name in names if name in ("place-shared-memory", "expand-views", "cute-to-nvvm")] == [
+        "place-shared-memory", "expand-views", "cute-to-nvvm",
+    ]  # fmt: skip
+    changed = next(item for item in row_sum["programs"][0]["passes"] if item["name"] == "place-shared-memory")["rows"]
+    assert any("cute.alloc" in left and "cute.smem_base" in right for _, left, right in changed)
+
+
+def test_rows_of_a_change():
+    before = "\n".join(["a", *"bcdefgh", "x %1", "gone", "i", "j"])
+    after = "\n".join(["a", *"bcdefgh", "x %2", "i", "new", "other"])
+    assert list(rows(PassChange("p", before, after))) == [
+        ["skipped", "6 lines are the same", ""],
+        ["same", "g", "g"], ["same", "h", "h"], ["same", "x %1", "x %2"],
+        ["removed", "gone", ""], ["same", "i", "i"], ["changed", "j", "new"], ["added", "", "other"],
+    ]  # fmt: skip
+
+
+def test_a_pass_that_renames_values_changed_nothing():
+    assert list(rows(PassChange("p", "  %0 = f %a\n", "  %7 = f %b\n"))) == []
+
+
+def test_machine_code_without_gaps():
+    wide = (
+        "        /*0010*/                   S2R R0, SR_TID.X ;\n"
+        "        /*0020*/              @!P0 BRA `(.L_x) ;\n"
+        ".L_x:\n"
+    )
+    assert compact(wide) == "/*0010*/        S2R R0, SR_TID.X ;\n/*0020*/   @!P0 BRA `(.L_x) ;\n.L_x:\n"
+
+
+def test_a_page_is_one_file_that_loads_nothing(row_sum):
+    text = page(row_sum)
+    assert "{{" not in text.partition('id="data">')[0]
+    assert "http://" not in text.replace("http://www.w3.org/", "").partition('id="data">')[0]
+    for words in (" src=", "<link", "@import", "url(http", 'url("http', "import("):
+        assert words not in text
+    assert "default-src 'none'" in text
+    assert data_of(text) == json.loads(json.dumps(row_sum))
+
+
+def test_a_text_that_ends_a_script_stays_text(row_sum):
+    text = page({**row_sum, "function": "</script><script>alert(1)</script>"})
+    assert "<script>alert" not in text
