@@ -62,10 +62,9 @@ def test_a_text_of_the_form_meets_the_fault_in_its_versions(fault):
         assert fault in faults_met(text, version)
     for version in ((fault.first[0], fault.first[1] - 1), (fault.last[0], fault.last[1] + 1)):
         assert fault not in faults_met(text, version)
-    assert not fault.meets(
-        "add.s32 \t%r2, %r1, 7;\n bfe.s32 \t%r3, %r1, 31, 4;\n cvt.sat.u8.s16 \t%rs1, %rs2;\n"
-        " mov.b32 \t{%rs1, %rs2}, %r2;\n min.s32 \t%r3, %r2, %r1;"
-    )
+    other = "bfe.s32 \t%r3, %r1, 31, 4;\n cvt.sat.u8.s16 \t%rs1, %rs2;\n testp.finite.f32 \t%p1, %r1;"
+    more = "mov.b32 \t{%rs1, %rs2}, %r2;\n min.s32 \t%r3, %r2, %r1;\n bfi.b32 \t%r1, %r2, %r3, 3, 20;"
+    assert not fault.meets(f"add.s32 \t%r2, %r1, 7;\n {other}\n {more}")
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.mend], ids=lambda fault: fault.name)
