@@ -191,7 +191,9 @@ def test_values_come_back_as_they_were():
     assert found[0] is found
 
 
-@pytest.mark.parametrize("value", [lambda: 1, {1}, b"1", object(), np.zeros(1), open, iter([])], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [lambda: 1, {1}, b"1", object(), np.zeros(1), open, iter([])], ids=lambda value: type(value).__name__
+)
 def test_values_that_cannot_be_written_down(value):
     if value is open:
         value = open(__file__)  # noqa: SIM115
