@@ -137,9 +137,8 @@ None for a tensor that requires a gradient or is lazily negated, too."""
 
 def quick(executor: Any) -> Callable[..., None]:
     """What calls an executor in the quickest way."""
-    if executor.target != "cuda":
-        return cast(Callable[..., None], executor)
-    native_key[0] = executor.device.host.tensor_key
+    if executor.target == "cuda":
+        native_key[0] = executor.device.host.tensor_key
     return cast(Callable[..., None], executor.run_call)
 
 
