@@ -227,21 +227,3 @@ def test_the_key_of_tensors_tells_apart_what_kernels_are_chosen_by():
     lazy = torch._neg_view(x)
     for refused in (x.clone().requires_grad_(), lazy, x.numpy(), "x", x.to_sparse()):
         assert key(refused) is None
-
-
-def test_prepared_calls_show_tensors_in_shapes_of_their_own():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    function = recorder(matrix("x"), tensor("numbers", stride=(STEP,)), ScalarParam("factor", "f32"))
-    x, numbers, others = torch.zeros(6, 8), torch.zeros(12), []
-    parts = [(1, (3, 8), (16, 1)), (0, (4,), (3,)), 2.5]
-    call = function.function.prepared(parts, lambda *given: others.append(given))
-    call(numbers, x)  # the first call learns of the type, and is for others
-    del others[:], function.calls[:]
-    call(numbers, x)
-    (leaves,) = function.calls
-    assert not others
-    assert leaves[0] == x.data_ptr() and sorted(map(float, leaves[1:])) == sorted(
-        map(float, (3, 8, 16, numbers.data_ptr(), 4, 3, 2.5))
-    )
-    call(numbers.double(), x)  # of another type than the function takes: others say so
-    assert len(others) == 1 and len(function.calls) == 1

@@ -234,9 +234,16 @@ def copy_transpose(y: Any, x: Any, tile_size: int | None = None) -> None:
 def prepare(y: Any, x: Any, tile_size: int | None = None) -> Prepared:
     """The kernel for tensors like these; a copy where the transpose is contiguous, or so narrow that tiles are idle."""
     if tile_size is None and (min(x.shape[-2:]) <= _NARROW or views.strides_of(x)[-2:] == (1, x.shape[-2])):
-        return elementwise.prepare_copy(y, x.swapaxes(-1, -2), "copy_transpose")
+        found, shapes = elementwise.prepare_copy(y, x.swapaxes(-1, -2), "copy_transpose")
+        turned = views.Strided.of_pairs([(x.shape[place], views.strides_of(x)[place]) for place in _turned(x.ndim)])
+        views_of = (None, turned) if shapes is None else [shapes[0], shapes[1] or turned]
+        return lambda y, x: elementwise.run((found, views_of), y, (x,))
     executor = _executor(y, x, tile_size)
     return executor if x.ndim <= 3 else lambda y, x: executor(*(item.reshape(-1, *item.shape[-2:]) for item in (y, x)))
+
+
+def _turned(rank: int) -> tuple[int, ...]:
+    return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _executor(y: Any, x: Any, tile_size: int | None) -> Prepared:

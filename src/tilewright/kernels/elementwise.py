@@ -214,8 +214,8 @@ def _as_vectors(tensor: cute.Tensor, shape: Any, width: int) -> cute.Tensor:
     return cute.make_tensor(tensor.iterator, layout)
 
 
-Prepared = Callable[..., None]
-"""Called with the result and the inputs."""
+Prepared = tuple[Callable[..., None], Sequence[views.Strided | None] | None]
+"""A compiled kernel, and for the result and each input the shape in which it takes them; None: as it is, or all are."""
 _prepared: dict[Any, Prepared] = {}
 
 
@@ -231,16 +231,27 @@ def elementwise(out: Any, inputs: Sequence[Any], function: Callable[..., Any], c
         if 0 in out.shape:
             return
         found = views.keep(_prepared, key, prepare(out, inputs, function, computed))
-    found(out, *inputs)
+    run(found, out, inputs)
+
+
+def run(prepared: Prepared, out: Any, inputs: Sequence[Any]) -> None:
+    """Run a prepared kernel."""
+    executor, shapes = prepared
+    if shapes is None:
+        executor(out, *inputs)
+        return
+    target, *sources = [
+        item if like is None else like.of(item) for like, item in zip(shapes, (out, *inputs), strict=True)
+    ]
+    executor(target, *sources)
 
 
 def prepare(
-    out: Any, inputs: Sequence[Any], function: Callable[..., Any], computed: type[cute.Numeric], op: str = "",
-    *, shown: bool = False,
-) -> Prepared:  # fmt: skip
+    out: Any, inputs: Sequence[Any], function: Callable[..., Any], computed: type[cute.Numeric], op: str = ""
+) -> Prepared:
     """The kernel of `elementwise` for tensors like these: of their types, shapes, strides and alignment.
 
-    Its symbol names `op` too. Where they are `shown`, it takes any tensors of the same memory, in the shapes of these.
+    Its symbol names `op` too.
     """
     tensors = (out, *inputs)
     types = tuple(views.dtype_of(item) for item in tensors)
@@ -259,10 +270,12 @@ def prepare(
     plan = ElementwisePlan(function, types[1:], computed, steps[1:], vector, flat, lanes, across, down, op)
     ranks = tuple(item.ndim if flat else len(extents) for item in tensors)
     executor = _executor(plan, types[0], steps[0], ranks, "cuda" if on_gpu(tensors[0]) else "emu")
-    if flat and not shown:
-        return views.quick(executor)
-    likes = map(views.Strided.like, tensors) if flat else (views.Strided(extents, of_one) for of_one in strides)
-    return views.viewed(executor, list(enumerate(likes)))
+    if flat:
+        return executor, None
+    return executor, [
+        views.Strided(extents, of_one).unless_of(tensor.shape, views.strides_of(tensor))
+        for of_one, tensor in zip(strides, tensors, strict=True)
+    ]
 
 
 def _array(vectors: int) -> tuple[int, int, int]:
@@ -312,7 +325,7 @@ def _executor(plan: ElementwisePlan, out_type: Any, out_step: str, ranks: tuple[
         _fake_line(dtype, rank, plan.vector, step) if plan.flat else _fake(dtype, extents, plan.vector, step)
         for dtype, rank, step in zip((out_type, *plan.types), ranks, (out_step, *plan.steps), strict=True)
     ]
-    return cute.compile(_LAUNCH[len(made) - 1], *made, plan, target=target)
+    return views.quick(cute.compile(_LAUNCH[len(made) - 1], *made, plan, target=target))
 
 
 def _alignment(dtype: Any, vector: int, step: str) -> int:
@@ -361,5 +374,5 @@ def copy(out: Any, x: Any) -> None:
 
 
 def prepare_copy(out: Any, x: Any, op: str) -> Prepared:
-    """The kernel of out = x for any tensors of this memory, in these shapes; its symbol names `op` too."""
-    return prepare(out, (x,), same, views.dtype_of(x), op, shown=True)
+    """The kernel of out = x for tensors like these; its symbol names `op` too."""
+    return prepare(out, (x,), same, views.dtype_of(x), op)

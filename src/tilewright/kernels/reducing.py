@@ -51,32 +51,25 @@ class Pass:
         states: shape and types of the states of parts, where it is split.
         workspace: shape and type of the result, where another pass follows.
         divisor: of a mean.
-        alone: what runs on result and tensor, where it is the only pass and is not split.
     """
 
-    executor: Any
+    executor: Callable[..., None]
     source: views.Strided | None
     result: views.Strided | None
     states: tuple[tuple[int, ...], tuple[Any, ...]] | None
     workspace: tuple[tuple[int, ...], Any] | None
     divisor: float
-    alone: Callable[..., None] | None = None
 
     def run(self, out: Any, x: Any) -> Any:
         """Run it; the tensor that holds the result."""
-        if self.alone is not None:
-            self.alone(out, x)
-            return out
         target = out if self.workspace is None else views.empty(x, *self.workspace)
         source = x if self.source is None else self.source.of(x)
         result = target if self.result is None else self.result.of(target)
         if self.states is None:
-            views.quick(self.executor)(source, result, self.divisor)
+            self.executor(source, result, self.divisor)
         else:
             shape, types = self.states
-            views.quick(self.executor)(
-                source, result, tuple(views.empty(x, shape, dtype) for dtype in types), self.divisor
-            )
+            self.executor(source, result, tuple(views.empty(x, shape, dtype) for dtype in types), self.divisor)
         return target
 
 
@@ -119,16 +112,9 @@ def prepare(
         passes.append(replace(made, workspace=(shape, partial.accumulator)))
         dtype, start = partial.accumulator, 0
     passes.append(_pass(Reduction(name, dtype, op), modes, start, views.dtype_of(out), target, count, variant))
-    if len(passes) == 1 and passes[0].states is None:
-        return [_alone(passes[0])]
     passes[0] = replace(passes[0], source=_view(passes[0].source, x))
     passes[-1] = replace(passes[-1], result=_view(passes[-1].result, out))
     return passes
-
-
-def _alone(only: Pass) -> Pass:
-    assert only.source is not None and only.result is not None
-    return replace(only, alone=views.viewed(only.executor, [(1, only.source), (0, only.result)], only.divisor))
 
 
 def _view(wanted: views.Strided | None, tensor: Any) -> views.Strided | None:
@@ -208,7 +194,7 @@ def _executor(plan: Any, second: Any, out_type: Any, rank: int, dense: bool, tar
     if second is not None:
         types = (second.reduction.dtype, cute.Int64) if plan.reduction.indexed else (second.reduction.dtype,)
         states = tuple(views.fake(dtype, views.symbols(2 if plan.by_rows else 3)) for dtype in types)
-    return cute.compile(_LAUNCH[type(plan)], x, out, states, cute.Float64(1), plan, second, target=target)
+    return views.quick(cute.compile(_LAUNCH[type(plan)], x, out, states, cute.Float64(1), plan, second, target=target))
 
 
 def row_plan(reduction: Reduction, x: views.Strided, start: int = 0) -> tuple[RowReduction, int]:

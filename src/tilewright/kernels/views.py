@@ -71,11 +71,6 @@ class Strided:
             return np.lib.stride_tricks.as_strided(tensor.view(np.uint8), self.shape, steps).view(tensor.dtype)
         return tensor.as_strided(self.shape, self.strides)
 
-    @classmethod
-    def like(cls, tensor: Any) -> Strided:
-        """Those of a tensor."""
-        return cls(tuple(tensor.shape), strides_of(tensor))
-
     def unless_of(self, shape: Sequence[int], strides: Sequence[int]) -> Strided | None:
         """None where a tensor of this shape and these strides needs no other view."""
         return None if (tuple(shape), tuple(strides)) == (self.shape, self.strides) else self
@@ -94,7 +89,7 @@ class Strided:
 
 def vector(tensor: Any, cap: int = ACCESS_BITS) -> int:
     """`Strided.vector` of a tensor."""
-    return Strided.like(tensor).vector(dtype_of(tensor), address_of(tensor), cap)
+    return Strided(tuple(tensor.shape), strides_of(tensor)).vector(dtype_of(tensor), address_of(tensor), cap)
 
 
 def symbols(rank: int) -> list[Any]:
@@ -136,23 +131,19 @@ None for a tensor that requires a gradient or is lazily negated, too."""
 
 
 def quick(executor: Any) -> Callable[..., None]:
-    """What calls an executor in the quickest way."""
-    if executor.target == "cuda":
-        native_key[0] = executor.device.host.tensor_key
-    return cast(Callable[..., None], executor.run_call)
+    """The executor without its own checks: what native code refuses goes to the executor, which handles it or says why.
 
-
-def viewed(executor: Any, shown: Sequence[tuple[int, Strided]], *numbers: float) -> Callable[..., Any]:
-    """What calls an executor: with the tensors at these places of the arguments, in these shapes, then the numbers.
-
-    On a GPU native code shows the executor the shapes, and no tensor is made for one.
+    For tensors of a GPU that are no subclasses, and are not lazily negated.
     """
-    run = quick(executor)
-
-    def with_tensors(*given: Any) -> None:
-        run(*(like.of(given[place]) for place, like in shown), *numbers)
-
     if executor.target != "cuda":
-        return with_tensors
-    parts = [(place, like.shape, like.strides) for place, like in shown]
-    return cast(Callable[..., Any], executor.device.host.prepared([*parts, *numbers], with_tensors))
+        return cast(Callable[..., None], executor)
+    native = executor.native
+    native_key[0] = executor.device.host.tensor_key
+
+    def call(*args: Any) -> None:
+        try:
+            native(*args)
+        except Exception:  # noqa: BLE001
+            executor(*args)
+
+    return call

@@ -79,39 +79,6 @@ def make_front(
     return _front(support, target, 0, other, failed, keep_alive)
 
 
-Part = tuple[int, Sequence[int], Sequence[int]] | int | float
-"""What a prepared call passes on: the tensor at a place of its arguments, from its first element on, in a shape and
-strides (in elements) of its own; or a number that stays the same."""
-
-
-def make_prepared(
-    support: Any, target: int, parts: Sequence[Part], other: Callable[..., Any], keep_alive: object
-) -> Callable[..., Any]:
-    """A front whose arguments are tensors of always the same types, shapes and strides: it passes on `parts` of them.
-
-    `other` is called with the arguments where native code cannot take them, or has set an error. See `make_front`.
-    """
-    dims = [(ctypes.c_int64 * (2 * len(part[1])))(*part[1], *part[2]) for part in parts if isinstance(part, tuple)]
-    plan = (ctypes.c_int64 * (2 + 4 * len(parts)))(target, len(parts))
-    shapes = iter(dims)
-    for number, part in enumerate(parts):
-        if isinstance(part, tuple):
-            place, shape, _ = part
-            address = ctypes.addressof(next(shapes))
-            words = (place, len(shape), address, address + 8 * len(shape))
-        else:
-            value = ctypes.c_int64.from_buffer(ctypes.c_double(part)).value if isinstance(part, float) else int(part)
-            words = (-1, abi.FLOAT if isinstance(part, float) else abi.INT, value, 0)
-        plan[2 + 4 * number : 6 + 4 * number] = list(words)
-
-    def failed(*args: Any) -> Any:
-        ffi.take_raised()
-        return other(*args)
-
-    held = (plan, dims, keep_alive)
-    return _front(support, support.address("__tw_prepared"), ctypes.addressof(plan), other, failed, held)
-
-
 def make_routed(support: Any, route: int, other: Callable[..., Any], keep_alive: object) -> Callable[..., Any]:
     """A front that calls the function which a route has for the arguments; see `router`.
 
@@ -126,16 +93,16 @@ def make_routed(support: Any, route: int, other: Callable[..., Any], keep_alive:
 
 
 def _front(
-    support: Any, target: int, plan: int, other: Callable[..., Any], failed: Callable[..., Any], keep_alive: object
+    support: Any, target: int, route: int, other: Callable[..., Any], failed: Callable[..., Any], keep_alive: object
 ) -> Callable[..., Any]:
-    """A front: the native function, the two of Python, and a route or a plan, or 0."""
+    """A front: the native function, the two of Python, and a route, or 0."""
     _prepare(support)
 
     def unknown(*args: Any, **kwargs: Any) -> Any:
         _learn(args)
         return other(*args, **kwargs)
 
-    words = (ctypes.c_uint64 * 4)(target, id(unknown), id(failed), plan)
+    words = (ctypes.c_uint64 * 4)(target, id(unknown), id(failed), route)
     method = _MethodDef(b"call", support.address("__tw_front"), _FASTCALL_WITH_KEYWORDS, None)
     held = (words, method, unknown, failed, support, keep_alive)
     front: Callable[..., Any] = _new_function(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tilewright.base.signature import Signature
 from tilewright.targets.host import abi, ffi
 from tilewright.targets.host.bundle import compile_program, load_program, support_address
-from tilewright.targets.host.front import Part, call_key, make_front, make_prepared, make_routed, tensor_key
+from tilewright.targets.host.front import call_key, make_front, make_routed, tensor_key
 from tilewright.targets.host.wrapper import export_name
 
 Device = Literal["cuda", "emu"]
@@ -130,10 +130,6 @@ class HostFunction:
     def front(self, other: Callable[..., Any], failed: Callable[..., Any]) -> Callable[..., Any]:
         """A function of Python's own kind around the native code, see `front.make_front`."""
         return make_front(self._held[0].keep_alive, self.address, other, failed, self._held)
-
-    def prepared(self, parts: Sequence[Part], other: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of tensors that are always alike, see `front.make_prepared`."""
-        return make_prepared(self._held[0].keep_alive, self.address, parts, other, self._held)
 
     def routed(self, route: int, other: Callable[..., Any]) -> Callable[..., Any]:
         """A function that goes by a route, see `front.make_routed`."""
