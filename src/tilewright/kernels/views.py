@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -121,15 +121,6 @@ def empty(like: Any, shape: Sequence[int], dtype: type[cute.Numeric]) -> Any:
     return like.new_empty(shape, dtype=torch_dtype(dtype))
 
 
-def _no_key(*_: Any) -> None:
-    return
-
-
-native_key: Final[list[Callable[..., Any]]] = [_no_key]
-"""What gives the `facts` of plain tensors of a GPU by native code, once a kernel was made for one; else None. It gives
-None for a tensor that requires a gradient or is lazily negated, too."""
-
-
 def quick(executor: Any) -> Callable[..., None]:
     """The executor without its own checks: what native code refuses goes to the executor, which handles it or says why.
 
@@ -138,7 +129,6 @@ def quick(executor: Any) -> Callable[..., None]:
     if executor.target != "cuda":
         return cast(Callable[..., None], executor)
     native = executor.native
-    native_key[0] = executor.device.host.tensor_key
 
     def call(*args: Any) -> None:
         try:

@@ -13,7 +13,7 @@ from tilewright.kernels import views
 from tilewright.kernels.views import DTYPES
 from tilewright.ops.frameworks import check_tensor, is_torch, torch
 from tilewright.ops.ref import copy_transpose as ref
-from tilewright.ops.registration import Prepared, define, direct, maker, recorded
+from tilewright.ops.registration import define, direct, maker, recorded
 
 FORWARD = define(
     "_copy_transpose(Tensor(a!) out, Tensor x, int? tile_size=None) -> ()",
@@ -38,18 +38,13 @@ def copy_transpose(x: Any, tile_size: int | None = None) -> Any:
     Raises:
         ArgumentError: (a ValueError) x has fewer dimensions, its dtype is none of these, or there is no such tile.
     """
-    run = _kept.find(tile_size, x)
-    if run is not None:
-        return run(x)
     if not is_torch(x):
         _check(x, tile_size)
         out = np.empty(_turned(x.shape), x.dtype)
         FORWARD.run(out, x, tile_size)
         return out
     if direct(x):
-        run = _ready_to_run(x, tile_size)
-        _kept.keep(tile_size, (x,), run)
-        return run(x)
+        return _ready_to_run(x, tile_size)(x)
     _check(x, tile_size)
     return recorded(_CopyTranspose, x, tile_size)
 
@@ -58,7 +53,6 @@ def _turned(shape: Sequence[int]) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2])
 
 
-_kept = Prepared(FORWARD)
 _ready: dict[Any, Callable[[Any], Any]] = {}
 
 

@@ -15,7 +15,7 @@ from tilewright.kernels.functions import FUNCTIONS, OF_FLOATS
 from tilewright.kernels.views import DTYPES, dtype_of, facts, keep
 from tilewright.ops.frameworks import FLOATS, check_alike, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import elementwise as ref
-from tilewright.ops.registration import Prepared, define, direct, maker, recorded
+from tilewright.ops.registration import define, direct, maker, recorded
 
 _INPUTS = {name: len(inspect.signature(function).parameters) for name, function in FUNCTIONS.items()}
 
@@ -77,22 +77,16 @@ def elementwise(op: str, *inputs: Any) -> Any:
         ArgumentError: (a ValueError) there is no such function, it takes another number of tensors, their shapes do not
             broadcast, or they lie on several devices.
     """
-    run = _kept.find(op, *inputs)
-    if run is not None:
-        return run(*inputs)
     if not all(map(is_torch, inputs)):
         out = np.empty(_check(op, inputs), _numpy_dtype(op, inputs))
         FORWARD.run(out, op, *inputs)
         return out
     if direct(*inputs):
-        run = _ready_to_run(op, inputs)
-        _kept.keep(op, inputs, run)
-        return run(*inputs)
+        return _ready_to_run(op, inputs)(*inputs)
     _check(op, inputs)
     return recorded(_Elementwise, op, *inputs)
 
 
-_kept = Prepared(FORWARD)
 _ready: dict[Any, Callable[..., Any]] = {}
 
 

@@ -16,7 +16,7 @@ from tilewright.kernels.views import DTYPES
 from tilewright.ops.dims import from_the_end, without
 from tilewright.ops.frameworks import FLOATS, check_dtype, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import reduce as ref
-from tilewright.ops.registration import NARROW, Prepared, autocasts, computed_dtype, define, direct, maker, recorded
+from tilewright.ops.registration import NARROW, computed_dtype, define, direct, maker, recorded
 
 _NEUTRAL = {"sum": 0, "prod": 1, "mean": math.nan}
 
@@ -67,26 +67,22 @@ def reduce(x: Any, op: str = "sum", dim: int | Sequence[int] | None = None, keep
         ArgumentError: (a ValueError) there is no such reduction, it does not take the dtype, or an extreme is asked of
             no elements.
     """
-    dim = tuple(dim) if type(dim) is list else dim
-    options = op, dim, keepdim, autocasts()
-    run = _kept.find(options, x)
-    if run is not None:
-        return run(x)
     if not is_torch(x):
         check_tensor("reduce", "x", x, DTYPES)
-        dims = _checked_dims(dtype_name(x), x.shape, op, dim)
+        dims = _checked_dims(dtype_name(x), x.shape, op, _hashable(dim))
         out = np.empty(without(x.shape, dims, False), _result_dtype(x, op))
         FORWARD.run(out, x, op, dims)
         return out.reshape(without(x.shape, dims, True)) if keepdim else out
     if direct(x):
-        run = _ready_to_run(x, op, dim, keepdim)
-        _kept.keep(options, (x,), run)
-        return run(x)
+        return _ready_to_run(x, op, _hashable(dim), keepdim)(x)
     dims = _checked_dims(dtype_name(x), x.shape, op, dim)
     return recorded(_Reduce, x, op, dims, keepdim)
 
 
-_kept = Prepared(FORWARD)
+def _hashable(dim: Any) -> Any:
+    return tuple(dim) if isinstance(dim, list) else dim
+
+
 _ready: dict[Any, Callable[[Any], Any]] = {}
 
 

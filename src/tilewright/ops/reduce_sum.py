@@ -14,7 +14,7 @@ from tilewright.kernels.views import DTYPES
 from tilewright.ops.dims import from_the_end, without
 from tilewright.ops.frameworks import FLOATS, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import reduce as ref
-from tilewright.ops.registration import NARROW, Prepared, autocasts, computed_dtype, define, direct, maker, recorded
+from tilewright.ops.registration import NARROW, computed_dtype, define, direct, maker, recorded
 
 VARIANTS = tuple(kernels.VARIANTS)
 
@@ -58,14 +58,8 @@ def reduce_sum(x: Any, dim: int = -1, keepdim: bool = False, variant: str = "aut
         DimensionError: (an IndexError) `dim` is out of range.
         ArgumentError: (a ValueError) there is no such variant, or the dtype is none of these.
     """
-    options = dim, keepdim, variant, autocasts()
-    run = _kept.find(options, x)
-    if run is not None:
-        return run(x)
     if is_torch(x) and direct(x):
-        run = _ready_to_run(x, dim, keepdim, variant)
-        _kept.keep(options, (x,), run)
-        return run(x)
+        return _ready_to_run(x, dim, keepdim, variant)(x)
     place = _checked(x, dim, variant)
     if not is_torch(x):
         out = np.empty(without(x.shape, (place,), False), x.dtype if dtype_name(x) in FLOATS else np.int64)
@@ -75,7 +69,6 @@ def reduce_sum(x: Any, dim: int = -1, keepdim: bool = False, variant: str = "aut
     return out.reshape(without(x.shape, (place,), True)) if keepdim else out
 
 
-_kept = Prepared(FORWARD)
 _ready: dict[Any, Callable[[Any], Any]] = {}
 
 

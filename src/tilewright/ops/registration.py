@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
-from tilewright.kernels import views
 from tilewright.ops.frameworks import on_emulator, torch
 
 NAMESPACE = "tilewright"
@@ -183,31 +182,6 @@ def unseen(*tensors: Any) -> bool:
     return all(type(tensor) in _PLAIN and not tensor.is_neg() for tensor in tensors)
 
 
-class Prepared:
-    """Calls of an operator's kernel that were checked and prepared, found by native code from their tensors.
-
-    Nothing is found where a gradient, transform, mode or trace sees the tensors.
-    """
-
-    def __init__(self, operator: Operator) -> None:
-        self._operator = operator
-        self._known: dict[Any, Callable[..., Any]] = {}
-
-    def find(self, options: Any, *tensors: Any) -> Callable[..., Any] | None:
-        """What `keep` was given for such options and tensors."""
-        if not self._known or _is_compiling() or self._operator.backend is not None or _modes():
-            return None
-        if _transforms() is not None or forward_ad._current_level >= 0:
-            return None
-        return self._known.get((options, views.native_key[0](*tensors)))
-
-    def keep(self, options: Any, tensors: Sequence[Any], run: Callable[..., Any]) -> None:
-        """`run` is what a call with these options and tensors does, for which `direct` is true."""
-        key = views.native_key[0](*tensors)
-        if key is not None and self._operator.backend is None and tensors[0].is_cuda:
-            views.keep(self._known, (options, key), run)
-
-
 def recorded(function: Any, *args: Any) -> Any:
     """`function.apply(*args)` of an `autograd.Function`, in the form that PyTorch calls fastest.
 
@@ -240,11 +214,6 @@ if torch is not None:  # looked up once
 
 _PLAIN: frozenset[type] = frozenset() if torch is None else frozenset((torch.Tensor, torch.nn.Parameter))
 NARROW: frozenset[Any] = frozenset() if torch is None else frozenset((torch.float16, torch.bfloat16))
-
-
-def autocasts() -> bool:
-    """Whether operations on a GPU are under autocast."""
-    return torch is not None and torch.is_autocast_enabled("cuda")
 
 
 def computed_dtype(tensor: Any) -> Any:

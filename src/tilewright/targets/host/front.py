@@ -59,10 +59,6 @@ _new_function = _python_function(
     "PyCFunction_NewEx", ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
 )
 
-_new_plain_function = _python_function(
-    "PyCFunction_NewEx", ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object
-)
-
 
 def make_front(
     support: Any, target: int, other: Callable[..., Any], failed: Callable[..., Any], keep_alive: object
@@ -76,33 +72,13 @@ def make_front(
         failed: called with the arguments after native code has set an error of tvm-ffi (`ffi.take_raised`).
         keep_alive: held as long as the function.
     """
-    return _front(support, target, 0, other, failed, keep_alive)
-
-
-def make_routed(support: Any, route: int, other: Callable[..., Any], keep_alive: object) -> Callable[..., Any]:
-    """A front that calls the function which a route has for the arguments; see `router`.
-
-    `other` is called where native code cannot take the arguments, or has set an error.
-    """
-
-    def failed(*args: Any) -> Any:
-        ffi.take_raised()
-        return other(*args)
-
-    return _front(support, support.address("__tw_routed"), route, other, failed, keep_alive)
-
-
-def _front(
-    support: Any, target: int, route: int, other: Callable[..., Any], failed: Callable[..., Any], keep_alive: object
-) -> Callable[..., Any]:
-    """A front: the native function, the two of Python, and a route, or 0."""
     _prepare(support)
 
     def unknown(*args: Any, **kwargs: Any) -> Any:
         _learn(args)
         return other(*args, **kwargs)
 
-    words = (ctypes.c_uint64 * 4)(target, id(unknown), id(failed), route)
+    words = (ctypes.c_uint64 * 3)(target, id(unknown), id(failed))
     method = _MethodDef(b"call", support.address("__tw_front"), _FASTCALL_WITH_KEYWORDS, None)
     held = (words, method, unknown, failed, support, keep_alive)
     front: Callable[..., Any] = _new_function(
@@ -117,23 +93,9 @@ def call_key(support: Any) -> Callable[..., bytes | None]:
 
     It gives None for arguments by name, for other types than fronts take, and for tensors that require a gradient.
     """
-    return _key_function(support, None)
-
-
-@functools.lru_cache(maxsize=4)
-def tensor_key(support: Any) -> Callable[..., bytes | None]:
-    """The same for what the choice of a kernel depends on: alignment to 16 bytes too.
-
-    It gives None for lazily negated tensors as well.
-    """
-    return _key_function(support, True)
-
-
-def _key_function(support: Any, strict: bool | None) -> Callable[..., bytes | None]:
     _prepare(support)
-    method = _MethodDef(b"key", support.address("__tw_call_key"), _FASTCALL_WITH_KEYWORDS, None)
-    make = _new_plain_function if strict is None else _new_function
-    made: Callable[..., bytes | None] = make(ctypes.addressof(method), strict, (method, support))
+    method = _MethodDef(b"call_key", support.address("__tw_call_key"), _FASTCALL_WITH_KEYWORDS, None)
+    made: Callable[..., bytes | None] = _new_function(ctypes.addressof(method), None, (method, support))
     return made
 
 

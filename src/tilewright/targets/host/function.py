@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tilewright.base.signature import Signature
 from tilewright.targets.host import abi, ffi
 from tilewright.targets.host.bundle import compile_program, load_program, support_address
-from tilewright.targets.host.front import call_key, make_front, make_routed, tensor_key
+from tilewright.targets.host.front import call_key, make_front
 from tilewright.targets.host.wrapper import export_name
 
 Device = Literal["cuda", "emu"]
@@ -130,15 +130,6 @@ class HostFunction:
     def front(self, other: Callable[..., Any], failed: Callable[..., Any]) -> Callable[..., Any]:
         """A function of Python's own kind around the native code, see `front.make_front`."""
         return make_front(self._held[0].keep_alive, self.address, other, failed, self._held)
-
-    def routed(self, route: int, other: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that goes by a route, see `front.make_routed`."""
-        return make_routed(self._held[0].keep_alive, route, other, self._held)
-
-    @property
-    def tensor_key(self) -> Callable[..., bytes | None]:
-        """See `front.tensor_key`."""
-        return tensor_key(self._held[0].keep_alive)
 
     @property
     def call_key(self) -> Callable[..., bytes | None]:

@@ -61,7 +61,7 @@ class Router:
             self._held.append(function)
             self._route[1] = count + 1  # from now on the entry is seen
             if count == 0:
-                self.call = function.routed(address, functools.partial(function.support_function("__tw_route"), address))
+                self.call = functools.partial(function.support_function("__tw_route"), address)
             return True
 
 

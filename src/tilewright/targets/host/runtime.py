@@ -130,8 +130,7 @@ def runtime_ir(*, for_python: bool = True) -> str:
         python_size=len(abi.PYTHON_TABLE), most_types=abi.MOST_TENSOR_TYPES, type_size=len(abi.TENSOR_TYPE),
         most=abi.FRONT_MOST_ARGUMENTS, key_words=abi.CALL_KEY_WORDS, unknown=abi.ROUTE_UNKNOWN,
         any_size=abi.ANY_SIZE, any_value=abi.ANY_VALUE, dl_size=abi.DL_SIZE, dl_device=abi.DL_DEVICE,
-        dl_ndim=abi.DL_NDIM, dl_shape=abi.DL_SHAPE, dl_strides=abi.DL_STRIDES,
-        dl_offset=abi.DL_OFFSET, alignment=abi.ROUTE_ALIGNMENT - 1, cpu=abi.CPU,
+        dl_ndim=abi.DL_NDIM, dl_shape=abi.DL_SHAPE, dl_strides=abi.DL_STRIDES, cpu=abi.CPU,
         interrupted=abi.INTERRUPTED, int_kind=abi.INT, float_kind=abi.FLOAT,
         none_kind=abi.NONE, bool_kind=abi.BOOL, tensor_kind=abi.DLTENSOR, capsule_name=strings("dltensor"),
     )  # fmt: skip

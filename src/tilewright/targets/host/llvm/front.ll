@@ -228,9 +228,9 @@ stop:
   ret i32 0
 }
 
-; The native code of a front, which gets the front as its handle, on arguments of tvm-ffi, with the stream of their
-; framework as the current one, and without Python's lock. Gives its status.
-define internal i32 @run_unlocked(ptr %front, ptr %anys, i32 %count, ptr %result, i64 %device, ptr %stream) {
+; The native code of a front on arguments of tvm-ffi, with the stream of their framework as the current one, and without
+; Python's lock. Gives its status.
+define internal i32 @run_unlocked(ptr %target, ptr %anys, i32 %count, ptr %result, i64 %device, ptr %stream) {
 entry:
   %before = alloca ptr, align 8
   %kind = trunc i64 %device to i32
@@ -244,11 +244,10 @@ set:
   call i32 %set_stream(i32 %kind, i32 %ordinal, ptr %stream, ptr %before)
   br label %run
 run:
-  %target = load ptr, ptr %front
   %unlock_p = getelementptr ptr, ptr @__tw_python, i64 $unlock
   %unlock = load ptr, ptr %unlock_p
   %state = call ptr %unlock()
-  %status = call i32 %target(ptr %front, ptr %anys, i32 %count, ptr %result)
+  %status = call i32 %target(ptr null, ptr %anys, i32 %count, ptr %result)
   %lock_p = getelementptr ptr, ptr @__tw_python, i64 $lock
   %lock = load ptr, ptr %lock_p
   call void %lock(ptr %state)
@@ -289,10 +288,11 @@ convert:
   %fine = icmp ne i32 %taken, 0
   br i1 %fine, label %run, label %otherwise
 run:
+  %target = load ptr, ptr %front
   %short = trunc i64 %count to i32
   %where = load i64, ptr %device
   %stream = load ptr, ptr %stream_p
-  %status = call i32 @run_unlocked(ptr %front, ptr %anys, i32 %short, ptr %result, i64 %where, ptr %stream)
+  %status = call i32 @run_unlocked(ptr %target, ptr %anys, i32 %short, ptr %result, i64 %where, ptr %stream)
   %done = icmp eq i32 %status, 0
   br i1 %done, label %give, label %ask_interrupt
 give:
@@ -325,7 +325,7 @@ otherwise:
 
 ; The facts of a tensor to %words, from place %at on; the place behind them, or $unknown where it has none. A tensor that
 ; requires a gradient has none.
-define internal i64 @tensor_facts(ptr %argument, ptr %row, ptr %words, i64 %at, i1 %strict) {
+define internal i64 @tensor_facts(ptr %argument, ptr %row, ptr %words, i64 %at) {
 entry:
   %view = alloca [$dl_size x i8], align 8
   %lazy_p = getelementptr ptr, ptr %row, i64 $type_lazy
@@ -347,19 +347,7 @@ release:
   %false_p = getelementptr ptr, ptr @__tw_python, i64 $false
   %false = load ptr, ptr %false_p
   %needs_none = icmp eq ptr %answer, %false
-  br i1 %needs_none, label %ask_lazy, label %refuse
-ask_lazy:
-  br i1 %strict, label %lazily, label %read
-lazily:
-  %call_one_p = getelementptr ptr, ptr @__tw_python, i64 $call_one
-  %call_one = load ptr, ptr %call_one_p
-  %lazy_answer = call ptr %call_one(ptr %lazy, ptr %argument)
-  %lazy_raised = icmp eq ptr %lazy_answer, null
-  br i1 %lazy_raised, label %forget, label %release_lazy
-release_lazy:
-  call void %decref(ptr %lazy_answer)
-  %is_plain = icmp eq ptr %lazy_answer, %false
-  br i1 %is_plain, label %read, label %refuse
+  br i1 %needs_none, label %read, label %refuse
 read:
   %read_p = getelementptr ptr, ptr %row, i64 $type_read
   %function = load ptr, ptr %read_p
@@ -371,7 +359,7 @@ room:
   %ndim = load i32, ptr %ndim_p
   %rank = zext i32 %ndim to i64
   %both = mul i64 %rank, 2
-  %size = add i64 %both, 4
+  %size = add i64 %both, 3
   %end = add i64 %at, %size
   %fits = icmp ule i64 %end, $key_words
   %strides_p = getelementptr i8, ptr %view, i64 $dl_strides
@@ -382,7 +370,7 @@ room:
   %good = and i1 %fits, %known
   br i1 %good, label %write, label %refuse
 write:
-  ; Type, device, rank and element type, alignment; then extents and strides.
+  ; Type, device, rank and element type; then extents and strides.
   %type = load ptr, ptr %row
   %word0 = getelementptr i64, ptr %words, i64 %at
   store ptr %type, ptr %word0
@@ -395,15 +383,7 @@ write:
   store i64 %kind, ptr %word2
   %shape_p = getelementptr i8, ptr %view, i64 $dl_shape
   %shape = load ptr, ptr %shape_p
-  %data = load i64, ptr %view
-  %offset_p = getelementptr i8, ptr %view, i64 $dl_offset
-  %offset = load i64, ptr %offset_p
-  %first = add i64 %data, %offset
-  %rest = and i64 %first, $alignment
-  %shown_rest = select i1 %strict, i64 %rest, i64 0
-  %word3 = getelementptr i64, ptr %word0, i64 3
-  store i64 %shown_rest, ptr %word3
-  %extents = getelementptr i64, ptr %word0, i64 4
+  %extents = getelementptr i64, ptr %word0, i64 3
   %bytes = mul i64 %rank, 8
   call void @llvm.memcpy.p0.p0.i64(ptr %extents, ptr %shape, i64 %bytes, i1 0)
   %steps = getelementptr i64, ptr %extents, i64 %rank
@@ -419,15 +399,13 @@ refuse:
 }
 
 ; A vectorcall of Python: the facts of the arguments that decide the program which a call runs, as bytes, or None where
-; that is not for native code to say. With a %self they are also what the choice of a kernel depends on: alignment to 16
-; bytes, and no tensor is lazily negated.
+; that is not for native code to say.
 define ptr @__tw_call_key(ptr %self, ptr %args, i64 %count, ptr %names) {
 entry:
   %words = alloca [$key_words x i64], align 8
   %any = alloca [$any_size x i8], align 8
   %offset_p = getelementptr ptr, ptr @__tw_python, i64 $type_offset
   %offset = load i64, ptr %offset_p
-  %strict = icmp ne ptr %self, null
   %named = icmp ne ptr %names, null
   br i1 %named, label %nothing, label %next
 next:
@@ -444,7 +422,7 @@ one:
   %no_tensor = icmp eq ptr %row, null
   br i1 %no_tensor, label %number, label %tensor
 tensor:
-  %told = call i64 @tensor_facts(ptr %argument, ptr %row, ptr %words, i64 %at, i1 %strict)
+  %told = call i64 @tensor_facts(ptr %argument, ptr %row, ptr %words, i64 %at)
   %bad = icmp slt i64 %told, 0
   br i1 %bad, label %nothing, label %go
 number:

@@ -225,19 +225,23 @@ stop:
   ret i32 %found
 }
 
-; Calls the function whose entry has the facts of the arguments. Its result is None when that is done, True where no entry
-; has them.
-define internal i32 @route(ptr %route, ptr %arguments, i32 %given, ptr %result) {
+; A tvm-ffi function: (route, arguments...) calls the function whose entry has the facts of the arguments. Its result is
+; None when that is done, True where no entry has them.
+define i32 @__tw_route(ptr %handle, ptr %args, i32 %given, ptr %result) {
 entry:
   %key = alloca [$most x [$facts x i64]], align 8
   %passed = alloca [$most x [$any_size x i8]], align 8
   %views = alloca [$most x [$view_size x i8]], align 8
   store i32 $none, ptr %result
+  %route_p = getelementptr i8, ptr %args, i64 $any_value
+  %route = load ptr, ptr %route_p
   %count = load i64, ptr %route
   %wide_given = sext i32 %given to i64
-  %right = icmp eq i64 %wide_given, %count
+  %behind = sub i64 %wide_given, 1
+  %right = icmp eq i64 %behind, %count
   br i1 %right, label %look, label %miss
 look:
+  %arguments = getelementptr i8, ptr %args, i64 $any_size
   %found = call i32 @look_at_all(ptr %route, ptr %arguments, ptr %key, ptr %passed, ptr %views)
   %unknown = icmp slt i32 %found, 0
   br i1 %unknown, label %miss, label %search
@@ -286,24 +290,6 @@ miss:
   br label %done
 done:
   ret i32 0
-}
-
-; The native code of a front whose fourth word is a route.
-define i32 @__tw_routed(ptr %front, ptr %arguments, i32 %given, ptr %result) {
-  %route_p = getelementptr ptr, ptr %front, i64 3
-  %route = load ptr, ptr %route_p
-  %status = call i32 @route(ptr %route, ptr %arguments, i32 %given, ptr %result)
-  ret i32 %status
-}
-
-; A tvm-ffi function: (route, arguments...).
-define i32 @__tw_route(ptr %handle, ptr %args, i32 %given, ptr %result) {
-  %route_p = getelementptr i8, ptr %args, i64 $any_value
-  %route = load ptr, ptr %route_p
-  %arguments = getelementptr i8, ptr %args, i64 $any_size
-  %behind = sub i32 %given, 1
-  %status = call i32 @route(ptr %route, ptr %arguments, i32 %behind, ptr %result)
-  ret i32 %status
 }
 
 ; A tvm-ffi function: (route, key, arguments...) writes the facts of the arguments to the words at `key`. Its result is
