@@ -67,7 +67,7 @@ def cross_entropy(
 
 
 def _total(x: Any, target: Any, ignore_index: int, smoothing: float, reduction: str) -> Any:
-    """The mean or sum of the losses, by a kernel that adds them up; None where it is for the others to do, or to refuse."""
+    """The mean or sum of the losses, by a kernel that adds them up; None where others are to do it, or to refuse."""
     if not unseen(x, target) or not FORWARD.uses_kernel(x) or reduction not in REDUCTIONS or not 0 <= smoothing <= 1:
         return None
     if x.shape[:-1] != target.shape or not 0 < target.numel() <= kernels.MOST_TOTALED or not x.shape[-1]:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable
 from typing import Any, Final
 
 
-class Texts(dict[str, Any]):
+class Texts(UserDict[str, Any]):
     """A mapping from the name of a stage to its text or bytes.
 
-    A text put in by `later` is made when it is first asked for with `[...]`, and kept from then on.
+    A text put in by `later` is made when it is first read, and kept from then on.
     """
 
     def later(self, stage: str, make: Callable[[], Any]) -> None:
         """Take what `make` gives for the text of `stage`, once somebody asks for it."""
-        super().__setitem__(stage, _Later(make))
+        self.data[stage] = _Later(make)
 
     def made(self) -> dict[str, Any]:
         """The texts that are there already."""
-        return {stage: text for stage, text in super().items() if type(text) is not _Later}
+        return {stage: text for stage, text in self.data.items() if type(text) is not _Later}
 
     def __getitem__(self, stage: str) -> Any:
-        found = super().__getitem__(stage)
+        found = self.data[stage]
         if type(found) is _Later:
             found = self[stage] = found.make()
         return found

@@ -81,6 +81,8 @@ def dialect(name: str) -> Dialect:
 
 
 def __getattr__(name: str) -> Any:
-    if importlib.util.find_spec(f"mlir.dialects.{name}") is None:
+    full = f"mlir.dialects.{name}"
+    loaded = sys.modules.get(full)
+    if (importlib.util.find_spec(full) if loaded is None else loaded.__spec__) is None:  # that of our dialect is empty
         return stub_of("mlir.dialects", name, sys._getframe(1))
     return dialect(name)
