@@ -7,8 +7,10 @@ WORKERS     ?= 2
 TORCH_INDEX ?=
 RUFF_PATHS  := src tests bench scripts examples docs
 # The tests that `make check` runs: whole compilations, processes and the emulator are left to `make test`.
-SLOW_FILES  := tools/programs tools/test_terminals.py tools/test_faults_of_users.py tools/test_profile.py \
-               tools/test_demo.py repo/test_compare_code.py repo/test_circles.py
+SLOW_FILES  := tools/programs tools/explorer tools/fuzzing tools/test_terminals.py tools/test_faults_of_users.py \
+               tools/test_profile.py tools/test_profile_lines.py tools/test_demo.py tools/test_cache_command.py \
+               $(addprefix tools/test_debug_,adapter.py hopper.py speed.py terminal.py) tools/test_inspection.py \
+               repo/test_compare_code.py repo/test_circles.py repo/test_editors.py repo/test_bench_runner.py
 FAST_TESTS  := $(addprefix tests/,layout hw ir tools repo) $(addprefix --ignore tests/,$(SLOW_FILES))
 PYTEST      := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
