@@ -22,7 +22,11 @@ def scale(a: cute.Float32, x: cute.Tensor) -> None:
 
 def script(line):
     text = SOURCE + line
-    return jedi.Script(text, environment=jedi.InterpreterEnvironment()), text.count("\n") + 1, len(text.rsplit("\n", 1)[-1])
+    return (
+        jedi.Script(text, environment=jedi.InterpreterEnvironment()),
+        text.count("\n") + 1,
+        len(text.rsplit("\n", 1)[-1]),
+    )
 
 
 def names(line):
