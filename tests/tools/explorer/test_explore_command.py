@@ -7,6 +7,7 @@ import pytest
 
 from tests.tools.explorer import cases
 from tilewright import ArgumentError
+from tilewright.kernels import gemm
 from tilewright.tools import demo_kernels
 from tilewright.tools.commands import explore as command
 from tilewright.tools.explorer.page import data_of
@@ -106,6 +107,7 @@ def nothing():
 
 
 def test_a_plain_function_is_called_and_what_it_compiles_is_shown(tmp_path):
+    gemm._executor.cache_clear()  # an earlier test may have compiled it
     (tmp_path / "case.py").write_text(OPERATOR)
     command.command(
         f"{tmp_path / 'case.py'}:product", arg=["f16[72,24]", "f16[24,40]"], arch="sm_80", out=tmp_path / "a.html"
