@@ -26,7 +26,10 @@ extensions = [
     "repository_links",
 ]
 exclude_patterns = ["_build", "_ext"]
-suppress_warnings = ["misc.highlighting_failure"]  # Pygments reads PTX with gaps
+suppress_warnings = [
+    "misc.highlighting_failure",  # Pygments reads PTX with gaps
+    "ref.python",  # `type` in a signature is the built-in one, and also an attribute of two classes
+]
 default_role = "code"
 
 myst_enable_extensions = ["colon_fence"]
