@@ -8,20 +8,21 @@ import numpy as np
 
 import tilewright.cute as cute
 from tilewright.cute.runtime import from_dlpack
+from tilewright.emulate import observe
 
-SMALL, LARGE = (512, 512, 192), (4096, 4096, 4096)
+LARGE = 4096, 4096, 4096
 WARM_UP, CALLS = 30, 50
 ROWS_CHECKED = 64
 
 
-def main(gemm, **options):
+def main(gemm, shape, **options):
     """Check C = A Bᵀ on the emulator, then check and time it where there is a GPU and PyTorch.
 
-    `gemm` is a jit function of A (M, K), B (N, K) and C (M, N), all bfloat16 with contiguous rows; `options` are given
-    to it on the emulator.
+    `gemm` is a jit function of A (M, K), B (N, K) and C (M, N), all bfloat16 with contiguous rows; `shape`, (M, N, K),
+    and `options` are what it is given on the emulator.
     """
-    check(gemm, SMALL, **options)
-    print(f"{SMALL}: exact on the emulator")
+    report = check(gemm, shape, **options)
+    print(f"{shape}: exact on the emulator, {report}")
     if importlib.util.find_spec("torch") is not None:
         torch = importlib.import_module("torch")
         if torch.cuda.is_available():
@@ -29,15 +30,18 @@ def main(gemm, **options):
 
 
 def check(gemm, shape, **options):
-    """Run the step on the emulator on small integers, whose products and sums are exact in float32."""
+    """Run the step on the emulator on small integers, whose products and sums are exact in float32; what it counted."""
     m, n, k = shape
     generator = np.random.default_rng(0)
     a, b = (generator.integers(-2, 3, (rows, k)).astype(ml_dtypes.bfloat16) for rows in (m, n))
     c = np.full((m, n), np.nan, ml_dtypes.bfloat16)
     tensors = as_tensors(a, b, c)
-    cute.compile(gemm, *tensors, target="emu", **options)(*tensors)
+    compiled = cute.compile(gemm, *tensors, target="emu", **options)
+    with observe(counters=True) as reports:
+        compiled(*tensors)
     exact = a.astype(np.float64) @ b.astype(np.float64).T
     np.testing.assert_array_equal(c, exact.astype(ml_dtypes.bfloat16))
+    return reports[0]
 
 
 def measure(gemm, torch, shape):
@@ -57,7 +61,7 @@ def measure(gemm, torch, shape):
 
 
 def as_tensors(*matrices):
-    """The matrices with extents and strides that are known at run time; rows are contiguous, in multiples of 16 bytes."""
+    """The matrices, with extents and strides of run time; rows are contiguous, and multiples of 16 bytes."""
     return [
         from_dlpack(matrix, assumed_align=16)
         .mark_layout_dynamic(leading_dim=1)

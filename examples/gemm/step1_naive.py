@@ -7,6 +7,7 @@ import tilewright.cute as cute
 from tilewright import Float32
 
 BLOCK = 32, 8  # threads along N and M: a warp has 32 neighbours of a row of C
+ON_EMULATOR = {"shape": (64, 64, 256)}  # M, N, K
 
 
 @cute.kernel
@@ -28,4 +29,4 @@ def gemm(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
 
 
 if __name__ == "__main__":
-    main(gemm)
+    main(gemm, **ON_EMULATOR)

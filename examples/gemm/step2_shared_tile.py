@@ -8,6 +8,7 @@ from tilewright import Float32
 
 TILE = 32
 LAYOUT = cute.make_layout((TILE, TILE), stride=(TILE + 2, 1))  # two elements more, so that rows begin in other banks
+ON_EMULATOR = {"shape": (64, 64, 256)}  # M, N, K
 
 
 @cute.kernel
@@ -40,4 +41,4 @@ def gemm(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
 
 
 if __name__ == "__main__":
-    main(gemm)
+    main(gemm, **ON_EMULATOR)

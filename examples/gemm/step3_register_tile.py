@@ -9,6 +9,7 @@ from tilewright import Float32
 TILE, DEPTH = 128, 16  # of C along M and N; along K
 THREADS, VALUES, VECTOR = 16, 4, 8  # along M and N; neighbours that a thread has; elements of 16 bytes
 LAYOUT = cute.make_layout((TILE, DEPTH), stride=(1, TILE + 4))  # K by K, so that a thread reads four neighbours at once
+ON_EMULATOR = {"shape": (256, 256, 256)}  # M, N, K
 
 
 @cute.kernel
@@ -58,4 +59,4 @@ def gemm(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
 
 
 if __name__ == "__main__":
-    main(gemm)
+    main(gemm, **ON_EMULATOR)

@@ -14,6 +14,7 @@ LAYOUT = cute.tile_to_shape(
     cute.make_composed_layout(cute.make_swizzle(3, 3, 3), 0, cute.make_layout((8, DEPTH), stride=(DEPTH, 1))),
     (TILE, DEPTH, STAGES), (0, 1, 2),
 )  # fmt: skip
+ON_EMULATOR = {"shape": (256, 256, 256)}  # M, N, K
 
 
 @cute.kernel
@@ -77,4 +78,4 @@ def gemm(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
 
 
 if __name__ == "__main__":
-    main(gemm)
+    main(gemm, **ON_EMULATOR)

@@ -1,4 +1,4 @@
-"""Step 5 of docs/gemm.md: the copy engine brings tiles (TMA), and the tensor cores read them from shared memory (wgmma)."""
+"""Step 5 of docs/gemm.md: TMA brings tiles to shared memory, and the tensor cores read them there (wgmma)."""
 
 from harness import main
 
@@ -12,6 +12,7 @@ TILE_M, TILE_N, DEPTH = 128, 128, 64
 THREADS = 128  # one warpgroup
 BYTES = (TILE_M + TILE_N) * DEPTH * 2  # of the tiles of one step
 ROWS = LayoutEnum.ROW_MAJOR  # K is contiguous
+ON_EMULATOR = {"shape": (256, 256, 256)}  # M, N, K
 
 
 @cute.kernel
@@ -80,4 +81,4 @@ def gemm(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
 
 
 if __name__ == "__main__":
-    main(gemm)
+    main(gemm, **ON_EMULATOR)

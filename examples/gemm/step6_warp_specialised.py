@@ -13,6 +13,7 @@ WARPGROUP, CONSUMERS = 128, 2
 SHARE = TILE_M // CONSUMERS  # rows of a tile that a warpgroup multiplies
 COPYING_REGISTERS, MULTIPLYING_REGISTERS = 40, 232
 ROWS = LayoutEnum.ROW_MAJOR
+ON_EMULATOR = {"shape": (256, 256, 256)}  # M, N, K
 
 
 @cute.jit
@@ -118,4 +119,4 @@ def gemm(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
 
 
 if __name__ == "__main__":
-    main(gemm)
+    main(gemm, **ON_EMULATOR)

@@ -1,4 +1,4 @@
-"""Step 7 of docs/gemm.md: two blocks share each tile of B, and go through many tiles of C in an order that suits the L2."""
+"""Step 7 of docs/gemm.md: two blocks share tiles of B, and go through many tiles of C in an order that suits L2."""
 
 from harness import main
 
@@ -16,6 +16,7 @@ SHARE = TILE_M // CONSUMERS
 COPYING_REGISTERS, MULTIPLYING_REGISTERS = 40, 232
 MULTIPROCESSORS = 132  # of an H100 or H200
 ROWS = LayoutEnum.ROW_MAJOR
+ON_EMULATOR = {"shape": (512, 256, 256), "multiprocessors": 2}  # M, N, K; so few blocks that each has several tiles
 
 
 class Tiles:
@@ -49,7 +50,7 @@ def copy_tiles(tiles, pipe, copies, places, targets):
     into_b, from_b = cpasync.tma_partition(  # this block's half, which goes to both
         copies[1], tiles.rank, both, cute.group_modes(targets[1], 0, 2), cute.group_modes(tiles_b, 0, 2)
     )
-    everyone = cutlass.Int16((1 << CLUSTER) - 1)
+    mask = cutlass.Int16((1 << CLUSTER) - 1)  # every block of the cluster
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, STAGES)
     for number in tiles.numbers:
         m, n = tiles.place(number)
@@ -57,9 +58,7 @@ def copy_tiles(tiles, pipe, copies, places, targets):
             pipe.producer_acquire(state)  # waits until the stage is free in both blocks
             barrier = pipe.producer_get_barrier(state)
             cute.copy(copies[0], from_a[None, m, step], into_a[None, state.index], tma_bar_ptr=barrier)
-            cute.copy(
-                copies[1], from_b[None, n, step], into_b[None, state.index], tma_bar_ptr=barrier, mcast_mask=everyone
-            )
+            cute.copy(copies[1], from_b[None, n, step], into_b[None, state.index], tma_bar_ptr=barrier, mcast_mask=mask)
             state.advance()
     pipe.producer_tail(state)  # neither block ends while the other still tells it of free stages
 
@@ -154,4 +153,4 @@ def gemm(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, multiprocessors: cutlas
 
 
 if __name__ == "__main__":
-    main(gemm, multiprocessors=2)
+    main(gemm, **ON_EMULATOR)

@@ -16,6 +16,7 @@ WARPGROUP, CONSUMERS = 128, 2
 COPYING_REGISTERS, MULTIPLYING_REGISTERS = 40, 232
 MULTIPROCESSORS = 132  # of an H100 or H200
 ROWS = LayoutEnum.ROW_MAJOR
+ON_EMULATOR = {"shape": (512, 256, 256), "multiprocessors": 2}  # M, N, K; so few blocks that each has several tiles
 
 
 class Tiles:
@@ -54,7 +55,7 @@ def copy_tiles(tiles, pipe, copies, places, targets):
     into_b, from_b = cpasync.tma_partition(  # this block's half, which goes to both
         copies[1], tiles.rank, both, cute.group_modes(targets[1], 0, 2), cute.group_modes(tiles_b, 0, 2)
     )
-    everyone = cutlass.Int16((1 << CLUSTER) - 1)
+    mask = cutlass.Int16((1 << CLUSTER) - 1)  # every block of the cluster
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, STAGES)
     for number in tiles.numbers:
         m, n = tiles.place(number)
@@ -62,16 +63,14 @@ def copy_tiles(tiles, pipe, copies, places, targets):
             pipe.producer_acquire(state)  # waits until the stage is free in both blocks
             barrier = pipe.producer_get_barrier(state)
             cute.copy(copies[0], from_a[None, m, step], into_a[None, state.index], tma_bar_ptr=barrier)
-            cute.copy(
-                copies[1], from_b[None, n, step], into_b[None, state.index], tma_bar_ptr=barrier, mcast_mask=everyone
-            )
+            cute.copy(copies[1], from_b[None, n, step], into_b[None, state.index], tma_bar_ptr=barrier, mcast_mask=mask)
             state.advance()
     pipe.producer_tail(state)  # neither block ends while the other still tells it of free stages
 
 
 @cute.jit
 def multiply(pipe, state, steps, mma: cute.TiledMma, left: cute.Tensor, right: cute.Tensor, sums: cute.Tensor):
-    """sums = the products of `steps` stages from `state` on; the last one's may still run, and its stage is returned."""
+    """sums = the products of `steps` stages from `state` on; returns the last stage, whose products may still run."""
     mma.set(warpgroup.Field.ACCUMULATE, False)
     pipe.consumer_wait(state)
     warpgroup.fence()
@@ -211,4 +210,4 @@ def gemm(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, multiprocessors: cutlas
 
 
 if __name__ == "__main__":
-    main(gemm, multiprocessors=2)
+    main(gemm, **ON_EMULATOR)
