@@ -220,10 +220,3 @@ def test_results_of_inline_ptx():
     assert out[:, 1].tolist() == products.astype(np.int32).tolist()
     assert out[:, 2].tolist() == (products >> 32).tolist()
     assert out[:, 3].tolist() == (2 * x + 1).tolist()
-
-
-def test_raw_pointers_of_the_primitives_are_not_built():
-    with pytest.raises(
-        not_built.NotBuiltError, match="raw_ptr belongs to CuTe DSL's experimental primitives, not built yet"
-    ):
-        on_device(lambda out: out.iterator.raw_ptr(), np.zeros(1, np.int32))

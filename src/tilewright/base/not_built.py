@@ -75,7 +75,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright.cute.nvgpu.cpasync": {
         "helpers CopyBulkTensorTileG2SNonExecTrait CopyBulkTensorTileG2SMulticastNonExecTrait "
         "CopyBulkTensorTileS2GNonExecTrait CopyReduceBulkTensorTileS2GNonExecTrait "
-        "CopyBulkG2SOp CopyDsmemStoreOp ReductionOp TmaInfo copy_tensormap cp_fence_tma_desc_release "
+        "CopyDsmemStoreOp TmaInfo copy_tensormap cp_fence_tma_desc_release "
         "fence_tma_desc_release update_tma_descriptor": HOPPER,
     },
     "tilewright.cute.nvgpu.warp": {
