@@ -8,7 +8,6 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.kernels import on_device
-from tilewright.base import not_built
 from tilewright.base.errors import CompileError
 from tilewright.cute.runtime import from_dlpack
 

@@ -129,7 +129,7 @@ def mbarrier_arrive(
 
 
 def mbarrier_arrive_expect_tx(mbar: Any, tx_count: Any, *, loc: object = None, ip: object = None) -> Uint64 | None:
-    """Expect `tx_count` more bytes in this phase, and arrive once; gives the state of the phase, as `mbarrier_arrive`."""
+    """Expect `tx_count` more bytes in this phase, and arrive once; gives what `mbarrier_arrive` gives."""
     pointer = shared_place(mbar, "mbarrier_arrive_expect_tx", AddressSpace.dsmem)
     given = (pointer.toint(), Int32(as_numeric(tx_count)))
     if pointer.memspace is AddressSpace.dsmem:

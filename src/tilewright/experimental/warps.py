@@ -24,7 +24,7 @@ def elect_sync(membermask: Any = None, *, loc: object = None, ip: object = None)
     if membermask is None:
         return threads.elected()
     text = "{ .reg .pred p; elect.sync _|p, $1; selp.b32 $0, 1, 0, p; }"
-    return instruction(text, (_bits(membermask),), result=Int32, feature="elect.sync") != 0
+    return Boolean(instruction(text, (_bits(membermask),), result=Int32, feature="elect.sync") != 0)
 
 
 def redux_sync(
@@ -58,8 +58,8 @@ def shfl_sync(
     loc: object = None,
     ip: object = None,
 ) -> Any:
-    """The value of another lane: of lane `offset` (IDX), or of the one that is `offset` before (UP) or after (DOWN) this
-    one, or differs from it in the bits of `offset` (BFLY). `mask_and_clamp` divides the warp (PTX ISA, shfl.sync).
+    """The value of another lane: of lane `offset` (IDX), of the one that is `offset` before (UP) or after (DOWN), or of
+    the one that differs in the bits of `offset` (BFLY). `mask_and_clamp` divides the warp (PTX ISA, shfl.sync).
 
     With `return_value_and_is_valid` it gives the value, and whether there is such a lane; else its own value stands in.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir.dialects import llvm
+from tilewright.ir import build
 
 
 def addrspacecast(res: Any, arg: Any, *, loc: object = None, ip: object = None) -> Any:
@@ -12,4 +12,4 @@ def addrspacecast(res: Any, arg: Any, *, loc: object = None, ip: object = None) 
 
     Pointers of tensors in global memory name that space here already.
     """
-    return arg if arg.type == res else llvm.addrspacecast(res, arg)
+    return arg if arg.type == res else build.value("llvm.addrspacecast", res, (arg,))

@@ -121,7 +121,8 @@ def _bytes(count: Any, what: str) -> Int32:
 
 def _hints(first: int, mask: Any, cache: Any) -> tuple[str, list[tuple[Numeric, str]]]:
     """The marks of an instruction, and the operands that go with them, with their places in the text."""
-    marks, operands = "", []
+    marks = ""
+    operands: list[tuple[Numeric, str]] = []
     if mask is not None:
         marks += ".multicast::cluster"
         operands.append((Int16(as_numeric(mask)), f", ${first}"))
@@ -183,7 +184,7 @@ def consecutive_bytes(side: str, tensor: Tensor) -> int:
             f"a bulk copy takes consecutive elements, and the {side} has none",
             location=user_location(4),
             values={side: tensor},
-            hint="a tensor of compile-time extents whose layout coalesces to stride 1; make_tiled_tma_atom copies boxes",
+            hint="it takes compile-time extents whose layout coalesces to stride 1; make_tiled_tma_atom copies boxes",
         )
     return count * tensor.element_type.width // 8
 

@@ -364,7 +364,7 @@ def recast_ptr(
     loc: object = None,
     ip: object = None,
 ) -> Pointer:
-    """The same address as elements of `dtype`, its bytes under `swizzle_`: `swizzled_pointer`. None takes a swizzle away."""
+    """The same address as elements of `dtype`, its bytes under `swizzle_` (`swizzled_pointer`), or under none."""
     moved = swizzled(ptr, swizzle_)
     return moved if dtype is None else moved.recast(dtype)
 

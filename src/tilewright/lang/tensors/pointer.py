@@ -52,6 +52,9 @@ class Held:
         holds_value(self)
 
 
+NumberType = type[Numeric]  # by a name of its own, as a pointer has an attribute `type`
+
+
 @dataclass(frozen=True)
 class PointerType:
     """What is known of a pointer while compiling: public kernels read `pointer.type.swizzle_type`."""
@@ -70,7 +73,7 @@ class Pointer:
     `ptr + n` moves by n elements.
     """
 
-    def __init__(self, value: ir.Value | Held, dtype: type[Numeric], memspace: AddressSpace, alignment: int) -> None:
+    def __init__(self, value: ir.Value | Held, dtype: NumberType, memspace: AddressSpace, alignment: int) -> None:
         self._held = value if isinstance(value, Held) else Held(value)
         self.dtype = dtype
         self.memspace = memspace
@@ -98,11 +101,11 @@ class Pointer:
         return str(self.memspace)
 
     @property
-    def element_type(self) -> type[Numeric]:
+    def element_type(self) -> NumberType:
         return self.dtype
 
     @property
-    def value_type(self) -> type[Numeric]:
+    def value_type(self) -> NumberType:
         return self.dtype
 
     @property
@@ -165,7 +168,7 @@ class Pointer:
         value = build.cute("int_to_ptr", (type_,), ((address.ir_value(),),)).results[0]
         return Pointer(value, self.dtype, self.memspace, min_align)
 
-    def toint(self, dtype: type[Numeric] | None = None, *, loc: object = None, ip: object = None) -> Any:
+    def toint(self, dtype: NumberType | None = None, *, loc: object = None, ip: object = None) -> Any:
         """The address as Int64; of shared memory, also of other blocks, as Int32, as instructions take it. `dtype` is
         another integer type for it."""
         cls = Int32 if self.memspace in (AddressSpace.smem, AddressSpace.dsmem, AddressSpace.tmem) else Int64
@@ -325,7 +328,7 @@ class Pointer:
         type_ = types.tensor(self.dtype.facts.name, str(self.memspace), "1:0", self.alignment)
         return build.cute("make_tensor", (type_,), ((self.value,), (), ())).results[0]
 
-    def recast(self, dtype: type[Numeric]) -> Pointer:
+    def recast(self, dtype: NumberType) -> Pointer:
         """The same address, of elements of `dtype`."""
         return self._cast(dtype, self.memspace, self.alignment)
 
@@ -333,7 +336,7 @@ class Pointer:
         """The same address, which the caller knows to be a multiple of `alignment` bytes."""
         return self._cast(self.dtype, self.memspace, alignment)
 
-    def _cast(self, dtype: type[Numeric], memspace: AddressSpace, alignment: int) -> Pointer:
+    def _cast(self, dtype: NumberType, memspace: AddressSpace, alignment: int) -> Pointer:
         type_ = types.ptr(dtype.facts.name, str(memspace), alignment)
         value = build.cute("ptr_cast", (type_,), ((self.value,),)).results[0]
         return Pointer(value, dtype, memspace, alignment)

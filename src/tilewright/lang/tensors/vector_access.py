@@ -4,7 +4,7 @@ them. `Pointer` has these as methods.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tilewright.base.errors import CompileError
 from tilewright.ir import build, types
@@ -17,10 +17,22 @@ from tilewright.lang.tensors.tensor_ssa import TensorSSA, full
 if TYPE_CHECKING:
     from mlir import ir
 
-    from tilewright.lang.tensors.pointer import Pointer
+
+class Place(Protocol):
+    """What the accesses ask of a pointer."""
+
+    dtype: type[Numeric]
+    memspace: Any
+    alignment: int
+
+    @property
+    def value(self) -> ir.Value: ...
+
+    @property
+    def llvm_ptr(self) -> ir.Value: ...
 
 
-def load_vector(pointer: Pointer, count: int) -> TensorSSA:
+def load_vector(pointer: Place, count: int) -> TensorSSA:
     """The `count` elements from `pointer` on."""
     _check_count(pointer, count)
     type_ = types.vector(count, pointer.dtype.facts.name)
@@ -28,20 +40,20 @@ def load_vector(pointer: Pointer, count: int) -> TensorSSA:
     return TensorSSA(value, (count,), pointer.dtype)
 
 
-def store_vector(pointer: Pointer, vector: TensorSSA) -> None:
+def store_vector(pointer: Place, vector: TensorSSA) -> None:
     """Write the elements of `vector`, in colexicographic order, from `pointer` on."""
     check_elements(vector.dtype, pointer.dtype)
     converted = vector.to(pointer.dtype)
     build.cute("store_tensor", (), ((converted.value,), (_row(pointer, vector.size),)))
 
 
-def fill_vector(pointer: Pointer, value: Any, count: int) -> None:
+def fill_vector(pointer: Place, value: Any, count: int) -> None:
     """Write one number to the `count` elements from `pointer` on."""
     _check_count(pointer, count)
     build.cute("fill", (), ((as_element(value, pointer.dtype).ir_value(),), (_row(pointer, count),)))
 
 
-def masked_load(pointer: Pointer, mask: Any, default: Any) -> TensorSSA:
+def masked_load(pointer: Place, mask: Any, default: Any) -> TensorSSA:
     """The elements from `pointer` on where `mask` is true, `default` elsewhere, where nothing is read."""
     truths = _mask(mask)
     rest = full(truths.shape, default, pointer.dtype)
@@ -52,7 +64,7 @@ def masked_load(pointer: Pointer, mask: Any, default: Any) -> TensorSSA:
     )
 
 
-def masked_store(pointer: Pointer, vector: Any, mask: Any) -> None:
+def masked_store(pointer: Place, vector: Any, mask: Any) -> None:
     """Write the elements of `vector` where `mask` is true from `pointer` on, and nothing elsewhere."""
     truths = _mask(mask)
     values = vector if isinstance(vector, TensorSSA) else full(truths.shape, vector, pointer.dtype)
@@ -67,13 +79,13 @@ def masked_store(pointer: Pointer, vector: Any, mask: Any) -> None:
     build.emit("llvm.intr.masked.store", (), operands, {"alignment": build.i32(pointer.alignment)})
 
 
-def load_volatile(pointer: Pointer) -> Numeric:
+def load_volatile(pointer: Place) -> Numeric:
     """The element at `pointer`, read anew each time."""
     value = build.value("llvm.load", pointer.dtype.mlir_type, (pointer.llvm_ptr,), _volatile())
     return pointer.dtype.from_ir(value)
 
 
-def store_volatile(pointer: Pointer, value: Any) -> None:
+def store_volatile(pointer: Place, value: Any) -> None:
     """Write the element at `pointer`, each time it is said."""
     build.emit("llvm.store", (), (as_element(value, pointer.dtype).ir_value(), pointer.llvm_ptr), _volatile())
 
@@ -94,7 +106,7 @@ def _mask(mask: Any) -> TensorSSA:
     return found
 
 
-def _check_count(pointer: Pointer, count: Any) -> None:
+def _check_count(pointer: Place, count: Any) -> None:
     if not isinstance(count, int) or count < 1:
         raise CompileError(
             "the number of elements of a vector is known while compiling, and at least 1",
@@ -104,7 +116,7 @@ def _check_count(pointer: Pointer, count: Any) -> None:
     check_unrolled(count, "a vector", pointer)
 
 
-def _row(pointer: Pointer, count: int) -> ir.Value:
+def _row(pointer: Place, count: int) -> ir.Value:
     """The elements as a tensor of one mode."""
     type_ = types.tensor(pointer.dtype.facts.name, str(pointer.memspace), f"{count}:1", pointer.alignment)
     return build.cute("make_tensor", (type_,), ((pointer.value,), (), ())).results[0]
