@@ -14,7 +14,7 @@ from tilewright.base.errors import (
 )
 from tilewright.compiler.jit import dsl_user_op
 from tilewright.cute import testing
-from tilewright.lang.calls.annotations import Coord, IntTuple, Shape, Stride, Tile, Tiler
+from tilewright.lang.calls.annotations import Coord, GridConstant, IntTuple, Shape, Stride, Tile, Tiler
 from tilewright.lang.calls.parameters import Constexpr
 from tilewright.lang.control import const_expr, dynamic_expr, range, range_constexpr, range_dynamic
 from tilewright.lang.control.generate import (
@@ -80,7 +80,7 @@ __all__ = [
     "AddressSpace", "ArgumentError", "Array", "BFloat16", "Boolean", "CompilationError", "CompileError", "Constexpr", "Coord",
     "CudaDriverDependencyError", "DSLRuntimeError", "EmulationError", "Float", "Float16", "Float32", "Float4E2M1FN",
     "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3", "Float8E4M3B11FNUZ", "Float8E4M3FN", "Float8E5M2",
-    "Float8E8M0FNU", "FloatMeta", "Int128", "Int16", "Int32", "Int4", "Int64", "Int8", "IntTuple", "Integer",
+    "Float8E8M0FNU", "FloatMeta", "GridConstant", "Int128", "Int16", "Int32", "Int4", "Int64", "Int8", "IntTuple", "Integer",
     "IntegerMeta", "LaunchError", "Layout", "LayoutError", "Numeric", "NumericMeta", "Pass", "PassError", "PassManager",
     "Pointer", "Shape", "Stride", "Swizzle", "TFloat32", "Tile", "Tiler", "TilewrightError", "Uint128", "Uint16", "Uint32",
     "Uint4", "Uint64", "Uint8", "Vector", "after", "and_", "before", "const_expr", "cuda", "cute", "dsl_user_op",

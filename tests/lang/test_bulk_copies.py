@@ -139,7 +139,7 @@ def test_what_a_bulk_copy_refuses():
         (copied(L(32), L(16)), "takes as many bytes on both sides"),
         (copied(L(32, stride=2), L(32)), "takes consecutive elements, and the source has none"),
         (copied(L(3), L(3)), r"a bulk copy of 12 bytes[\s\S]*a multiple of 16 bytes"),
-        (copied(L(32), L(32), mbar_ptr=None), "needs mbar_ptr="),
+        (copied(L(32), L(32), mbar_ptr=None), "a bulk copy to shared memory needs tma_bar_ptr="),
         (copied(L(32), L(32), wrong=1), "a bulk copy has no option 'wrong'"),
         (folded("F32"), r"has no min of f32[\s\S]*min takes bf16, f16, s32, s64, u32, u64"),
     ]

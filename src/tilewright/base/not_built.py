@@ -34,11 +34,11 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "jax": "calls kernels from JAX, not built yet: pass JAX arrays as they are, they have DLPack",
         "Float4E2M1FNx2": "is a pair of Float4E2M1FN: here a tensor of pairs has twice as many Float4E2M1FN elements",
         "Float6E3M2FNx4": "is four of Float6E3M2FN: a tensor of them has four times as many elements here",
-        "GridConstant inttoptr print_nd_vector": PRIMITIVES,
+        "inttoptr print_nd_vector": PRIMITIVES,
     },
     "mlir.dialects": {"cute cute_nvgpu cuda": _DIALECT},
     "tilewright.compat.mlir_helpers": {
-        "dialect_proxy vector": INTERNAL,
+        "vector": INTERNAL,
     },
     "tilewright.memory": {"TmemAllocator": _BLACKWELL},
     "tilewright.cute": {

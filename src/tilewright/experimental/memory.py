@@ -19,7 +19,7 @@ from tilewright.experimental.places import pointer_of, shared_place
 from tilewright.lang import atomics
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Int32, Uint32, as_numeric
-from tilewright.lang.nvgpu import bulk_copies, bulk_groups, cpasync, distributed, vector_atomics
+from tilewright.lang.nvgpu import bulk_copies, bulk_groups, cpasync, distributed, plain_maps, vector_atomics
 from tilewright.lang.nvgpu.instructions import instruction, instruction_words
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
@@ -108,6 +108,27 @@ def cp_async_bulk_prefetch(
 ) -> None:
     """Ask for `size` bytes of global memory to be brought to the L2 cache."""
     bulk_copies.bulk_prefetch(pointer_of(src), size, cache=l2_cache_hint, what="cp_async_bulk_prefetch")
+
+
+def cp_async_bulk_tensor_shared_cta_global(
+    dst: Any, tensor_map: Any, coordinates: Any, mbar: Any, *, loc: object = None, ip: object = None
+) -> None:
+    """Copy the box at the coordinates, the contiguous mode first, to shared memory; its bytes count at `mbar`."""
+    name = "cp_async_bulk_tensor_shared_cta_global"
+    plain_maps.load_box(tensor_map, shared_place(dst, name), tuple(coordinates), shared_place(mbar, name))
+
+
+def cp_async_bulk_tensor_global_shared_cta(
+    tensor_map: Any, src: Any, coordinates: Any, *, loc: object = None, ip: object = None
+) -> None:
+    """Copy a box from shared memory to the coordinates, in this thread's bulk group."""
+    name = "cp_async_bulk_tensor_global_shared_cta"
+    plain_maps.store_box(tensor_map, shared_place(src, name), tuple(coordinates))
+
+
+def prefetch_tensormap(tensor_map: Any, *, loc: object = None, ip: object = None) -> None:
+    """Bring a tensor map near, before the first copy."""
+    plain_maps.prefetch_map(tensor_map)
 
 
 def atomicrmw(

@@ -56,6 +56,8 @@ from tilewright.experimental.memory import (
     cp_async_bulk_global_shared_cta,
     cp_async_bulk_prefetch,
     cp_async_bulk_shared_cluster_global,
+    cp_async_bulk_tensor_global_shared_cta,
+    cp_async_bulk_tensor_shared_cta_global,
     cp_async_bulk_wait_group,
     cp_async_commit_group,
     cp_async_shared_global,
@@ -63,6 +65,7 @@ from tilewright.experimental.memory import (
     cp_reduce_async_bulk_global_shared_cta,
     ldmatrix,
     mapa,
+    prefetch_tensormap,
     red,
     stmatrix,
 )

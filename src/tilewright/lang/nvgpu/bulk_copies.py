@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError
+from tilewright.ir import build
 from tilewright.lang.atoms.copy_atom import BulkAtom, CopyOp, CopyTraits, one_thread
 from tilewright.lang.atoms.copy_hints import CopyHints
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Int16, Int32, Int64, Numeric, as_numeric
 from tilewright.lang.nvgpu.cpasync import expect_space
 from tilewright.lang.nvgpu.instructions import instruction
-from tilewright.lang.nvgpu.tma_ops import no_more
+from tilewright.lang.nvgpu.tma_ops import barrier_of, no_more, policy
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
-from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout import Layout, coalesce, product, size
+
+if TYPE_CHECKING:
+    from mlir import ir
 
 GRANULE = 16
 """Bytes of which addresses and sizes are multiples."""
@@ -147,8 +151,8 @@ class BulkOp(CopyOp):
         return PlainBulkAtom(self, value_type, 0, hints)
 
     @abstractmethod
-    def issue(self, src: Tensor, dst: Tensor, count: int, options: dict[str, Any]) -> None:
-        """Start the copy of `count` bytes; `options` are those of `cute.copy`, of which it takes its own."""
+    def issue(self, src: Tensor, dst: Tensor, options: dict[str, Any]) -> None:
+        """Start the copy; `options` are those of `cute.copy`, of which it takes its own."""
 
 
 class PlainBulkAtom(BulkAtom):
@@ -165,9 +169,16 @@ class PlainBulkAtom(BulkAtom):
                 location=user_location(3),
                 values={"source": f"{src}, {counts[0]} bytes", "destination": f"{dst}, {counts[1]} bytes"},
             )
+        _bytes(counts[0], "a bulk copy")
         given = dict(options)
-        self.op.issue(src, dst, counts[0], given)
+        self.op.issue(_aligned(src), _aligned(dst), given)
         no_more(given, pred)
+
+
+def _aligned(tensor: Tensor) -> Tensor:
+    """The tensor, at a multiple of 16 bytes: the engine takes no other, and the emulator refuses it."""
+    pointer = tensor.iterator
+    return tensor if pointer.alignment % GRANULE == 0 else make_tensor(pointer.with_alignment(GRANULE), tensor.layout)
 
 
 def consecutive_bytes(side: str, tensor: Tensor) -> int:
@@ -193,40 +204,35 @@ def consecutive_bytes(side: str, tensor: Tensor) -> int:
 class CopyBulkG2SOp(BulkOp):
     """Copy consecutive bytes from global to shared memory. `cute.copy` takes `mbar_ptr=`, which counts the bytes."""
 
-    def issue(self, src: Tensor, dst: Tensor, count: int, options: dict[str, Any]) -> None:
+    def issue(self, src: Tensor, dst: Tensor, options: dict[str, Any]) -> None:
         expect_space("a bulk copy", "source", src, AddressSpace.gmem)
-        bulk_load(dst, src, count, _barrier(options), mask=self._mask(options), cache=options.pop("cache_policy", None))
+        expect_space("a bulk copy", "destination", dst, AddressSpace.smem)
+        barrier = barrier_of(options, "mbar_ptr", "tma_bar_ptr")
+        build.cute("bulk_load", (), ((src.value,), (dst.value,), (barrier,), self._mask(options), policy(options)))
 
-    def _mask(self, options: dict[str, Any]) -> Any:
-        return None
+    def _mask(self, options: dict[str, Any]) -> list[ir.Value]:
+        return []
 
 
 @dataclass(frozen=True)
 class CopyBulkG2SMulticastOp(CopyBulkG2SOp):
     """`CopyBulkG2SOp` to the blocks of the cluster in `mcast_mask=`: to the same place in each, with its barrier."""
 
-    def _mask(self, options: dict[str, Any]) -> Any:
+    def _mask(self, options: dict[str, Any]) -> list[ir.Value]:
         mask = options.pop("mcast_mask", None)
         if mask is None:
             raise CompileError(
                 "a multicast bulk copy needs mcast_mask=, the blocks that it goes to", location=user_location()
             )
-        return mask
+        return [Int16(as_numeric(mask)).ir_value()]
 
 
 @dataclass(frozen=True)
 class CopyBulkS2GOp(BulkOp):
     """Copy consecutive bytes from shared to global memory, in this thread's bulk group."""
 
-    def issue(self, src: Tensor, dst: Tensor, count: int, options: dict[str, Any]) -> None:
-        bulk_store(dst, src, count, cache=options.pop("cache_policy", None))
-
-
-def _barrier(options: dict[str, Any]) -> Any:
-    for name in ("mbar_ptr", "tma_bar_ptr"):
-        if options.get(name) is not None:
-            return options.pop(name)
-    raise CompileError(
-        "a bulk copy to shared memory needs mbar_ptr=, a pointer to the mbarrier that counts its bytes",
-        location=user_location(),
-    )
+    def issue(self, src: Tensor, dst: Tensor, options: dict[str, Any]) -> None:
+        expect_space("a bulk copy", "source", src, AddressSpace.smem)
+        expect_space("a bulk copy", "destination", dst, AddressSpace.gmem)
+        groups = ((src.value,), (dst.value,), policy(options))
+        build.cute("bulk_store", (), groups, kind=build.string(""))

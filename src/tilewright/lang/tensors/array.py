@@ -91,6 +91,10 @@ class Array:
         pointer: Pointer = self._tensor.iterator
         return pointer
 
+    def ir_value(self, *, loc: object = None, ip: object = None) -> ir.Value:
+        """The address of the first element as an LLVM pointer."""
+        return self.iterator.llvm_ptr
+
     def data_ptr(self, offset: Any = 0, *, loc: object = None, ip: object = None) -> Pointer:
         """A pointer to the element `offset` elements from the first on."""
         return self.iterator + offset
