@@ -215,9 +215,7 @@ def make_array_view(tensor: Any, *, loc: object = None, ip: object = None) -> Ar
     if isinstance(tensor, Array):
         return tensor
     if not isinstance(tensor, Tensor):
-        raise CompileError(
-            f"make_array_view takes a tensor, not {type(tensor).__name__}", location=user_location()
-        )
+        raise CompileError(f"make_array_view takes a tensor, not {type(tensor).__name__}", location=user_location())
     return Array.of(tensor)
 
 
