@@ -19,12 +19,13 @@ from tilewright.lang.printing.runtime_print import assert_
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Layout, is_static
 
-T = TypeVar("T")
-
-
 if TYPE_CHECKING:  # for editors, a `Constexpr[int]` is an int, a bare `Constexpr` anything
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    T = TypeVarWithDefault("T", default=Any)
     Constexpr: TypeAlias = Annotated[T, "known at compile time"]
 else:
+    T = TypeVar("T")
 
     class Constexpr(typing.Generic[T]):
         """Annotation of a compile-time parameter: `Constexpr` or `Constexpr[int]`. Any Python object may be passed."""
@@ -129,8 +130,8 @@ def runtime_constant(function: Callable[..., Any], position: int, name: str, val
         " time",
         location=user_location(3),
         values={name: describe(value)},
-        hint=f"make it a constant where it comes from (Constexpr there too), or annotate `{name}` with a type of run "
-        "time, such as cutlass.Int32",
+        hint=f"make it a constant where it comes from (Constexpr there too; an extent of a tensor is one if the tensor "
+        f"comes from `from_dlpack`), or annotate `{name}` with a type of run time, such as cutlass.Int32",
     )
 
 
