@@ -69,6 +69,7 @@ from tilewright.experimental.memory import (
     red,
     stmatrix,
 )
+from tilewright.experimental.texts import print_runtime
 from tilewright.experimental.warps import (
     elect_sync,
     exit,
@@ -78,7 +79,6 @@ from tilewright.experimental.warps import (
     shfl_sync,
     vote_sync,
 )
-from tilewright.experimental.texts import print_runtime
 from tilewright.experimental.words import convert_and_pack_integer, mov_b32, prmt
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
