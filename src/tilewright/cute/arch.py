@@ -111,6 +111,13 @@ from tilewright.lang.nvgpu.mbarrier import (
     mbarrier_wait,
 )
 from tilewright.lang.nvgpu.ordered import load, store
+from tilewright.lang.nvgpu.packed_floats import (
+    add_packed_f32x2,
+    exp_packed_f32x2,
+    fma_packed_f32x2,
+    mul_packed_f32x2,
+    sub_packed_f32x2,
+)
 from tilewright.lang.nvgpu.redux import warp_redux_sync
 from tilewright.lang.nvgpu.threads import (
     activemask,
