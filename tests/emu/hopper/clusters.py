@@ -46,21 +46,31 @@ def multicast_kernel(load: cute.CopyAtom, source: cute.Tensor, out: cute.Tensor,
     if warp == 2:
         for step in cutlass.range(TILES):
             stage, phase = step % STAGES, (step // STAGES) & 1
-            arch.mbarrier_wait(empty + stage, phase ^ 1)  # multicast: own mask, own empty, same part, one releases, half the bytes, other mask, init fence, empty count
+            arch.mbarrier_wait(
+                empty + stage, phase ^ 1
+            )  # multicast: own mask, own empty, same part, one releases, half the bytes, other mask, init fence, empty count
             with arch.elect_one():
-                arch.mbarrier_arrive_and_expect_tx(full + stage, BYTES // 2 if slip == "half the bytes" else BYTES)  # multicast: block sync, empty count, init fence, half the bytes, other mask
+                arch.mbarrier_arrive_and_expect_tx(
+                    full + stage, BYTES // 2 if slip == "half the bytes" else BYTES
+                )  # multicast: block sync, empty count, init fence, half the bytes, other mask
             mask = {"other mask": Int16(1), "three blocks": Int16(7)}.get(slip, Int16(3))
             if cutlass.const_expr(slip == "own mask"):
                 mask = Int16(Int32(1) << rank)
-            cute.copy(load, outside[None, step], inside[None, stage], tma_bar_ptr=full + stage, mcast_mask=mask)  # multicast: block sync, three blocks, own empty, empty count, init fence, same part, half the bytes, wait, other mask, early exit
+            cute.copy(
+                load, outside[None, step], inside[None, stage], tma_bar_ptr=full + stage, mcast_mask=mask
+            )  # multicast: block sync, three blocks, own empty, empty count, init fence, same part, half the bytes, wait, other mask, early exit
     else:
         total = Float32(0)
         for step in cutlass.range(TILES):
             stage, phase = step % STAGES, (step // STAGES) & 1
             if cutlass.const_expr(slip != "wait"):
-                arch.mbarrier_wait(full + stage, phase)  # multicast: own mask, own empty, same part, one releases, half the bytes, other mask, block sync, empty count
+                arch.mbarrier_wait(
+                    full + stage, phase
+                )  # multicast: own mask, own empty, same part, one releases, half the bytes, other mask, block sync, empty count
             for row in cutlass.range_constexpr(TILE[0]):
-                total += Float32(tiles[row, thread, stage])  # multicast: own empty, empty count, same part, half the bytes, wait, other mask
+                total += Float32(
+                    tiles[row, thread, stage]
+                )  # multicast: own empty, empty count, same part, half the bytes, wait, other mask
             arch.sync_warp()
             if arch.lane_idx() < BLOCKS:
                 if cutlass.const_expr(slip == "own empty"):
@@ -69,7 +79,9 @@ def multicast_kernel(load: cute.CopyAtom, source: cute.Tensor, out: cute.Tensor,
                     if rank == 0:
                         arch.mbarrier_arrive(empty + stage, arch.lane_idx())
                 else:
-                    arch.mbarrier_arrive(empty + stage, arch.lane_idx())  # multicast: empty count, block sync, init fence, early exit
+                    arch.mbarrier_arrive(
+                        empty + stage, arch.lane_idx()
+                    )  # multicast: empty count, block sync, init fence, early exit
         out[thread, rank] = total  # multicast: wait
     if cutlass.const_expr(slip != "early exit"):
         _meet()
@@ -122,7 +134,9 @@ def neighbour_kernel(a: cute.Tensor, out: cute.Tensor, slip: cutlass.Constexpr):
         arch.cluster_wait()  # neighbour: no arrival
     elif cutlass.const_expr(slip != "no meeting"):
         _meet()
-    there[thread, 1] = there[63 - thread, 0] + 1  # neighbour: no meeting, block meeting, relaxed, second meeting, no second meeting, early exit
+    there[thread, 1] = (
+        there[63 - thread, 0] + 1
+    )  # neighbour: no meeting, block meeting, relaxed, second meeting, no second meeting, early exit
     if cutlass.const_expr(slip == "second meeting"):
         arch.sync_threads()
     elif cutlass.const_expr(slip != "no second meeting"):
@@ -172,9 +186,13 @@ def sent_kernel(a: cute.Tensor, out: cute.Tensor, slip: cutlass.Constexpr):
     if cutlass.const_expr(slip != "no meeting"):
         _meet()
     barrier = told + 1 if slip == "other barrier" else told
-    arch.store_async_dsmem(held.iterator + thread, a[thread, rank], barrier, 1 - rank)  # sent: no meeting, wait, few bytes, no expectation
+    arch.store_async_dsmem(
+        held.iterator + thread, a[thread, rank], barrier, 1 - rank
+    )  # sent: no meeting, wait, few bytes, no expectation
     if cutlass.const_expr(slip != "wait"):
-        arch.mbarrier_wait(told, 1 if slip == "phase" else 0)  # sent: few bytes, many bytes, other barrier, no expectation, phase
+        arch.mbarrier_wait(
+            told, 1 if slip == "phase" else 0
+        )  # sent: few bytes, many bytes, other barrier, no expectation, phase
     out[thread, rank] = held[63 - thread]  # sent: wait, phase
     if cutlass.const_expr(slip != "early exit"):
         _meet()

@@ -46,7 +46,9 @@ def ring_kernel(load: cute.CopyAtom, source: cute.Tensor, out: cute.Tensor, layo
             if cutlass.const_expr(slip == "empty phase"):
                 arch.mbarrier_wait(empty + stage, phase)  # ring: empty phase
             elif cutlass.const_expr(slip != "empty wait"):
-                arch.mbarrier_wait(empty + stage, phase ^ 1)  # ring: init sync, full count, empty count, too few bytes, too many bytes, full phase, one phase, release, half the warps
+                arch.mbarrier_wait(
+                    empty + stage, phase ^ 1
+                )  # ring: init sync, full count, empty count, too few bytes, too many bytes, full phase, one phase, release, half the warps
             if cutlass.const_expr(slip == "all lanes"):
                 arch.mbarrier_arrive_and_expect_tx(full + stage, BYTES)  # ring: all lanes
             else:
@@ -55,9 +57,13 @@ def ring_kernel(load: cute.CopyAtom, source: cute.Tensor, out: cute.Tensor, layo
                         arch.mbarrier_arrive(full + stage)
                     else:
                         told = {"too few bytes": BYTES // 2, "too many bytes": 2 * BYTES}.get(slip, BYTES)
-                        arch.mbarrier_arrive_and_expect_tx(full + stage, told)  # ring: init sync, full phase, empty wait
+                        arch.mbarrier_arrive_and_expect_tx(
+                            full + stage, told
+                        )  # ring: init sync, full phase, empty wait
             other = (stage + 1) % STAGES if cutlass.const_expr(slip == "other barrier") else stage
-            cute.copy(load, outside[None, step], inside[None, stage], tma_bar_ptr=full + other)  # ring: init sync, early release, empty wait, no bytes, other barrier, too few bytes, other stage, full wait, one phase, full phase
+            cute.copy(
+                load, outside[None, step], inside[None, stage], tma_bar_ptr=full + other
+            )  # ring: init sync, early release, empty wait, no bytes, other barrier, too few bytes, other stage, full wait, one phase, full phase
     else:
         total = Float32(0)
         for step in cutlass.range(TILES):
@@ -67,12 +73,16 @@ def ring_kernel(load: cute.CopyAtom, source: cute.Tensor, out: cute.Tensor, layo
             elif cutlass.const_expr(slip == "one phase"):
                 arch.mbarrier_wait(full + stage, step & 1)  # ring: one phase
             elif cutlass.const_expr(slip != "full wait"):
-                arch.mbarrier_wait(full + stage, phase)  # ring: init sync, full count, empty count, too few bytes, too many bytes, full phase, one phase, empty phase, release, half the warps, other barrier
+                arch.mbarrier_wait(
+                    full + stage, phase
+                )  # ring: init sync, full count, empty count, too few bytes, too many bytes, full phase, one phase, empty phase, release, half the warps, other barrier
             if cutlass.const_expr(slip == "early release"):
                 arch.mbarrier_arrive(empty + stage)  # ring: init sync
             read = (stage + 1) % STAGES if cutlass.const_expr(slip == "other stage") else stage
             for row in cutlass.range_constexpr(TILE[0]):
-                total += Float32(tiles[row, thread, read])  # ring: full wait, full phase, one phase, early release, empty wait, no bytes, other barrier, too few bytes, other stage
+                total += Float32(
+                    tiles[row, thread, read]
+                )  # ring: full wait, full phase, one phase, early release, empty wait, no bytes, other barrier, too few bytes, other stage
             if cutlass.const_expr(slip == "half the warps"):
                 if warp == 0:
                     arch.mbarrier_arrive(empty + stage)
@@ -125,7 +135,9 @@ def store_kernel(store: cute.CopyAtom, target: cute.Tensor, out: cute.Tensor, la
     for step in cutlass.range_constexpr(TILES):
         buffer = step % STAGES
         for row in cutlass.range_constexpr(TILE[0]):
-            tiles[row, thread, buffer] = Float16(step * 100 + row)  # store: commit, reuse, wait sync, other warp waits, read only
+            tiles[row, thread, buffer] = Float16(
+                step * 100 + row
+            )  # store: commit, reuse, wait sync, other warp waits, read only
         if cutlass.const_expr(slip not in ("fence", "late fence")):
             arch.fence_proxy("async.shared", space="cta")
         if cutlass.const_expr(slip != "write sync"):

@@ -61,9 +61,13 @@ def gemm_kernel(load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b:
                 if cutlass.const_expr(slip != "acquire"):
                     pipe.producer_acquire(state)  # gemm: consumers, bytes, consumer state, no release, producer state
                 barrier = pipe.producer_get_barrier(state)
-                cute.copy(load_a, from_a[None, step], to_a[None, state.index], tma_bar_ptr=barrier)  # gemm: wait, early release, bytes, acquire, swizzle, producer state
+                cute.copy(
+                    load_a, from_a[None, step], to_a[None, state.index], tma_bar_ptr=barrier
+                )  # gemm: wait, early release, bytes, acquire, swizzle, producer state
                 if cutlass.const_expr(slip != "no B"):
-                    cute.copy(load_b, from_b[None, step], to_b[None, state.index], tma_bar_ptr=barrier)  # gemm: wait, early release, bytes, acquire, producer state
+                    cute.copy(
+                        load_b, from_b[None, step], to_b[None, state.index], tma_bar_ptr=barrier
+                    )  # gemm: wait, early release, bytes, acquire, producer state
                 if cutlass.const_expr(slip != "producer state"):
                     state.advance()
             if cutlass.const_expr(slip != "producer state"):
@@ -77,7 +81,9 @@ def gemm_kernel(load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b:
         state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, STAGES)
         for _ in cutlass.range(STEPS):
             if cutlass.const_expr(slip != "wait"):
-                pipe.consumer_wait(state)  # gemm: consumers, bytes, no B, acquire, producer state, consumer state, no release
+                pipe.consumer_wait(
+                    state
+                )  # gemm: consumers, bytes, no B, acquire, producer state, consumer state, no release
             if cutlass.const_expr(slip == "scaled in place"):
                 sa[thread % M, 0, state.index] = Float16(1)
                 pipeline.NamedBarrier(1, 128).arrive_and_wait()
@@ -85,7 +91,9 @@ def gemm_kernel(load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b:
                 warpgroup.fence()
             for k in cutlass.range_constexpr(cute.size(left, mode=[2])):
                 place = (None, None, k, state.index)
-                cute.gemm(mma, sums, left[place], right[place], sums)  # gemm: wait, wgmma fence, scaled in place, never cleared, no commit, one group left
+                cute.gemm(
+                    mma, sums, left[place], right[place], sums
+                )  # gemm: wait, wgmma fence, scaled in place, never cleared, no commit, one group left
                 mma.set(warpgroup.Field.ACCUMULATE, True)
             if cutlass.const_expr(slip != "no commit"):
                 warpgroup.commit_group()
@@ -212,7 +220,9 @@ def held_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, mma: cute.TiledM
             if thread < 64:
                 cute.gemm(mma, sums, held[None, None, k], right[None, None, k], sums)  # held: half a warpgroup
         else:
-            cute.gemm(mma, sums, held[None, None, k], right[None, None, k], sums)  # held: proxy fence, block barrier, cleared behind
+            cute.gemm(
+                mma, sums, held[None, None, k], right[None, None, k], sums
+            )  # held: proxy fence, block barrier, cleared behind
     warpgroup.commit_group()
     if cutlass.const_expr(slip == "tile overwritten"):
         sb[0, 0] = Float16(0)  # held: tile overwritten

@@ -19,12 +19,13 @@ from tilewright.lang.printing.runtime_print import assert_
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Layout, is_static
 
-T = TypeVar("T")
-
-
 if TYPE_CHECKING:  # for editors, a `Constexpr[int]` is an int, a bare `Constexpr` anything
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    T = TypeVarWithDefault("T", default=Any)
     Constexpr: TypeAlias = Annotated[T, "known at compile time"]
 else:
+    T = TypeVar("T")
 
     class Constexpr(typing.Generic[T]):
         """Annotation of a compile-time parameter: `Constexpr` or `Constexpr[int]`. Any Python object may be passed."""

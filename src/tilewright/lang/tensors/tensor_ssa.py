@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from tilewright.base.errors import CompileError
 from tilewright.hw import narrow_floats
@@ -34,6 +34,7 @@ from tilewright.lang.numbers.numeric import (
     shift_amount,
 )
 from tilewright.lang.numbers.promotion import promote
+from tilewright.lang.numbers.signatures import Result
 from tilewright.lang.tensors.coordinates import coord_text, may_be_inside
 from tilewright.lang.tensors.element_limits import value_shape
 from tilewright.layout import Layout, crd2idx, flatten_to_tuple, slice_, slice_and_offset
@@ -68,21 +69,21 @@ def _marked_extents(shape: Any, profile: Any) -> list[tuple[int, bool]]:
     return [mark for extent, item in zip(shape, profile, strict=True) for mark in _marked_extents(extent, item)]
 
 
-def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _binary(name: str) -> tuple[Result[TensorSSA], Result[TensorSSA]]:
     def forward(self: TensorSSA, other: Any) -> Any:
         return _operate(name, self, other, reflected=False)
 
     def reflected(self: TensorSSA, other: Any) -> Any:
         return _operate(name, self, other, reflected=True)
 
-    return forward, reflected
+    return cast(Any, (forward, reflected))
 
 
-def _comparison(name: str) -> Callable[..., Any]:
+def _comparison(name: str) -> Result[TensorSSA]:
     def compare(self: TensorSSA, other: Any) -> Any:
         return _compare(name, self, other)
 
-    return compare
+    return cast("Result[TensorSSA]", compare)
 
 
 NumberType = type[Numeric]  # by a name of its own, as a TensorSSA has an attribute `type`
@@ -277,8 +278,8 @@ class TensorSSA:
     __le__ = _comparison("le")
     __gt__ = _comparison("gt")
     __ge__ = _comparison("ge")
-    __eq__ = _comparison("eq")
-    __ne__ = _comparison("ne")
+    __eq__ = _comparison("eq")  # type: ignore[assignment]
+    __ne__ = _comparison("ne")  # type: ignore[assignment]
     __hash__ = object.__hash__
 
     def __neg__(self) -> TensorSSA:

@@ -147,11 +147,9 @@ def hiding(profile: LineProfile) -> str:
         return ""
     needed = total.stalled / issued
     there = resident_warps(profile) / SM_PARTITIONS
+    warps = "warp a scheduler is" if there == 1 else "warps a scheduler are"
     said = "enough to hide its waiting" if there >= needed else "too few to hide its waiting"
-    return (
-        f"one warp alone would issue an instruction every {needed:.1f} cycles; "
-        f"{there:g} warps a scheduler are resident, {said}"
-    )
+    return f"one warp alone would issue an instruction every {needed:.1f} cycles; {there:g} {warps} resident, {said}"
 
 
 def resident_warps(profile: LineProfile) -> int:

@@ -179,7 +179,6 @@ class AsyncCopies(Observer):
             self._detector.note_read(now, np.full(len(now.cells), epoch))
             now.shadow.asynchronous = now.shadow.readers.asynchronous = True
 
-
     # The end of a block.
 
     def threads_ended(self, L: Lanes, cohort: Cohort) -> None:
