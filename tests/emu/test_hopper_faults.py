@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.emu.hopper import clusters, copies, products
+from scripts import hopper_faults
+from tests.emu.hopper.cases import CASES
 from tilewright.base.errors import CompileError, EmulationError
 
-CASES = (*copies.CASES, *products.CASES, *clusters.CASES)
 SLIPS = [(case, slip) for case in CASES for slip in case.slips]
 SEEDS = (0, 1, 2, 3)
 
@@ -34,4 +34,10 @@ def test_a_mistake_is_reported_at_its_line(case, slip):
 
 def _check_line(case, slip, error):
     assert error.location is not None, error
-    assert error.location.file == str(case.file) and error.location.line in case.lines(slip.name), error
+    assert error.location.file == str(case.file) and error.location.line in case.lines(slip), error
+
+
+def test_the_page_has_every_mistake():
+    """`python scripts/hopper_faults.py` writes the tables."""
+    text = hopper_faults.PAGE.read_text(encoding="utf-8")
+    assert hopper_faults.page(text) == text

@@ -5,7 +5,7 @@ import numpy as np
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.emu.hopper.faults import Case, slip
-from tilewright import Float16, Float32, Int16, Int32, Int64, pipeline
+from tilewright import Float16, Float32, Int16, Int32, Int64
 from tilewright.cute.nvgpu import cpasync
 from tilewright.utils import LayoutEnum, sm90
 
@@ -32,7 +32,7 @@ def multicast_kernel(load: cute.CopyAtom, source: cute.Tensor, out: cute.Tensor,
     if thread == 0:
         for stage in cutlass.range_constexpr(STAGES):
             arch.mbarrier_init(full + stage, 1)
-            arch.mbarrier_init(empty + stage, 2 if slip == "empty count" else 4)
+            arch.mbarrier_init(empty + stage, 2 if slip == "empty count" else 4)  # multicast: init
         if cutlass.const_expr(slip != "init fence"):
             arch.mbarrier_init_fence()
     if cutlass.const_expr(slip == "block sync"):
@@ -46,43 +46,35 @@ def multicast_kernel(load: cute.CopyAtom, source: cute.Tensor, out: cute.Tensor,
     if warp == 2:
         for step in cutlass.range(TILES):
             stage, phase = step % STAGES, (step // STAGES) & 1
-            arch.mbarrier_wait(
-                empty + stage, phase ^ 1
-            )  # multicast: own mask, own empty, same part, one releases, half the bytes, other mask, init fence, empty count
+            arch.mbarrier_wait(empty + stage, phase ^ 1)  # multicast: acquire
             with arch.elect_one():
                 arch.mbarrier_arrive_and_expect_tx(
                     full + stage, BYTES // 2 if slip == "half the bytes" else BYTES
-                )  # multicast: block sync, empty count, init fence, half the bytes, other mask
+                )  # multicast: expect
             mask = {"other mask": Int16(1), "three blocks": Int16(7)}.get(slip, Int16(3))
             if cutlass.const_expr(slip == "own mask"):
                 mask = Int16(Int32(1) << rank)
             cute.copy(
                 load, outside[None, step], inside[None, stage], tma_bar_ptr=full + stage, mcast_mask=mask
-            )  # multicast: block sync, three blocks, own empty, empty count, init fence, same part, half the bytes, wait, other mask, early exit
+            )  # multicast: copy
     else:
         total = Float32(0)
         for step in cutlass.range(TILES):
             stage, phase = step % STAGES, (step // STAGES) & 1
             if cutlass.const_expr(slip != "wait"):
-                arch.mbarrier_wait(
-                    full + stage, phase
-                )  # multicast: own mask, own empty, same part, one releases, half the bytes, other mask, block sync, empty count
+                arch.mbarrier_wait(full + stage, phase)  # multicast: wait
             for row in cutlass.range_constexpr(TILE[0]):
-                total += Float32(
-                    tiles[row, thread, stage]
-                )  # multicast: own empty, empty count, same part, half the bytes, wait, other mask
+                total += Float32(tiles[row, thread, stage])  # multicast: read
             arch.sync_warp()
             if arch.lane_idx() < BLOCKS:
                 if cutlass.const_expr(slip == "own empty"):
-                    arch.mbarrier_arrive(empty + stage)  # multicast: own empty
+                    arch.mbarrier_arrive(empty + stage)  # multicast: release
                 elif cutlass.const_expr(slip == "one releases"):
                     if rank == 0:
                         arch.mbarrier_arrive(empty + stage, arch.lane_idx())
                 else:
-                    arch.mbarrier_arrive(
-                        empty + stage, arch.lane_idx()
-                    )  # multicast: empty count, block sync, init fence, early exit
-        out[thread, rank] = total  # multicast: wait
+                    arch.mbarrier_arrive(empty + stage, arch.lane_idx())  # multicast: release
+        out[thread, rank] = total  # multicast: result
     if cutlass.const_expr(slip != "early exit"):
         _meet()
 
@@ -102,18 +94,18 @@ def _rows():
 
 
 MULTICAST = Case("multicast", "blocks of a cluster copy halves of tiles to each other", multicast, _rows, (
-    slip("init fence", "no fence after `mbarrier_init`, and a relaxed arrival at the cluster's barrier", "race mbarrier"),
-    slip("block sync", "`sync_threads` instead of the cluster's barrier after `mbarrier_init`", "race mbarrier cluster"),
-    slip("own mask", "the multicast mask names the own block alone", "deadlock"),
-    slip("other mask", "the multicast mask names block 0 alone", "mbarrier deadlock"),
-    slip("three blocks", "the multicast mask names a block that the cluster does not have", "cluster"),
-    slip("half the bytes", "only the bytes of the own half are expected", "mbarrier race deadlock"),
-    slip("same part", "both blocks copy the same half", "race uninitialised"),
-    slip("empty count", "\"empty\" does not count the other block's readers", "mbarrier race deadlock"),
-    slip("own empty", "buffers are released to the own block alone", "race mbarrier deadlock"),
-    slip("one releases", "one of two blocks releases", "deadlock"),
-    slip("wait", "no wait for \"full\"", "race uninitialised"),
-    slip("early exit", "blocks end while the other one still tells them", "cluster race"),
+    slip("init fence", "no fence after `mbarrier_init`, a relaxed arrival at the cluster's barrier", "acquire", "race"),
+    slip("block sync", "`sync_threads` instead of the cluster's barrier after `mbarrier_init`", "init copy", "race"),
+    slip("own mask", "the multicast mask names the own block alone", "acquire", "deadlock"),
+    slip("other mask", "the multicast mask names block 0 alone", "wait", "deadlock"),
+    slip("three blocks", "the multicast mask names a block that the cluster does not have", "copy", "cluster"),
+    slip("half the bytes", "only the bytes of the own half are expected", "read", "race"),
+    slip("same part", "both blocks copy the same half", "copy", "race"),
+    slip("empty count", "\"empty\" does not count the other block's readers", "wait", "deadlock"),
+    slip("own empty", "buffers are released to the own block alone", "copy", "race"),
+    slip("one releases", "one of two blocks releases", "wait", "deadlock"),
+    slip("wait", "no wait for \"full\"", "result", "uninitialised"),
+    slip("early exit", "blocks end while the other one still tells them", "release", "race"),
 ))  # fmt: skip
 
 
@@ -123,29 +115,27 @@ def neighbour_kernel(a: cute.Tensor, out: cute.Tensor, slip: cutlass.Constexpr):
     thread, rank = arch.thread_idx()[0], arch.block_idx_in_cluster()
     held = cutlass.utils.SmemAllocator().allocate_tensor(Float32, cute.make_layout((64, 2)), 16)
     other = 2 if slip == "rank" else 1 - rank
-    there = cute.make_tensor(arch.map_dsmem_ptr(held.iterator, other), held.layout)  # neighbour: rank
-    held[thread, 0] = a[thread, rank]  # neighbour: no meeting, block meeting, relaxed
+    there = cute.make_tensor(arch.map_dsmem_ptr(held.iterator, other), held.layout)  # neighbour: map
+    held[thread, 0] = a[thread, rank]  # neighbour: write
     if cutlass.const_expr(slip == "block meeting"):
         arch.sync_threads()
     elif cutlass.const_expr(slip == "relaxed"):
         arch.cluster_arrive_relaxed()
         arch.cluster_wait()
     elif cutlass.const_expr(slip == "no arrival"):
-        arch.cluster_wait()  # neighbour: no arrival
+        arch.cluster_wait()  # neighbour: wait
     elif cutlass.const_expr(slip != "no meeting"):
         _meet()
-    there[thread, 1] = (
-        there[63 - thread, 0] + 1
-    )  # neighbour: no meeting, block meeting, relaxed, second meeting, no second meeting, early exit
+    there[thread, 1] = there[63 - thread, 0] + 1  # neighbour: there
     if cutlass.const_expr(slip == "second meeting"):
         arch.sync_threads()
     elif cutlass.const_expr(slip != "no second meeting"):
         _meet()
-    out[thread, rank] = held[63 - thread, 1]  # neighbour: second meeting, no second meeting
+    out[thread, rank] = held[63 - thread, 1]  # neighbour: here
     if cutlass.const_expr(slip != "early exit"):
         _meet()
     elif rank == 1:
-        there[thread, 0] = Float32(0)  # neighbour: early exit
+        there[thread, 0] = Float32(0)  # neighbour: last
 
 
 @cute.jit
@@ -159,14 +149,14 @@ def _columns():
 
 
 NEIGHBOUR = Case("neighbour", "`map_dsmem_ptr`: reads and writes of the neighbour's memory", neighbour, _columns, (
-    slip("no meeting", "no cluster barrier before the neighbour's memory is read", "race uninitialised"),
-    slip("block meeting", "`sync_threads` instead of the cluster's barrier", "race uninitialised"),
-    slip("relaxed", "the arrival at the cluster's barrier is relaxed", "race"),
-    slip("no arrival", "`cluster_wait` without an arrival", "barrier"),
-    slip("rank", "a block that the cluster does not have", "cluster"),
-    slip("no second meeting", "no cluster barrier before what the neighbour wrote is read", "race uninitialised"),
-    slip("second meeting", "`sync_threads` before what the neighbour wrote is read", "race uninitialised"),
-    slip("early exit", "a block ends while the other one writes to it", "cluster race"),
+    slip("no meeting", "no cluster barrier before the neighbour's memory is read", "there write", "race"),
+    slip("block meeting", "`sync_threads` instead of the cluster's barrier", "there write", "race"),
+    slip("relaxed", "the arrival at the cluster's barrier is relaxed", "there", "race"),
+    slip("no arrival", "`cluster_wait` without an arrival", "wait", "barrier"),
+    slip("rank", "a block that the cluster does not have", "map", "cluster"),
+    slip("no second meeting", "no cluster barrier before what the neighbour wrote is read", "here", "race"),
+    slip("second meeting", "`sync_threads` before what the neighbour wrote is read", "here", "race"),
+    slip("early exit", "a block ends while the other one writes to it", "last", "race"),
 ))  # fmt: skip
 
 
@@ -186,14 +176,10 @@ def sent_kernel(a: cute.Tensor, out: cute.Tensor, slip: cutlass.Constexpr):
     if cutlass.const_expr(slip != "no meeting"):
         _meet()
     barrier = told + 1 if slip == "other barrier" else told
-    arch.store_async_dsmem(
-        held.iterator + thread, a[thread, rank], barrier, 1 - rank
-    )  # sent: no meeting, wait, few bytes, no expectation
+    arch.store_async_dsmem(held.iterator + thread, a[thread, rank], barrier, 1 - rank)  # sent: send
     if cutlass.const_expr(slip != "wait"):
-        arch.mbarrier_wait(
-            told, 1 if slip == "phase" else 0
-        )  # sent: few bytes, many bytes, other barrier, no expectation, phase
-    out[thread, rank] = held[63 - thread]  # sent: wait, phase
+        arch.mbarrier_wait(told, 1 if slip == "phase" else 0)  # sent: wait
+    out[thread, rank] = held[63 - thread]  # sent: read
     if cutlass.const_expr(slip != "early exit"):
         _meet()
 
@@ -209,13 +195,13 @@ def _exchanged():
 
 
 SENT = Case("sent", "`store_async_dsmem`: numbers sent to a neighbour", sent, _exchanged, (
-    slip("no meeting", "no cluster barrier after `mbarrier_init`", "race mbarrier"),
-    slip("few bytes", "half the bytes are expected", "mbarrier deadlock"),
-    slip("many bytes", "twice the bytes are expected", "deadlock"),
-    slip("no expectation", "no `expect_tx`", "deadlock mbarrier"),
-    slip("other barrier", "another barrier is told than is waited for", "deadlock"),
-    slip("wait", "no wait", "race uninitialised"),
-    slip("phase", "the wait has the other parity", "race uninitialised deadlock"),
+    slip("no meeting", "no cluster barrier after `mbarrier_init`", "send", "mbarrier race"),
+    slip("few bytes", "half the bytes are expected", "wait", "deadlock"),
+    slip("many bytes", "twice the bytes are expected", "wait", "deadlock"),
+    slip("no expectation", "no `expect_tx`", "wait", "deadlock"),
+    slip("other barrier", "another barrier is told than is waited for", "wait", "deadlock"),
+    slip("wait", "no wait", "read", "race"),
+    slip("phase", "the wait has the other parity", "wait", "deadlock"),
 ))  # fmt: skip
 
 CASES = (MULTICAST, NEIGHBOUR, SENT)

@@ -1,11 +1,12 @@
 """Correct kernels with named mistakes.
 
-A kernel takes `slip`, the name of the mistake that it makes, or "". A comment `# kernel: slip, slip` marks the lines that
-a finding may name. `compiled` says that the compiler refuses the mistake; all others are found by the emulator.
+A kernel takes `slip`, the name of the mistake that it makes, or "". A comment `# kernel: word` names a line; a mistake
+says which lines a finding may name. `compiled` says that the compiler refuses it; all others are found by the emulator.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,10 +24,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Slip:
-    """A mistake: what is wrong, and the kinds of finding that it may give (none: refused while compiling)."""
+    """A mistake: what is wrong, the lines `at` which it may be found, the kinds of finding that it may give (none:
+    refused while compiling)."""
 
     name: str
     what: str
+    at: tuple[str, ...]
     kinds: tuple[str, ...] = ()
     words: str = ""
 
@@ -35,9 +38,9 @@ class Slip:
         return not self.kinds
 
 
-def slip(name: str, what: str, kinds: str = "", words: str = "") -> Slip:
+def slip(name: str, what: str, at: str, kinds: str = "", words: str = "") -> Slip:
     """A mistake found by the emulator as one of `kinds`, or refused with `words` in the message."""
-    return Slip(name, what, tuple(kinds.split()), words)
+    return Slip(name, what, tuple(at.split()), tuple(kinds.split()), words)
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,13 @@ class Case:
     def file(self) -> Path:
         return Path(inspect.getfile(inspect.unwrap(self.host)))
 
-    def lines(self, name: str) -> set[int]:
-        """The lines that are marked for a mistake."""
-        found = set()
-        for number, line in enumerate(self.file.read_text().splitlines(), 1):
-            _, mark, names = line.partition(f"# {self.name}: ")
-            if mark and name in names.split(", "):
-                found.add(number)
-        return found
+    def lines(self, slip: Slip) -> set[int]:
+        """The lines at which a mistake may be found: of a statement, the first and the last one."""
+        tree = ast.parse(self.file.read_text())
+        marked = [n for n, line in enumerate(self.file.read_text().splitlines(), 1)
+                  if line.rpartition(f"# {self.name}: ")[2] in slip.at and f"# {self.name}: " in line]  # fmt: skip
+        found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.end_lineno in marked]
+        return {node.lineno for node in found} | set(marked)
 
     def compile(self, name: str = "") -> Any:
         """The host function compiled, with this mistake."""

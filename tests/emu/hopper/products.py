@@ -52,28 +52,24 @@ def gemm_kernel(load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b:
     if warp >= 4:
         if cutlass.const_expr(slip == "part of the registers"):
             if warp == 4 or warp >= 8:
-                arch.setmaxregister_decrease(40)  # gemm: part of the registers
+                arch.setmaxregister_decrease(40)  # gemm: decrease
         elif cutlass.const_expr(slip != "no registers"):
             arch.setmaxregister_decrease(40)
         if warp == 4:
             state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, STAGES)
             for step in cutlass.range(STEPS):
                 if cutlass.const_expr(slip != "acquire"):
-                    pipe.producer_acquire(state)  # gemm: consumers, bytes, consumer state, no release, producer state
+                    pipe.producer_acquire(state)  # gemm: acquire
                 barrier = pipe.producer_get_barrier(state)
-                cute.copy(
-                    load_a, from_a[None, step], to_a[None, state.index], tma_bar_ptr=barrier
-                )  # gemm: wait, early release, bytes, acquire, swizzle, producer state
+                cute.copy(load_a, from_a[None, step], to_a[None, state.index], tma_bar_ptr=barrier)  # gemm: copy
                 if cutlass.const_expr(slip != "no B"):
-                    cute.copy(
-                        load_b, from_b[None, step], to_b[None, state.index], tma_bar_ptr=barrier
-                    )  # gemm: wait, early release, bytes, acquire, producer state
+                    cute.copy(load_b, from_b[None, step], to_b[None, state.index], tma_bar_ptr=barrier)  # gemm: copy
                 if cutlass.const_expr(slip != "producer state"):
                     state.advance()
             if cutlass.const_expr(slip != "producer state"):
-                pipe.producer_tail(state)  # gemm: consumers, bytes, consumer state, no release, producer state
+                pipe.producer_tail(state)  # gemm: tail
     else:
-        arch.setmaxregister_increase(232)  # gemm: no registers
+        arch.setmaxregister_increase(232)  # gemm: increase
         part = mma.get_slice(thread)
         left, right = mma.make_fragment_A(part.partition_A(sa)), mma.make_fragment_B(part.partition_B(sb))
         sums = cute.make_rmem_tensor(mma.partition_shape_C((M, N)), Float32)
@@ -81,9 +77,7 @@ def gemm_kernel(load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b:
         state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, STAGES)
         for _ in cutlass.range(STEPS):
             if cutlass.const_expr(slip != "wait"):
-                pipe.consumer_wait(
-                    state
-                )  # gemm: consumers, bytes, no B, acquire, producer state, consumer state, no release
+                pipe.consumer_wait(state)  # gemm: wait
             if cutlass.const_expr(slip == "scaled in place"):
                 sa[thread % M, 0, state.index] = Float16(1)
                 pipeline.NamedBarrier(1, 128).arrive_and_wait()
@@ -91,9 +85,7 @@ def gemm_kernel(load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b:
                 warpgroup.fence()
             for k in cutlass.range_constexpr(cute.size(left, mode=[2])):
                 place = (None, None, k, state.index)
-                cute.gemm(
-                    mma, sums, left[place], right[place], sums
-                )  # gemm: wait, wgmma fence, scaled in place, never cleared, no commit, one group left
+                cute.gemm(mma, sums, left[place], right[place], sums)  # gemm: product
                 mma.set(warpgroup.Field.ACCUMULATE, True)
             if cutlass.const_expr(slip != "no commit"):
                 warpgroup.commit_group()
@@ -105,7 +97,7 @@ def gemm_kernel(load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b:
             if cutlass.const_expr(slip != "consumer state"):
                 state.advance()
         for n in cutlass.range_constexpr(cute.size(sums)):
-            part.partition_C(c)[n] = sums[n]  # gemm: never cleared, no commit, one group left, wait
+            part.partition_C(c)[n] = sums[n]  # gemm: result
 
 
 @cute.jit
@@ -128,23 +120,23 @@ def _operands():
 
 
 GEMM = Case("gemm", "a warp copies, a warpgroup multiplies, `PipelineTmaAsync`, `setmaxregister`", gemm, _operands, (
-    slip("consumers", "the pipeline expects eight warps to release, and four do", "deadlock"),
-    slip("bytes", "`tx_count` of half a stage", "mbarrier deadlock"),
-    slip("acquire", "no `producer_acquire`", "race mbarrier deadlock"),
-    slip("no B", "the copy of B is left out", "deadlock"),
-    slip("producer state", "the producer's state does not advance", "mbarrier race deadlock"),
-    slip("consumer state", "the consumer's state does not advance", "deadlock"),
-    slip("wait", "no `consumer_wait`", "race uninitialised"),
-    slip("early release", "`consumer_release` before `wait_group`", "race"),
-    slip("no release", "no `consumer_release`", "deadlock"),
-    slip("wgmma fence", "no `warpgroup.fence`", "wgmma"),
-    slip("scaled in place", "a tile is changed by threads without a proxy fence", "race"),
-    slip("never cleared", "the first product adds to registers that no one wrote", "uninitialised"),
-    slip("no commit", "no `commit_group`", words="an accumulator is used while its product may be under way"),
-    slip("one group left", "`wait_group(1)` before the sums are read", words="an accumulator is used while its product"),
-    slip("part of the registers", "one warp of a warpgroup gives up registers", "diverged"),
-    slip("no registers", "registers are asked for that no one gives up", "deadlock"),
-    slip("swizzle", "the copy and the product have different swizzles", words="swizzle"),
+    slip("consumers", "the pipeline expects eight warps to release, and four do", "wait", "deadlock"),
+    slip("bytes", "`tx_count` of half a stage", "wait", "deadlock"),
+    slip("acquire", "no `producer_acquire`", "copy", "race"),
+    slip("no B", "the copy of B is left out", "wait", "deadlock"),
+    slip("producer state", "the producer's state does not advance", "acquire copy", "mbarrier race"),
+    slip("consumer state", "the consumer's state does not advance", "acquire", "deadlock"),
+    slip("wait", "no `consumer_wait`", "product", "race"),
+    slip("early release", "`consumer_release` before `wait_group`", "copy", "race"),
+    slip("no release", "no `consumer_release`", "wait", "deadlock"),
+    slip("wgmma fence", "no `warpgroup.fence`", "product", "wgmma"),
+    slip("scaled in place", "a tile is changed by threads without a proxy fence", "product", "race"),
+    slip("never cleared", "the first product adds to registers that no one wrote", "result", "uninitialised"),
+    slip("no commit", "no `commit_group`", "product result", words="may be under way"),
+    slip("one group left", "`wait_group(1)` before the sums are used", "product result", words="may be under way"),
+    slip("part of the registers", "one warp of a warpgroup gives up registers", "decrease", "diverged"),
+    slip("no registers", "registers are asked for that no one gives up", "increase", "deadlock"),
+    slip("swizzle", "the copy and the product have different swizzles", "copy", words="swizzle"),
 ))  # fmt: skip
 
 
@@ -160,13 +152,13 @@ def turns_kernel(a: cute.Tensor, c: cute.Tensor, slip: cutlass.Constexpr):
     team = pipeline.NamedBarrier(1 + group, 128)
     for step in cutlass.range(STEPS):
         if cutlass.const_expr(slip != "wait"):
-            order.wait()  # turns: count, no arrive, same group
-        buffer[thread] = a[2 * step + group, thread]  # turns: wait, early arrive, same group, no arrive
+            order.wait()  # turns: wait
+        buffer[thread] = a[2 * step + group, thread]  # turns: write
         if cutlass.const_expr(slip == "early arrive"):
             order.arrive()
         if cutlass.const_expr(slip != "team"):
             team.arrive_and_wait()
-        c[2 * step + group, thread] = buffer[127 - thread]  # turns: wait, team, early arrive, same group, no arrive
+        c[2 * step + group, thread] = buffer[127 - thread]  # turns: read
         if cutlass.const_expr(slip not in ("no arrive", "early arrive")):
             order.arrive()
 
@@ -182,12 +174,12 @@ def _lines():
 
 
 TURNS = Case("turns", "two warpgroups take turns at a buffer, `PipelineOrder`", turns, _lines, (
-    slip("wait", "no `order.wait`", "race"),
-    slip("no arrive", "no `order.arrive`", "race deadlock"),
-    slip("early arrive", "`order.arrive` before the buffer is read", "race"),
-    slip("count", "the order expects 256 threads of a group, and 128 arrive", "deadlock"),
-    slip("same group", "both warpgroups are group 0", "race deadlock"),
-    slip("team", "no barrier of the warpgroup between writing and reading", "race"),
+    slip("wait", "no `order.wait`", "write", "race"),
+    slip("no arrive", "no `order.arrive`", "write", "race"),
+    slip("early arrive", "`order.arrive` before the buffer is read", "write", "race"),
+    slip("count", "the order expects 256 threads of a group, and 128 arrive", "wait", "deadlock"),
+    slip("same group", "both warpgroups are group 0", "write", "race"),
+    slip("team", "no barrier of the warpgroup between writing and reading", "read", "race"),
 ))  # fmt: skip
 
 
@@ -200,7 +192,7 @@ def held_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, mma: cute.TiledM
     part = mma.get_slice(thread)
     for row in cutlass.range_constexpr(N):
         if thread < K:
-            sb[row, thread] = b[row, thread]  # held: proxy fence, block barrier
+            sb[row, thread] = b[row, thread]  # held: write
     if cutlass.const_expr(slip != "proxy fence"):
         arch.fence_proxy("async.shared", space="cta")
     if cutlass.const_expr(slip != "block barrier"):
@@ -218,14 +210,12 @@ def held_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, mma: cute.TiledM
     for k in cutlass.range_constexpr(cute.size(held, mode=[2])):
         if cutlass.const_expr(slip == "half a warpgroup"):
             if thread < 64:
-                cute.gemm(mma, sums, held[None, None, k], right[None, None, k], sums)  # held: half a warpgroup
+                cute.gemm(mma, sums, held[None, None, k], right[None, None, k], sums)  # held: product
         else:
-            cute.gemm(
-                mma, sums, held[None, None, k], right[None, None, k], sums
-            )  # held: proxy fence, block barrier, cleared behind
+            cute.gemm(mma, sums, held[None, None, k], right[None, None, k], sums)  # held: product
     warpgroup.commit_group()
     if cutlass.const_expr(slip == "tile overwritten"):
-        sb[0, 0] = Float16(0)  # held: tile overwritten
+        sb[0, 0] = Float16(0)  # held: overwrite
     warpgroup.wait_group(0)
     cute.autovec_copy(sums, part.partition_C(c))
 
@@ -244,11 +234,11 @@ def _one_step():
 
 
 HELD = Case("held", "A from registers, B written by threads", held, _one_step, (
-    slip("proxy fence", "no proxy fence behind the writes", "race"),
-    slip("block barrier", "no barrier behind the writes", "race uninitialised"),
-    slip("cleared behind", "the sums are cleared behind `warpgroup.fence`", words="written, and multiplied without a fence"),
-    slip("half a warpgroup", "half of the warpgroup multiplies", "diverged deadlock"),
-    slip("tile overwritten", "a tile is overwritten before `wait_group`", "race"),
+    slip("proxy fence", "no proxy fence behind the writes", "product", "race"),
+    slip("block barrier", "no barrier behind the writes", "product", "race"),
+    slip("cleared behind", "the sums are cleared behind `warpgroup.fence`", "product", words="without a fence"),
+    slip("half a warpgroup", "half of the warpgroup multiplies", "product", "deadlock"),
+    slip("tile overwritten", "a tile is overwritten before `wait_group`", "overwrite", "race"),
 ))  # fmt: skip
 
 CASES = (GEMM, TURNS, HELD)

@@ -73,7 +73,7 @@ def check_box(box: Sequence[int], bits: int, swizzle: int = 0) -> None:
 
 
 def swizzle_bytes(bits: int, base: int, shift: int, width: int) -> int | None:
-    """The bytes of the swizzling mode that a swizzle S<bits, base, shift> of elements of `width` bits is; None: none."""
+    """The bytes of the swizzling mode that S<bits, base, shift> of elements of `width` bits is; None: it is none."""
     if not bits:
         return 0
     unit = width << base

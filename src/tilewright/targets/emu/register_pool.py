@@ -38,7 +38,7 @@ class RegisterPool:
         self.total = first * shape.threads
 
     def take(self, L: Lanes, count: int, grows: bool) -> Array:
-        """Give the warpgroups of these lanes `count` registers a thread. Returns whose (by lane) do not get them yet."""
+        """Give the warpgroups of these lanes `count` registers a thread. Returns, by lane, who must wait."""
         groups = L.thread // GROUP
         refused = np.zeros(L.n, bool)
         for slot, group in {*zip(L.slot.tolist(), groups.tolist(), strict=True)}:

@@ -68,7 +68,8 @@ class Races(Observer):
 
 def ended_in_use(batch: Batch, lane: int, epoch: Any, hint: str) -> Fault:
     """The finding of an access, given by its epoch, to shared memory of the lane's block, which has ended."""
-    values = {"block that ends": unflatten(int(batch.blocks[lane // batch.shape.stride]), batch.shape.grid)}
+    block = int(batch.blocks[lane // batch.shape.stride])
+    values: dict[str, Any] = {"block that ends": unflatten(block, batch.shape.grid)}
     slots, thread = np.flatnonzero(batch.identities == block_of(epoch)), int(thread_of(epoch))
     if is_async(epoch) or thread >= SEVERAL or not len(slots):
         values["other thread"] = name_of(batch, epoch, "")
