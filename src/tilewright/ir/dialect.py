@@ -92,6 +92,8 @@ SPECS: dict[str, OpSpec] = {
         _op("tma_store", "map:any src:tensor coord:i32* cache:i64*", "", "kind",
             "copy a box from shared memory to a coordinate, or (`kind`) reduce it into what is there"),
         _op("tma_prefetch", "map:any coord:i32*", "", "", "bring a tensor map near or, with a coordinate, a box to L2"),
+        _op("tensor_map_copy", "map:tensor_map dst:ptr", "", "align",
+            "copy a tensor map to 128 bytes of memory, known to be a multiple of `align` bytes"),
         _op("bulk_load", "src:tensor dst:tensor barrier:ptr mask:i16* cache:i64*", "", "",
             "copy contiguous bytes to shared memory, and tell the mbarrier"),
         _op("bulk_store", "src:tensor dst:tensor cache:i64*", "", "kind",

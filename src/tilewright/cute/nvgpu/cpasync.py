@@ -6,6 +6,13 @@ from tilewright.base.not_built import missing as _missing
 from tilewright.lang.nvgpu.cpasync import CopyG2SOp, LoadCacheMode
 from tilewright.lang.nvgpu.multicast import create_tma_multicast_mask
 from tilewright.lang.nvgpu.tma import TmaAtom, prefetch_descriptor, tma_partition
+from tilewright.lang.nvgpu.tma_descriptors import (
+    copy_tensormap,
+    cp_fence_tma_desc_release,
+    fence_tma_desc_acquire,
+    fence_tma_desc_release,
+    update_tma_descriptor,
+)
 from tilewright.lang.nvgpu.tma_maps import make_tiled_tma_atom
 from tilewright.lang.nvgpu.tma_ops import (
     CopyBulkTensorTileG2SMulticastOp,
@@ -20,6 +27,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 
 __all__ = [
     "CopyBulkTensorTileG2SMulticastOp", "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp",
-    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionKind", "TmaAtom", "create_tma_multicast_mask",
-    "make_tiled_tma_atom", "prefetch_descriptor", "tma_partition",
+    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionKind", "TmaAtom", "copy_tensormap",
+    "cp_fence_tma_desc_release", "create_tma_multicast_mask", "fence_tma_desc_acquire", "fence_tma_desc_release",
+    "make_tiled_tma_atom", "prefetch_descriptor", "tma_partition", "update_tma_descriptor",
 ]  # fmt: skip

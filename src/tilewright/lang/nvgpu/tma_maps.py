@@ -77,7 +77,8 @@ def make_tiled_tma_atom(
     type_ = types.tensor_map(dtype.facts.name, plan.box, swizzle)
     attributes = {"modes": build.i32_array(plan.leaves), "type": build.string(_map_type(dtype))}
     made = build.cute("make_tensor_map", (type_,), ((gmem_tensor.value,),), **attributes).results[0]
-    atom = TmaAtom(op, dtype, Held(made), plan.box, swizzle, num_multicast)
+    modes = len(flat(gmem_tensor.shape))
+    atom = TmaAtom(op, dtype, Held(made), plan.box, swizzle, num_multicast, plan.leaves, modes)
     return atom, Tensor((0,) * len(plan.box), Layout(gmem_tensor.shape, plan.strides), gmem_tensor.element_type)
 
 

@@ -91,7 +91,8 @@ def prefetch_tensor(c: BlockCoder, i: Instruction) -> None:
 @provide
 def tensor_prefetch(S: Any, site: int, L: Lanes, where: Any, coords: tuple[Any, ...], im2col: bool) -> None:
     for lane in range(L.n):
-        made = read_map(S, site, at_lane(where, lane), lane, len(coords), im2col)
+        one = L.subset(np.array([lane]))
+        made = read_map(S, site, one, at_lane(where, lane), lane, len(coords), im2col)
         check_start(made, [at_lane(x, lane) for x in coords], site, lane)
 
 
@@ -107,7 +108,7 @@ def known_map(data: bytes) -> tuple[tensormap.TensorMap | None, ArgumentError | 
     return found, None
 
 
-def read_map(S: Any, site: int, address_: int, lane: int, rank: int, im2col: bool) -> tensormap.TensorMap:
+def read_map(S: Any, site: int, one: Lanes, address_: int, lane: int, rank: int, im2col: bool) -> tensormap.TensorMap:
     """The tensor map at an address of global, constant or parameter memory, for copies of a rank and a mode."""
     data = S.g.at(address_, tensormap.SIZE)
     if data is None or address_ % 64:
@@ -121,6 +122,8 @@ def read_map(S: Any, site: int, address_: int, lane: int, rank: int, im2col: boo
         raise Fault("tensormap", "This tensor map was not made for the emulator", site, np.array([lane]), values, hint)
     if error is not None:
         raise Fault("tensormap", error.message, site, np.array([lane]), error.values, error.hint) from error
+    if not 0 <= address_ - S.launch.param_address < len(S.launch.params):
+        S.on.map_read(site, one, address_)
     if found.im2col != im2col or found.rank != rank:
         kinds = {True: "im2col", False: "tiled"}
         raise Fault("tensormap", f"A copy of rank {rank}, {kinds[im2col]}, with a tensor map of rank {found.rank}, "
@@ -136,7 +139,7 @@ def tensor_load(
     modes = len(coords) // 2 + 1 if im2col else len(coords)
     for lane in range(L.n):
         one = L.subset(np.array([lane]))
-        made = read_map(S, site, at_lane(where, lane), lane, modes, im2col)
+        made = read_map(S, site, one, at_lane(where, lane), lane, modes, im2col)
         start = [at_lane(x, lane) for x in coords]
         check_start(made, start, site, lane)
         tile = read_box(S, site, made, start, lane)
@@ -169,7 +172,7 @@ def tensor_store(
     """One box a thread: shared memory to global memory; what lies outside the tensor is dropped."""
     for lane in range(L.n):
         one = L.subset(np.array([lane]))
-        made = read_map(S, site, at_lane(where, lane), lane, len(coords), im2col)
+        made = read_map(S, site, one, at_lane(where, lane), lane, len(coords), im2col)
         start = [at_lane(x, lane) for x in coords]
         if im2col:
             start += [0] * (len(coords) - 2)
