@@ -130,8 +130,8 @@ def runtime_constant(function: Callable[..., Any], position: int, name: str, val
         " time",
         location=user_location(3),
         values={name: describe(value)},
-        hint=f"make it a constant where it comes from (Constexpr there too), or annotate `{name}` with a type of run "
-        "time, such as cutlass.Int32",
+        hint=f"make it a constant where it comes from (Constexpr there too; an extent of a tensor is one if the tensor "
+        f"comes from `from_dlpack`), or annotate `{name}` with a type of run time, such as cutlass.Int32",
     )
 
 
