@@ -232,8 +232,25 @@ class ThrMma(TiledMma):
         first, second = _OPERAND_MODES[operand]
         vmnk = self.thr_layout_vmnk.get_flat_coord(self.thr_idx)
         thread = (vmnk[0], (vmnk[first + 1], vmnk[second + 1]))
+        self._check_whole(operand, tensor)
         part: Tensor = part_of(tensor, "partition_mma", *self._cut(operand), thread)
         return part
+
+    def _check_whole(self, operand: str, tensor: Tensor) -> None:
+        """Instructions read whole tiles from shared memory: those that stick out would take what lies behind."""
+        if operand == "C" or not isinstance(self.op, AsyncMmaOp):
+            return
+        if tensor.is_coordinates or tensor.memspace is not AddressSpace.smem or not isinstance(tensor.shape, tuple):
+            return
+        tile = tuple(self.tile_size(mode) for mode in _OPERAND_MODES[operand])
+        extents = tuple(algebra.size(mode) for mode in tensor.shape[:2])
+        if any(isinstance(extent, int) and extent % size for extent, size in zip(extents, tile, strict=False)):
+            raise CompileError(
+                f"the tile of operand {operand} is no multiple of what the tiled MMA takes",
+                location=user_location(3),
+                values={"tile": extents, "tiled MMA": tile},
+                hint="choose tiles that are multiples of the instruction's shape along M, N and K",
+            )
 
     def __extract_mlir_values__(self) -> list[Any]:
         return [] if isinstance(self.thr_idx, int) else [self.thr_idx.ir_value()]

@@ -302,7 +302,7 @@ class Observer:
         """`bar.warp.sync`: the threads of each mask have met."""
 
     def warp_met(self, L: Lanes, mask: Any) -> None:
-        """A vote, shuffle, match, reduction or election: threads that run in lockstep have met there."""
+        """A vote, shuffle, match, reduction, election, wait for products: threads in lockstep have met there."""
 
     def threads_ended(self, L: Lanes, cohort: Cohort) -> None:
         """Threads have exited; `batch.alive` says so already."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
+from tilewright.hw.atoms.async_copy import TENSOR_REDUCTIONS
 from tilewright.targets.emu import tensormap
 from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.faults import Fault
@@ -20,16 +21,6 @@ from tilewright.targets.emu.rules.box_parts import box_part, read_box, write_box
 from tilewright.targets.emu.rules.copies import REDUCTIONS, at_lane, barrier_index, place, span, targets
 from tilewright.targets.emu.rules.memory import address
 from tilewright.targets.emu.runtime import provide
-
-INTEGERS, BITS = ("u32", "s32", "u64", "s64"), ("u32", "s32", "u64")
-REDUCED = {
-    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f32ftz", "tf32", "tf32ftz", "f64"),
-    **dict.fromkeys(("min", "max"), (*INTEGERS, "f16", "bf16")),
-    **dict.fromkeys(("inc", "dec"), ("u32",)),
-    **dict.fromkeys(("and", "or", "xor"), BITS),
-}
-"""Element types of tensor reductions: recorded on an H100, but for `or` and `xor` of s32. That others are illegal
-instructions was tried for most types of add, min, max and inc, and for xor of s64."""
 
 # Tensor copies.
 
@@ -204,9 +195,9 @@ def _write_tile(
 
 def check_reduction(op: str, made: tensormap.TensorMap, site: int, lane: int) -> None:
     """A fault where a GPU has no such reduction: it takes it for an illegal instruction."""
-    if made.type not in REDUCED[op]:
+    if made.type not in TENSOR_REDUCTIONS[op]:
         raise Fault("tensormap", f"There is no tensor reduction .{op} of {made.type}", site, np.array([lane]),
-                    {"map": made}, f"types of .{op}: {' '.join(REDUCED[op])}")  # fmt: skip
+                    {"map": made}, f"types of .{op}: {' '.join(TENSOR_REDUCTIONS[op])}")  # fmt: skip
 
 
 def check_start(made: tensormap.TensorMap, start: list[int], site: int, lane: int) -> None:
