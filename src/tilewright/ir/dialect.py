@@ -103,9 +103,10 @@ SPECS: dict[str, OpSpec] = {
             "wait until at most `groups` of this thread's bulk groups are unfinished, or (`read`) read shared memory"),
         # Products of a warpgroup, which run on while the threads do. `passes.name_accumulators` gives each accumulator
         # a number; then its elements are named by their places, and nothing else touches them.
-        _op("wgmma", "d:tensor a:any b:tensor accumulate:i1", "", "atom",
-            "begin D = A * B, + D where `accumulate`; A and B lie in shared memory, A may lie in registers"),
-        _op("wgmma_named", "a:any b:tensor accumulate:i1", "", "atom accumulator places extents",
+        _op("wgmma", "d:tensor a:any b:tensor accumulate:i1 metadata:i32*", "", "atom",
+            "begin D = A * B, + D where `accumulate`; A and B lie in shared memory, A may lie in registers; `metadata` "
+            "are the words of a sparse A, one for each instruction along M and K"),
+        _op("wgmma_named", "a:any b:tensor accumulate:i1 metadata:i32*", "", "atom accumulator places extents",
             "`wgmma` of `extents` instructions along M, N and K into an accumulator"),
         _op("wgmma_fence", "", "", "", "order this warpgroup's accesses to registers with the products after it"),
         _op("wgmma_commit", "", "", "", "close the warpgroup's group of products"),
