@@ -75,7 +75,7 @@ def make_tiled_tma_atom(
         ) from error
     _check_sizes(gmem_tensor, plan, dtype)
     type_ = types.tensor_map(dtype.facts.name, plan.box, swizzle)
-    kind = _map_type(dtype) if not op.kind else _reduced_type(op.kind, dtype)
+    kind = map_type(dtype) if not op.kind else _reduced_type(op.kind, dtype)
     attributes = {"modes": build.i32_array(plan.leaves), "type": build.string(kind)}
     made = build.cute("make_tensor_map", (type_,), ((gmem_tensor.value,),), **attributes).results[0]
     modes = len(flat(gmem_tensor.shape))
@@ -213,7 +213,8 @@ def _nested(shape: Any, leaves: Any) -> Any:
     return tuple(_nested(part, leaves) for part in shape) if isinstance(shape, tuple) else next(leaves)
 
 
-def _map_type(dtype: type[Numeric]) -> str:
+def map_type(dtype: type[Numeric]) -> str:
+    """What a tensor map calls the type of its elements."""
     name = dtype.facts.name
     if dtype is TFloat32:
         return "tf32"
@@ -224,7 +225,7 @@ def _map_type(dtype: type[Numeric]) -> str:
 
 def _reduced_type(kind: str, dtype: type[Numeric]) -> str:
     """The type of maps by which elements are reduced: sums and bits of Int64 are those of Uint64."""
-    name = _map_type(dtype)
+    name = map_type(dtype)
     if name == "s64" and kind in ("add", "and", "or", "xor"):
         name = "u64"
     if name not in async_copy.TENSOR_REDUCTIONS[kind]:
