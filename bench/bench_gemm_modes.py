@@ -11,8 +11,9 @@ from tilewright import ops
 from tilewright.ops.frameworks import torch
 from tilewright.targets.nvidia import driver as cuda
 
-PLAIN = "ops.gemm"
+PLAIN, GROUPED = "ops.gemm", "ops.gemm_grouped"
 SHAPES = (8192, 8192, 8192), (4096, 4096, 4096), (512, 8192, 8192), (128, 128, 16384)
+EXPERTS, TOKENS, WIDTH, HIDDEN = 32, 16384, 2048, 4096
 
 
 def bias_gelu(accum: Any, bias: Any) -> Any:
@@ -35,6 +36,7 @@ def rows(quick: bool) -> Iterator[Row]:
         return
     for shape in SHAPES[1:2] if quick else SHAPES:
         yield from products(_calls(shape), shape, PLAIN, quick)
+    yield from products(_grouped_calls(), (TOKENS, HIDDEN, WIDTH), GROUPED, quick)
 
 
 def _calls(shape: tuple[int, int, int]) -> dict[str, Callable[[], object]]:
@@ -51,3 +53,25 @@ def _calls(shape: tuple[int, int, int]) -> dict[str, Callable[[], object]]:
         "cuBLAS": lambda: torch.mm(a, right, out=d),
         "cuBLASLt bias+gelu": lambda: torch._addmm_activation(bias, a, right, use_gelu=True),
     }
+
+
+def _grouped_calls() -> dict[str, Callable[[], object]]:
+    """A layer of experts, to which rows go unevenly; `torch._grouped_mm` where there is one."""
+    a = torch.randn(TOKENS, WIDTH, device="cuda").bfloat16()
+    b = torch.randn(EXPERTS, HIDDEN, WIDTH, device="cuda").bfloat16().mT
+    d = torch.empty(TOKENS, HIDDEN, device="cuda", dtype=torch.bfloat16)
+    shares = torch.rand(EXPERTS, generator=torch.Generator().manual_seed(0)).softmax(0).cumsum(0)
+    ends = (shares * TOKENS).round().int().clamp(max=TOKENS)
+    starts, stops = [0, *ends.tolist()], ends.tolist()
+    there = ends.cuda()
+
+    def loop() -> None:
+        for group, stop in enumerate(stops):
+            torch.mm(a[starts[group] : stop], b[group], out=d[starts[group] : stop])
+
+    calls: dict[str, Callable[[], object]] = {
+        GROUPED: lambda: ops.gemm_grouped(a, b, there, out=d), "cuBLAS for each expert": loop
+    }  # fmt: skip
+    if hasattr(torch, "_grouped_mm"):
+        calls["torch._grouped_mm"] = lambda: torch._grouped_mm(a, b, offs=there)
+    return calls

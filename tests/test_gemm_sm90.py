@@ -66,7 +66,7 @@ def test_gemm_sm90_correctness_of_plans(plan):
 @pytest.mark.parametrize("pingpong", [False, True])
 def test_gemm_sm90_correctness_of_a_block_with_many_tiles(pingpong, monkeypatch):
     """Two clusters go through six tiles each, so that buffers are used again across tiles and batches."""
-    monkeypatch.setattr(kernels.gemm_sm90_calls, "_clusters", lambda gpu, size: 2)
+    monkeypatch.setattr(kernels.gemm_sm90_calls, "resident_clusters", lambda gpu, size: 2)
     a, b = whole(0, (2, 256, 136), np.float16), whole(1, (2, 136, 192), np.float16)
     tile = (64, 64) if pingpong else (128, 64)
     check(a, b, np.empty((2, 256, 192), np.float16), {"tile": tile, "pingpong": pingpong})

@@ -92,8 +92,7 @@ def candidates(matrices: Sequence[views.Strided], tensors: Sequence[Any], splits
     if kind is None:
         return []
     (*batch, m, k), n = matrices[0].shape, matrices[1].shape[-1]
-    capacity = chip(_arch(gpu, settings.get("arch"))).shared_optin
-    return sm90_plans(kind, (m, n, k, math.prod(batch)), _multiprocessors(gpu), capacity, splits)
+    return sm90_plans(kind, (m, n, k, math.prod(batch)), multiprocessors(gpu), shared_capacity(gpu), splits)
 
 
 def kind_of(matrices: Sequence[views.Strided], tensors: Sequence[Any]) -> Kind | None:
@@ -177,7 +176,7 @@ def prepare(
     shared = plan.splits > 1
     counters = works * size * CONSUMERS if shared else 0
     sums = works * size * plan.tile[0] * plan.tile[1] if shared else 0
-    clusters = max(min(works, _clusters(gpu, size)), 1)
+    clusters = max(min(works, resident_clusters(gpu, size)), 1)
     executor = _executor(plan, fused, len(matrices[0].shape), "cuda" if gpu else "emu")
     return Sm90Call(executor, seen, clusters, plan.accumulator, sums, counters, fused is not None)
 
@@ -190,8 +189,8 @@ def _executor(plan: Sm90Plan, fused: Fused | None, rank: int, target: str) -> An
 
 def compiled(plan: Sm90Plan, fused: Fused | None, rank: int, target: str, options: str = "") -> Any:
     """The compiled function of A and B of so many modes, with any extents and strides, and D or what is fused takes."""
-    a = _fake(plan.dtype, rank, plan.k_major[0])
-    b = _fake(plan.dtype, rank, not plan.k_major[1])
+    a = fake(plan.dtype, rank, plan.k_major[0])
+    b = fake(plan.dtype, rank, not plan.k_major[1])
     workspace = counters = None
     if plan.splits > 1:
         workspace, counters = (
@@ -204,12 +203,13 @@ def compiled(plan: Sm90Plan, fused: Fused | None, rank: int, target: str, option
         fakes: tuple[Any, ...] = a, b, given, clusters, workspace, counters, plan, fused
         return cute.compile(launch_gemm_sm90_fused, *fakes, target=target, options=options)
     assert plan.result is not None
-    d = _fake(plan.result, rank, plan.n_major)
+    d = fake(plan.result, rank, plan.n_major)
     fakes = a, b, d, clusters, workspace, counters, plan
     return cute.compile(launch_gemm_sm90, *fakes, target=target, options=options)
 
 
-def _fake(dtype: type[cute.Numeric], rank: int, last: bool) -> Any:
+def fake(dtype: type[cute.Numeric], rank: int, last: bool) -> Any:
+    """A tensor to compile for, whose last mode is contiguous, or the one before it."""
     grain = _GRAIN_BITS // dtype.width
     strides: list[Any] = [cute.sym_int64(divisibility=grain) for _ in range(rank)]
     strides[-1 if last else -2] = 1
@@ -217,11 +217,17 @@ def _fake(dtype: type[cute.Numeric], rank: int, last: bool) -> Any:
 
 
 @functools.cache
-def _clusters(gpu: bool, size: int) -> int:
+def resident_clusters(gpu: bool, size: int) -> int:
     """How many clusters run at once."""
     return HardwareInfo().get_max_active_clusters(size) if gpu else _EMULATED_MULTIPROCESSORS // size
 
 
+def shared_capacity(gpu: bool) -> int:
+    """Bytes of shared memory that a block may have."""
+    return chip(_arch(gpu, settings.get("arch"))).shared_optin
+
+
 @functools.cache
-def _multiprocessors(gpu: bool) -> int:
+def multiprocessors(gpu: bool) -> int:
+    """Multiprocessors of the device; of an H100 on the emulator."""
     return HardwareInfo().get_device_multiprocessor_count() if gpu else _EMULATED_MULTIPROCESSORS

@@ -85,7 +85,7 @@ def gemm(
         FORWARD.run(out, a, b, batch_invariant)
         return out
     if out is not None:
-        _check_no_gradient("a result in out= has no gradient", a, b, out)
+        check_no_gradient("gemm", "a result in out= has no gradient", a, b, out)
         FORWARD.dispatched(out, *_of_one_rank(a, b, len(shape)), batch_invariant)
         return out
     return _Gemm.apply(*_of_one_rank(a, b, len(shape)), batch_invariant)
@@ -104,7 +104,7 @@ def _with_epilogue(a: Any, b: Any, epilogue: Any, out: Any, operands: dict[str, 
     if not is_torch(a) or direct(a, b, *gemm_fused.tensors_of(given)):
         found = gemm_fused.fused(key, a, b, given)
     else:
-        _check_no_gradient("an epilogue has no gradient", a, b, *gemm_fused.tensors_of(given))
+        check_no_gradient("gemm", "an epilogue has no gradient", a, b, *gemm_fused.tensors_of(given))
         found = gemm_fused.dispatched(key, a, b, given)
     return found if len(found) > 1 else next(iter(found.values()))
 
@@ -142,10 +142,15 @@ def _check(a: Any, b: Any, out: Any) -> tuple[int, ...]:
     return shape
 
 
-def _check_no_gradient(why: str, *tensors: Any) -> None:
+def check_no_gradient(op: str, why: str, *tensors: Any) -> None:
+    """Refuse tensors that require a gradient, while gradients are recorded.
+
+    Raises:
+        ArgumentError: it says `why`.
+    """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise ArgumentError(
-            f"gemm: {why}, and a tensor requires one",
+            f"{op}: {why}, and a tensor requires one",
             hint="call it under torch.no_grad(), or leave it out and write what it does in PyTorch",
         )
 
