@@ -128,11 +128,13 @@ def gemm_sm90_kernel(
     exchange = workspace, counters, smem.allocate_tensor(cutlass.Int32, cute.make_layout(CONSUMERS))
     pipeline.pipeline_init_wait(blocks)
     if group < 0:
-        cute.arch.setmaxregister_decrease(COPYING_REGISTERS)
+        if cutlass.const_expr(plan.moves_registers):
+            cute.arch.setmaxregister_decrease(COPYING_REGISTERS)
         if warp == 0:
             copy_tiles(tiles, pipe, copies[:2], coordinates[:2], memory, plan)
     else:
-        cute.arch.setmaxregister_increase(MULTIPLYING_REGISTERS)
+        if cutlass.const_expr(plan.moves_registers):
+            cute.arch.setmaxregister_increase(MULTIPLYING_REGISTERS)
         team = team_of(group)
         if cutlass.const_expr(fused is None):
             layout = plan.shared_d

@@ -27,6 +27,7 @@ LINE_BYTES = 128  # of a swizzle
 INSTRUCTION_M = 64
 WARP_M = 16  # rows of an instruction that a warp holds
 _STRIP_ELEMENTS = 4096
+_WIDE = 128  # columns of an instruction whose sums take so many registers that ptxas counts them
 
 
 def accumulator_of(dtype: type[cute.Numeric]) -> type[cute.Numeric]:
@@ -72,6 +73,12 @@ class Sm90Plan:
     def rows(self) -> int:
         """Rows of a tile that one warpgroup multiplies."""
         return self.tile[0] if self.pingpong else self.tile[0] // CONSUMERS
+
+    @property
+    def moves_registers(self) -> bool:
+        """Whether registers go from the warps that copy to those that multiply. ptxas 13.5 does not do it for narrower
+        products ("unable to determine register count at entry"), which have enough."""
+        return self.tile[1] >= _WIDE
 
     @property
     def accumulator(self) -> type[cute.Numeric]:

@@ -63,8 +63,19 @@ def name_accumulators(function: ir.Operation) -> None:
 def _uses(op: ir.Operation, accumulators: Sequence[tuple[int, Allocation]]) -> Uses:
     """The accumulator that a product writes (None: the operation is none), and those that the operation touches."""
     product = op.operands[0] if op.name == "cute.wgmma" else None
-    written = next((number for number, made in accumulators if product in made.views), None)
-    return Uses(written, tuple(number for number, _ in accumulators if number != written))
+    added = next((number for number, made in accumulators if product in made.views), None)
+    target = _target(op)
+    written = tuple(number for number, made in accumulators if target in made.views)
+    return Uses(added, tuple(number for number, _ in accumulators if number != added), written)
+
+
+def _target(op: ir.Operation) -> ir.Value | None:
+    """The tensor that an operation writes other than by a product."""
+    if op.name in ("cute.store", "cute.store_tensor", "cute.fill"):
+        return op.operands[1]
+    if op.name == "cute.copy":
+        return build.groups(op)[1][0]
+    return None
 
 
 def _accumulators(function: ir.Operation) -> list[Allocation]:

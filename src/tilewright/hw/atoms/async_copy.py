@@ -72,6 +72,14 @@ def check_box(box: Sequence[int], bits: int, swizzle: int = 0) -> None:
         )
 
 
+def swizzle_bytes(bits: int, base: int, shift: int, width: int) -> int | None:
+    """The bytes of the swizzling mode that S<bits, base, shift> of elements of `width` bits is; None: it is none."""
+    if not bits:
+        return 0
+    unit = width << base
+    return 16 << bits if (unit, shift) == (8 * BOX_INNER_BYTES, 3) and 16 << bits in SWIZZLE_MODES else None
+
+
 def check_strides(strides: Sequence[int], bits: int) -> None:
     """Pass if a tensor may have these strides, in elements of `bits` bits, the innermost (which is 1) left out.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
+from tilewright.hw.atoms import async_copy
 from tilewright.ir import atom_text, build
 from tilewright.lang import trace
 from tilewright.lang.atoms.copy_atom import BulkAtom
@@ -22,7 +23,7 @@ from tilewright.lang.nvgpu.cpasync import expect_space
 from tilewright.lang.nvgpu.elect import one_thread_of_warp
 from tilewright.lang.nvgpu.tma_ops import TmaOp
 from tilewright.lang.tensors.pointer import AddressSpace, Held
-from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor import Tensor, placed_layout
 from tilewright.layout import ComposedLayout, Layout
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class TmaAtom(BulkAtom):
                 f"a tensor copy of {self.value_type} and shared memory of {shared.element_type}",
                 location=user_location(4),
             )
+        self._check_swizzle(shared)
         counts = [_elements(tensor) for tensor in (coordinates, shared)]
         if counts[0] != counts[1] or counts[0] % self.values:
             raise CompileError(
@@ -91,6 +93,21 @@ class TmaAtom(BulkAtom):
                 hint="partition both with tma_partition and fix all modes but the first",
             )
         return [self._box(coordinates, shared, number) for number in range(counts[0] // self.values)]
+
+    def _check_swizzle(self, shared: Tensor) -> None:
+        """Memory that is addressed by another swizzle than the copy engine's; without one only the address counts."""
+        placed = placed_layout(shared)
+        if not isinstance(placed, ComposedLayout):
+            return
+        inner = placed.inner
+        found = async_copy.swizzle_bytes(inner.bits, inner.base, inner.shift, shared.element_type.width)
+        if found != self.swizzle:
+            raise CompileError(
+                "a tensor copy with another swizzle than the tensor in shared memory has",
+                location=user_location(5),
+                values={"tensor map": _swizzle_text(self.swizzle), "shared memory": placed},
+                hint="give make_tiled_tma_atom the layout by which the tensor in shared memory is allocated",
+            )
 
     def _box(self, coordinates: Tensor, shared: Tensor, number: int) -> tuple[Sequence[Any], Tensor]:
         first = number * self.values
@@ -114,6 +131,10 @@ class TmaAtom(BulkAtom):
 
     def __str__(self) -> str:
         return f"TMA Atom\n  Box:        {self.box}\n  Value type: {self.value_type.facts.name}"
+
+
+def _swizzle_text(size: int) -> str:
+    return f"a swizzle of {size} bytes" if size else "no swizzle"
 
 
 def _elements(tensor: Tensor) -> int:

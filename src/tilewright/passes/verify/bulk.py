@@ -10,6 +10,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.hw.atoms import async_copy
 from tilewright.ir import types
 from tilewright.ir.accessors import TensorMapInfo, tensor_map_info
+from tilewright.layout import ComposedLayout
 from tilewright.passes.rules.memory import element_bits
 from tilewright.passes.verify.operation import Invalid, Memory, OpSummary, memory, tensor
 from tilewright.passes.verify.table import verifies
@@ -121,6 +122,10 @@ def _box(map_: ir.Type, shared: Memory, coord: Sequence[ir.Type]) -> None:
         raise Invalid("a coordinate has a number for each mode of the box", map=map_, numbers=len(coord))
     if count * shared.bits != prod(info.box) * element_bits(info.element):
         raise Invalid("the tensor in shared memory holds one box", map=map_, tensor=shared.type)
+    if isinstance(shared.layout, ComposedLayout):
+        inner = shared.layout.inner
+        if async_copy.swizzle_bytes(inner.bits, inner.base, inner.shift, shared.bits) != info.swizzle:
+            raise Invalid("the map and the tensor in shared memory have one swizzle", map=map_, tensor=shared.type)
 
 
 def _bytes(far: Memory, shared: Memory) -> None:

@@ -52,7 +52,10 @@ def _name(op: ir.Operation, register: int) -> str:
 @rules.lowers("accumulator")
 def _accumulator(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     width = types.parse(text_of(op, "element")).width
-    _assembly(f".reg .b32 {_name(op, 0)[:-1]}<{-(-number_of(op, 'count') * width // 32)}>;", (), (), None)
+    registers = f"{_name(op, 0)[:-1]}<{-(-number_of(op, 'count') * width // 32)}>"
+    # The emulator marks whole registers: with two elements in each, the first write would not do.
+    marked = f" // unwritten {registers}" if width == 32 else ""
+    _assembly(f".reg .b32 {registers};{marked}", (), (), None)
     return []
 
 

@@ -97,6 +97,11 @@ class Batch:
         self.living -= len(ids)
         self._masks = None
 
+    def ended(self, L: Lanes) -> list[int]:
+        """The blocks of these lanes, by slot, in which no thread runs any more."""
+        stride = self.shape.stride
+        return [int(s) for s in np.unique(L.slot) if not self.alive[s * stride : (s + 1) * stride].any()]
+
     def alive_masks(self) -> Array:
         """The mask of living lanes of each warp."""
         if self._masks is None:

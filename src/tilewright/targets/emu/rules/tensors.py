@@ -140,7 +140,7 @@ def tensor_load(
         start = [at_lane(x, lane) for x in coords]
         check_start(made, start, site, lane)
         tile = read_box(S, site, made, start, lane)
-        base, ranks = at_lane(to, lane), targets(mask, lane)
+        base, ranks = at_lane(to, lane), targets(mask, site, L, lane)
         barriers = [barrier_index(S, site, one, at_lane(barrier, lane), rank) for rank in ranks]
         S.on.tensor_read(site, one, made, start, [int(told[0]) for told in barriers])
         for rank, told in zip(ranks, barriers, strict=True):
