@@ -12,7 +12,8 @@ from tilewright import Float8E4M3FN, cute, ops
 from tilewright.base import settings
 from tilewright.emulate import observe
 from tilewright.kernels import gemm as kernels
-from tilewright.kernels import gemm_moves, gemm_sm90_plans
+from tilewright.kernels import gemm_moves, gemm_sm90_plans, views
+from tilewright.kernels.gemm_fusion import plain
 from tilewright.kernels.gemm_sm90_plans import Kind, Sm90Plan, sm90_plans
 from tilewright.ops import gemm_fused
 
@@ -238,6 +239,15 @@ def test_the_assembler_neither_serialises_nor_spills(plan, capfd):
     text = "".join(capfd.readouterr())
     assert "Used" in text and "C75" not in text and "serializ" not in text and "arning" not in text
     assert "0 bytes spill stores, 0 bytes spill loads" in text
+
+
+@pytest.mark.parametrize("tile", [(128, 192), (128, 128)], ids=str)
+def test_epilogues_of_large_tiles_do_not_spill(tile):
+    """192 sums of a thread leave no room, unless the warp that copies gives up its registers."""
+    plan = plan_like(Sm90Plan(cute.BFloat16, (True, True), None, True, (128, 128, 64)), tile, pingpong=True, stages=4)
+    fused = plain(plan, views.Strided((256, 256), (256, 1)), cute.BFloat16, 0)
+    report = kernels.gemm_sm90_calls.compiled(plan, fused, 2, "emu").report().kernels[0]
+    assert (report.spill_stores, report.spill_loads) == (0, 0) and not report.warnings
 
 
 def test_the_fastest_of_the_first_plans_is_taken_from_then_on(monkeypatch):

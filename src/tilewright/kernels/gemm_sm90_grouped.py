@@ -27,6 +27,7 @@ from tilewright.kernels.gemm_sm90 import COPYING_REGISTERS, MULTIPLYING_REGISTER
 from tilewright.kernels.gemm_sm90_mainloop import buffers_of, loads_of, multiply_tiles, pipelines_of
 from tilewright.kernels.gemm_sm90_plans import ALIGNMENT, CONSUMERS, WARPGROUP
 from tilewright.kernels.gemm_sm90_stores import finish_tile, team_of
+from tilewright.lib.comm.warp import warp_scan
 from tilewright.lib.epilogue.lowering.tile import Place
 
 MOST_GROUPS = 1024
@@ -54,7 +55,7 @@ def count_tiles(ends: cute.Tensor, bounds: cute.Tensor, rows: Any, height: cutla
             if group > 0:
                 start = min(ends[group - 1], rows)
             tiles = cute.ceil_div(max(end - start, 0), height) * along
-        until = total + cute.warp_scan(tiles, op="add")
+        until = total + warp_scan(tiles, op="add")
         if group < groups:
             bounds[group + 1, 0] = until
             bounds[group + 1, 1] = end
@@ -166,11 +167,13 @@ def gemm_sm90_grouped_kernel(
     cute.arch.sync_threads()  # `bounds` are there
     tiles = Groups(coordinates[0], coordinates[1], bounds, cute.size(ends), plan)
     if group < 0:
-        cute.arch.setmaxregister_decrease(COPYING_REGISTERS)
+        if cutlass.const_expr(plan.moves_registers):
+            cute.arch.setmaxregister_decrease(COPYING_REGISTERS)
         if warp == 0:
             copy_groups(tiles, pipe, copies, coordinates, memory, plan)
     else:
-        cute.arch.setmaxregister_increase(MULTIPLYING_REGISTERS)
+        if cutlass.const_expr(plan.moves_registers):
+            cute.arch.setmaxregister_increase(MULTIPLYING_REGISTERS)
         team = team_of(group)
         strips = smem.allocate(CONSUMERS * plan.strip_bytes, ALIGNMENT)
         strip = strip_at(strips + group * plan.strip_bytes, plan.accumulator, plan.strip, plan.tile[1])
