@@ -37,7 +37,7 @@ def check(a, b, out, plan):
     chosen = kernels.plan_of(out, a, b)
     assert isinstance(chosen, Sm90Plan)
     kernels.gemm(out, a, b, plan=plan_like(chosen, **plan))
-    np.testing.assert_array_equal(wide(out), wide(a) @ wide(b))
+    np.testing.assert_array_equal(wide(out), wide((wide(a) @ wide(b)).astype(out.dtype)))
 
 
 def plan_like(chosen, tile, **options):
@@ -147,6 +147,39 @@ def test_other_chips_take_mma_sync():
         assert not isinstance(kernels.plan_of(a, a, b), Sm90Plan)
 
 
+# Parts along K
+
+
+@pytest.mark.parametrize(
+    ("dtype", "result"),
+    [(BF16, BF16), (np.float16, np.float32), (np.int8, np.int32), (E4M3, BF16), (np.float32, np.float32)],
+    ids=lambda dtype: np.dtype(dtype).name,
+)
+@pytest.mark.parametrize("parts", [4, 16])
+def test_gemm_sm90_correctness_of_parts_that_a_second_kernel_adds(dtype, result, parts):
+    """The last step of a part is half empty: it ends where the next part begins."""
+    deep = parts * 160
+    a, b = whole(0, (72, deep), dtype), whole(1, (40, deep), dtype).T
+    out = np.empty((72, 56), result)[:, :40]
+    with observe() as reports:
+        check(a, b, out, {"tile": (64, 64), "pingpong": True, "parts": parts})
+    assert [report.kernel for report in reports][-2:] == ["gemm_sm90_kernel", "add_parts_kernel"]
+
+
+@pytest.mark.parametrize("order", ["kn", "mn", "mk"])
+def test_gemm_sm90_correctness_of_parts_of_orders(order):
+    a, b = whole(0, (64, 640), BF16), whole(1, (640, 48), BF16)
+    a, b = turned(a) if order[0] == "m" else a, turned(b) if order[1] == "k" else b
+    check(a, b, np.empty((64, 48), BF16), {"tile": (128, 64), "parts": 4})
+
+
+def test_parts_are_in_one_order_and_need_whole_vectors():
+    plans = sm90_plans(F16, (128, 128, 16384, 1), 132, SHARED_BYTES)
+    assert {plan.parts for plan in plans} == {1, 4, 8, 16, 32, 64}
+    for extents in ((128, 130, 16384, 1), (128, 128, 16384, 2), (128, 128, 16388, 1)):
+        assert {plan.parts for plan in sm90_plans(F16, extents, 132, SHARED_BYTES)} == {1}
+
+
 # Epilogues
 
 
@@ -216,9 +249,11 @@ def test_large_products_take_turns_at_large_tiles():
 
 
 def test_few_tiles_share_their_products_unless_rows_must_not_depend_on_that():
-    assert best(128, 128, 16384).splits >= 4
-    assert best(128, 128, 16384, splits=False).splits == 1
-    assert best(128, 128, 64).splits == 1
+    assert best(128, 128, 16384).parts >= 16
+    assert best(128, 128, 16384 + 8).splits >= 4  # K has no such parts
+    alone = best(128, 128, 16384, splits=False)
+    assert (alone.splits, alone.parts) == (1, 1)
+    assert (best(128, 128, 64).splits, best(128, 128, 64).parts) == (1, 1)
 
 
 @pytest.mark.parametrize("kind", [F16, Kind(Float8E4M3FN, (True, True), cute.Float32, True)], ids=str)

@@ -16,7 +16,7 @@ from tilewright.base.errors import ArgumentError
 from tilewright.compiler.target_choice import choose_arch
 from tilewright.cute import testing
 from tilewright.hw.chips import chip
-from tilewright.kernels import gemm_sm90_calls, views
+from tilewright.kernels import gemm_sm90_calls, gemm_sm90_parts, views
 from tilewright.kernels.elementwise import together
 from tilewright.kernels.epilogue_plans import check_reached, memory_of
 from tilewright.kernels.gemm_epilogue import Fused
@@ -26,6 +26,7 @@ from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, gemm_plans
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
 from tilewright.kernels.gemm_sm90_calls import Sm90Call
+from tilewright.kernels.gemm_sm90_parts import PartsCall
 from tilewright.kernels.gemm_sm90_plans import Sm90Plan
 from tilewright.kernels.gemm_split import workspace_elements
 from tilewright.kernels.launching import address_of, on_gpu
@@ -72,7 +73,7 @@ class _Call:
         self.executor(a, b, arguments, views.empty(a, (self.workspace,), self.accumulator), counters)
 
 
-_calls: dict[Any, _Call | Sm90Call] = {}
+_calls: dict[Any, _Call | Sm90Call | PartsCall] = {}
 
 
 def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, splits: bool = True) -> None:
@@ -143,10 +144,11 @@ def plan_of(out: Any, a: Any, b: Any) -> GemmPlan | Sm90Plan:
     return plans_of(out, a, b)[0]
 
 
-def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan) -> _Call | Sm90Call:
+def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan) -> _Call | Sm90Call | PartsCall:
     matrices = _matrices((a, b, out), tuple(out.shape[:-2]))
     if isinstance(plan, Sm90Plan) and plan.result is not None:
-        return gemm_sm90_calls.prepare(matrices, (a, b, out), plan)
+        prepare = gemm_sm90_parts.prepare if plan.parts > 1 else gemm_sm90_calls.prepare
+        return prepare(matrices, (a, b, out), plan)
     *operands, target = matrices
     result = _result(target, isinstance(plan, GemmPlan) and plan.turned)
     fused = plain(plan, result, views.dtype_of(out), address_of(out))

@@ -21,11 +21,10 @@ from tilewright.hw.chips import chip
 from tilewright.kernels import views
 from tilewright.kernels.gemm_epilogue import Fused
 from tilewright.kernels.gemm_sm90 import launch_gemm_sm90, launch_gemm_sm90_fused
-from tilewright.kernels.gemm_sm90_plans import CONSUMERS, Kind, Sm90Plan, sm90_plans
+from tilewright.kernels.gemm_sm90_plans import CONSUMERS, GRAIN_BITS, Kind, Sm90Plan, sm90_plans
 from tilewright.kernels.launching import address_of, on_gpu
 from tilewright.utils import HardwareInfo
 
-_GRAIN_BITS = 128  # of addresses and strides
 _MOST_BATCH_MODES = 3
 _MOST_EXTENT = 1 << 31
 _EMULATED_MULTIPROCESSORS = 132  # those of an H100
@@ -119,7 +118,7 @@ def kind_of(matrices: Sequence[views.Strided], tensors: Sequence[Any]) -> Kind |
 def is_copied(matrix: views.Strided, tensor: Any) -> bool:
     """Whether a tensor map can describe a tensor, seen as this matrix."""
     dtype, start = views.dtype_of(tensor), address_of(tensor)
-    if start * 8 % _GRAIN_BITS or len(matrix.shape) > 2 + _MOST_BATCH_MODES or max(matrix.shape) >= _MOST_EXTENT:
+    if start * 8 % GRAIN_BITS or len(matrix.shape) > 2 + _MOST_BATCH_MODES or max(matrix.shape) >= _MOST_EXTENT:
         return False
     inner = _inner(matrix)
     for mode, (extent, stride) in enumerate(zip(matrix.shape, matrix.strides, strict=True)):
@@ -127,7 +126,7 @@ def is_copied(matrix: views.Strided, tensor: Any) -> bool:
         if mode - len(matrix.shape) == inner:
             if stride != 1 and extent > 1:
                 return False
-        elif extent > 1 and (step < 0 or step % _GRAIN_BITS or (step == 0 and mode - len(matrix.shape) >= -2)):
+        elif extent > 1 and (step < 0 or step % GRAIN_BITS or (step == 0 and mode - len(matrix.shape) >= -2)):
             return False
     return True
 
@@ -142,9 +141,9 @@ def _last_is_contiguous(matrix: views.Strided) -> bool:
     return _inner(matrix) == -1
 
 
-def _described(matrix: views.Strided, dtype: type[cute.Numeric]) -> views.Strided:
+def described(matrix: views.Strided, dtype: type[cute.Numeric]) -> views.Strided:
     """The matrix with strides that a tensor map takes where an extent is 1, and one batch where all are the same."""
-    grain, inner = _GRAIN_BITS // dtype.width, _inner(matrix)
+    grain, inner = GRAIN_BITS // dtype.width, _inner(matrix)
     shared = len(matrix.shape) > 2 and not any(matrix.strides[:-2])
     shape, strides = list(matrix.shape), list(matrix.strides)
     for mode in range(-len(shape), 0):
@@ -164,7 +163,7 @@ def prepare(
     gpu = on_gpu(tensors[0])
     copied = len(matrices) if fused is None else 2
     seen = tuple(
-        (_described(matrix, views.dtype_of(tensor)) if number < copied else matrix).unless_of(
+        (described(matrix, views.dtype_of(tensor)) if number < copied else matrix).unless_of(
             tensor.shape, views.strides_of(tensor)
         )
         for number, (matrix, tensor) in enumerate(zip(matrices, tensors, strict=True))
@@ -210,7 +209,7 @@ def compiled(plan: Sm90Plan, fused: Fused | None, rank: int, target: str, option
 
 def fake(dtype: type[cute.Numeric], rank: int, last: bool) -> Any:
     """A tensor to compile for, whose last mode is contiguous, or the one before it."""
-    grain = _GRAIN_BITS // dtype.width
+    grain = GRAIN_BITS // dtype.width
     strides: list[Any] = [cute.sym_int64(divisibility=grain) for _ in range(rank)]
     strides[-1 if last else -2] = 1
     return cute.runtime.make_fake_tensor(dtype, views.symbols(rank), stride=tuple(strides), assumed_align=16)

@@ -7,8 +7,9 @@ with the least:
 
 `speed` is what a tile of that kind reaches of the fastest one where there is enough work. What is added is the time in
 which a tile is stored and nothing multiplied, of which ping-pong leaves little; where several blocks share a tile along
-K, also that of the exchange of sums: each writes and one of them reads `splits` times the tile. The figures are those
-of an H200 (docs/kernels/gemm.md).
+K, also that of the exchange of sums: each writes and one of them reads `splits` times the tile. Products in parts,
+which a second kernel adds, have no exchange, but their sums go through L2. The figures are those of an H200
+(docs/kernels/gemm.md), but for that of this traffic, which is worked out from the rate of L2.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ WARPGROUP = 128
 CONSUMERS = 2
 ALIGNMENT = 1024  # of shared memory: after so many bytes a swizzle repeats
 LINE_BYTES = 128  # of a swizzle
+GRAIN_BITS = 128  # of addresses and strides that the copy engine takes
 INSTRUCTION_M = 64
 WARP_M = 16  # rows of an instruction that a warp holds
 _STRIP_ELEMENTS = 4096
@@ -49,6 +51,7 @@ class Sm90Plan:
         stages: buffers for tiles of A and B.
         pingpong: whether the two warpgroups that multiply take turns at tiles, else they share each tile.
         splits: blocks that share the products along K of one tile.
+        parts: of K, whose products are a batch; their sums go to memory, and a second kernel adds them.
         group: clusters along M whose tiles are computed before those of the next column, so that L2 holds what they
             share.
     """
@@ -62,6 +65,7 @@ class Sm90Plan:
     stages: int = 4
     pingpong: bool = False
     splits: int = 1
+    parts: int = 1
     group: int = 8
 
     @property
@@ -205,6 +209,9 @@ _CLUSTERS = ((2, 1), (1, 2), (1, 1))
 _ALONE = 0.985  # the speed of a block without a cluster
 _TOGETHER = 1 << 20  # the time by which a cluster begins later
 _SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
+_PARTS = (4, 8, 16, 32, 64)
+PART_VECTOR = 4  # elements of a row that a thread adds: N is a multiple
+_PART_TRAFFIC = 10  # the time in which a sum of a part is written and read
 _LEAST_STEPS = 4  # along K, of a block that shares a tile
 _EXCHANGE, _START = 350, 8 << 20
 _MOST_STAGES = 8
@@ -218,7 +225,9 @@ def sm90_plans(
     Without `splits` no products of a tile are shared, so that each row of D is added up in one order, whatever M, N
     and L are.
     """
-    made = _candidates(kind, extents, multiprocessors, shared_bytes, _SPLITS if splits else (1,))
+    made = [*_candidates(kind, extents, multiprocessors, shared_bytes, _SPLITS if splits else (1,))]
+    if splits:
+        made += _in_parts(kind, extents, multiprocessors, shared_bytes)
     return [plan for _, plan in sorted(made, key=lambda pair: pair[0])]
 
 
@@ -248,6 +257,27 @@ def _candidates(
                 last = shape.m * shape.n * (_STORES - shape.added)  # nothing is multiplied beside the last stores
                 once = last + shared * _START + (not alone) * _TOGETHER
                 yield waves * shape.m * shape.n * deep / speed + once, plan
+
+
+def _in_parts(
+    kind: Kind, extents: tuple[int, int, int, int], multiprocessors: int, shared_bytes: int
+) -> Iterator[tuple[float, Sm90Plan]]:
+    """Plans for one D of few tiles, whose products are made in parts along K."""
+    m, n, k, batch = extents
+    grain = GRAIN_BITS // kind.dtype.width
+    if kind.result is None or not kind.n_major or batch > 1 or n % PART_VECTOR:
+        return
+    for shape in _SHAPES:
+        tile = shape.m, shape.n, LINE_BYTES * 8 // kind.dtype.width
+        tiles = -(-m // shape.m) * -(-n // shape.n)
+        for parts in _PARTS:
+            if k % (parts * grain) or -(-k // tile[2]) < _LEAST_STEPS * parts or tiles * parts > 2 * multiprocessors:
+                continue
+            plan = replace(_fitting(kind, tile, (1, 1), shape.pingpong, 1, shared_bytes), parts=parts)
+            waves = -(-tiles * parts // multiprocessors)
+            alone = waves * shape.m * shape.n * (k // parts + shape.added) / (shape.speed * _ALONE)
+            last = shape.m * shape.n * (_STORES - shape.added)
+            yield alone + last + _START + _PART_TRAFFIC * parts * m * n, plan
 
 
 def _in_boxes(kind: Kind, tile: tuple[int, int, int], cluster: tuple[int, int]) -> bool:
