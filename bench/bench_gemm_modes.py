@@ -13,6 +13,7 @@ from tilewright.targets.nvidia import driver as cuda
 
 PLAIN, GROUPED = "ops.gemm", "ops.gemm_grouped"
 SHAPES = (8192, 8192, 8192), (4096, 4096, 4096), (512, 8192, 8192), (128, 128, 16384)
+MIXED = (4096, 4096, 4096), (64, 8192, 8192)
 EXPERTS, TOKENS, WIDTH, HIDDEN = 32, 16384, 2048, 4096
 
 
@@ -36,6 +37,8 @@ def rows(quick: bool) -> Iterator[Row]:
         return
     for shape in SHAPES[1:2] if quick else SHAPES:
         yield from products(_calls(shape), shape, PLAIN, quick)
+    for shape in MIXED[:1] if quick else MIXED:
+        yield from products(_mixed_calls(shape), shape, PLAIN, quick)
     yield from products(_grouped_calls(), (TOKENS, HIDDEN, WIDTH), GROUPED, quick)
 
 
@@ -52,6 +55,19 @@ def _calls(shape: tuple[int, int, int]) -> dict[str, Callable[[], object]]:
         "residual+scale+row-max+aux": lambda: ops.gemm(a, right, residual_peaks, C=residual, alpha=0.5, D=d, F=f),
         "cuBLAS": lambda: torch.mm(a, right, out=d),
         "cuBLASLt bias+gelu": lambda: torch._addmm_activation(bias, a, right, use_gelu=True),
+    }
+
+
+def _mixed_calls(shape: tuple[int, int, int]) -> dict[str, Callable[[], object]]:
+    """Weights of 8 bits beside the same in 16."""
+    m, n, k = shape
+    a, weights = torch.randn(m, k, device="cuda").bfloat16(), torch.randint(-127, 128, (n, k), device="cuda")
+    d = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    eight, sixteen, floats = (weights.to(dtype).T for dtype in (torch.int8, torch.bfloat16, torch.float8_e4m3fn))
+    return {
+        PLAIN: lambda: ops.gemm(a, sixteen, out=d),
+        "bfloat16 x int8": lambda: ops.gemm(a, eight, out=d),
+        "bfloat16 x float8_e4m3fn": lambda: ops.gemm(a, floats, out=d),
     }
 
 

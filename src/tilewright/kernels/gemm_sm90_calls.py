@@ -95,8 +95,9 @@ def candidates(matrices: Sequence[views.Strided], tensors: Sequence[Any], splits
 
 
 def kind_of(matrices: Sequence[views.Strided], tensors: Sequence[Any]) -> Kind | None:
-    """What is multiplied, where the copy engine and `wgmma` take A and B."""
-    dtype = views.dtype_of(tensors[0])
+    """What is multiplied, where the copy engine and `wgmma` take A and B; A may have 8 bits where B has 16."""
+    held, dtype = views.dtype_of(tensors[0]), views.dtype_of(tensors[1])
+    narrow = None if held is dtype else held
     if dtype.width > 32 or 0 in (*matrices[0].shape, *matrices[1].shape):
         return None
     if not all(is_copied(*pair) for pair in zip(matrices[:2], tensors[:2], strict=True)):
@@ -108,11 +109,11 @@ def kind_of(matrices: Sequence[views.Strided], tensors: Sequence[Any]) -> Kind |
     if len(a.shape) > 2 and not any((*a.strides[:-2], *b.strides[:-2])):
         return None
     k_major = _last_is_contiguous(a), not _last_is_contiguous(b)
-    if dtype.width != 16 and not all(k_major):
+    if (dtype.width != 16 and not all(k_major)) or (narrow and not k_major[0]):
         return None
     if not results or not is_copied(results[0], tensors[2]):
-        return Kind(dtype, k_major, None, True)
-    return Kind(dtype, k_major, views.dtype_of(tensors[2]), _last_is_contiguous(results[0]))
+        return Kind(dtype, k_major, None, True, narrow)
+    return Kind(dtype, k_major, views.dtype_of(tensors[2]), _last_is_contiguous(results[0]), narrow)
 
 
 def is_copied(matrix: views.Strided, tensor: Any) -> bool:
@@ -188,8 +189,8 @@ def _executor(plan: Sm90Plan, fused: Fused | None, rank: int, target: str) -> An
 
 def compiled(plan: Sm90Plan, fused: Fused | None, rank: int, target: str, options: str = "") -> Any:
     """The compiled function of A and B of so many modes, with any extents and strides, and D or what is fused takes."""
-    a = fake(plan.dtype, rank, plan.k_major[0])
-    b = fake(plan.dtype, rank, not plan.k_major[1])
+    a = fake(plan.held[0], rank, plan.k_major[0])
+    b = fake(plan.held[1], rank, not plan.k_major[1])
     workspace = counters = None
     if plan.splits > 1:
         workspace, counters = (

@@ -30,8 +30,8 @@ def loads_of(a: cute.Tensor, b: cute.Tensor, plan: Any) -> Any:
 
 def buffers_of(smem: Any, plan: Any) -> tuple[cute.Tensor, cute.Tensor]:
     """The stages of A and of B in shared memory."""
-    layouts = plan.shared_a, plan.shared_b
-    a, b = (smem.allocate_tensor(plan.dtype, layout.outer, ALIGNMENT, layout.inner) for layout in layouts)
+    layouts = zip(plan.held, (plan.shared_a, plan.shared_b), strict=True)
+    a, b = (smem.allocate_tensor(dtype, layout.outer, ALIGNMENT, layout.inner) for dtype, layout in layouts)
     return a, b
 
 
@@ -97,6 +97,47 @@ def multiply_tile(
 
 
 @cute.jit
+def convert(left: cute.Tensor, wide: cute.Tensor) -> None:
+    """A thread's part of A from shared memory to registers, as the product takes it."""
+    narrow = cute.make_rmem_tensor(left.shape, left.element_type)
+    cute.autovec_copy(left, narrow)
+    wide.store(narrow.load().to(wide.element_type))
+
+
+@cute.jit
+def multiply_tile_mixed(
+    pipe: Any, state: Any, steps: Any, tiled: cute.TiledMma, left: cute.Tensor, right: cute.Tensor, sums: cute.Tensor
+) -> Any:
+    """As `multiply_tile`, of a `left` of 8 bits, which threads read from shared memory and convert.
+
+    A part of K is converted while the products of the part before it are under way.
+    """
+    tiled.set(warpgroup.Field.ACCUMULATE, False)
+    parts = cute.size(left, mode=[2])
+    wide = [cute.make_rmem_tensor(left[None, None, 0, 0].shape, tiled.op.a_dtype) for _ in range(parts)]
+    released = state.clone()
+    for step in cutlass.range(steps, unroll=1):
+        pipe.consumer_wait(state)
+        convert(left[None, None, 0, state.index], wide[0])
+        for part in cutlass.range_constexpr(parts):
+            warpgroup.fence()
+            cute.gemm(tiled, sums, wide[part], right[None, None, part, state.index], sums)
+            tiled.set(warpgroup.Field.ACCUMULATE, True)
+            warpgroup.commit_group()
+            if cutlass.const_expr(part + 1 < parts):
+                convert(left[None, None, part + 1, state.index], wide[part + 1])
+        warpgroup.wait_group(
+            0
+        )  # ptxas serialises products whose registers are written while others are under way longer
+        if step > 0:
+            cute.arch.sync_warp()  # one lane speaks for all, which have read their parts
+            pipe.consumer_release(released)
+            released.advance()
+        state.advance()
+    return released
+
+
+@cute.jit
 def multiply_tiles(
     tiles: Any, pipe: Any, order: Any, finish: Any, memory: Any, exchange: Any, group: Any, team: Any,
     plan: cutlass.Constexpr,
@@ -115,7 +156,9 @@ def multiply_tiles(
         first, stride, turn, turns = first + group * stride, CONSUMERS * stride, group, CONSUMERS
     else:
         shared_a = cute.local_tile(shared_a, (plan.rows, plan.tile[2]), (group, 0, None))
-    left = tiled.make_fragment_A(mine.partition_A(shared_a))
+    left = mine.partition_A(shared_a)
+    if cutlass.const_expr(plan.narrow is None):
+        left = tiled.make_fragment_A(left)
     right = tiled.make_fragment_B(mine.partition_B(shared_b))
     for number in cutlass.range(first, tiles.count, stride):
         row, column, batch, split = tiles.place(number)
@@ -128,10 +171,13 @@ def multiply_tiles(
         state = state_after(turn * tiles.steps, pipeline.PipelineUserType.Consumer, plan.stages)
         if cutlass.const_expr(plan.pingpong):
             order.wait()
-        last = multiply_tile(pipe, state, tiles.steps, tiled, left, right, sums)
+        multiply: Any = multiply_tile if plan.narrow is None else multiply_tile_mixed
+        last = multiply(pipe, state, tiles.steps, tiled, left, right, sums)
         if cutlass.const_expr(plan.pingpong):
             order.arrive()
         warpgroup.wait_group(0)
+        if cutlass.const_expr(plan.narrow is not None):
+            cute.arch.sync_warp()
         pipe.consumer_release(last)
         if cutlass.const_expr(plan.pingpong):
             order.wait()

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import tilewright.cute as cute
 from tilewright import TFloat32
+from tilewright.cute.nvgpu import warpgroup
 from tilewright.utils import LayoutEnum, sm90
 
 WARPGROUP = 128
@@ -42,7 +43,7 @@ class Sm90Plan:
     """How D (M, N, L) = A (M, K, L) · B (N, K, L) is computed.
 
     Attributes:
-        dtype: element type of A and B.
+        dtype: element type of A and B, in which they are multiplied.
         k_major: whether K is contiguous of A and of B, else M or N is.
         result: element type of D; None where an epilogue stores what it makes of D.
         n_major: whether N is contiguous of D, else M is.
@@ -52,6 +53,8 @@ class Sm90Plan:
         pingpong: whether the two warpgroups that multiply take turns at tiles, else they share each tile.
         splits: blocks that share the products along K of one tile.
         parts: of K, whose products are a batch; their sums go to memory, and a second kernel adds them.
+        narrow: element type of A, 8 bits, where it is another than that of B: A goes through registers, where it is
+            converted, K is contiguous in it, and `dtype` has 16 bits.
         group: clusters along M whose tiles are computed before those of the next column, so that L2 holds what they
             share.
     """
@@ -67,6 +70,7 @@ class Sm90Plan:
     splits: int = 1
     parts: int = 1
     group: int = 8
+    narrow: type[cute.Numeric] | None = None
 
     @property
     def threads(self) -> int:
@@ -90,9 +94,14 @@ class Sm90Plan:
         return accumulator_of(self.dtype)
 
     @property
+    def held(self) -> tuple[type[cute.Numeric], type[cute.Numeric]]:
+        """Element types of A and B as they lie in memory."""
+        return self.narrow or self.dtype, self.dtype
+
+    @property
     def shared_a(self) -> cute.ComposedLayout:
         """(m, k, stages) of A in shared memory."""
-        return sm90.make_smem_layout(self.dtype, _order(self.k_major[0]), (self.tile[0], self.tile[2]), self.stages)
+        return sm90.make_smem_layout(self.held[0], _order(self.k_major[0]), (self.tile[0], self.tile[2]), self.stages)
 
     @property
     def shared_b(self) -> cute.ComposedLayout:
@@ -146,7 +155,7 @@ class Sm90Plan:
     def stage_bytes(self) -> int:
         """Bytes of the tiles of A and B of one step."""
         m, n, k = self.tile
-        return (m + n) * k * self.dtype.width // 8
+        return (m * self.held[0].width + n * self.held[1].width) * k // 8
 
     @property
     def shared_bytes(self) -> int:
@@ -162,8 +171,9 @@ class Sm90Plan:
         """The instruction of one warpgroup, 64 rows by `columns`."""
         majors = tuple(_order(major).sm90_mma_major_mode() for major in self.k_major)
         dtype = TFloat32 if self.dtype is cute.Float32 else self.dtype
+        source = warpgroup.OperandSource.RMEM if self.narrow else warpgroup.OperandSource.SMEM
         return sm90.make_trivial_tiled_mma(
-            dtype, dtype, majors[0], majors[1], self.accumulator, (1, 1, 1), (INSTRUCTION_M, columns)
+            dtype, dtype, majors[0], majors[1], self.accumulator, (1, 1, 1), (INSTRUCTION_M, columns), source
         )
 
 
@@ -179,6 +189,7 @@ class Kind:
     k_major: tuple[bool, bool]
     result: type[cute.Numeric] | None
     n_major: bool
+    narrow: type[cute.Numeric] | None = None
 
 
 @dataclass(frozen=True)
@@ -265,7 +276,7 @@ def _in_parts(
     """Plans for one D of few tiles, whose products are made in parts along K."""
     m, n, k, batch = extents
     grain = GRAIN_BITS // kind.dtype.width
-    if kind.result is None or not kind.n_major or batch > 1 or n % PART_VECTOR:
+    if kind.result is None or kind.narrow or not kind.n_major or batch > 1 or n % PART_VECTOR:
         return
     for shape in _SHAPES:
         tile = shape.m, shape.n, LINE_BYTES * 8 // kind.dtype.width
@@ -296,6 +307,8 @@ def _fitting(
     kind: Kind, tile: tuple[int, int, int], cluster: tuple[int, int], pingpong: bool, splits: int, shared_bytes: int
 ) -> Sm90Plan:
     """The plan with as many stages as go into shared memory."""
-    plan = Sm90Plan(kind.dtype, kind.k_major, kind.result, kind.n_major, tile, cluster, 1, pingpong, splits)
+    plan = Sm90Plan(
+        kind.dtype, kind.k_major, kind.result, kind.n_major, tile, cluster, 1, pingpong, splits, narrow=kind.narrow
+    )
     stages = 1 + (shared_bytes - plan.shared_bytes) // plan.stage_bytes
     return replace(plan, stages=min(stages, _MOST_STAGES))
