@@ -1,7 +1,7 @@
 """Products of a matrix of 16 bits and one of 8, which is converted on its way to the tensor cores.
 
-On sm_90 A of a `wgmma` may come from registers: threads read its bytes from shared memory and convert them. So the narrow
-matrix is A; where it is on the right, the transpose is computed, bᵀ · aᵀ. Elsewhere it is converted first.
+On sm_90 A of a `wgmma` may come from registers: threads read its bytes from shared memory and convert them. So A is the
+narrow matrix; where that is on the right, the transpose is computed, bᵀ · aᵀ. Elsewhere it is converted first.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def multiply_tile_mixed(
     """
     tiled.set(warpgroup.Field.ACCUMULATE, False)
     parts = cute.size(left, mode=[2])
-    wide = [cute.make_rmem_tensor(left[None, None, 0, 0].shape, tiled.op.a_dtype) for _ in range(parts)]
+    wide = [cute.make_rmem_tensor(left[None, None, 0, 0].shape, right.element_type) for _ in range(parts)]
     released = state.clone()
     for step in cutlass.range(steps, unroll=1):
         pipe.consumer_wait(state)

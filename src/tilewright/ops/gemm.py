@@ -65,8 +65,8 @@ def gemm(
 
     Returns:
         `out`, or a new contiguous tensor of the dtype of `a`, the wider one where they differ, int32 for int8, bfloat16
-        for 8-bit floats. With an epilogue that has several outputs, a dict of them by name; they have the dtype of `a`, float32 where they are
-        reduced or `a` has 8 bits.
+        for 8-bit floats. With an epilogue that has several outputs, a dict of them by name; they have the dtype of `a`,
+        float32 where they are reduced or `a` has 8 bits.
 
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together.
