@@ -1,5 +1,6 @@
 """What ncu prints of each machine instruction, recorded on an H200, and the emulator's counts of the same kernel."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tests.tools.explorer.cases import fake, row_sum
 from tilewright import ArgumentError
-from tilewright.tools.commands import profile_lines
+from tilewright.tools import demo_kernels
+from tilewright.tools.commands import explore, profile_lines
+from tilewright.tools.explorer.page import data_of
 from tilewright.tools.function_runs import run_executor
 from tilewright.tools.profiling import gpu_launch, ncu_lines
 from tilewright.tools.profiling.line_counts import Counts
@@ -41,7 +44,7 @@ def naive_transpose(x: cute.Tensor, y: cute.Tensor):
 
 @pytest.fixture(scope="module")
 def recorded():
-    return ncu_lines.parse(RECORDED.read_text(encoding="utf-8").splitlines())
+    return ncu_lines.read(RECORDED).counts
 
 
 def test_the_recorded_kernel(recorded):
@@ -81,8 +84,8 @@ def test_what_was_measured_goes_to_lines_of_python():
 
 
 def test_several_launches_add_up():
-    lines = RECORDED.read_text(encoding="utf-8").splitlines()
-    once, twice = (ncu_lines.parse(lines * times)["naive_transpose_kernel"] for times in (1, 2))
+    text = RECORDED.read_text(encoding="utf-8")
+    once, twice = (ncu_lines.parse(text * times).counts["naive_transpose_kernel"] for times in (1, 2))
     assert {offset: counts.sectors for offset, counts in twice.items()} == {
         offset: 2 * counts.sectors for offset, counts in once.items()
     }
@@ -116,3 +119,57 @@ def test_a_plain_function_needs_pytorch(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["x", f"{tmp_path / 'case.py'}:case", "", "", "f32[4]"])
     with pytest.raises(ArgumentError, match="a plain function runs on tensors of PyTorch, which is not installed"):
         gpu_launch.main()
+
+
+def listing(executor, kernel):
+    """What ncu prints of a kernel, with a sample of each reason and its offset as sectors, in its form."""
+    instructions = executor.machine_code(kernel).instructions
+    head = '"Address","Source","Thread Instructions Executed","L2 Theoretical Sectors Global","stall_long_sb"'
+    rows = [f'"{0x7F00 + item.offset:#x}","      {item.text}","32","{item.offset}","1"' for item in instructions]
+    return "\n".join([f'"Kernel Name","{kernel}(float*)",""', head, *rows, ""])
+
+
+def test_a_recording_is_read_back_by_the_commands(tmp_path, capsys):
+    executor, _ = row_sum(8, 64)
+    recorded = tmp_path / "measured.csv"
+    recorded.write_text(listing(executor, "row_sum_kernel"))
+    place, words = f"{demo_kernels.__file__}:row_sum", ["--arg", "f32[8,64]", "--arg", "f32[8]", "--arch", "sm_90a"]
+    profile_lines.run([place, *words, "--ncu", str(recorded), "--json"])
+    (found,) = json.loads(capsys.readouterr().out)
+    offsets = [item.offset for item in executor.machine_code().instructions]
+    assert sum(line["sectors"] for line in found["sass"]) == sum(offsets)
+    assert found["estimates"] == []
+    explore.command(place, arg=["f32[8,64]", "f32[8]"], arch="sm_90a", ncu=recorded, out=tmp_path / "page.html")
+    (kernel,) = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))["kernels"]
+    assert sum(line.get("ncu_sectors", 0) for line in kernel["counts"]["sass"].values()) == sum(offsets)
+    assert kernel["all_sampled"] == [["long scoreboard", 1.0]]
+
+
+def test_ncu_prints_a_report_that_is_kept(monkeypatch, tmp_path):
+    program, report = tmp_path / "ncu", tmp_path / "lines.ncu-rep"
+    program.write_text(f"#!{shutil.which('sh')}\ncat {RECORDED}\n")
+    program.chmod(0o755)
+    report.write_bytes(b"")
+    monkeypatch.setattr(ncu_lines, "locate", lambda name: str(program))
+    assert ncu_lines.read(report).text == RECORDED.read_text(encoding="utf-8")
+    monkeypatch.setattr(ncu_lines, "locate", lambda name: None)
+    with pytest.raises(ArgumentError, match="ncu is not installed here") as raised:
+        ncu_lines.read(report)
+    assert "ncu --import lines.ncu-rep --page source --csv" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "there is no report"), ("a,b\n1,2\n", "says nothing of single instructions")]
+)
+def test_files_that_are_no_recordings(tmp_path, content, said):
+    file = tmp_path / "measured.csv"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ArgumentError, match=said) as raised:
+        ncu_lines.read(file)
+    assert "profile lines --by ncu --save" in str(raised.value)
+
+
+def test_only_what_ncu_measured_is_saved():
+    with pytest.raises(ArgumentError, match="--save keeps what ncu measured, and the emulator counts here"):
+        profile_lines.run(["kernels.py:add", "--by", "emu", "--save", "x.csv"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import tilewright.cute as cute
@@ -17,6 +17,7 @@ from tilewright.tools.arguments import Argument, TensorArgument, values
 from tilewright.tools.commands.compile import compile_argument
 from tilewright.tools.function_lookup import load_function
 from tilewright.tools.profiling.line_counts import Counts
+from tilewright.tools.profiling.ncu_lines import Recording
 
 SECONDS: Final = 60.0
 """How long a run on the emulator may take."""
@@ -45,6 +46,23 @@ class Run:
     def arch(self) -> str:
         """The chip that it was compiled for."""
         return str(self.executors[0].arch)
+
+    def beside(self, recording: Recording) -> Run:
+        """The same run with what ncu measured of its kernels.
+
+        Raises:
+            ArgumentError: ncu measured other kernels, or other code of these.
+        """
+        kernels = {name: executor for executor in self.executors for name in executor.kernels}
+        known = [name for name in recording.counts if name in kernels]
+        if not known:
+            raise ArgumentError(
+                f"ncu measured no kernel of {self.name}",
+                values={"measured": ", ".join(recording.counts), "compiled": ", ".join(kernels)},
+            )
+        for name in known:
+            recording.check(name, kernels[name].machine_code(name).instructions)
+        return replace(self, measured={name: recording.counts[name] for name in known})
 
 
 def run_executor(executor: Any, given: Sequence[Any] | None, seconds: float = SECONDS, why_not: str = NOT_RUN) -> Run:

@@ -26,7 +26,12 @@ from tilewright.tools.function_runs import Run, run_executor
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "images"
 SIZE = {"width": 1680, "height": 945}
 COLOURS = 128
-VIEWS = {("gemm", "passes", "light"), ("gemm", "report", "light"), ("gemm", "layouts", "dark")}
+VIEWS = {
+    ("gemm", "passes", "light"),
+    ("gemm", "report", "light"),
+    ("gemm", "layouts", "dark"),
+    ("large", "flow", "light"),
+}
 KERNELS = {
     "row_sum": lambda: run_executor(*cases.row_sum()),
     "gemm": lambda: product("sm_80", (256, 64), (64, 128)),
@@ -58,6 +63,14 @@ def walk(shown):
         assert shown.locator("#before .cm-line").count() == shown.locator("#after .cm-line").count() > 0
     shown.locator("#pass-list li").filter(has_text="promote-register-tensors").first.click()
     yield "passes"
+    shown.keyboard.press("f")
+    blocks = shown.locator("#flow-graph .block").count()
+    for number in range(blocks):
+        assert shown.locator("#flow-graph .block.chosen").get_attribute("data-block") == str(number)
+        assert shown.locator("#block-text .cm-gutter.heat .cm-gutterElement div").count() > 0
+        shown.keyboard.press("ArrowDown")
+    shown.locator("#flow-graph .block").nth(min(11, blocks - 1)).click()
+    yield "flow"
     shown.keyboard.press("r")
     assert {"Figures", "Hottest lines", "Time to compile"} <= set(shown.locator(".card h2").all_inner_texts())
     yield "report"

@@ -1,15 +1,19 @@
 """What the explorer's page shows."""
 
 import json
+import re
 
 import pytest
 
 from tests.tools.explorer import cases
+from tilewright import ArgumentError
 from tilewright.passes.pass_changes import PassChange
 from tilewright.tools import demo_kernels
 from tilewright.tools.explorer.collect import collected, compact, rows
 from tilewright.tools.explorer.page import data_of, page
 from tilewright.tools.function_runs import run_executor
+from tilewright.tools.profiling.line_counts import Counts
+from tilewright.tools.profiling.ncu_lines import Recording
 
 SECTOR = 32
 
@@ -69,7 +73,8 @@ def test_without_a_run_the_page_says_so():
     executor, _ = cases.two_kernels()
     data = collected(run_executor(executor, None))
     assert data["missing"] == "the function was not run: give arguments with all extents"
-    assert data["kernels"][0]["counts"] == {"ptx": {}, "sass": {}, "python": {}}
+    for lines in data["kernels"][0]["counts"].values():
+        assert all(set(counts) == {"live"} for counts in lines.values())
 
 
 def test_a_run_that_takes_too_long_leaves_a_page():
@@ -135,3 +140,52 @@ def test_a_page_is_one_file_that_loads_nothing(row_sum):
 def test_a_text_that_ends_a_script_stays_text(row_sum):
     text = page({**row_sum, "function": "</script><script>alert(1)</script>"})
     assert "<script>alert" not in text
+
+
+def test_blocks_and_registers_are_those_of_the_machine_code(row_sum):
+    executor, _ = cases.row_sum()
+    code = executor.machine_code()
+    shown = row_sum["kernels"][0]["code"]
+    lines = next(stage["text"] for stage in row_sum["kernels"][0]["stages"] if stage["name"] == "sass").splitlines()
+    # Each block ends where a warp may go elsewhere, or before a label that is a target; what follows is in the text.
+    for block in shown["blocks"]:
+        last = lines[block["last"] - 1]
+        label = f"`({lines[shown['blocks'][block['next'][0]]['first'] - 2].rstrip(':')})" if block["next"] else "EXIT"
+        assert label in last or "BRA" not in last
+        assert bool(block["next"]) or "EXIT" in last
+    for line, used in shown["registers"].items():
+        text = lines[line - 1].split("*/")[1].replace(".reuse", "").replace(".64", "")
+        assert all(re.search(rf"\b{name}\b", text) for name in used["writes"] if not name[-1].isdigit()), text
+    assert max(used["live"].get("GPR", 0) for used in shown["registers"].values()) == code.most_live["GPR"]
+    by_hand = [int(row) for row in re.findall(r"// \|\s+(\d+)", code.live)]
+    assert [used["live"].get("GPR", 0) for used in shown["registers"].values()][:5] == by_hand[:5]
+    assert row_sum["kernels"][0]["counts"]["sass"][min(shown["registers"])]["live"] == by_hand[0]
+
+
+def test_what_ncu_measured_stands_beside():
+    executor, values = cases.row_sum(8, 64)
+    run = run_executor(executor, values)
+    offsets = {item.offset: item.mnemonic for item in executor.machine_code().instructions}
+    load = next(at for at, name in offsets.items() if name == "LDG")
+    counts = {load: Counts(64, sectors=7, wavefronts=3, wavefronts_ideal=1, stalls={"barrier": 5.0})}
+    recording = Recording("", {"row_sum_kernel": counts}, {"row_sum_kernel": offsets})
+    (kernel,) = collected(run.beside(recording))["kernels"]
+    (own,) = [line for line in kernel["counts"]["sass"].values() if "ncu_sectors" in line]
+    assert (own["ncu_sectors"], own["ncu_wavefronts"], own["ncu_conflicts"]) == (7, 3, 2)
+    assert (own["ncu_samples"], own["ncu_instructions"], own["sectors"]) == (5, 64, 8 * 64 * 4 // SECTOR)
+    assert kernel["all_sampled"] == [["barrier", 1.0]]
+    assert kernel["all_waits"][0][0] != "barrier"
+
+
+def test_what_ncu_measured_of_other_code_is_refused():
+    executor, values = cases.row_sum(8, 64)
+    run = run_executor(executor, values)
+    offsets = {item.offset: item.mnemonic for item in executor.machine_code().instructions}
+    padded = offsets | {max(offsets) + 16: "NOP"}
+    assert run.beside(Recording("", {"row_sum_kernel": {0: Counts()}}, {"row_sum_kernel": padded})).measured
+    other = offsets | {0x20: "FMUL"}
+    with pytest.raises(ArgumentError, match="ncu measured other code of row_sum_kernel than what is compiled") as error:
+        run.beside(Recording("", {"row_sum_kernel": {0: Counts()}}, {"row_sum_kernel": other}))
+    assert "at 0020, measured" in str(error.value) and "FMUL" in str(error.value)
+    with pytest.raises(ArgumentError, match="ncu measured no kernel of row_sum"):
+        run.beside(Recording("", {"vadd": {0: Counts()}}))

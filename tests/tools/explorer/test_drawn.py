@@ -17,6 +17,14 @@ def test_types_of_a_text_are_drawn_once():
     assert found["f16 smem (8,4):(4,1)"].svg == algebra.swizzle_svg(Layout((8, 4), (4, 1)), 16)
 
 
+def test_a_swizzled_layout_is_drawn_with_its_swizzle_first():
+    found = drawing("f16", "smem", SWIZZLED)
+    # Row 1 begins at element 64, which S<3,3,3> moves to 72; without it 64 lies in bank 0, as row 0 does.
+    assert ">72<" in found.svg and "S&lt;3,3,3&gt;" in found.svg
+    assert "S&lt;3,3,3&gt;" not in found.plain
+    assert drawing("f16", "smem", "(8,64):(64,1)").plain == ""
+
+
 def test_global_memory_has_no_banks():
     assert drawing("f32", "gmem", "(8,4):(4,1)").svg == algebra.layout_svg(Layout((8, 4), (4, 1)))
 

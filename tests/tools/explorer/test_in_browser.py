@@ -4,9 +4,12 @@ import json
 
 import pytest
 
+import tilewright.cute as cute
 from tests.tools.explorer import cases
 from tests.tools.explorer.browser import browser, opened
 from tilewright.tools import demo_kernels
+from tilewright.tools.arguments import parse_argument
+from tilewright.tools.commands.compile import compile_argument
 from tilewright.tools.explorer.collect import collected
 from tilewright.tools.explorer.page import page
 from tilewright.tools.function_runs import run_executor
@@ -205,6 +208,123 @@ def test_the_report(shown, row_sum_data):
     assert shown.locator(".bar.binds").first.inner_text().startswith("warps")
     shown.get_by_role("button", name=f"demo_kernels.py:{LOAD}").first.click()
     held(shown, "source", "total += x[row, column]")
+
+
+@pytest.fixture(scope="module")
+def looping_data():
+    """The row sum of matrices of any size: its machine code has loops."""
+    words = [compile_argument(parse_argument(word)) for word in ("f32[?,?]", "f32[?]")]
+    return collected(run_executor(cute.compile(demo_kernels.row_sum, *words, target="emu"), None))
+
+
+def test_the_flow_of_machine_code(started, looping_data, tmp_path):
+    (tmp_path / "looping.html").write_text(page(looping_data), encoding="utf-8")
+    code = looping_data["kernels"][0]["code"]
+    jumps = [(at, to) for at, block in enumerate(code["blocks"]) for to in block["next"]]
+    assert any(to <= at for at, to in jumps)
+    with opened(started, (tmp_path / "looping.html").as_uri()) as shown:
+        shown.keyboard.press("f")
+        drawn = shown.locator("#flow-graph .jump").evaluate_all(
+            "found => found.map(item => [Number(item.dataset.from), Number(item.dataset.to)])"
+        )
+        assert sorted(map(tuple, drawn)) == sorted(jumps)
+        shown.keyboard.press("ArrowDown")
+        chosen = shown.locator("#flow-graph .block.chosen")
+        assert chosen.get_attribute("data-block") == "1"
+        block = code["blocks"][1]
+        lines = [line for line in range(block["first"], block["last"] + 1) if line in code["registers"]]
+        cells = shown.locator("#block-text .cm-gutter.heat .cm-gutterElement div").all_inner_texts()
+        assert list(map(int, filter(None, cells))) == [code["registers"][line]["live"].get("GPR", 0) for line in lines]
+        shown.locator("#flow-code .link").last.click()
+        goal = block["next"][-1]
+        assert chosen.get_attribute("data-block") == str(goal)
+        shown.locator("#flow-graph").focus()
+        shown.keyboard.press("Enter")
+        shown.wait_for_selector("#stages:not([hidden])")
+        text = next(stage["text"] for stage in looping_data["kernels"][0]["stages"] if stage["name"] == "sass")
+        first = text.splitlines()[code["blocks"][goal]["first"] - 1]
+        active = shown.evaluate("getSelection().anchorNode.parentElement.closest('.cm-line').textContent")
+        assert active == first
+
+
+def test_a_line_of_machine_code_says_which_registers_it_uses(shown):
+    line_in(shown, "sass", "SHFL").hover()
+    lit_count(shown, "ptx", 1)
+    said = shown.locator("#detail").inner_text()
+    assert "this instruction reads R" in said and "; live at it: " in said
+    shown.locator("#metric").select_option("live")
+    cells = shown.locator('.pane[data-stage="sass"] .cm-gutter.heat .cm-gutterElement div').all_inner_texts()
+    assert len([cell for cell in cells if cell]) > 10
+
+
+def test_what_ncu_measured_can_be_chosen(started, row_sum_data, tmp_path):
+    made = json.loads(json.dumps(row_sum_data))
+    kernel = made["kernels"][0]
+    (number,) = [at for at, (_, row) in enumerate(made["places"]) if row == LOAD]
+    kernel["counts"]["python"][str(number)] |= {"ncu_sectors": 16390, "ncu_samples": 77.0}
+    kernel["sampled"], kernel["all_sampled"] = {str(number): [["barrier", 1.0]]}, [["barrier", 1.0]]
+    (tmp_path / "ncu.html").write_text(page(made), encoding="utf-8")
+    with opened(started, (tmp_path / "ncu.html").as_uri()) as shown:
+        names = shown.locator("#metric option").all_inner_texts()
+        assert [name for name in names if "ncu" in name] == ["sectors, ncu", "samples, ncu"]
+        line_in(shown, "source", "total += x[row, column]").hover()
+        lit_count(shown, "ptx", 1)
+        said = shown.locator("#detail").inner_text()
+        assert "16,384 sectors" in said and "16,390 sectors, ncu" in said
+        assert "ncu saw it wait for barrier 100 %" in said
+        shown.keyboard.press("r")
+        assert "What warps waited for, sampled by ncu" in shown.locator("#report").inner_text()
+
+
+@pytest.mark.parametrize("width", [360, 800])
+def test_narrow_windows(started, row_sum_page, width):
+    with opened(started, row_sum_page) as shown:
+        shown.set_viewport_size({"width": width, "height": 640})
+        shown.reload()
+        shown.wait_for_selector("html[data-ready]")
+        assert shown.locator(".pane:visible").count() == max(1, width // 330)
+        for key in "pfrls":
+            shown.keyboard.press(key)
+            assert shown.evaluate("document.documentElement.scrollWidth") <= width, key
+        shown.keyboard.press("r")
+        heights = shown.locator(".card").evaluate_all(
+            "found => found.map(item => item.scrollHeight - item.clientHeight)"
+        )
+        assert max(heights) <= 1
+
+
+def test_a_kernel_without_machine_code(started, row_sum_data, tmp_path):
+    made = json.loads(json.dumps(row_sum_data))
+    kernel = made["kernels"][0]
+    kernel["stages"] = [stage for stage in kernel["stages"] if stage["name"] != "sass"]
+    kernel["code"], kernel["counts"]["sass"] = {"blocks": [], "registers": {}}, {}
+    (tmp_path / "none.html").write_text(page(made), encoding="utf-8")
+    with opened(started, (tmp_path / "none.html").as_uri()) as shown:
+        line_in(shown, "source", "total += x[row, column]").hover()
+        lit_count(shown, "ptx", 1)
+        shown.keyboard.press("f")
+        shown.keyboard.press("ArrowDown")
+        assert "There is no machine code" in shown.locator("#flow").inner_text()
+
+
+def test_very_long_lines(started, row_sum_data, tmp_path):
+    made = json.loads(json.dumps(row_sum_data))
+    file = next(item for item in made["files"] if item["name"] == "demo_kernels.py")
+    lines = file["text"].splitlines()
+    lines[LOAD - 1] += "  # " + "long " * 40_000
+    file["text"] = "\n".join(lines)
+    for stage in made["kernels"][0]["stages"]:
+        if stage["name"] == "ptx":
+            texts = stage["text"].splitlines()
+            texts[12] += " // " + "x" * 200_000
+            stage["text"] = "\n".join(texts) + "\n"
+    (tmp_path / "wide.html").write_text(page(made), encoding="utf-8")
+    with opened(started, (tmp_path / "wide.html").as_uri()) as shown:
+        line_in(shown, "source", "total += x[row, column]").hover(position={"x": 60, "y": 5})
+        lit_count(shown, "sass", 1)
+        assert shown.locator("#detail").bounding_box()["height"] < 120
+        for stage in ("source", "ptx"):
+            assert shown.evaluate(MEASURE, stage) < LIMIT_MS, stage
 
 
 def test_layouts_have_a_view(shown):

@@ -17,6 +17,7 @@ from tilewright.tools.explorer.explore import free
 from tilewright.tools.explorer.page import page
 from tilewright.tools.explorer.serving import serve
 from tilewright.tools.function_runs import SECONDS, run_place
+from tilewright.tools.profiling import ncu_lines
 
 LARGEST_PORT = 65535
 
@@ -31,6 +32,10 @@ def command(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="the file; default: <function>.<arch>.html")] = None,
     run: Annotated[bool, typer.Option(help="run once on the emulator, for the counters of each line")] = True,
     seconds: Annotated[float, typer.Option(help="how long that run may take")] = SECONDS,
+    ncu: Annotated[
+        Path | None,
+        typer.Option(help="a report of ncu (.ncu-rep), or what profile lines --by ncu --save wrote: shown beside"),
+    ] = None,
     serve_: Annotated[
         bool, typer.Option("--serve", help="serve the page, and compile anew when a source file changes")
     ] = False,
@@ -44,11 +49,12 @@ def command(
     if serve_:
         if not 0 <= port <= LARGEST_PORT:
             raise ArgumentError(f"--port {port}: ports are 0 to {LARGEST_PORT}", hint="--port 0 takes any free one")
-        serve(place, [*child_options(arg or [], arch, options, seconds), *([] if run else ["--no-run"])], port)
+        more = [*([] if run else ["--no-run"]), *([] if ncu is None else ["--ncu", str(ncu)])]
+        serve(place, [*child_options(arg or [], arch, options, seconds), *more], port)
         return
     words = [parse_argument(word) for word in arg or []]
     found = run_place(place, words, arch=arch, options=options, seconds=seconds, run=run)
-    data = collected(found)
+    data = collected(found if ncu is None else found.beside(ncu_lines.read(ncu)))
     file = out or free(found.name.replace(".", "_"), found.arch)
     file.write_text(page(data), encoding="utf-8")
     make_console().print(f"wrote {file}", soft_wrap=True, highlight=False, markup=False)

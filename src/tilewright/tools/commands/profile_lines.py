@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,6 +35,10 @@ def command(
     by: Annotated[
         str | None, typer.Option(help="emu, or ncu on a GPU; default: ncu where it and a GPU are there")
     ] = None,
+    ncu: Annotated[
+        Path | None, typer.Option(help="a report of ncu (.ncu-rep), or what --save wrote: shown instead of a run's")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="a file for what ncu measured, which explore --ncu reads")] = None,
     json_: Annotated[bool, typer.Option("--json", help="print all of it as JSON")] = False,
 ) -> None:
     """Run a function once, on the emulator or under ncu, and show what each of its lines costs.
@@ -42,13 +47,18 @@ def command(
     warps wait for and the roofline are estimates, and say so. ncu measures all of it but the roofline.
     """
     column(sort)
-    way = profiler(by)
+    way = "ncu" if ncu is not None else profiler(by)
+    if save is not None and way != "ncu":
+        raise ArgumentError("--save keeps what ncu measured, and the emulator counts here", hint="--by ncu on a GPU")
     if top < 1:
         raise ArgumentError(f"--top {top} shows no lines", hint="--top 20")
     words = [parse_argument(word) for word in arg or []]
     found = run_place(place, words, arch=arch, options=options, seconds=seconds)
     if way == "ncu":
-        found = replace(found, measured=ncu_lines.measured(place, arg or [], found.arch, options), missing="")
+        given = ncu_lines.measured(place, arg or [], found.arch, options) if ncu is None else ncu_lines.read(ncu)
+        if save is not None:
+            save.write_text(given.text, encoding="utf-8")
+        found = replace(found.beside(given), missing="")
     if found.missing:
         raise ArgumentError(f"there is nothing to show: {found.missing}")
     profiles = list(line_profiles(found))

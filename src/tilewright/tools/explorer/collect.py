@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,16 +15,19 @@ from tilewright.emulate import Report
 from tilewright.passes.located_text import Place
 from tilewright.passes.pass_changes import PassChange, bare
 from tilewright.tools.explorer.drawn import drawings
+from tilewright.tools.explorer.machine import machine
 from tilewright.tools.function_runs import Run
 from tilewright.tools.located import Located, StageText, located
 from tilewright.tools.profiling.line_counts import Counts
-from tilewright.tools.profiling.line_profile import hiding, line_profile
+from tilewright.tools.profiling.line_profile import LineProfile, hiding, line_profile
 
 MOST_BLOCKS: Final = 1 << 16
 """A resource that admits more limits nothing."""
 CONTEXT: Final = 3
 """Lines around a change of a pass."""
 ESTIMATED: Final = "cycles"
+LIVE: Final = "live"
+SAMPLES: Final = "ncu_samples"
 METRICS: Final = {
     "sectors": ("sectors", "sectors of 32 bytes of global memory, counted by the emulator"),
     "excess": ("excess sectors", "sectors beyond those that the same bytes would need if each request were coalesced"),
@@ -31,6 +35,12 @@ METRICS: Final = {
     "conflicts": ("bank conflicts", "wavefronts beyond those that would do without bank conflicts"),
     "instructions": ("instructions", "instructions, one for each thread, counted by the emulator"),
     ESTIMATED: ("warp cycles", "cycles that warps would spend at the line if each ran alone: latencies times counts"),
+    LIVE: ("live registers", "registers whose values are needed at the instruction or later: of a line the most"),
+    "ncu_sectors": ("sectors, ncu", "sectors of 32 bytes of global memory, measured by ncu"),
+    "ncu_wavefronts": ("wavefronts, ncu", "passes over the banks of shared memory, measured by ncu"),
+    "ncu_conflicts": ("bank conflicts, ncu", "wavefronts beyond those that would do, measured by ncu"),
+    "ncu_instructions": ("instructions, ncu", "instructions, one for each thread, measured by ncu"),
+    SAMPLES: ("samples, ncu", "how often ncu saw a warp at the line"),
 }
 """The columns of heat: what they are called, and what their numbers are."""
 
@@ -89,7 +99,10 @@ def collected(run: Run) -> dict[str, Any]:
 
 
 def _kernel(executor: Any, name: str, texts: Sequence[StageText], run: Run, places: Places) -> dict[str, Any]:
-    reports, profile = run.by_kernel.get(name, []), line_profile(executor, name, texts, run)
+    reports, profile = run.by_kernel.get(name, []), line_profile(executor, name, texts, replace(run, measured={}))
+    measured = line_profile(executor, name, texts, run) if name in run.measured else None
+    sass = next((text for text in texts if text.name == "sass"), None)
+    code = machine(executor.machine_code(name), sass) if sass else {"blocks": [], "registers": {}}
     stages = [
         {
             "name": text.name,
@@ -99,22 +112,52 @@ def _kernel(executor: Any, name: str, texts: Sequence[StageText], run: Run, plac
         }
         for text in texts
     ]
+    counts = {stage: _by_line(stage, profile, measured) for stage in ("ptx", "sass", "python")}
+    for line, used in code["registers"].items():
+        _add_live(counts, line, sass.places[line - 1] if sass else None, used["live"].get("GPR", 0))
     return {
         "name": name,
         "stages": stages,
+        "code": code,
         "counts": {
-            "ptx": {line: figures(item) for line, item in sorted(profile.ptx.items())},
-            "sass": {line: figures(item) for line, item in sorted(profile.sass.items())},
-            "python": {places.number(place): figures(item) for place, item in profile.python.items()},
+            "ptx": dict(sorted(counts["ptx"].items())),
+            "sass": dict(sorted(counts["sass"].items())),
+            "python": {places.number(place): found for place, found in counts["python"].items()},
         },
-        "waits": {places.number(place): waits(item) for place, item in profile.python.items() if item.stalls},
+        "waits": _waits(profile, places),
         "all_waits": waits(profile.total),
         "hiding": hiding(profile),
+        "sampled": _waits(measured, places) if measured else {},
+        "all_sampled": waits(measured.total) if measured else [],
         "report": _report(executor, name),
         "remarks": _remarks(executor, name, places),
         "launches": [_launch(report, executor.arch) for report in reports],
         "findings": [_finding(error, places) for report in reports for error in (*report.races, *report.errors)],
     }
+
+
+def _by_line(stage: str, profile: LineProfile, measured: LineProfile | None) -> dict[Any, dict[str, float]]:
+    """The figures of the lines of a stage: what the emulator counted, and what ncu measured."""
+    own: Mapping[Any, Counts] = getattr(profile, stage)
+    found = {line: figures(item) for line, item in own.items()}
+    theirs: Mapping[Any, Counts] = getattr(measured, stage) if measured else {}
+    for line, item in theirs.items():
+        found.setdefault(line, {}).update(measured_figures(item))
+    return found
+
+
+def _add_live(counts: dict[str, dict[Any, dict[str, float]]], line: int, place: Place | None, live: int) -> None:
+    """The live registers of a line of machine code; its line of Python has the most of its lines."""
+    if not live:
+        return
+    counts["sass"].setdefault(line, {})[LIVE] = live
+    if place is not None:
+        found = counts["python"].setdefault(place, {})
+        found[LIVE] = max(live, found.get(LIVE, 0))
+
+
+def _waits(profile: LineProfile, places: Places) -> dict[int, list[list[Any]]]:
+    return {places.number(place): waits(item) for place, item in profile.python.items() if item.stalls}
 
 
 def compact(sass: str) -> str:
@@ -133,6 +176,12 @@ def figures(counts: Counts) -> dict[str, float]:
         ESTIMATED: round(counts.stalled),
     }
     return {key: value for key, value in found.items() if value}
+
+
+def measured_figures(counts: Counts) -> dict[str, float]:
+    """What ncu measured of a line by the keys of `METRICS`, those that are not 0."""
+    found = {f"ncu_{key}": value for key, value in figures(counts).items() if f"ncu_{key}" in METRICS}
+    return found | ({SAMPLES: counts.stalled} if counts.stalled else {})
 
 
 def waits(counts: Counts) -> list[list[Any]]:

@@ -10,6 +10,8 @@ from typing import Any, Final
 from tilewright import layout as algebra
 from tilewright.base.errors import TilewrightError
 from tilewright.layout import ComposedLayout, Layout
+from tilewright.layout.draw.svg import svg
+from tilewright.layout.draw.swizzle import bank_table, plain
 
 MOST_ROWS: Final = 32
 MOST_COLUMNS: Final = 32
@@ -24,11 +26,15 @@ _DIVISOR: Final = re.compile(r"div=(\d+)")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A layout as SVG with what there is to say of it, or only that where it cannot be drawn."""
+    """A layout as SVG with what there is to say of it, or only that where it cannot be drawn.
+
+    `plain` is the same layout without its swizzle, where it has one and banks are drawn.
+    """
 
     title: str
     facts: str
     svg: str
+    plain: str = ""
 
 
 def drawings(texts: Iterable[str]) -> dict[str, Drawing]:
@@ -62,8 +68,10 @@ def _drawing(title: str, element: str, space: str, text: str) -> Drawing:
         facts.append(f"the part {part.shape} of {layout.shape} is drawn")
     banked = space == "smem" and isinstance(part(0), int)
     bits = int(re.sub(r"\D+", " ", element).split()[0])
-    svg = algebra.swizzle_svg(part, bits) if banked else algebra.layout_svg(part)
-    return Drawing(title, "; ".join(facts), svg)
+    if not banked:
+        return Drawing(title, "; ".join(facts), algebra.layout_svg(part))
+    without = svg(bank_table(plain(part), bits)) if isinstance(part, ComposedLayout) else ""
+    return Drawing(title, "; ".join(facts), svg(bank_table(part, bits)), without)
 
 
 def with_stand_ins(text: str) -> tuple[str, bool]:

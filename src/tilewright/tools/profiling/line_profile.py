@@ -147,11 +147,9 @@ def hiding(profile: LineProfile) -> str:
         return ""
     needed = total.stalled / issued
     there = resident_warps(profile) / SM_PARTITIONS
+    warps = "warp a scheduler is" if there == 1 else "warps a scheduler are"
     said = "enough to hide its waiting" if there >= needed else "too few to hide its waiting"
-    return (
-        f"one warp alone would issue an instruction every {needed:.1f} cycles; "
-        f"{there:g} warps a scheduler are resident, {said}"
-    )
+    return f"one warp alone would issue an instruction every {needed:.1f} cycles; {there:g} {warps} resident, {said}"
 
 
 def resident_warps(profile: LineProfile) -> int:
@@ -167,7 +165,8 @@ def chip_times(arch: str, reports: Sequence[Report], occupancy: Any) -> ChipTime
     except ArgumentError:  # nobody knows how fast cards of this chip are
         sector_cycles = 0.0
     warps = _resident(arch, reports, occupancy) if occupancy is not None else 1
-    return ChipTimes(latencies(arch), missing(reports), max(warps, 1), sector_cycles)
+    blocks = warps // max(-(-reports[0].threads // WARP_THREADS), 1)
+    return ChipTimes(latencies(arch), missing(reports), max(warps, 1), sector_cycles, max(blocks, 1))
 
 
 def _resident(arch: str, reports: Sequence[Report], occupancy: Any) -> int:

@@ -6,6 +6,9 @@ const { EditorState, EditorView, Decoration, StateEffect, StateField, ViewPlugin
 const NAMES = { source: "Python", python: "traced", cute: "cute", nvvm: "nvvm", llvm: "LLVM", ptx: "PTX", sass: "SASS" };
 const USUAL = ["source", "cute", "ptx", "sass"];
 const WIDE_SCREEN = 2300;
+const PANE_WIDTH = 330;
+const LONGEST = 400;
+const FLOW = { width: 400, height: 46, gap: 18, lane: 11, letter: 7.3 };
 const TYPE = /!cute\.tensor<(\w+), "(\w+)", "([^"]*)"/g;
 
 const find = (selector, root = document) => root.querySelector(selector);
@@ -47,6 +50,7 @@ function short(value) {
   return Number.isInteger(value) ? String(value) : value.toFixed(1);
 }
 
+const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 const grouped = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : short(value));
 
 // ---- texts ----------------------------------------------------------------------------------------------------
@@ -132,7 +136,7 @@ const hotField = StateField.define({
     return value;
   },
 });
-const NOTHING = { place: -1, related: new Set(), ptx: 0, pinned: -1 };
+const NOTHING = { place: -1, related: new Set(), ptx: 0, sass: 0, pinned: -1 };
 const setMetric = StateEffect.define();
 
 /** Decorates the lines that can be seen, no others: so a hover costs the same at any length. */
@@ -299,7 +303,8 @@ class Pane {
     const here = this.places[number - 1] ?? -1;
     if (here < 0) return null;
     const related = new Set([...(callers.get(here) ?? []), ...(callees.get(here) ?? [])]);
-    return { place: here, related, ptx: this.ptxLine(number), pinned: pinned.pinned };
+    const sass = this.name === "sass" ? number : 0;
+    return { place: here, related, ptx: this.ptxLine(number), sass, pinned: pinned.pinned };
   }
 
   lineAt(event) {
@@ -389,7 +394,7 @@ const own = CodeMirror.Annotation.define();
 /** Light what belongs to a line under the mouse; null lights what is held. */
 let waiting = false;
 function light(hot) {
-  if (hovered?.place === hot?.place && hovered?.ptx === hot?.ptx) return;
+  if (hovered?.place === hot?.place && hovered?.ptx === hot?.ptx && hovered?.sass === hot?.sass) return;
   hovered = hot;
   if (waiting) return;
   waiting = true;
@@ -423,7 +428,8 @@ function describe(hot) {
     return;
   }
   const { file, line } = place(hot.place);
-  const text = (file.text.split("\n")[line - 1] ?? "").trim();
+  const whole = (file.text.split("\n")[line - 1] ?? "").trim();
+  const text = whole.length > LONGEST ? `${whole.slice(0, LONGEST)} …` : whole;
   const head = make("div", {}, make("b", {}, `${file.name}:${line} `), make("code", {}, text));
   const figures = make("div", { class: "figures" });
   const counts = kernel.counts.python[hot.place] ?? {};
@@ -437,12 +443,27 @@ function describe(hot) {
   }
   const said = [];
   const waits = kernel.waits?.[hot.place];
-  if (waits) said.push(make("div", { class: "said" }, "waits for ", waits.map(([reason, share]) => `${reason} ${Math.round(share * 100)} %`).join(", "), estimate({ estimate: true })));
+  if (waits) said.push(make("div", { class: "said" }, `waits for ${shares(waits)}`, estimate({ estimate: true })));
+  const sampled = kernel.sampled[hot.place];
+  if (sampled) said.push(make("div", { class: "said" }, `ncu saw it wait for ${shares(sampled)}`));
+  const used = kernel.code.registers[hot.sass];
+  if (used) said.push(make("div", { class: "said" }, registersOf(used)));
   const from = (callers.get(hot.place) ?? []).map(place).map((caller) => `${caller.file.name}:${caller.line}`);
   if (from.length) said.push(make("div", { class: "said" }, `called from ${from.join(", ")}`));
   for (const item of kernel.findings) if (item.place === hot.place) said.push(make("div", { class: "said bad" }, item.text));
   for (const item of kernel.remarks) if (item.place === hot.place) said.push(make("div", { class: "said" }, item.text));
   detail.replaceChildren(head, figures, ...said);
+}
+
+const shares = (waits) => waits.filter(([, share]) => share >= 0.005).map(([reason, share]) => `${reason} ${Math.round(share * 100)} %`).join(", ");
+
+const KINDS = { GPR: "registers", PRED: "predicates", UGPR: "uniform registers", UPRED: "uniform predicates" };
+
+/** What an instruction reads and writes, and what is live at it. */
+function registersOf({ live, reads, writes }) {
+  const parts = [`${reads.length ? `reads ${reads.join(" ")}` : "reads no register"}`, `writes ${writes.join(" ") || "none"}`];
+  const kinds = Object.entries(live).map(([kind, count]) => `${count} ${count === 1 ? (KINDS[kind] ?? kind).replace(/s$/, "") : KINDS[kind] ?? kind}`);
+  return `this instruction ${parts.join(", ")}; live at it: ${kinds.join(", ") || "none"}`;
 }
 
 const estimate = (item) => (item.estimate ? make("span", { class: "estimate" }, "estimate") : null);
@@ -460,6 +481,11 @@ function picture(key) {
   const svg = make("div");
   svg.innerHTML = drawing.svg;
   made.append(svg);
+  if (drawing.plain) {
+    const plain = make("div");
+    plain.innerHTML = drawing.plain;
+    made.append(make("p", { class: "beside" }, "Without the swizzle:"), plain);
+  }
   return made;
 }
 
@@ -582,6 +608,147 @@ function diffMarks(rows, side) {
   }, { decorations: (plugin) => plugin.decorations });
 }
 
+// ---- flow ------------------------------------------------------------------------------------------------------
+
+let blockView = null, chosenBlock = 0;
+
+function drawn(tag, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** The jumps of the blocks, each with a lane of its own beside those that it would touch: short ones nearest. */
+function jumps(blocks) {
+  const found = blocks.flatMap((block, from) => block.next.filter((to) => to !== from + 1).map((to) => ({ from, to, back: to <= from })));
+  found.sort((a, b) => Math.abs(a.to - a.from) - Math.abs(b.to - b.from) || a.from - b.from);
+  const taken = { true: [], false: [] };
+  for (const jump of found) {
+    const [low, high] = [Math.min(jump.from, jump.to), Math.max(jump.from, jump.to)];
+    const side = taken[jump.back];
+    jump.lane = side.findIndex((spans) => spans.every(([start, end]) => high < start || end < low));
+    if (jump.lane < 0) jump.lane = side.push([]) - 1;
+    side[jump.lane].push([low, high]);
+  }
+  return { found, left: taken.true.length, right: taken.false.length };
+}
+
+const sassLines = () => kernel.stages.find((stage) => stage.name === "sass")?.text.split("\n") ?? [];
+const linesOf = (block) => Array.from({ length: block.last - block.first + 1 }, (_, at) => block.first + at);
+const mostLive = (block) => Math.max(0, ...linesOf(block).map((line) => kernel.counts.sass[line]?.live ?? 0));
+
+/** The heat of a block: the sum of its lines, of live registers the most. */
+function heatOf(block) {
+  const values = linesOf(block).map((line) => kernel.counts.sass[line]?.[metricKey] ?? 0);
+  return metricKey === "live" ? Math.max(0, ...values) : values.reduce((sum, value) => sum + value, 0);
+}
+
+/** The lines of Python that a block comes from, shortened. */
+function originOf(block, stage) {
+  const found = new Map();
+  for (const number of linesOf(block).map((line) => stage.places[line - 1]).filter((at) => at >= 0)) {
+    const { file, line } = place(number);
+    found.set(file.name, (found.get(file.name) ?? new Set()).add(line));
+  }
+  return [...found].map(([file, lines]) => `${file}:${[...lines].sort((a, b) => a - b).join(",")}`).join(" ");
+}
+
+function showFlow() {
+  const { blocks } = kernel.code;
+  const graph = find("#flow-graph");
+  find("#flow-code").hidden = !blocks.length;
+  if (!blocks.length) {
+    graph.replaceChildren(make("p", { class: "quiet" }, "There is no machine code: what disassembles it is not installed, or nothing was assembled."));
+    return;
+  }
+  chosenBlock = Math.min(chosenBlock, blocks.length - 1);
+  const { found, left, right } = jumps(blocks);
+  const start = 14 + left * FLOW.lane, step = FLOW.height + FLOW.gap;
+  const top = (at) => 10 + at * step;
+  const svg = drawn("svg", { width: start + FLOW.width + right * FLOW.lane + 26, height: top(blocks.length) });
+  const stage = kernel.stages.find((item) => item.name === "sass");
+  const texts = sassLines(), hottest = Math.max(1e-9, ...blocks.map(heatOf));
+  for (const jump of found) {
+    const edge = jump.back ? start : start + FLOW.width;
+    const lane = jump.back ? start - 10 - jump.lane * FLOW.lane : start + FLOW.width + 10 + jump.lane * FLOW.lane;
+    const [from, to] = [top(jump.from) + FLOW.height * 0.75, top(jump.to) + FLOW.height * 0.25];
+    const tip = jump.back ? 6 : -6;
+    svg.append(drawn("path", { class: jump.back ? "jump back" : "jump", "data-from": jump.from, "data-to": jump.to,
+      d: `M${edge},${from} H${lane} V${to} H${edge} m${-tip},-3.5 l${tip},3.5 l${-tip},3.5` }));
+  }
+  blocks.forEach((block, at) => {
+    if (block.next.includes(at + 1)) {
+      const middle = start + FLOW.width / 2;
+      svg.append(drawn("path", { class: "jump fall", "data-from": at, "data-to": at + 1,
+        d: `M${middle},${top(at) + FLOW.height} V${top(at + 1)} m-3.5,-6 l3.5,6 l3.5,-6` }));
+    }
+    const heat = heatOf(block) / hottest;
+    const fits = Math.floor((FLOW.width - 20) / FLOW.letter);
+    const cut = (text) => (text.length > fits ? `${text.slice(0, fits - 1)}…` : text);
+    const last = (texts[block.last - 1] ?? "").replace(/\/\*.*?\*\/|;/g, "").trim().replace(/\s+/g, " ");
+    const head = `${at}  ${plural(block.last - block.first + 1, "instruction")}, ${mostLive(block)} live`;
+    const group = drawn("g", { class: "block", "data-block": at, transform: `translate(${start},${top(at)})` },
+      drawn("rect", { width: FLOW.width, height: FLOW.height, rx: 5 }),
+      drawn("rect", { class: "heat", width: FLOW.width, height: FLOW.height, rx: 5, "fill-opacity": heat ? (0.06 + 0.5 * Math.sqrt(heat)).toFixed(3) : 0 }),
+      drawn("text", { x: 10, y: 18 }, `${head}${heat ? `, ${short(heatOf(block))} ${metricKey === "live" ? "at most" : metric().name}` : ""}`),
+      drawn("text", { x: 10, y: 36, class: "soft" }, cut(`${last}  ${originOf(block, stage)}`)));
+    group.append(drawn("title", {}, `${texts[block.first - 1]?.trim() ?? ""} …\n${originOf(block, stage)}`));
+    group.addEventListener("click", () => chooseBlock(at));
+    svg.append(group);
+  });
+  graph.replaceChildren(svg);
+  chooseBlock(chosenBlock);
+}
+
+/** Show the code of a block, and where it comes from and goes to. */
+function chooseBlock(at) {
+  chosenBlock = at;
+  const { blocks, registers } = kernel.code;
+  const block = blocks[at];
+  all("#flow-graph .block").forEach((item) => item.classList.toggle("chosen", Number(item.dataset.block) === at));
+  all("#flow-graph .jump").forEach((item) => item.classList.toggle("chosen", [item.dataset.from, item.dataset.to].includes(String(at))));
+  find(`#flow-graph [data-block="${at}"]`)?.scrollIntoView({ block: "nearest" });
+  const before = blocks.flatMap((other, number) => (other.next.includes(at) ? [number] : []));
+  const count = block.last - block.first + 1;
+  const links = (numbers, none) => (numbers.length ? numbers.flatMap((number, i) => [i ? ", " : "", make("button", { class: "link", onclick: () => chooseBlock(number) }, String(number))]) : [none]);
+  find("#flow-code h2").replaceChildren(
+    `block ${at}: ${plural(count, "instruction")}, a chain of ${block.steps}; from `, ...links(before, "the entry"), "; to ", ...links(block.next, "the end"), " ",
+    make("button", { onclick: toStages }, make("kbd", {}, "Enter"), "in the stages"));
+  const most = Math.max(1, ...blocks.map(mostLive));
+  blockView ??= new EditorView({ parent: find("#block-text") });
+  blockView.setState(EditorState.create({
+    doc: sassLines().slice(block.first - 1, block.last).join("\n"),
+    extensions: [
+      CodeMirror.gutter({
+        class: "heat live",
+        lineMarker(view, line) {
+          const used = registers[block.first + view.state.doc.lineAt(line.from).number - 1];
+          const live = used?.live.GPR ?? 0;
+          return used ? new HeatMarker(live, live / most, registersOf(used)) : null;
+        },
+      }),
+      CodeMirror.lineNumbers({ formatNumber: (number) => String(block.first + number - 1) }), READ_ONLY, LANGUAGES.sass,
+    ],
+  }));
+}
+
+function toStages() {
+  show("stages");
+  const pane = panes.find((item) => item.name === "sass");
+  if (pane.element.hidden) toggle("sass", true);
+  pane.go(kernel.code.blocks[chosenBlock].first);
+}
+
+function flowKeys(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const count = kernel.code.blocks.length;
+  if (event.key === "Enter" && count) toStages();
+  else if (step && count) chooseBlock(Math.min(Math.max(chosenBlock + step, 0), count - 1));
+  else return;
+  event.preventDefault();
+}
+
 // ---- report ----------------------------------------------------------------------------------------------------
 
 const card = (title, ...children) => make("div", { class: "card" }, make("h2", {}, ...[title].flat()), ...children);
@@ -618,6 +785,10 @@ function showReport() {
     cards.push(card(["What warps would wait for", estimate({ estimate: true })],
       ...bars(kernel.all_waits.map(([reason, share], at) => [reason, share, at === 0]), (value) => value / kernel.all_waits[0][1], (value) => `${(100 * value).toFixed(0)} %`),
       make("p", { class: "quiet" }, `Latencies times counts, of each warp as if it ran alone. ${kernel.hiding ? `So ${kernel.hiding}.` : ""}`)));
+  }
+  if (kernel.all_sampled.length) {
+    cards.push(card("What warps waited for, sampled by ncu",
+      ...bars(kernel.all_sampled.map(([reason, share], at) => [reason, share, at === 0]), (value) => value / kernel.all_sampled[0][1], (value) => `${(100 * value).toFixed(0)} %`)));
   }
   if (data.missing) cards.push(card("Counters", make("p", { class: "quiet" }, data.missing)));
   cards.push(...hotLines());
@@ -667,8 +838,8 @@ function show(name) {
   view = name;
   all(".view").forEach((section) => { section.hidden = section.id !== name; });
   all("nav button").forEach((button) => button.setAttribute("aria-selected", button.dataset.view === name));
-  ({ passes: showPasses, report: showReport, layouts: showLayouts, stages: () => {} })[name]();
-  ({ stages: () => focused()?.view.focus(), passes: () => find("#pass-list").focus(), layouts: () => find("#layout-list").focus(), report: () => find("#report").focus() })[name]();
+  ({ passes: showPasses, report: showReport, layouts: showLayouts, flow: showFlow, stages: () => {} })[name]();
+  ({ stages: () => focused()?.view.focus(), passes: () => find("#pass-list").focus(), layouts: () => find("#layout-list").focus(), flow: () => find("#flow-graph").focus(), report: () => find("#report").focus() })[name]();
 }
 
 function toggle(name, wanted) {
@@ -687,6 +858,7 @@ function chooseMetric(key) {
   kept.write("metric", key);
   panes.forEach((pane) => pane.weigh());
   if (view === "report") showReport();
+  if (view === "flow") showFlow();
 }
 
 function stepMetric(step) {
@@ -726,11 +898,20 @@ function stepPane(step) {
   else pane.view.focus();
 }
 
+/** The stages that are shown at first: as many as the window is wide. */
+function usual(known) {
+  if (window.innerWidth >= WIDE_SCREEN) return known.filter((name) => name !== "python");
+  const first = ["source", "sass", "ptx", "cute"].filter((name) => known.includes(name));
+  const fit = first.slice(0, Math.max(1, Math.floor(window.innerWidth / PANE_WIDTH)));
+  return fit.length < USUAL.length ? fit : USUAL;
+}
+
 function useKernel(number) {
   kernel = data.kernels[number];
   find("#kernel").value = String(number);
   pinned = NOTHING;
   hovered = null;
+  chosenBlock = 0;
   panes.forEach((pane) => pane.view.destroy());
   const stages = kernel.stages.filter((stage) => stage.name !== "python");
   const traced = kernel.stages.find((stage) => stage.name === "python");
@@ -738,7 +919,7 @@ function useKernel(number) {
   find("#panes").replaceChildren(...panes.map((pane) => pane.element));
   const known = panes.map((pane) => pane.name);
   find("#choices").replaceChildren(...known.map((name, at) => make("button", { "data-stage": name, onclick: () => toggle(name) }, make("kbd", {}, String(at + 1)), NAMES[name] ?? name)));
-  const wanted = kept.read("panes", window.innerWidth >= WIDE_SCREEN ? known.filter((name) => name !== "python") : USUAL);
+  const wanted = kept.read("panes", usual(known));
   panes.forEach((pane) => { pane.element.hidden = false; });
   known.forEach((name) => { if (!wanted.includes(name)) panes.find((pane) => pane.name === name).element.hidden = true; });
   known.forEach((name) => find(`#choices [data-stage="${name}"]`).setAttribute("aria-pressed", wanted.includes(name)));
@@ -775,7 +956,7 @@ function otherTheme() {
 }
 
 const KEYS = {
-  s: () => show("stages"), p: () => show("passes"), r: () => show("report"), l: () => show("layouts"),
+  s: () => show("stages"), p: () => show("passes"), r: () => show("report"), l: () => show("layouts"), f: () => show("flow"),
   h: () => stepMetric(1), H: () => stepMetric(-1), n: () => nextHot(1), N: () => nextHot(-1), t: otherTheme,
   k: () => useKernel((data.kernels.indexOf(kernel) + 1) % data.kernels.length),
   "?": () => find("#help").showModal(),
@@ -838,13 +1019,14 @@ async function start() {
   find("#kernel").append(...data.kernels.map((item, number) => make("option", { value: number }, item.name)));
   find("#kernel").hidden = data.kernels.length < 2;
   find("#kernel").addEventListener("change", (event) => useKernel(Number(event.target.value)));
-  const counted = data.metrics.filter((item) => data.kernels.some((one) => Object.values(one.counts.ptx).some((counts) => counts[item.key])));
+  const counted = data.metrics.filter((item) => data.kernels.some((one) => ["ptx", "sass", "python"].some((stage) => Object.values(one.counts[stage]).some((counts) => counts[item.key]))));
   find("#metric").append(...counted.map((item) => make("option", { value: item.key }, item.estimate ? `${item.name} (estimate)` : item.name)));
   find("#heat-choice").hidden = !counted.length;
   const before = kept.read("metric", "sectors");
   metricKey = counted.some((item) => item.key === before) ? before : counted[0]?.key ?? "";
   find("#metric").addEventListener("change", (event) => chooseMetric(event.target.value));
   find("#metric").value = metricKey;
+  find("#flow-graph").addEventListener("keydown", flowKeys);
   find("#theme").addEventListener("click", otherTheme);
   find("#show-help").addEventListener("click", () => find("#help").showModal());
   all("nav button").forEach((button) => button.addEventListener("click", () => show(button.dataset.view)));
