@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class AddressSpace(Enum):
-    """Where memory lies: `gmem` of the device, `smem` of a block, `dsmem` of any block of its cluster, `rmem` of a
-    thread, `tmem`; `generic` is any."""
+    """The kinds of memory: `gmem` of the device, `smem` of a block, `dsmem` of the blocks of its cluster, `rmem` of a
+    thread, and `tmem`; `generic` is any of them."""
 
     generic = "generic"
     gmem = "gmem"
