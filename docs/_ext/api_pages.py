@@ -44,8 +44,9 @@ def public_names(module: Any) -> list[str]:
 
 
 def describes(value: Any) -> bool:
-    """Whether the reference has an entry for a value: functions and classes with a docstring of their own."""
-    return callable(value) and bool(inspect.getdoc(value)) and not inspect.ismodule(value)
+    """Whether the reference has an entry for a value: functions and classes with a docstring, Python's own apart."""
+    own = getattr(value, "__module__", "") != "builtins"
+    return callable(value) and own and bool(inspect.getdoc(value)) and not inspect.ismodule(value)
 
 
 def page(name: str, title: str, written: dict[int, str]) -> str:

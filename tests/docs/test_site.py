@@ -88,6 +88,7 @@ def test_every_entry_of_the_reference_has_a_docstring_of_its_own():
     pages = extension("api_pages")
     assert pages.describes(inspect.getdoc)
     assert not pages.describes(inspect) and not pages.describes(3) and not pages.describes(lambda: None)
+    assert not pages.describes(int), "cute.Int is Python's"
 
 
 @pytest.mark.parametrize(
