@@ -30,8 +30,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 
 __all__ = [
     "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "CopyBulkTensorTileG2SMulticastOp",
-    "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp", "CopyReduceBulkTensorTileS2GOp",
-    "LoadCacheMode", "ReductionKind", "ReductionOp", "TmaAtom", "copy_tensormap", "cp_fence_tma_desc_release",
+    "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp", "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode",
+    "ReductionKind", "ReductionOp", "TmaAtom", "copy_tensormap", "cp_fence_tma_desc_release",
     "create_tma_multicast_mask", "fence_tma_desc_acquire", "fence_tma_desc_release", "make_tiled_tma_atom",
     "prefetch_descriptor", "tma_partition", "update_tma_descriptor",
 ]  # fmt: skip
