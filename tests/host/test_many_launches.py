@@ -1,4 +1,4 @@
-"""Threads that launch at once through what an executor calls: each launch arrives once, on its stream, with no memory lost.
+"""Threads that launch at once through what an executor calls: each launch arrives once, on its stream; memory is flat.
 
 The launch function is native code that does the kernel's work at once, so the whole way to it is the one of a GPU.
 """
