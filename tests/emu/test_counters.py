@@ -126,3 +126,24 @@ def test_asynchronous_copies_read_sectors_and_write_wavefronts(kept, sectors, st
     report = run_ptx(text, "k", 1, 64, [np.zeros(1024, np.uint8), kept], counters=True)
     assert (report.sectors, report.sectors_ideal) == (sectors, sectors)
     assert (report.wavefronts, report.wavefronts_ideal) == (wavefronts, 8)
+
+
+@pytest.mark.parametrize(("row", "wavefronts"), [(32, 16), (64, 8), (128, 4), (512, 4)])
+def test_asynchronous_copies_write_once_for_each_line_of_global_memory(row, wavefronts):
+    # One warp copies rows of so many bytes, each row in 128 bytes of its own where it is shorter; the four phases of
+    # the request write 128 bytes each, without conflicts. An H200 counts 8 for rows of 64 bytes.
+    apart = f"div.u32 %r2, %r1, {row // 16}; rem.u32 %r3, %r1, {row // 16}; mul.lo.u32 %r2, %r2, {max(row, 128)};"
+    text = f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a) {{
+  .reg .b64 %rd<4>; .reg .b32 %r<8>;
+  .shared .align 16 .b8 s[512];
+  ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; {apart} shl.b32 %r3, %r3, 4; add.u32 %r2, %r2, %r3;
+  cvt.u64.u32 %rd2, %r2; add.u64 %rd3, %rd1, %rd2; mov.u32 %r4, s; mul.lo.u32 %r5, %r1, 16; add.u32 %r4, %r4, %r5;
+  cp.async.cg.shared.global [%r4], [%rd3], 16; cp.async.commit_group; cp.async.wait_group 0; ret;
+}}
+"""
+    report = run_ptx(text, "k", 1, 32, [np.zeros(2048, np.uint8)], counters=True)
+    assert (report.wavefronts, report.wavefronts_ideal) == (wavefronts, 4)

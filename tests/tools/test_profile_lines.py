@@ -11,7 +11,7 @@ from tilewright import ArgumentError
 from tilewright.hw.latencies import Latencies, latencies
 from tilewright.targets.nvidia.sass import parse
 from tilewright.targets.nvidia.sass_blocks import blocks_of, labels_of
-from tilewright.targets.nvidia.sass_registers import Registers
+from tilewright.targets.nvidia.sass_registers import Registers, read_registers
 from tilewright.tools import demo_kernels
 from tilewright.tools.commands import profile
 from tilewright.tools.function_runs import run_executor
@@ -150,7 +150,64 @@ def test_other_warps_access_memory_at_the_same_time():
     assert by_hand(shared, use, counts=counts | others, warps=5)[1] == {"short scoreboard": 36 + 2 * 8}
     memory, counts = ("LDG.E R1, desc[UR4][R2.64]", {"R2"}, {"R1"}), {1: Counts(instructions=32, sectors=4)}
     found = by_hand(memory, use, counts=counts | others, warps=5, sector_cycles=2.5)
-    assert found[1] == {"long scoreboard": 499 + 2 * 4 * 2.5}
+    assert found[1] == {"long scoreboard": 499 + (2 + 1) * 4 * 2.5}
+
+
+def test_accesses_are_served_in_order():
+    # Two loads of 8 wavefronts by each of 5 warps: the second ones come after all first ones.
+    first, second = (("LDS R1, [R2]", {"R2"}, {"R1"}), ("LDS R3, [R2]", {"R2"}, {"R3"}))
+    uses = (("FADD R4, R1, R1", {"R1"}, {"R4"}), ("FADD R5, R3, R3", {"R3"}, {"R5"}))
+    loads = Counts(instructions=32, requests=1, wavefronts=8, wavefronts_ideal=1)
+    counts = {1: loads, 2: loads, 3: Counts(instructions=32), 4: Counts(instructions=32)}
+    found = by_hand(first, second, *uses, counts=counts, warps=5)
+    # There at 0 + 3 * 8 - 1 + 30 and at 5 * 8 + 3 * 8 - 1 + 30; the adds would be issued at 2 and one after the first.
+    assert found[2:] == [{"short scoreboard": 53 - 2}, {"short scoreboard": 93 - 54}]
+
+
+def test_a_warp_ends_once_its_stores_are_out():
+    store = ("STG.E desc[UR4][R2.64], R1", {"R1", "R2"}, set())
+    counts = {1: Counts(instructions=32, requests=1, sectors=16), 2: Counts(instructions=32)}
+    assert by_hand(store, ("EXIT", set(), set()), counts=counts, warps=3, sector_cycles=2.0)[1] == {
+        "drain": 16 * 2 * 2 - 1
+    }
+
+
+def loop(trips, *body):
+    """The waiting of a loop that each of 10 warps goes through so often."""
+    text = ".text.k:\n.L_x_0:\n"
+    rows = [*body, ("@P0 BRA `(.L_x_0)", {"P0"}, set()), ("EXIT", set(), set())]
+    text += "".join(f"        /*{16 * at:04x}*/  {row[0]} ;\n" for at, row in enumerate([("NOP", set(), set()), *rows]))
+    text = text.replace(".L_x_0:\n", "", 1).replace("        /*0010*/", ".L_x_0:\n        /*0010*/")
+    everything = [("NOP", set(), set()), *rows]
+    registers = {16 * at: Registers(frozenset(row[1]), frozenset(row[2]), {}) for at, row in enumerate(everything)}
+    parsed = parse(text)
+    code = SimpleNamespace(
+        instructions=parsed, registers=registers, blocks=blocks_of(parsed, labels_of(text, "k"), registers)
+    )
+    lines = {item.offset: at + 1 for at, item in enumerate(parsed)}
+    times = {1: 1, len(everything): 1}
+    counts = {line: Counts(instructions=320 * times.get(line, trips)) for line in lines.values()}
+    found = stalls(code, lines, counts, ChipTimes(TIMES))
+    return [found[item.offset] for item in parsed][1:-1]
+
+
+def test_copies_that_are_fetched_ahead_are_waited_for_once():
+    # Each round begins a copy and waits until at most one group is under way: that of the round before.
+    waits = loop(
+        1000,
+        ("LDGSTS.E.BYPASS.128 [R1], desc[UR4][R2.64]", {"R1", "R2"}, set()),
+        ("LDGDEPBAR", set(), set()),
+        ("DEPBAR.LE SB0, 0x1", set(), set()),
+        *[(f"FADD R{9 + at}, R8, R8", {"R8"}, {f"R{9 + at}"}) for at in range(600)],
+    )
+    assert waits[2] == {"selected": 10_000}  # a copy takes 500 cycles, a round more than 600
+    assert waits[0] == {"selected": 10_000}
+
+
+def test_a_loop_waits_for_each_round_that_needs_the_last_one():
+    waits = loop(50, ("LDG.E R1, desc[UR4][R1.64]", {"R1"}, {"R1"}))
+    # The first load waits for nothing, 49 others of each warp for the one before: 500 cycles, 2 of them issuing.
+    assert waits[0]["long scoreboard"] == pytest.approx(10 * 49 * 498)
 
 
 def test_dependent_arithmetic_and_products():
@@ -178,6 +235,19 @@ def test_copies_of_an_unrolled_line_share_its_count():
     lines = {16 * at: 7 for at in range(4)}
     found = executions(parse(text), lines, {7: Counts(instructions=32 * 100)})
     assert found == {16 * at: 25.0 for at in range(4)}
+
+
+def test_a_copy_to_shared_memory_writes_no_register():
+    text = (
+        ".text.k:\n"
+        "                                                      // |  GPR  | PRED  |\n"
+        "                                                      // | # 1 2 | # 0 1 |\n"
+        "        /*0000*/   @!P1 LDGSTS.E [R1], [R2], !P0 ;     // | 2 v v | 2 x v |\n"
+        "        /*0010*/        IADD3 R1, R2, R1, RZ ;         // | 2 x v | 1 : : |\n"
+    )
+    found = read_registers(text)
+    assert found["k", 0].writes == frozenset() and found["k", 0].reads == {"R1", "R2", "P0", "P1"}
+    assert found["k", 16].writes == {"R1"}
 
 
 @pytest.mark.parametrize(("arch", "like"), [("sm_80", "sm_86"), ("sm_90a", "sm_100a")])

@@ -20,7 +20,7 @@ from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.numbers.numeric import Numeric, as_numeric
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
-_OWN = {"nvvm": ("nvvm_operations", "nvvm_reduction")}
+_OWN = {"llvm": ("llvm_operations",), "nvvm": ("nvvm_operations", "nvvm_reduction")}
 
 
 class Dialect(ModuleType):

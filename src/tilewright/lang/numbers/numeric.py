@@ -72,6 +72,11 @@ class NumericMeta(ABCMeta):
     def signed(cls) -> bool:
         return cls.facts.kind in "if"
 
+    @property
+    def bytes(cls) -> int:
+        """The bytes that a number takes; those of a byte or less take one."""
+        return max(cls.facts.width // 8, 1)
+
     def is_same_kind(cls, other: type) -> bool:
         """Whether both are floats, or both are integers (Booleans are a kind of their own)."""
         return isinstance(other, NumericMeta) and (cls.is_float, cls.is_integer) == (other.is_float, other.is_integer)

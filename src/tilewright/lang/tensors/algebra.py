@@ -365,8 +365,8 @@ def recast_ptr(
     loc: object = None,
     ip: object = None,
 ) -> Pointer:
-    """The same address as elements of `dtype`, its bytes under `swizzle_` where one is given: `swizzled_pointer`."""
-    moved = ptr if swizzle_ is None else swizzled(ptr, swizzle_)
+    """The same address as elements of `dtype`, its bytes under `swizzle_` (`swizzled_pointer`), or under none."""
+    moved = swizzled(ptr, swizzle_)
     return moved if dtype is None else moved.recast(dtype)
 
 

@@ -6,6 +6,7 @@ the promotion of `lang.numbers`; a Python number takes the element type when it 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
@@ -54,6 +55,11 @@ class ReductionOp(Enum):
     AND = "and"
     OR = "or"
     XOR = "xor"
+
+
+_BY_WORD = {item.value: item for item in ReductionOp}
+_COUNTING = {ReductionOp.ADD: 0, ReductionOp.MUL: 1, ReductionOp.XOR: 0}
+"""What folds start from that count an element each time; the others may start from an element."""
 
 
 def _marked_extents(shape: Any, profile: Any) -> list[tuple[int, bool]]:
@@ -198,6 +204,8 @@ class TensorSSA:
         return result
 
     def __getitem__(self, coord: Any, *, loc: object = None, ip: object = None) -> Any:
+        if _has_slice(coord):
+            return self._sliced(coord if isinstance(coord, tuple) else (coord,))
         if isinstance(coord, tuple) and _has_none(coord):
             layout, offset = slice_and_offset(coord, self.layout)
             indices = [int(offset) + int(layout(index)) for index in range(int(layout_size(layout)))]
@@ -207,14 +215,46 @@ class TensorSSA:
             coord = crd2idx(coord, self.layout)
         return self._element(coord)
 
+    def _sliced(self, coord: tuple[Any, ...]) -> TensorSSA:
+        """The part that Python's slices of each mode leave; a number fixes its mode."""
+        extents = self.shape
+        if len(coord) != len(extents) or not all(isinstance(extent, int) for extent in extents):
+            raise CompileError(
+                "a TensorSSA takes one slice or number for each mode",
+                location=user_location(2),
+                values={"shape": self.shape, "index": coord},
+            )
+        kept = [range(extent)[part] for part, extent in zip(coord, extents, strict=True) if isinstance(part, slice)]
+        if not all(kept):
+            raise CompileError(
+                "a slice of a TensorSSA that keeps no element",
+                location=user_location(2),
+                values={"shape": self.shape, "index": coord},
+            )
+        places = [
+            range(extent)[part] if isinstance(part, slice) else (part,)
+            for part, extent in zip(coord, extents, strict=True)
+        ]
+        orders = [item[::-1] for item in itertools.product(*reversed(places))]  # the first mode moves fastest
+        indices = [int(crd2idx(item, self.layout)) for item in orders]
+        return self._shuffled(indices, tuple(len(item) for item in kept))
+
     def __iter__(self) -> Iterator[Numeric]:
         """The elements in colexicographic order."""
         return iter([self._element(index) for index in range(self.size)])
 
     def reduce(
-        self, op: ReductionOp, init_val: Any, reduction_profile: Any = 0, *, loc: object = None, ip: object = None
+        self,
+        op: ReductionOp | str,
+        init_val: Any = None,
+        reduction_profile: Any = 0,
+        *,
+        loc: object = None,
+        ip: object = None,
     ) -> Any:
         """Fold with `op`, starting from `init_val`, in the element type; Booleans are added and compared as Int32.
+
+        `op` is a ReductionOp or its name in small letters. Without `init_val` only the elements are folded.
 
         `reduction_profile` 0 folds all to one number; a tuple keeps the modes marked None and folds the others, at
         any depth of the shape. What is kept has the shape of `v[profile]`.
@@ -223,6 +263,7 @@ class TensorSSA:
             CompileError: `init_val` is no number of the element type (an infinity stands for the extreme integer), or
                 the profile does not fit the shape.
         """
+        op = _BY_WORD.get(op, op) if isinstance(op, str) else op
         if not isinstance(op, ReductionOp):
             names = ", ".join(item.name for item in ReductionOp)
             raise CompileError(
@@ -237,7 +278,9 @@ class TensorSSA:
             return self.to(Float32).reduce(op, init_val, reduction_profile)
         if self.dtype is Boolean and not bitwise:  # as the operators have it
             return self.to(Int32).reduce(op, init_val, reduction_profile)
-        init = _initial(init_val, self.dtype).ir_value()
+        init = (self[0] if init_val is None else _initial(init_val, self.dtype)).ir_value()
+        if init_val is None and op in _COUNTING:
+            init = _initial(_COUNTING[op], self.dtype).ir_value()
         whole = not isinstance(reduction_profile, tuple)
         profile = tuple(1 for _ in self.shape) if whole else reduction_profile
         marks = _marked_extents(self.shape, profile)
@@ -470,6 +513,10 @@ def _meet(left: Any, right: Any, operands: list[TensorSSA]) -> type[Numeric]:
 
 def _as_ssa(item: Any, shape: Any, dtype: type[Numeric]) -> TensorSSA:
     return item.to(dtype) if isinstance(item, TensorSSA) else full(shape, item, dtype)
+
+
+def _has_slice(coord: Any) -> bool:
+    return isinstance(coord, slice) or (isinstance(coord, tuple) and any(isinstance(part, slice) for part in coord))
 
 
 def _has_none(coord: Any) -> bool:

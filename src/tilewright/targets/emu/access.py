@@ -241,12 +241,14 @@ class Memories:
         self.on.global_access(Access("global", site, L, source, None, shift, False, rows, U8, size))
         return rows
 
-    def copy_written(self, site: int, L: Lanes, to: Any, rows: Array, size: int) -> None:
-        """Write what `cp.async` has read."""
+    def copy_written(self, site: int, L: Lanes, to: Any, rows: Array, size: int, source: Any) -> None:
+        """Write what `cp.async` has read at `source`."""
         if self.on.wants("copy_written"):
             shift = size.bit_length() - 1
             index = self.sh.index(site, L, to, shift)
-            self.on.copy_written(Access("shared", site, L, to, index, shift, True, rows, U8, size))
+            written = Access("shared", site, L, to, index, shift, True, rows, U8, size)
+            written.source = source
+            self.on.copy_written(written)
         self.in_flight.copy(site, L, to, rows, size)
 
     def copies_committed(self, L: Lanes, bulk: bool) -> None:

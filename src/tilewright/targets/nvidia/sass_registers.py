@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 _ROW: Final = re.compile(r"^\s*/\*(?P<offset>[0-9a-f]{4,})\*/.*?// \|(?P<columns>.*)\|\s*$")
@@ -11,6 +11,8 @@ _HEAD: Final = re.compile(r"// \|(?P<columns>.*)\|\s*$")
 _SECTION: Final = re.compile(r"^\.text\.(?P<kernel>[^:]+):")
 _PREFIX: Final = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
 _READS, _WRITES = "vx", "^x"
+_COPY: Final = re.compile(r"\*/\s+(?:@\S+\s+)?LDGSTS\b")
+"""Writes shared memory and no register; nvdisasm marks the predicate that it reads as written too."""
 
 Column = tuple[int, str]
 """Where a register's mark stands in a row, and the register."""
@@ -36,7 +38,8 @@ def read_registers(text: str) -> dict[tuple[str, int], Registers]:
         if section:
             kernel = section["kernel"]
         if row:
-            found[kernel, int(row["offset"], 16)] = _registers(row["columns"], kinds, columns)
+            used = _registers(row["columns"], kinds, columns)
+            found[kernel, int(row["offset"], 16)] = replace(used, writes=frozenset()) if _COPY.search(line) else used
         elif head and any(kind in head["columns"].split() for kind in _PREFIX):
             kinds = head["columns"].replace("|", " ").split()
         elif head and "#" in head["columns"]:

@@ -11,10 +11,12 @@ from tilewright.targets.nvidia.backend.ptx_lines import Place
 
 @dataclass
 class Counts:
-    """The counts of a line. `instructions` counts each thread; sectors have 32 bytes, a wavefront is one pass over the
-    banks. `*_ideal` is what the same bytes would need at best. `stalls` has estimated cycles of warps by reason."""
+    """The counts of a line. `instructions` counts each thread, `requests` the accesses of warps to memory; sectors have
+    32 bytes, a wavefront is one pass over the banks. `*_ideal` is what the same bytes would need at best. `stalls` has
+    estimated cycles of warps by reason."""
 
     instructions: int = 0
+    requests: int = 0
     sectors: int = 0
     sectors_ideal: int = 0
     wavefronts: int = 0
@@ -34,6 +36,7 @@ class Counts:
     def add(self, other: Counts) -> None:
         """Add the counts of another line."""
         self.instructions += other.instructions
+        self.requests += other.requests
         self.sectors += other.sectors
         self.sectors_ideal += other.sectors_ideal
         self.wavefronts += other.wavefronts
@@ -48,12 +51,16 @@ def by_ptx_line(reports: Iterable[Report]) -> dict[int, Counts]:
     for report in reports:
         for line, count in report.by_ptx_line.items():
             found.setdefault(line, Counts()).instructions += count
-        for item in report.traffic or ():
+        traffic = report.traffic or ()
+        copies = {item.ptx_line for item in traffic if item.space == "global"}  # requests of both spaces
+        for item in traffic:
             counts = found.setdefault(item.ptx_line, Counts())
             if item.space == "global":
+                counts.requests += item.requests
                 counts.sectors += item.units
                 counts.sectors_ideal += item.ideal
             else:
+                counts.requests += item.requests if item.ptx_line not in copies else 0
                 counts.wavefronts += item.units
                 counts.wavefronts_ideal += item.ideal
     return found

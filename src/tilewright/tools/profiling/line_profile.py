@@ -165,7 +165,8 @@ def chip_times(arch: str, reports: Sequence[Report], occupancy: Any) -> ChipTime
     except ArgumentError:  # nobody knows how fast cards of this chip are
         sector_cycles = 0.0
     warps = _resident(arch, reports, occupancy) if occupancy is not None else 1
-    return ChipTimes(latencies(arch), missing(reports), max(warps, 1), sector_cycles)
+    blocks = warps // max(-(-reports[0].threads // WARP_THREADS), 1)
+    return ChipTimes(latencies(arch), missing(reports), max(warps, 1), sector_cycles, max(blocks, 1))
 
 
 def _resident(arch: str, reports: Sequence[Report], occupancy: Any) -> int:

@@ -145,9 +145,10 @@ class Access:
     `address` is as the instruction has it in its state space, one for all or an array by lane; `index` counts units of
     `size` bytes from the start of the batch's shared memory, and is the same object where an instruction comes again
     with the same addresses. `value` is what a load has read or a store will write, `count` elements of `dtype` a lane,
-    an array by lane or one value for all; None where it is not known.
+    an array by lane or one value for all; None where it is not known. `source` is where `cp.async` reads.
     """
 
+    source: Any = None
     _offsets: Array | None = None
     _cells: tuple[int, Array, int] | None = None
 

@@ -60,7 +60,7 @@ def copy_async(S: Any, site: int, L: Lanes, to: Any, source: Any, size: int, kep
             rows = S.copy_read(site, L, source, size)
         else:
             rows = _partial(S, site, L, source, size, np.broadcast_to(kept, (L.n,)))
-        S.copy_written(site, L, to, rows, size)
+        S.copy_written(site, L, to, rows, size, source)
 
     S.attempt(run, L, to, source, kept)
 
