@@ -16,6 +16,7 @@ from tilewright.arguments.runtime_tensor import RuntimeTensor, is_tensor
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CompileError, EmulationError, TilewrightError
 from tilewright.base.interrupts import is_outside, reraise_lost
+from tilewright.base.lazy import function_at
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
 from tilewright.targets import emu
 from tilewright.targets.artifact import Artifact, KernelImage
@@ -25,7 +26,6 @@ from tilewright.targets.emu.recording import add_report, overridden
 from tilewright.targets.host.ffi import Carried, tvm_ffi
 from tilewright.targets.host.function import HostFunction, LaunchConfig
 from tilewright.targets.inlined import name_calls
-from tilewright.targets.nvidia.backend.assembling import assemble_text
 from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of, shows_log
 from tilewright.targets.nvidia.backend.parts import PROFILE, host_object, regions_of
 from tilewright.targets.nvidia.profile_buffer import SYMBOL, profile_of, read
@@ -33,6 +33,7 @@ from tilewright.targets.nvidia.profile_ptx import own
 from tilewright.targets.options import Options
 from tilewright.targets.profile import Profile
 
+_assemble_text = function_at("tilewright.targets.nvidia.backend.assembling:assemble_text")
 PROFILED = "call it outside of `with emulate.devices(...)`: what it records lies in memory that all devices share"
 
 
@@ -170,7 +171,7 @@ def recorded(kernel: KernelImage, program: emu.Program, events: int) -> Profile:
 def _assemble(kernel: KernelImage, artifact: Artifact) -> None:
     """Refuse PTX that is not valid, with the assembler's words; nothing where there is no assembler."""
     try:
-        assemble_text(str(kernel.stages["ptx"]), artifact.arch, options_of(artifact), kernel.launched_at)
+        _assemble_text(str(kernel.stages["ptx"]), artifact.arch, options_of(artifact), kernel.launched_at)
     except CompileError as error:
         if error.nvvm_error:
             raise
