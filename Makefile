@@ -22,7 +22,7 @@ DOCS_STAMP  := $(VENV)/docs-$(shell cat requirements-docs.txt | cksum | cut -d' 
 SITE        := out/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo test test-all test-tenstorrent check format bench docs dist first-hour clean
+.PHONY: help setup torch demo test test-all test-tenstorrent check format bench docs linkcheck dist first-hour clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -72,6 +72,9 @@ $(DOCS_STAMP): $(STAMP)
 
 docs: $(DOCS_STAMP) ## build the site into out/site; a warning is an error
 	$(BIN)/sphinx-build -q -W --keep-going -j auto -b dirhtml docs $(SITE)
+
+linkcheck: $(DOCS_STAMP) ## ask every address that the documents name; needs the internet
+	$(BIN)/sphinx-build -q -b linkcheck docs out/linkcheck
 
 dist: $(DOCS_STAMP) ## build wheel and sdist into dist/, and check what a package index will show
 	rm -rf dist

@@ -17,6 +17,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tilewright.targets.nvidia import driver as cuda
+
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
 PACKAGES = ("numpy", "xtc-mlir-python-bindings", "apache-tvm-ffi", "torch")
@@ -111,13 +113,15 @@ def remember(path: Path, title: str, rows: Iterable[Row]) -> None:
 
 
 def machine() -> dict[str, str]:
-    """What a figure depends on: time, commit, processor, Python, library versions."""
+    """What a figure depends on: time, commit, processor, GPU, Python, library versions."""
     facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         "commit": commit(),
         "processor": processor(),
         "python": platform.python_version(),
     }
+    if cuda.available():
+        facts["device"] = cuda.driver().device().name
     for package in PACKAGES:
         try:
             facts[package] = version(package)

@@ -1,12 +1,14 @@
 """A new user's first steps, timed: `python scripts/first_hour.py dist`.
 
 Makes an environment of its own, installs the wheel that lies in the folder, and goes on as a reader of README
-would: the first example, a kernel of one's own, a mistake in it and its message. Ends with status 1 at the first
-step that does not go as README says.
+would: the first example, a kernel of one's own, a mistake in it and its message, the kernel in the explorer. Then it
+removes the files that `tilewright doctor --unused` lists and runs the demonstration without them. Ends with status 1
+at the first step that does not go as README says.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -46,6 +48,13 @@ relu(x, y)
 assert np.array_equal(y, np.maximum(x, 0))
 print("right")
 """
+SHOWN = """\
+from pathlib import Path
+
+from tilewright.tools.explorer.page import data_of
+
+print(data_of(Path("relu.html").read_text()))
+"""
 MISTAKE = OWN_KERNEL.replace("if i < cute.size(x):", "if i <= cute.size(x):")
 
 
@@ -71,6 +80,15 @@ class Environment:
         """What the installed files take."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()) / 1e6
 
+    def largest_packages(self, count: int = 8) -> list[tuple[str, float]]:
+        """The packages that take most, by the files that each lists, in MB."""
+        (packages,) = self.folder.glob("lib/python3*/site-packages")
+        sizes = []
+        for item in importlib.metadata.distributions(path=[str(packages)]):
+            files = [Path(item.locate_file(file)) for file in item.files or ()]
+            sizes.append((item.name, sum(file.stat().st_size for file in files if file.is_file()) / 1e6))
+        return sorted(sizes, key=lambda found: -found[1])[:count]
+
 
 def main(folder: Path) -> int:
     """Go through the steps and print the time of each; the exit status."""
@@ -84,6 +102,11 @@ def main(folder: Path) -> int:
             if problem:
                 return 1
         print(f"wheel {wheel.stat().st_size / 1e6:.1f} MB, environment {environment.megabytes():,.0f} MB")
+        for name, megabytes in environment.largest_packages():
+            print(f"{megabytes:7,.0f} MB  {name}")
+        if problem := smaller(environment):
+            print(f"without unused files: {problem}")
+            return 1
     return 0
 
 
@@ -95,6 +118,7 @@ def steps(environment: Environment, wheel: Path) -> Iterator[tuple[str, Callable
     yield "the same again, from the cache", lambda: readme_example(environment)
     yield "a kernel of one's own", lambda: succeeded(environment.script(OWN_KERNEL))
     yield "a mistake in it, and its message", lambda: mistake(environment)
+    yield "the kernel in the explorer", lambda: explorer(environment)
     yield "tilewright demo", lambda: succeeded(environment.run("tilewright", "demo"))
 
 
@@ -125,6 +149,30 @@ def mistake(environment: Environment) -> str:
     wanted = ("EmulationError", "first.py", "hint:")
     missing = [text for text in wanted if text not in done.stderr]
     return f"the message lacks {', '.join(missing)}:\n{done.stderr}" if missing or done.returncode == 0 else ""
+
+
+def explorer(environment: Environment) -> str:
+    """The page of the right kernel must hold its name, and its PTX and machine code."""
+    (environment.folder / "first.py").write_text(OWN_KERNEL)
+    tensors = ["--arg", "f32[300]", "--arg", "f32[300]"]
+    if problem := succeeded(environment.run("tilewright", "explore", "first.py:relu", *tensors, "-o", "relu.html")):
+        return problem
+    done = environment.run("python", "-c", SHOWN)
+    missing = [word for word in ("relu_kernel", "ld.global", "LDG") if word not in done.stdout]
+    return f"the page lacks {', '.join(missing)}\n{done.stderr}" if missing else ""
+
+
+def smaller(environment: Environment) -> str:
+    """Without the files that `doctor --unused` lists, all must work as before."""
+    listed = environment.run("tilewright", "doctor", "--unused")
+    paths = [Path(line) for line in listed.stdout.splitlines()]
+    if not paths:
+        return "doctor --unused lists nothing\n" + listed.stderr
+    for path in paths:
+        path.unlink()
+    print(f"          {environment.megabytes():,.0f} MB without them")
+    commands = (("cache", "clear"), ("doctor", "--strict"), ("demo",))
+    return "".join(succeeded(environment.run("tilewright", *command)) for command in commands)
 
 
 if __name__ == "__main__":

@@ -150,6 +150,22 @@ for instruction in ("cp.async.cg.shared.global", "ldmatrix.sync", "mma.sync"):
     print(f"{instruction:26} {ptx.count(instruction)}")
 
 # %% [markdown]
+# ## Other types, and B by rows
+#
+# What changes for another problem:
+#
+# * **bfloat16.** Write `cute.BFloat16` for `cute.Float16`, in `OP` too. NumPy has the type from `ml_dtypes`.
+# * **A result in 16 bits.** Convert the sums before they are stored: `out = cute.make_rmem_tensor_like(sums,
+#   cute.BFloat16)`, `out.store(sums.load().to(cute.BFloat16))`, then `cute.autovec_copy(out, ...)`.
+# * **B stored as (K, N), N contiguous.** Pass `b.T`, which is (N, K) with the strides (1, N). Keep N contiguous in
+#   shared memory as well: `cute.make_layout((TILE_N, TILE_K), stride=(1, TILE_N))` under `cute.make_swizzle(3, 3, 4)`.
+#   Fill it by a tiled copy whose vectors lie along N, for tiles of 128 columns `cute.make_tiled_copy_tv(vector,
+#   cute.make_layout((16, 8), stride=(1, 16)), cute.make_layout((8, 1)))`. `ldmatrix` then transposes:
+#   `warp.LdMatrix8x8x16bOp(True, 4)`.
+# * **Extents that are no multiples of the tile.** Copies need a predicate, which `cute.copy(..., pred=)` takes; the
+#   library's kernel has them.
+
+# %% [markdown]
 # ## How fast that can be
 #
 # `tilewright.ops.gemm` has larger tiles, several stages, an order of tiles that suits the cache, and epilogues. On

@@ -103,4 +103,4 @@ except cutlass.CompileError as error:
 # ## Where to go on
 #
 # * [Extending the compiler](../extending.md): operations with rules of their own, which passes understand.
-# * [The emulator](../emulator.md#what-it-executes): the instructions that it knows.
+# * [The emulator](../emulator-reference.md#what-it-executes): the instructions that it knows.

@@ -26,7 +26,8 @@ THREADS = 128
 
 
 def thread_values(threads, columns):
-    """(thread, (4, repetitions)) -> column."""
+    """(thread, (4, repetitions)) -> column, for rows of whole repetitions."""
+    assert columns % (4 * threads) == 0, f"{columns} columns are no multiple of {4 * threads}"
     return cute.make_layout((threads, (4, columns // (4 * threads))), stride=(4, (1, 4 * threads)))
 
 
@@ -95,13 +96,55 @@ print(reports[0].sectors * 32, "bytes, the least is", x.nbytes + y.nbytes)
 print(sorted({line.split()[0] for line in compiled.stages["ptx"].splitlines() if ".global." in line}))
 
 # %% [markdown]
+# ## Rows of any length
+#
+# The layout above needs rows of whole repetitions, here multiples of 512 columns; for others its assertion stops the
+# compilation. For rows of any length, let each thread take every 128th column, and compare the column with the end of
+# the row. A place beyond the end counts as -inf, whose power is 0. The layout of the tensors may be dynamic now, so
+# one compilation serves all shapes; the price is that loads are narrow, and that the row is read three times.
+
+
+# %%
+@cute.kernel
+def any_softmax_kernel(x: cute.Tensor, y: cute.Tensor):
+    thread, _, _ = cute.arch.thread_idx()
+    row, _, _ = cute.arch.block_idx()
+    columns = x.shape[1]
+
+    highest = -cute.Float32.inf
+    for column in range(thread, columns, THREADS):
+        highest = max(highest, x[row, column].to(cute.Float32))
+    highest = cute.allreduce(highest, op="max", scope="block")
+    total = 0.0
+    for column in range(thread, columns, THREADS):
+        total += cute.math.exp(x[row, column].to(cute.Float32) - highest)
+    total = cute.allreduce(total, op="add", scope="block")
+    for column in range(thread, columns, THREADS):
+        power = cute.math.exp(x[row, column].to(cute.Float32) - highest)
+        y[row, column] = (power / total).to(y.element_type)
+
+
+@cute.jit
+def any_softmax(x: cute.Tensor, y: cute.Tensor):
+    any_softmax_kernel(x, y).launch(grid=(x.shape[0], 1, 1), block=(THREADS, 1, 1))
+
+
+for columns in (1000, 77):
+    x = np.random.default_rng(0).standard_normal((4, columns)).astype(np.float16)
+    y = np.zeros_like(x)
+    any_softmax(x, y)
+    powers = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+    exact = powers / powers.sum(axis=1, keepdims=True)
+    print(columns, f"greatest error {np.abs(y - exact).max():.0e}")
+
+# %% [markdown]
 # ## How fast that can be
 #
-# This kernel keeps a row in the registers of one block, which serves rows up to some 16,000 elements. The library's
-# `tilewright.ops.softmax_online` does the same, and goes on: several rows for a block where rows are short,
-# clusters or streaming where they are long, any alignment, gradients. Its figures on an H200, beside PyTorch,
-# Triton and quack, from one run ([all rows](../../bench/results/peers-h200-2026-11-29.json)); the roof is the
-# faster of a copy and a read of equal bytes:
+# The first kernel keeps a row in the registers of one block, which serves rows of up to about 16,000 elements. The
+# library's `tilewright.ops.softmax_online` goes further: several rows for a block where rows are short, clusters or
+# streaming where they are long, any alignment, gradients. Its figures on an H200, beside PyTorch, Triton and quack,
+# from one run ([all rows](../../bench/results/peers-h200-2026-11-29.json)); the roof is the faster of a copy and a
+# read of equal bytes:
 #
 # ![Softmax on an H200: GB/s over the length of rows](../images/softmax_h200.svg)
 #

@@ -63,8 +63,12 @@ def transpose(x: cute.Tensor, y: cute.Tensor, layout: cutlass.Constexpr):
 
 # %% [markdown]
 # Shared memory has 32 banks of 4 bytes. In the plain layout, the 32 elements of a column lie in one bank, and a
-# warp that reads a column is served one thread at a time. Two remedies are known: a padded row, whose length is
-# odd, and a *swizzle*, which exchanges places within each row and needs no extra memory.
+# warp that reads a column is served one thread at a time. There are two remedies: a padded row, whose length is an
+# odd number of banks (33 floats, or 34 halves), and a *swizzle*, which exchanges places within each row and needs no
+# extra memory. This swizzle works for halves too.
+#
+# The kernels take shapes that are multiples of the tile. For others, round the grid up with `cute.ceil_div`, and
+# guard both loops with `if i < x.shape[0] and j < x.shape[1]`; keep the barrier outside of the guard.
 
 # %%
 plain = cute.make_layout((TILE, TILE), stride=(TILE, 1))

@@ -24,10 +24,29 @@ class NeedsGpu(RuntimeError):
 class _CudaMeansCpu(TorchFunctionMode):
     def __torch_function__(self, func: Any, types_: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.cuda:
-            return args[0]
+            return _aligned(args[0])
+        given = [*args, *(kwargs or {}).values()]
         kwargs = {name: _device(item) for name, item in (kwargs or {}).items()}
         args = tuple(_device(item) for item in args)
-        return _product(func, args, kwargs) if func in _PRODUCTS else func(*args, **kwargs)
+        made = _product(func, args, kwargs) if func in _PRODUCTS else func(*args, **kwargs)
+        return _aligned(made) if any(_device(item) is not item for item in given) else made
+
+
+_ALIGN = 256  # at least what memory of a GPU is aligned to
+
+
+def _aligned(tensor: Any) -> Any:
+    """A tensor that is new to the device, where the device would have put it: kernels are compiled for that."""
+    if not isinstance(tensor, torch.Tensor) or tensor.data_ptr() % _ALIGN == 0 or not tensor.is_contiguous():
+        return tensor
+    if tensor.requires_grad and not tensor.is_leaf:
+        return tensor
+    count = tensor.numel() * tensor.element_size()
+    room = torch.empty(count + _ALIGN, dtype=torch.uint8)
+    start = -room.data_ptr() % _ALIGN
+    moved = room[start : start + count].view(tensor.dtype).reshape(tensor.shape)
+    moved.copy_(tensor.detach())
+    return moved.requires_grad_(tensor.requires_grad)
 
 
 _PRODUCTS = {
@@ -130,7 +149,20 @@ def install() -> None:
     cuda.CUDAGraph = cuda.graph = _needs_gpu("a CUDA graph")
     torch.Tensor.is_cuda = property(lambda self: True)
     _CudaMeansCpu().__enter__()
+    _operators()
     _driver()
+
+
+def _operators() -> None:
+    """Operators that a program registers for device `cuda` alone are registered for every device."""
+    plain = torch.library.custom_op
+
+    def custom_op(*args: Any, device_types: Any = None, **kwargs: Any) -> Any:
+        kinds = [device_types] if isinstance(device_types, str) else device_types
+        everywhere = kinds is None or "cuda" in kinds
+        return plain(*args, device_types=None if everywhere else device_types, **kwargs)
+
+    torch.library.custom_op = custom_op
 
 
 def _missing(name: str) -> Any:

@@ -7,9 +7,11 @@ Nothing is loaded before it is used, so that parts such as `tilewright.layout` c
 
 import importlib
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import patched as _patched
+from tilewright.base.interrupts import uninterrupted as _uninterrupted
 
 if TYPE_CHECKING:  # for editors and type checkers; at run time the names come from `face` when asked for
     from tilewright.face import *  # noqa: F403
@@ -35,15 +37,15 @@ def __getattr__(name: str) -> Any:
     """The names of `face`, and some that few programs use."""
     if name in _LAZY:
         path, _, attribute = _LAZY[name].partition(":")
-        module = importlib.import_module(path)
+        module = _import(path)
         return getattr(module, attribute) if attribute else module
     if name.startswith("__") and name != "__all__":
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
-    face = importlib.import_module("tilewright.face")
+    face = _import("tilewright.face")
     try:
         value = getattr(face, name)
     except AttributeError:
-        not_built = importlib.import_module("tilewright.base.not_built")
+        not_built = _import("tilewright.base.not_built")
         try:
             value = not_built.stub_of("tilewright", name, sys._getframe(1))
         except (AttributeError, ImportError) as absent:
@@ -52,5 +54,9 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _import(path: str) -> ModuleType:
+    return _uninterrupted(lambda: importlib.import_module(path))
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *importlib.import_module("tilewright.face").__all__, *_LAZY})
+    return sorted({*globals(), *_import("tilewright.face").__all__, *_LAZY})

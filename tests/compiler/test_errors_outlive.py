@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import pickle
 
 import numpy as np
+import pytest
 
 import tilewright.cute as cute
-from tilewright.base.errors import TilewrightError
+from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.base.location import SourceLocation
 
 
@@ -59,3 +61,21 @@ def test_an_error_about_runtime_values_is_printed_after_other_compilations():
     assert len(errors) == 6
     assert all("?" in str(error) for error in errors), str(errors[0])
     assert all(isinstance(value, str | int | tuple) for error in errors for value in error.values.values())
+
+
+@pytest.mark.parametrize("kind", [KeyError, IndexError, AttributeError, ZeroDivisionError])
+def test_errors_of_two_classes_are_pickled(kind):
+    @cute.jit
+    def fails():
+        {
+            KeyError: lambda: {}["a"],
+            IndexError: lambda: [][1],
+            AttributeError: lambda: (1).missing,
+            ZeroDivisionError: lambda: 1 // 0,
+        }[kind]()
+
+    with pytest.raises(kind) as caught:
+        cute.compile(fails)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(again, kind) and isinstance(again, CompileError)
+    assert str(again) == str(caught.value) and again.location == caught.value.location

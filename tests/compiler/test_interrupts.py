@@ -7,7 +7,6 @@ import functools
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -382,26 +381,107 @@ def test_work_that_is_not_interrupted(alarm):
     done = []
 
     def work():
-        time.sleep(0.3)
-        done.append(threading.current_thread())
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            pass
+        done.append(5)
         return 5
 
+    before = signal.getsignal(signal.SIGINT)
     assert interrupts.uninterrupted(work) == 5
     alarm(0.05)
-    with pytest.raises(Timeout):
+    with pytest.raises(Timeout) as caught:
         interrupts.uninterrupted(work)
-    assert len(done) == 2 and threading.main_thread() not in done
+    assert interrupts.raised_by_signal(caught.value)
+    alarm(0.05)
+    with pytest.raises(Timeout):
+        interrupts.uninterrupted(lambda: interrupts.uninterrupted(work) and done.append(6))
+    assert done == [5, 5, 5, 6] and signal.getsignal(signal.SIGINT) is before
 
     def broken():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         interrupts.uninterrupted(broken)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_several_signals_come_while_work_is_not_interrupted(monkeypatch):
+    heard = []
+
+    def quiet(number, frame):
+        heard.append((number, frame.f_code.co_name))
+
+    def loud(number, frame):
+        raise Timeout
+
+    before = {number: signal.signal(number, quiet) for number in (signal.SIGUSR1, signal.SIGUSR2)}
+    signal.signal(signal.SIGUSR2, loud)
+    try:
+
+        def work():
+            signal.raise_signal(signal.SIGUSR2)
+            signal.raise_signal(signal.SIGUSR1)
+            signal.raise_signal(signal.SIGINT)
+            heard.append("done")
+
+        with pytest.raises(Timeout):  # the first of the errors
+            interrupts.uninterrupted(work)
+        assert heard == ["done", (signal.SIGUSR1, "work")]
+        # A handler that the work sets stays.
+        interrupts.uninterrupted(lambda: signal.signal(signal.SIGUSR2, quiet))
+        assert signal.getsignal(signal.SIGUSR2) is quiet and signal.getsignal(signal.SIGUSR1) is quiet
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_an_interrupt_keeps_handlers_from_being_put_back():
+    # As if an interrupt had come in `end`, after it said that the work is done.
+    before = signal.getsignal(signal.SIGINT)
+    later = interrupts._Later()
+    try:
+        later.begin()
+        later.under_way = False
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is before
+    finally:
+        later.end()
 
 
 @pytest.mark.parametrize("kind", ["keyboard", "base", "error"])
-def test_signals_at_many_instants(kind):
+@pytest.mark.parametrize("cached", [False, True])
+def test_signals_at_many_instants(kind, cached, request):
+    if cached:
+        request.getfixturevalue("cache_dir")
     command = [sys.executable, str(SCRIPT), "1", "70", "1500", kind]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0 and "Exception ignored" not in done.stderr, done.stdout + done.stderr
     assert done.stdout.endswith("of 70 ended\n")
+
+
+def test_an_import_of_a_dialect_that_is_interrupted():
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout == "interrupted\narith.constant ConstantOp\n", done.stdout + done.stderr
+
+
+IMPORTS = """
+import signal, sys
+from tilewright.ir import mlir
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mlir.dialects._arith_ops_gen":
+            signal.raise_signal(signal.SIGINT)
+
+mlir.ir
+sys.meta_path.insert(0, Slow())
+with mlir.ir.Context(), mlir.ir.Location.unknown():
+    try:
+        mlir.ir.Module.parse("%0 = arith.constant 1 : i32").body.operations[0]
+    except KeyboardInterrupt:
+        print("interrupted")
+    op = mlir.ir.Module.parse("%0 = arith.constant 1 : i32").body.operations[0]
+    print(op.operation.name, type(op).__name__)
+"""

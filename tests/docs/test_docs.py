@@ -1,12 +1,11 @@
 """Every Python block of the README and of docs/ runs, and prints what the text says."""
 
-import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import Document, find_blocks, matches, outside_blocks
+from tests.docs.blocks import Document, find_blocks, matches
 from tilewright.base import settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,14 +18,6 @@ def test_code_of_the_docs_runs(path, capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     problems = list(Document(path).run(lambda: capfd.readouterr().out))
     assert not problems, "\n".join(problems)
-
-
-@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
-def test_links_to_files_of_the_repository_lead_somewhere(path):
-    prose = outside_blocks(path.read_text(encoding="utf-8"))
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
-        if "://" not in target and not target.startswith("mailto:"):
-            assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
 def write(tmp_path, text):

@@ -8,7 +8,6 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.kernels import on_device
-from tilewright.base import not_built
 from tilewright.base.errors import CompileError
 from tilewright.cute.runtime import from_dlpack
 
@@ -220,10 +219,3 @@ def test_results_of_inline_ptx():
     assert out[:, 1].tolist() == products.astype(np.int32).tolist()
     assert out[:, 2].tolist() == (products >> 32).tolist()
     assert out[:, 3].tolist() == (2 * x + 1).tolist()
-
-
-def test_raw_pointers_of_the_primitives_are_not_built():
-    with pytest.raises(
-        not_built.NotBuiltError, match="raw_ptr belongs to CuTe DSL's experimental primitives, not built yet"
-    ):
-        on_device(lambda out: out.iterator.raw_ptr(), np.zeros(1, np.int32))

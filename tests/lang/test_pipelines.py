@@ -80,6 +80,33 @@ def test_states_and_tokens():
     assert on_device(body, np.zeros(7, np.int32), block=64).tolist() == list(range(1, 8))
 
 
+def test_the_tail_waits_for_consumers_that_take_turns():
+    """Warp 1 has buffer 0 and may release it last: after the tail both buffers belong to the producer again."""
+
+    def body(out: cute.Tensor):
+        pipe, buffer = make(2)
+        write = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 2)
+        read = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 2)
+        warp = cute.arch.warp_idx()
+        if warp == 0:
+            for i in cutlass.range_constexpr(2):
+                pipe.producer_acquire(write)
+                buffer[write.index] = i + 1
+                pipe.producer_commit(write)
+                write.advance()
+            pipe.producer_tail(write)
+            for i in cutlass.range_constexpr(2):
+                buffer[i] = 0
+        else:
+            if warp == 2:
+                read.advance()
+            pipe.consumer_wait(read)
+            out[warp - 1] = buffer[read.index]
+            pipe.consumer_release(read)
+
+    assert on_device(body, np.zeros(2, np.int32), block=96).tolist() == [1, 2]
+
+
 def test_two_names_of_one_state():
     def body(out: cute.Tensor):
         first = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 2)

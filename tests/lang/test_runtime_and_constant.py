@@ -168,6 +168,11 @@ def test_a_constant_of_a_helper_that_is_of_run_time(body, named):
     with pytest.raises(CompileError, match=f"argument #2 {named} is Constexpr, but gets a value known only") as error:
         traced(body)
     assert error.value.location.line == body.__code__.co_firstlineno + 1
+    name = named[2]
+    assert error.value.hint == (
+        "make it a constant where it comes from (Constexpr there too; an extent of a tensor is one if the tensor comes "
+        f"from `from_dlpack`), or annotate `{name}` with a type of run time, such as cutlass.Int32"
+    )
 
 
 def test_a_helper_that_only_computes_with_it_is_left_alone():

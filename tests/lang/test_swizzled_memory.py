@@ -189,3 +189,60 @@ def test_elements_of_four_bits_under_a_swizzle(way):
         expect[moved(2, 4, 2, index)] = index % 7
     scatter(out)
     assert (out == expect).all()
+
+
+def test_a_part_of_swizzled_memory_from_the_address_of_its_first_element():
+    """Kernels compute where a thread's part begins, and put the part's layout there."""
+
+    @cute.kernel
+    def write_kernel(out: cute.Tensor):
+        thread = cute.arch.thread_idx()[0]
+        smem = cutlass.utils.SmemAllocator()
+        shared = smem.allocate_tensor(Int16, L((32, 64), stride=(64, 1)), 1024, swizzle=S(3, 4, 3))
+        kind = shared.iterator.type.swizzle_type
+        address = cute.local_tile(shared, (1, 8), (thread // 8, thread % 8)).iterator.toint()
+        address = address ^ ((address & (((1 << kind.num_bits) - 1) << 7)) >> kind.num_shift)
+        first = cute.make_ptr(Int16, address, shared.memspace, assumed_align=16)
+        in_layout = cute.make_tensor(
+            cute.recast_ptr(shared.iterator, dtype=Int16), cute.make_composed_layout(S(3, 3, 3), 0, shared.layout)
+        )
+        part = cute.local_tile(in_layout, (1, 8), (thread // 8, thread % 8))
+        own = cute.make_tensor(first, part.layout)
+        for i in cutlass.range_constexpr(8):
+            own[0, i] = Int16(64 * (thread // 8) + 8 * (thread % 8) + i)
+        cute.arch.sync_threads()
+        for i in cutlass.range_constexpr(8):
+            out[thread // 8, 8 * (thread % 8) + i] = shared[thread // 8, 8 * (thread % 8) + i]
+
+    @cute.jit
+    def write(out: cute.Tensor):
+        write_kernel(out).launch(grid=1, block=256)
+
+    out = np.zeros((32, 64), np.int16)
+    write(out)
+    assert (out == np.arange(32 * 64).reshape(32, 64)).all()
+
+
+def test_recast_without_a_swizzle_takes_it_away():
+    @cute.kernel
+    def plain_kernel(out: cute.Tensor):
+        smem = cutlass.utils.SmemAllocator()
+        shared = smem.allocate_tensor(Int16, L((8, 64), stride=(64, 1)), 1024, swizzle=S(3, 4, 3))
+        plain = cute.make_tensor(cute.recast_ptr(shared.iterator), L((8, 64), stride=(64, 1)))
+        assert plain.iterator.type.swizzle_type.num_bits == 0
+        for i in cutlass.range_constexpr(8):
+            for j in cutlass.range_constexpr(64):
+                shared[i, j] = Int16(64 * i + j)
+        for i in cutlass.range_constexpr(8):
+            for j in cutlass.range_constexpr(64):
+                out[i, j] = plain[i, j]
+
+    @cute.jit
+    def read(out: cute.Tensor):
+        plain_kernel(out).launch(grid=1, block=1)
+
+    out, expect = np.zeros((8, 64), np.int16), np.zeros(512, np.int16)
+    read(out)
+    for index in range(512):
+        expect[moved(3, 3, 3, index)] = index
+    assert (out.reshape(-1) == expect).all()

@@ -7,6 +7,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import CompileError, EmulationError, Float16, Float32, Int64, pipeline
 from tilewright.cute.nvgpu import cpasync
+from tilewright.emulate import observe
 from tilewright.utils import sm90
 
 arch = cute.arch
@@ -128,6 +129,14 @@ def test_a_warp_copies_while_a_warpgroup_multiplies(stages):
 @ALL("cluster", ((2, 1), (1, 2), (2, 2)))
 def test_clusters_share_tiles(cluster):
     _run(Gemm(2, cluster, reserved=cluster == (2, 2)), 128, 128, 128)
+
+
+@ALL(("cluster", "loads"), (((1, 1), 4 * (64 + 64)), ((2, 1), 4 * 64 + 2 * 64), ((2, 2), 2 * 64 + 2 * 64)))
+def test_a_tile_that_blocks_share_is_read_once(cluster, loads):
+    """Four blocks; `loads` are the rows of 128 elements of 16 bits that they read."""
+    with observe(counters=True) as reports:
+        _run(Gemm(2, cluster), 128, 128, 128)
+    assert reports[0].sectors_ideal == loads * 128 * 2 // 32 + 128 * 128 * 4 // 32
 
 
 @ALL(

@@ -375,3 +375,14 @@ def test_strength_reduction_by_values(dtype):
     item = Reduce()
     cute.compile(host, x, y, passes=item)(x, y)
     assert item.changes >= 2 and (y[:8] == 2 * x[:8]).all() and (y[8:] == 4 * x).all()
+
+
+def test_the_operation_that_made_a_value(module):
+    products = [op for op in passes.operations(module) if op.name == "arith.mulf"]
+    of_products = products[2]  # %c, of %b and a constant
+    left, right = of_products.operands
+    assert passes.defining_op(left).results[0] == products[1].results[0]
+    assert passes.defining_op(left, "arith.addf", "arith.mulf").name == "arith.mulf"
+    assert passes.defining_op(left, "arith.addf") is None
+    assert passes.defining_op(right).name == "arith.constant"
+    assert passes.defining_op(products[0].operands[0]) is None, "an argument of the function"

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,14 @@ def test_env_check_is_doctor():
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert re.match(r"✓ Tilewright +0\.", done.stdout) and "compute-sanitizer" in done.stdout
+
+
+def test_unused_files_are_listed_and_large_and_none_is_a_tool_that_is_used(capsys):
+    doctor.command(unused=True)
+    paths = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert all(path.is_file() for path in paths)
+    assert {"cicc", "nvcc", "nvlink", "llvm-exegesis"} <= {path.name for path in paths}
+    assert not {"ptxas", "nvdisasm", "libnvvm.so.4", "libLLVM.so"} & {path.name for path in paths}
+    assert sum(path.stat().st_size for path in paths) > 250e6
+    sizes = next(row for row in doctor._own() if row.name == "sizes")
+    assert re.fullmatch(r"`tilewright doctor --unused` lists \d+ MB that Tilewright never opens", sizes.remedy)

@@ -339,7 +339,7 @@ def _traced_param(param: Param, source: Iterator[Any], value: Any) -> Any:
     if isinstance(param, ScalarParam):
         return BY_NAME[param.dtype].from_ir(next(source))
     if isinstance(param, PointerParam):
-        return Pointer(next(source), BY_NAME[param.dtype], AddressSpace(param.space), param.align)
+        return Pointer(next(source), BY_NAME[param.dtype], AddressSpace[param.space], param.align)
     if isinstance(param, StreamParam):
         return Stream(next(source))
     if is_jit_argument(value):
@@ -359,7 +359,7 @@ def _traced_aggregate(param: TupleParam, source: Iterator[Any], value: Any) -> A
 
 def _traced_tensor(param: TensorParam, source: Iterator[Any]) -> Tensor:
     dtype = BY_NAME[param.dtype]
-    pointer = Pointer(next(source), dtype, AddressSpace(param.space), param.align)
+    pointer = Pointer(next(source), dtype, AddressSpace[param.space], param.align)
     whole = SizeLimit(spans.free_product(param)) if spans.is_narrow(param) else None
     shape = tuple(_traced_extent(dim, source, whole, mode) for mode, dim in enumerate(param.shape))
     stride = tuple(_traced_dim(dim, source) for dim in param.stride)

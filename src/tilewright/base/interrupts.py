@@ -7,8 +7,6 @@ be lost; so either no instruction of Python runs there (`ir/walk.py`), or `rerai
 
 from __future__ import annotations
 
-import _thread
-import inspect
 import itertools
 import signal
 import sys
@@ -19,6 +17,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _NUMBERS = (int, signal.Signals)
+_CO_VARARGS = 0x04  # `inspect.CO_VARARGS`, without the time that the import of `inspect` takes
 
 
 def is_outside(error: BaseException | None) -> bool:
@@ -50,7 +49,7 @@ def raised_by_signal(error: BaseException) -> bool:
 def _handles_signals(function: FrameType) -> bool:
     code = function.f_code
     names = [*code.co_varnames[: code.co_argcount]]
-    if code.co_flags & inspect.CO_VARARGS:
+    if code.co_flags & _CO_VARARGS:
         names.append(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
     if not 1 <= len(names) <= 4:  # `(signum, frame)`, and what a method or a partial function is given before
         return False
@@ -97,39 +96,59 @@ def reraise_lost(work: Callable[[], T], stack: list[Any] | None = None) -> T:
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
-    """Run `work` to its end where no signal handler runs, in a thread of its own; an interrupt is raised after it.
+    """Run `work` to its end; what signal handlers have to say waits until then.
 
-    For what cannot be done again when it was left half done: importing modules written in C.
+    For what cannot be done again when it was left half done: importing modules, those written in C above all. (Python
+    itself may keep its import lock where an import is interrupted: then other threads wait for it for ever.)
     """
-    if threading.get_ident() != threading.main_thread().ident:
+    if threading.get_ident() != threading.main_thread().ident:  # only the main thread runs signal handlers
         return work()
-    results: list[T] = []
-    errors: list[BaseException] = []
-    done = threading.Lock()
-    done.acquire()
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001  (raised again by the caller)
-            errors.append(error)
-        finally:
-            done.release()
-
-    outside: BaseException | None = None
+    later = _Later()
     try:
-        _thread.start_new_thread(run, ())  # at once: `Thread.start` is Python code, which an interrupt leaves half done
-    except BaseException as error:
-        if not is_outside(error):  # no thread was started
-            raise
-        outside = error
-    while not results and not errors:
-        try:
-            done.acquire()
-        except BaseException as error:  # noqa: BLE001  (raised when the work is done)
-            outside = error
-    if outside is not None:
-        raise outside
-    if errors:
-        raise errors[0]
-    return results[0]
+        later.begin()
+        return work()
+    finally:
+        later.end()
+
+
+class _Later:
+    """Keeps signals from their handlers for a while."""
+
+    def __init__(self) -> None:
+        self.under_way = True
+        self.handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        self.came: dict[int, FrameType | None] = {}
+
+    def begin(self) -> None:
+        """Take the place of every handler written in Python."""
+        for number in signal.valid_signals():
+            handler = signal.getsignal(number)
+            if callable(handler):
+                self.handlers[number] = handler
+                signal.signal(number, self.take)
+
+    def take(self, number: int, frame: FrameType | None) -> None:
+        """Note a signal, or hand it on where an interrupt kept `end` from its end."""
+        if self.under_way:
+            self.came[number] = frame
+        else:
+            self._restore(number)
+            self.handlers[number](number, frame)
+
+    def end(self) -> None:
+        """Put the handlers back, and let them handle what came; the first of their errors is raised."""
+        self.under_way = False
+        for number in self.handlers:
+            self._restore(number)
+        error: BaseException | None = None
+        for number, frame in self.came.items():
+            try:
+                self.handlers[number](number, frame)
+            except BaseException as raised:  # noqa: BLE001  (raised when all have been called)
+                error = error or raised
+        if error is not None:
+            raise error
+
+    def _restore(self, number: int) -> None:
+        if signal.getsignal(number) == self.take:  # `work` may have set another
+            signal.signal(number, self.handlers[number])

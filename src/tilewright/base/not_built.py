@@ -34,11 +34,11 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "jax": "calls kernels from JAX, not built yet: pass JAX arrays as they are, they have DLPack",
         "Float4E2M1FNx2": "is a pair of Float4E2M1FN: here a tensor of pairs has twice as many Float4E2M1FN elements",
         "Float6E3M2FNx4": "is four of Float6E3M2FN: a tensor of them has four times as many elements here",
-        "Array GridConstant inttoptr make_array_view print_nd_vector vector full Swizzle": PRIMITIVES,
+        "inttoptr print_nd_vector": PRIMITIVES,
     },
     "mlir.dialects": {"cute cute_nvgpu cuda": _DIALECT},
     "tilewright.compat.mlir_helpers": {
-        "dialect_proxy vector": INTERNAL,
+        "vector": INTERNAL,
     },
     "tilewright.memory": {"TmemAllocator": _BLACKWELL},
     "tilewright.cute": {
@@ -57,9 +57,9 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "cvt_i8_bf16_intrinsic cvt_i4_bf16_intrinsic cvt_i8x4_to_f32x4 cvt_i8x2_to_f32x2 cvt_i8_bf16 "
         "cvt_i8x2_to_bf16x2 cvt_i8x4_to_bf16x4 cvt_f32_tf32 cvt_f32x2_bf16x2 sext_unpacked_i4_i8_intrinsic": "converts "
         "MLIR vectors, not built: `v.to(cutlass.BFloat16)` converts a TensorSSA",
-        "add_packed_f32x2 alloc_tmem clc_response dealloc_tmem exp_packed_f32x2 fence_view_async_tmem_load "
-        "fence_view_async_tmem_store fma_packed_f32x2 get_max_tmem_alloc_cols get_min_tmem_alloc_cols issue_clc_query "
-        "mul_packed_f32x2 relinquish_tmem_alloc_permit retrieve_tmem_ptr sub_packed_f32x2": _BLACKWELL,
+        "alloc_tmem clc_response dealloc_tmem fence_view_async_tmem_load fence_view_async_tmem_store "
+        "get_max_tmem_alloc_cols get_min_tmem_alloc_cols issue_clc_query relinquish_tmem_alloc_permit "
+        "retrieve_tmem_ptr": _BLACKWELL,
     },
     "tilewright.torch": {"as_tensor": _SEVERAL},
     "tilewright.cute.testing": {
@@ -75,7 +75,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright.cute.nvgpu.cpasync": {
         "helpers CopyBulkTensorTileG2SNonExecTrait CopyBulkTensorTileG2SMulticastNonExecTrait "
         "CopyBulkTensorTileS2GNonExecTrait CopyReduceBulkTensorTileS2GNonExecTrait "
-        "CopyBulkG2SOp CopyDsmemStoreOp ReductionOp TmaInfo copy_tensormap cp_fence_tma_desc_release "
+        "CopyDsmemStoreOp TmaInfo copy_tensormap cp_fence_tma_desc_release "
         "fence_tma_desc_release update_tma_descriptor": HOPPER,
     },
     "tilewright.cute.nvgpu.warp": {

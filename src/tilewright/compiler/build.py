@@ -24,7 +24,7 @@ from tilewright.ir.context import compile_context, current, located, names_of
 from tilewright.ir.erasing import erase_unused
 from tilewright.lang import leaves, locations, rewrite, trace
 from tilewright.lang.calls.launch import argument_names
-from tilewright.lang.calls.parameters import call_arguments
+from tilewright.lang.calls.parameters import call_arguments, declared
 from tilewright.lang.calls.user_ops import call as call_user_op
 from tilewright.lang.control import aliases
 from tilewright.passes.pipeline import Pass, PassManager
@@ -223,7 +223,7 @@ def trace_program(job: Job, function: EntryFunction[..., Any], call: BoundCall) 
         body = host.regions[0].blocks[0]
         with mlir.ir.InsertionPoint(body):
             seen = traced(call, list(body.arguments))
-            arguments = call_arguments(function.function, seen)
+            arguments = call_arguments(function.function, declared(function.function, seen))
             with located(locations.current), aliases.body():
                 job.result = _trace_root(function.traced, arguments)
             _warn_of_unlaunched(program)

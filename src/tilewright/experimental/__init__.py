@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.base.not_built import EXPERIMENTAL as _EXPERIMENTAL
 from tilewright.base.not_built import missing as _missing
+from tilewright.experimental import cuda as cuda
 from tilewright.experimental import primitives as primitives
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted

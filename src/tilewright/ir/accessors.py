@@ -173,13 +173,24 @@ def view_info(op: ir.Operation) -> ViewInfo:
     return ViewInfo(text_of(op, "algebra"), source, arguments, named)
 
 
+def defining_op(value: ir.Value, *names: str) -> Any:
+    """The operation whose result `value` is, if it has one of the `names` or none are given; else None.
+
+    None also of an argument of a function or a block, such as what a loop carries.
+    """
+    owner = value.owner
+    if isinstance(owner, mlir.ir.Block) or (names and owner.name not in names):
+        return None
+    return owner
+
+
 def constant_of(value: ir.Value) -> int | float | None:
     """The number that an `arith.constant` holds, in all its elements where it is a vector; None of other values.
 
     Booleans are 0 and 1, other integers are read as signed.
     """
-    owner = value.owner
-    if getattr(owner, "name", "") != "arith.constant":
+    owner = defining_op(value, "arith.constant")
+    if owner is None:
         return None
     attribute = owner.attributes["value"]
     if isinstance(attribute, mlir.ir.DenseElementsAttr):

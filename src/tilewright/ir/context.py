@@ -14,7 +14,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.base import interrupts
@@ -22,6 +21,7 @@ from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import outside_of
 from tilewright.ir import mlir, walk
 from tilewright.ir.dialect import OpSpec, irdl_text, irdl_text_of
+from tilewright.ir.dialect_modules import import_nothing_for
 from tilewright.ir.forking import compiling
 from tilewright.ir.user_ops import USER_OPS
 
@@ -50,8 +50,7 @@ class Session:
         self.cache: dict[Any, Any] = {}
         self.uses = 0
         self.holders: list[weakref.ref[Any]] = []
-        # MLIR looks for a Python module of every dialect at each operation, unless it found one before.
-        sys.modules.setdefault("mlir.dialects.cute", ModuleType("mlir.dialects.cute"))
+        import_nothing_for("cute")
         self.user_ops: dict[str, OpSpec] = {}
         with self.context:
             mlir.irdl.load_dialects(mlir.ir.Module.parse(irdl_text()))
@@ -65,8 +64,7 @@ class Session:
             return False
         if new:
             for spec in new:
-                dialect = f"mlir.dialects.{spec.name.partition('.')[0]}"
-                sys.modules.setdefault(dialect, ModuleType(dialect))
+                import_nothing_for(spec.name.partition(".")[0])
             with self.context:
                 mlir.irdl.load_dialects(mlir.ir.Module.parse(irdl_text_of(new)))
             self.user_ops.update({spec.name: spec for spec in new})

@@ -7,17 +7,18 @@ may be waiting for the very thread that forks).
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 PATIENCE: Final = 20.0
+MAX_WORKERS: Final = 4
 
 
 class _Gate:
@@ -81,41 +82,82 @@ def _after_in_child() -> None:
     _gate.renew()
     _gate.inside = Counter({thread: count for thread, count in _gate.inside.items() if thread == threading.get_ident()})
     _gate.closed_by = None
-    _Pool.executor = None
+    _waiting.clear()
+    _workers.clear()
 
 
 os.register_at_fork(before=_close, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
-# Python ends daemon threads where they are: inside MLIR that ends the process by an abort.
-atexit.register(_close)
-
-
-class _Pool:
-    executor: ThreadPoolExecutor | None = None
 
 
 class Background(Generic[T]):
-    """A call that another thread makes meanwhile. In a process that was forked before it ended it is made again."""
+    """A call that another thread makes meanwhile. In a process that was forked before it ended it is made again.
+
+    (Of primitive locks: an interrupt can leave Python's own pools, futures and conditions locked for ever.)
+    """
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._call = call
         self._process = os.getpid()
-        if _Pool.executor is None:
-            _Pool.executor = ThreadPoolExecutor(max_workers=4, thread_name_prefix="tilewright")
-        self._future: Future[Any] | None
-        try:
-            self._future = _Pool.executor.submit(_compile, call)
-        except RuntimeError:  # the process is ending, and pools with it
-            self._future = None
+        self._values: list[T] = []
+        self._errors: list[BaseException] = []
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        _waiting.append(self)
+        if len(_workers) < MAX_WORKERS:
+            _workers.append(None)
+            try:
+                _thread.start_new_thread(_work, ())
+            except RuntimeError:  # the process is ending, or has no room for a thread: `result` makes the call
+                _workers.pop()
 
     def result(self) -> T:
-        """What the call gave; waits for it."""
-        if self._future is None or (self._process != os.getpid() and not self._future.done()):
-            self._future = Future()
-            self._future.set_result(self._call())
-        made: T = self._future.result()
-        return made
+        """What the call gave; waits for it, or makes the call where no thread has begun it."""
+        if self._process != os.getpid() or _taken(self):
+            self.run()
+        while not self._values and not self._errors:
+            self._ended.acquire(timeout=0.1)  # once, or again where an interrupt ended an earlier wait
+        if self._errors:
+            raise self._errors[0]
+        return self._values[0]
+
+    def run(self) -> None:
+        """Make the call, unless it was made."""
+        if self._values or self._errors:
+            return
+        try:
+            with compiling(waits=False):
+                self._values.append(self._call())
+        except BaseException as error:  # noqa: BLE001  (raised by `result`)
+            self._errors.append(error)
+        finally:
+            self._ended.release()
 
 
-def _compile(call: Callable[[], T]) -> T:
-    with compiling(waits=False):
-        return call()
+_waiting: deque[Background[Any]] = deque()
+_workers: list[None] = []
+
+
+def _taken(item: Background[Any]) -> bool:
+    """Whether `item` was waiting still; no other thread begins it then."""
+    try:
+        _waiting.remove(item)
+    except ValueError:
+        return False
+    return True
+
+
+def _work() -> None:
+    with compiling():  # nothing is taken while another thread forks: whoever needs it makes the call then
+        while _waiting:
+            with suppress(IndexError):  # another thread took the last
+                _waiting.popleft().run()
+    _workers.pop()
+
+
+def _end() -> None:
+    _waiting.clear()
+    _close()
+
+
+# Python ends daemon threads where they are: inside MLIR that ends the process by an abort.
+atexit.register(_end)

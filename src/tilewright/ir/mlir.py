@@ -11,10 +11,12 @@ import importlib
 import importlib.util
 import threading
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.base.interrupts import uninterrupted
+from tilewright.ir import dialect_modules
 
 _MODULES = {
     "ir": "mlir.ir",
@@ -56,10 +58,17 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     libllvm()
     try:
-        module = uninterrupted(lambda: importlib.import_module(_MODULES[name]))
+        module = uninterrupted(lambda: _import(name))
     except ImportError as error:
         raise CompileError(
             "MLIR is not installed", values={"reason": error}, hint="pip install xtc-mlir-python-bindings"
         ) from error
     globals()[name] = module
+    return module
+
+
+def _import(name: str) -> ModuleType:
+    module = importlib.import_module(_MODULES[name])
+    if name == "ir":
+        dialect_modules.install(importlib.import_module("mlir._mlir_libs._mlir").globals)
     return module

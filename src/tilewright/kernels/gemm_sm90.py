@@ -102,9 +102,7 @@ def copy_tiles(tiles: Any, pipe: Any, copies: Any, sources: Any, targets: Any, p
                 tma_bar_ptr=barrier, mcast_mask=masks[1],
             )  # fmt: skip
             state.advance()
-    for _ in cutlass.range_constexpr(plan.stages):  # warpgroups that take turns need not release buffers in order
-        pipe.sync_object_empty.wait(state.index, state.phase)
-        state.advance()
+    pipe.producer_tail(state)
 
 
 @cute.jit

@@ -209,9 +209,21 @@ def _as_ours(error: Exception) -> CompileError:
 def _class_of_both(kind: type[Exception]) -> type[CompileError]:
     """An error class that `except CompileError` and `except kind` both catch."""
     try:
-        return type("CompileError", (CompileError, kind), {"__module__": CompileError.__module__})
+        return type(
+            "CompileError", (CompileError, kind), {"__module__": CompileError.__module__, "__reduce__": _reduce}
+        )
     except TypeError:  # the two have different layouts in C
         return CompileError
+
+
+def _reduce(error: CompileError) -> tuple[Any, ...]:
+    """How an error of two classes is pickled, for pools of processes: `pickle` finds no class by its name."""
+    return _made_again, (type(error).__bases__[1], error.args), vars(error)
+
+
+def _made_again(kind: Any, args: tuple[Any, ...]) -> CompileError:
+    cls = _class_of_both(kind)
+    return cls.__new__(cls, *args)
 
 
 def _chain(places: list[Step]) -> SourceLocation | None:

@@ -192,6 +192,9 @@ _MOST_BITS = 1024
 """The longest numbers that a swizzle takes."""
 
 
+_BY_NAME = {"none": 0, "s32b": 1, "s64b": 2, "s128b": 3}
+
+
 class Swizzle:
     """`S<bits,base,shift>`: XORs `bits` bits of an index into lower ones.
 
@@ -218,6 +221,17 @@ class Swizzle:
         _set(self, "bits", bits)
         _set(self, "base", base)
         _set(self, "shift", shift)
+
+    @classmethod
+    def from_name(cls, name: str) -> Swizzle:
+        """The swizzle of bytes that tensor copies call `none`, `s32b`, `s64b` or `s128b` (PTX ISA, "Swizzle modes").
+
+        Raises:
+            LayoutError: another name.
+        """
+        if name not in _BY_NAME:
+            raise LayoutError(f"a swizzle {name!r}", hint=f"one of {', '.join(_BY_NAME)}")
+        return cls(_BY_NAME[name], 4, 3)
 
     @property
     def num_bits(self) -> int:

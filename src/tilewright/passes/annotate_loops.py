@@ -5,7 +5,7 @@ after:  `scf.for ... {llvm.loop_annotation = #llvm.loop_annotation<unroll = <cou
         loop's branch
 
 `unroll=1` forbids unrolling; `unroll_full` asks for all of it, which LLVM does in two steps where it is much
-(`split_unrolled`). A loop without a wish over constant bounds is unrolled when it picks registers by its index:
+(`split_unrolled`). A loop without an option over constant bounds is unrolled when it picks registers by its index:
 registers have no addresses, and the array would go to local memory. Other loops are left to LLVM.
 """
 

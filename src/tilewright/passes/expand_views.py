@@ -52,12 +52,12 @@ def _sharing() -> Iterator[None]:
     """Find equal operations of a block again: a block is walked from its beginning to its end."""
     session = current()
     before, session.appending = session.appending, True
-    build.forget_pure()
+    session.pure.clear()
     try:
         yield
-    finally:
+    finally:  # of this session: after an interrupt it may run when there is none, or the next
         session.appending = before
-        build.forget_pure()
+        session.pure.clear()
 
 
 class _Expansion:

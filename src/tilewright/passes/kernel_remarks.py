@@ -1,4 +1,4 @@
-"""Remarks: what a pass has to say about a line of the user's program, such as why a wish has no effect.
+"""Remarks: what a pass has to say about a line of the user's program, such as why an option has no effect.
 
 They are kept on the kernel or host function, as the attribute `tilewright.remarks`, so the text of stage `cute` has
 them; `executor.report()` shows those of kernels.

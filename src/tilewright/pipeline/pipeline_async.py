@@ -100,10 +100,11 @@ class PipelineAsync:
         return self.sync_object_full.get_barrier(state.index)
 
     def producer_tail(self, state: PipelineState, *, loc: object = None, ip: object = None) -> None:
-        """Wait until the buffer filled last is free, and so all: consumers release in order. `state` moves on."""
-        for _ in range(self.num_stages - 1):
-            state.advance()
-        self.producer_acquire(state)
+        """Wait until every buffer is free, whatever order consumers release them in. `state` moves to the last one."""
+        for stage in range(self.num_stages):
+            if stage:
+                state.advance()
+            self.sync_object_empty.wait(state.index, state.phase)
 
     def consumer_wait(
         self, state: PipelineState, try_wait_token: Any = None, *, loc: object = None, ip: object = None

@@ -30,7 +30,8 @@ class PipelineTmaAsync(PipelineAsync):
 
     `producer_acquire` waits for a free buffer and lets "full" expect the bytes of its copies, which take
     `producer_get_barrier(state)` as `tma_bar_ptr=`; the copies themselves commit. `consumer_release` counts one arrival
-    for each warp, at the block itself and at all blocks that copy into the same buffers.
+    for each warp, at the block itself and at all blocks that copy into the same buffers; so no block may end before
+    `producer_tail`, while others of its cluster tell it.
     """
 
     def __init__(
@@ -98,12 +99,6 @@ class PipelineTmaAsync(PipelineAsync):
 
     def producer_commit(self, state: PipelineState, *, loc: object = None, ip: object = None) -> None:
         """Nothing to do: copies tell the barrier when they are done."""
-
-    def producer_tail(self, state: PipelineState, *, loc: object = None, ip: object = None) -> None:
-        """Wait until all buffers are free: no block may end while others of its cluster tell it. `state` moves on."""
-        for _ in range(self.num_stages - 1):
-            state.advance()
-        super().producer_acquire(state)
 
     def consumer_release(self, state: PipelineState, *, loc: object = None, ip: object = None) -> None:
         """The buffer is free: one lane of the warp for each block tells it."""

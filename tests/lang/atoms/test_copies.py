@@ -452,3 +452,34 @@ def test_copies_that_make_no_sense_are_refused():
             .fill(0)
         )
     )
+
+
+@cute.kernel
+def columns_of_matrices(out: cute.Tensor, transpose: cutlass.Constexpr):
+    thread, _, _ = cute.arch.thread_idx()
+    columns = cute.make_layout((16, 16), stride=(1, 16))
+    shared = cutlass.utils.SmemAllocator().allocate_tensor(cute.Float16, columns, byte_alignment=128)
+    shared[thread % 16, 0] = cute.Float16(1.0)
+    cute.arch.sync_threads()
+    tiled = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)))
+    held = tiled.make_fragment_A(tiled.get_slice(thread).partition_A(shared))
+    atom = cute.make_copy_atom(cute.nvgpu.warp.LdMatrix8x8x16bOp(transpose, 4), cute.Float16)
+    read = cute.make_tiled_copy_A(atom, tiled).get_slice(thread)
+    cute.copy(read, read.partition_S(shared), read.retile(held))
+    out[thread] = held[0].to(cute.Float32)
+
+
+@cute.jit
+def read_columns(out: cute.Tensor, transpose: cutlass.Constexpr):
+    columns_of_matrices(out, transpose).launch(grid=1, block=32)
+
+
+def test_ldmatrix_of_columns_says_that_it_can_transpose():
+    out = np.zeros(32, np.float32)
+    with pytest.raises(CompileError, match="a copy of 128 bits needs 8 contiguous elements") as caught:
+        cute.compile(read_columns, out, False)
+    assert caught.value.hint == (
+        "a row of a matrix is 16 bytes that lie together: allocate the tensor at a multiple of 16 bytes, and where the "
+        "elements of a column lie together instead, give the operation transpose=True"
+    )
+    assert "ldmatrix.sync.aligned.m8n8.x4.trans" in cute.compile(read_columns, out, True).stages["ptx"]

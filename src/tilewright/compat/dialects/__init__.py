@@ -15,11 +15,12 @@ from typing import Any
 
 from tilewright.base.not_built import NotBuiltImportError, imports_from, stub_of
 from tilewright.base.stubs import NotBuiltError
+from tilewright.ir.dialect_modules import import_dialect
 from tilewright.lang.leaves import is_dynamic
 from tilewright.lang.numbers.numeric import Numeric, as_numeric
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
-_OWN = {"nvvm": ("nvvm_operations", "nvvm_reduction")}
+_OWN = {"llvm": ("llvm_operations",), "nvvm": ("nvvm_operations", "nvvm_reduction")}
 
 
 class Dialect(ModuleType):
@@ -27,7 +28,7 @@ class Dialect(ModuleType):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"cutlass._mlir.dialects.{name}", f"MLIR's dialect `{name}`.")
-        self._modules = [importlib.import_module(f"mlir.dialects.{name}")]
+        self._modules = [import_dialect(name)]
         if name in _OWN:
             self._modules[:0] = [importlib.import_module(f"tilewright.compat.dialects.{own}") for own in _OWN[name]]
 
@@ -81,8 +82,6 @@ def dialect(name: str) -> Dialect:
 
 
 def __getattr__(name: str) -> Any:
-    full = f"mlir.dialects.{name}"
-    loaded = sys.modules.get(full)
-    if (importlib.util.find_spec(full) if loaded is None else loaded.__spec__) is None:  # that of our dialect is empty
+    if importlib.util.find_spec(f"mlir.dialects.{name}") is None:
         return stub_of("mlir.dialects", name, sys._getframe(1))
     return dialect(name)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tilewright.base.not_built import missing as _missing
+from tilewright.lang.nvgpu.bulk_copies import CopyBulkG2SMulticastOp, CopyBulkG2SOp, CopyBulkS2GOp
 from tilewright.lang.nvgpu.cpasync import CopyG2SOp, LoadCacheMode
 from tilewright.lang.nvgpu.multicast import create_tma_multicast_mask
 from tilewright.lang.nvgpu.tma import TmaAtom, prefetch_descriptor, tma_partition
@@ -15,11 +16,14 @@ from tilewright.lang.nvgpu.tma_ops import (
     ReductionKind,
 )
 
+ReductionOp = ReductionKind
+
 if not TYPE_CHECKING:  # a type checker would take any name for granted
     __getattr__ = _missing(__name__)
 
 __all__ = [
-    "CopyBulkTensorTileG2SMulticastOp", "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp",
-    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionKind", "TmaAtom", "create_tma_multicast_mask",
-    "make_tiled_tma_atom", "prefetch_descriptor", "tma_partition",
+    "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "CopyBulkTensorTileG2SMulticastOp",
+    "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp", "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode",
+    "ReductionKind", "ReductionOp", "TmaAtom", "create_tma_multicast_mask", "make_tiled_tma_atom",
+    "prefetch_descriptor", "tma_partition",
 ]  # fmt: skip

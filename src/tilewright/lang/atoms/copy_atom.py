@@ -45,6 +45,10 @@ class CopyOp(ABC):
     def text(self, num_bits: int) -> str:
         """The atom of the `cute.copy` operation, as `ir.atom_text` writes it."""
 
+    def atom(self, value_type: type[Numeric], num_bits: int, hints: CopyHints) -> CopyAtom:
+        """The atom of this operation for values of `value_type`."""
+        return CopyAtom(self, value_type, num_bits, hints)
+
     def check(self, src: Tensor, dst: Tensor) -> None:
         """Refuse tensors that the instruction cannot take."""
         for name, tensor in (("source", src), ("destination", dst)):
@@ -165,4 +169,5 @@ def make_copy_atom(
     unknown = [name for name, value in others.items() if name not in (*NAMES, "loc", "ip") and value is not None]
     if unknown:
         raise CompileError(f"make_copy_atom has no option {unknown[0]!r}", location=user_location())
-    return CopyAtom(op, number_type(copy_internal_type), int(num_bits_per_copy), CopyHints.of(others))
+    value_type = number_type(copy_internal_type)
+    return op.atom(value_type, int(num_bits_per_copy), CopyHints.of(others))

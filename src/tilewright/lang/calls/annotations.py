@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 
 class IntTuple:
@@ -25,6 +27,10 @@ class Coord(IntTuple):
 
 class Tile(IntTuple):
     """Annotation: a tile: extents, or layouts by mode."""
+
+
+class GridConstant(Generic[T]):
+    """Annotation: `GridConstant[TensorMap]`, a parameter of a kernel that lies in its constant memory, by value."""
 
 
 Tiler = Tile

@@ -19,12 +19,13 @@ from tilewright.lang.printing.runtime_print import assert_
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Layout, is_static
 
-T = TypeVar("T")
-
-
 if TYPE_CHECKING:  # for editors, a `Constexpr[int]` is an int, a bare `Constexpr` anything
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    T = TypeVarWithDefault("T", default=Any)
     Constexpr: TypeAlias = Annotated[T, "known at compile time"]
 else:
+    T = TypeVar("T")
 
     class Constexpr(typing.Generic[T]):
         """Annotation of a compile-time parameter: `Constexpr` or `Constexpr[int]`. Any Python object may be passed."""
@@ -129,8 +130,8 @@ def runtime_constant(function: Callable[..., Any], position: int, name: str, val
         " time",
         location=user_location(3),
         values={name: describe(value)},
-        hint=f"make it a constant where it comes from (Constexpr there too), or annotate `{name}` with a type of run "
-        "time, such as cutlass.Int32",
+        hint=f"make it a constant where it comes from (Constexpr there too; an extent of a tensor is one if the tensor "
+        f"comes from `from_dlpack`), or annotate `{name}` with a type of run time, such as cutlass.Int32",
     )
 
 
@@ -182,7 +183,29 @@ def adapt(value: Any, annotation: Any, position: int, name: str) -> Any:
         return _as_type(as_numeric(value), number_type_for(value, annotation, position, name), name)
     if annotation is Tensor and not isinstance(value, Tensor):
         raise expects(position, name, annotation, value)
+    if hasattr(annotation, "__tw_of_tensor__"):
+        return _of_tensor(value, annotation, position, name)
     return as_numeric(value) if is_number(value) else value
+
+
+def _of_tensor(value: Any, annotation: Any, position: int, name: str) -> Any:
+    """A tensor as a class that stands for one, such as `cutlass.Array`."""
+    if isinstance(value, Tensor):
+        return annotation.__tw_of_tensor__(value)
+    if not isinstance(value, annotation):
+        raise expects(position, name, annotation, value)
+    return value
+
+
+def declared(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a jit function with its tensors as the classes that its annotations ask for."""
+    kinds = evaluated_annotations(function)
+    return {
+        name: kinds[name].__tw_of_tensor__(value)
+        if isinstance(value, Tensor) and hasattr(kinds.get(name), "__tw_of_tensor__")
+        else value
+        for name, value in arguments.items()
+    }
 
 
 def _as_type(number: Numeric, cls: type[Numeric], name: str) -> Numeric:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def attributes(loop: Range, unsigned: bool) -> Mapping[str, ir.Attribute]:
-    """The wishes of `cutlass.range` as attributes of the `scf.for`."""
+    """The options of `cutlass.range` as attributes of the `scf.for`."""
     found: dict[str, ir.Attribute] = {}
     if unsigned:
         found["unsignedCmp"] = build.attribute("unit")

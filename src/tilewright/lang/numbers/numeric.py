@@ -14,7 +14,7 @@ import math
 import operator
 from abc import ABCMeta
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from tilewright.base.dtypes import TABLE, DType
 from tilewright.base.errors import ArgumentError, CompileError
@@ -38,6 +38,7 @@ from tilewright.lang.numbers.integer_range import (
 from tilewright.lang.numbers.numpy_scalars import is_numpy_scalar, to_python
 from tilewright.lang.numbers.promotion import computes_wide, promote, to_bytes
 from tilewright.lang.numbers.rounding import EXPONENTS_OF_PRODUCTS, float_power, integer_power, power_by_products, wrap
+from tilewright.lang.numbers.signatures import ClosedFloat, ClosedInteger, Division, Operator, Result
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -71,6 +72,11 @@ class NumericMeta(ABCMeta):
     def signed(cls) -> bool:
         return cls.facts.kind in "if"
 
+    @property
+    def bytes(cls) -> int:
+        """The bytes that a number takes; those of a byte or less take one."""
+        return max(cls.facts.width // 8, 1)
+
     def is_same_kind(cls, other: type) -> bool:
         """Whether both are floats, or both are integers (Booleans are a kind of their own)."""
         return isinstance(other, NumericMeta) and (cls.is_float, cls.is_integer) == (other.is_float, other.is_integer)
@@ -101,21 +107,21 @@ class NumericMeta(ABCMeta):
         return cls.facts.max
 
 
-def _binary(name: str, fold: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _binary(name: str, fold: Callable[[Any, Any], Any]) -> tuple[Operator, Operator]:
     def forward(self: Numeric, other: object) -> Any:
         return operate(name, fold, self, other)
 
     def reflected(self: Numeric, other: object) -> Any:
         return operate(name, fold, other, self)
 
-    return forward, reflected
+    return cast(Operator, forward), cast(Operator, reflected)
 
 
-def _comparison(name: str, fold: Callable[[Any, Any], bool]) -> Callable[..., Any]:
+def _comparison(name: str, fold: Callable[[Any, Any], bool]) -> Result[Boolean]:
     def compare(self: Numeric, other: object) -> Any:
         return _compare(name, fold, self, other)
 
-    return compare
+    return cast("Result[Boolean]", compare)
 
 
 class _Width:
@@ -223,7 +229,7 @@ class Numeric(metaclass=NumericMeta):
     __add__, __radd__ = _binary("add", operator.add)
     __sub__, __rsub__ = _binary("sub", operator.sub)
     __mul__, __rmul__ = _binary("mul", operator.mul)
-    __truediv__, __rtruediv__ = _binary("truediv", operator.truediv)
+    __truediv__, __rtruediv__ = cast("tuple[Division, Division]", _binary("truediv", operator.truediv))
     __floordiv__, __rfloordiv__ = _binary("floordiv", operator.floordiv)
     __mod__, __rmod__ = _binary("mod", operator.mod)
     __pow__, __rpow__ = _binary("pow", operator.pow)
@@ -236,8 +242,8 @@ class Numeric(metaclass=NumericMeta):
     __le__ = _comparison("le", operator.le)
     __gt__ = _comparison("gt", operator.gt)
     __ge__ = _comparison("ge", operator.ge)
-    __eq__ = _comparison("eq", operator.eq)
-    __ne__ = _comparison("ne", operator.ne)
+    __eq__ = _comparison("eq", operator.eq)  # type: ignore[assignment]
+    __ne__ = _comparison("ne", operator.ne)  # type: ignore[assignment]
 
     def __hash__(self) -> int:
         """That of the Python number, since they are equal; a number of run time is no key."""
@@ -388,11 +394,11 @@ class Int16(Integer, dtype="i16"):
     """An integer of 16 bits (`i16`)."""
 
 
-class Int32(Integer, dtype="i32"):
+class Int32(Integer, ClosedInteger, dtype="i32"):
     """An integer of 32 bits (`i32`)."""
 
 
-class Int64(Integer, dtype="i64"):
+class Int64(Integer, ClosedInteger, dtype="i64"):
     """An integer of 64 bits (`i64`)."""
 
 
@@ -412,11 +418,11 @@ class Uint16(Integer, dtype="u16"):
     """An integer of 16 bits (`u16`)."""
 
 
-class Uint32(Integer, dtype="u32"):
+class Uint32(Integer, ClosedInteger, dtype="u32"):
     """An integer of 32 bits (`u32`)."""
 
 
-class Uint64(Integer, dtype="u64"):
+class Uint64(Integer, ClosedInteger, dtype="u64"):
     """An integer of 64 bits (`u64`)."""
 
 
@@ -436,11 +442,11 @@ class TFloat32(Float, dtype="tf32"):
     """A float of 32 bits (`tf32`)."""
 
 
-class Float32(Float, dtype="f32"):
+class Float32(Float, ClosedFloat, dtype="f32"):
     """A float of 32 bits (`f32`)."""
 
 
-class Float64(Float, dtype="f64"):
+class Float64(Float, ClosedFloat, dtype="f64"):
     """A float of 64 bits (`f64`)."""
 
 

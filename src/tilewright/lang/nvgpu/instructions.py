@@ -71,15 +71,20 @@ def instruction_words(text: str, operands: Sequence[Any], count: int) -> list[Ui
     return instruction_values(text, [as_numeric(operand).ir_value() for operand in operands], [Uint32] * count)
 
 
-def instruction_values(text: str, operands: Sequence[ir.Value], results: Sequence[type[Numeric]]) -> list[Any]:
-    """Emit PTX that gives a number of each type of `results`, `$0` and on; the operands follow. It may touch memory."""
+def instruction_values(
+    text: str, operands: Sequence[ir.Value], results: Sequence[type[Numeric]], *, pure: bool = False
+) -> list[Any]:
+    """Emit PTX that gives a number of each type of `results`, `$0` and on; the operands follow.
+
+    Without `pure` it may touch memory.
+    """
     given = [result.mlir_type for result in results]
-    constraints = [*("=" + constraint_of_type(item) for item in given), *map(constraint_of, operands), "~{memory}"]
+    constraints = [*("=" + constraint_of_type(item) for item in given), *map(constraint_of, operands)]
     attributes = {
         "asm_string": build.string(text),
-        "constraints": build.string(",".join(constraints)),
+        "constraints": build.string(",".join(constraints if pure else [*constraints, "~{memory}"])),
         "asm_dialect": build.i64(0),
-        "has_side_effects": build.attribute("unit"),
+        **({} if pure else {"has_side_effects": build.attribute("unit")}),
     }
     if len(given) < 2:
         values = list(build.emit("llvm.inline_asm", given, operands, attributes).results)

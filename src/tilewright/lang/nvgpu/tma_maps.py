@@ -75,7 +75,7 @@ def make_tiled_tma_atom(
         ) from error
     _check_sizes(gmem_tensor, plan, dtype)
     type_ = types.tensor_map(dtype.facts.name, plan.box, swizzle)
-    attributes = {"modes": build.i32_array(plan.leaves), "type": build.string(_map_type(dtype))}
+    attributes = {"modes": build.i32_array(plan.leaves), "type": build.string(map_type(dtype))}
     made = build.cute("make_tensor_map", (type_,), ((gmem_tensor.value,),), **attributes).results[0]
     atom = TmaAtom(op, dtype, Held(made), plan.box, swizzle, num_multicast)
     return atom, Tensor((0,) * len(plan.box), Layout(gmem_tensor.shape, plan.strides), gmem_tensor.element_type)
@@ -211,7 +211,8 @@ def _nested(shape: Any, leaves: Any) -> Any:
     return tuple(_nested(part, leaves) for part in shape) if isinstance(shape, tuple) else next(leaves)
 
 
-def _map_type(dtype: type[Numeric]) -> str:
+def map_type(dtype: type[Numeric]) -> str:
+    """What a tensor map calls the type of its elements."""
     name = dtype.facts.name
     if dtype is TFloat32:
         return "tf32"

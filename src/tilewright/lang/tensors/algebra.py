@@ -32,6 +32,7 @@ P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
+V = TypeVar("V", bound=Tensor | Layout | ComposedLayout)
 
 
 class _Plain(Protocol[P, R_co]):
@@ -43,15 +44,17 @@ class _Plain(Protocol[P, R_co]):
     def __call__(self, *args: Any, **kwargs: Any) -> R_co: ...
 
 
-class _OnTensors(Protocol[P, R_co]):
-    """The same for one that gives a tensor where it is given one."""
+class _OnTensors(Protocol[P, R]):
+    """The same for one that gives a tensor where it is given one, and a layout where it is given a layout."""
 
     @overload
     def __call__(self, target: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
     @overload
     def __call__(self, target: Tensor, /, *args: Any, **kwargs: Any) -> Tensor: ...
     @overload
-    def __call__(self, target: Any, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def __call__(self, target: Layout, /, *args: P.args, **kwargs: P.kwargs) -> Layout: ...
+    @overload
+    def __call__(self, target: Any, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
     @overload
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -311,35 +314,33 @@ def slice_and_offset(coord: Any, src: Any, *, loc: object = None, ip: object = N
     return algebra.slice_and_offset(coord, src.layout if isinstance(src, Tensor) else src)
 
 
-def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: object = None, ip: object = None) -> Any:
+def local_tile(input: V, tiler: Any, coord: Any, proj: Any = None, *, loc: object = None, ip: object = None) -> V:
     """The tile at `coord` of `input` cut by `tiler`; see `tilewright.layout.local_tile`."""
     if not isinstance(input, Tensor):
         return algebra.local_tile(input, tiler, coord, proj)
     tiler, coord, proj = (tuples(item) for item in (tiler, coord, proj))
     if proj is not None:
         tiler, coord = algebra.dice(tiler, proj), picked(coord, proj)
-    return input.view("local_tile", tiler, map_leaves(input.widen, coord))
+    return cast(V, input.view("local_tile", tiler, map_leaves(input.widen, coord)))
 
 
-def inner_partition(target: Any, tiler: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
+def inner_partition(target: V, tiler: Any, coord: Any, *, loc: object = None, ip: object = None) -> V:
     """The tile at `coord` of `target` cut by `tiler`: `local_tile`."""
     return local_tile(target, tiler, coord)
 
 
-def outer_partition(target: Any, tiler: Any, coord: Any, *, loc: object = None, ip: object = None) -> Any:
+def outer_partition(target: V, tiler: Any, coord: Any, *, loc: object = None, ip: object = None) -> V:
     """The element at `coord` of every tile of `target` cut by `tiler`."""
     if not isinstance(target, Tensor):
         return algebra.outer_partition(target, tiler, coord)
-    return target.view("local_partition", tuples(tiler), map_leaves(target.widen, tuples(coord)))
+    return cast(V, target.view("local_partition", tuples(tiler), map_leaves(target.widen, tuples(coord))))
 
 
-def local_partition(
-    target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: object = None, ip: object = None
-) -> Any:
+def local_partition(target: V, tiler: Any, index: Any, proj: Any = 1, *, loc: object = None, ip: object = None) -> V:
     """What thread `index` of the layout `tiler` gets of `target`."""
     if not isinstance(target, Tensor):
         return algebra.local_partition(target, tiler, index, proj)
-    return target.view("local_partition", *partition_tiler(tiler, target.widen(index), proj))
+    return cast(V, target.view("local_partition", *partition_tiler(tiler, target.widen(index), proj)))
 
 
 def domain_offset(coord: Any, tensor: Any, *, loc: object = None, ip: object = None) -> Any:
@@ -364,8 +365,8 @@ def recast_ptr(
     loc: object = None,
     ip: object = None,
 ) -> Pointer:
-    """The same address as elements of `dtype`, its bytes under `swizzle_` where one is given: `swizzled_pointer`."""
-    moved = ptr if swizzle_ is None else swizzled(ptr, swizzle_)
+    """The same address as elements of `dtype`, its bytes under `swizzle_` (`swizzled_pointer`), or under none."""
+    moved = swizzled(ptr, swizzle_)
     return moved if dtype is None else moved.recast(dtype)
 
 

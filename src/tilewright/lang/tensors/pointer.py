@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
 from tilewright.base.errors import CompileError
-from tilewright.base.stubs import NotBuiltError
 from tilewright.ir import build, mlir, types
 from tilewright.ir.context import holds_value
 from tilewright.lang import trace
@@ -15,6 +15,9 @@ from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.implicit_conversion import as_element
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer, Numeric, as_numeric, is_number, number_type
 from tilewright.lang.numbers.numpy_scalars import to_python
+from tilewright.lang.tensors import vector_access
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
+from tilewright.layout import Swizzle
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -22,20 +25,20 @@ if TYPE_CHECKING:
 
 class AddressSpace(Enum):
     """Where memory lies: `gmem` of the device, `smem` of a block, `dsmem` of any block of its cluster, `rmem` of a
-    thread, `tmem`; `generic` is any."""
+    thread, `tmem`; `generic` is any. The values are LLVM's numbers for them (NVPTX usage guide, "Address Spaces")."""
 
-    generic = "generic"
-    gmem = "gmem"
-    smem = "smem"
-    dsmem = "dsmem"
-    rmem = "rmem"
-    tmem = "tmem"
+    generic = 0
+    gmem = 1
+    smem = 3
+    rmem = 5
+    tmem = 6
+    dsmem = 7
 
     def __str__(self) -> str:
-        return self.value
+        return self.name
 
 
-_LLVM_SPACE = {AddressSpace.gmem: 1, AddressSpace.smem: 3, AddressSpace.dsmem: 7}
+_LLVM_SPACES = (AddressSpace.gmem, AddressSpace.smem, AddressSpace.dsmem)
 
 
 class Held:
@@ -49,6 +52,20 @@ class Held:
         holds_value(self)
 
 
+NumberType = type[Numeric]  # by a name of its own, as a pointer has an attribute `type`
+
+
+@dataclass(frozen=True)
+class PointerType:
+    """What is known of a pointer while compiling: public kernels read `pointer.type.swizzle_type`."""
+
+    value_type: type[Numeric]
+    memspace: AddressSpace
+    alignment: int
+    swizzle_type: Swizzle
+    """The swizzle of bytes that accesses through the pointer apply; of no bits where they apply none."""
+
+
 class Pointer:
     """An address of elements of `dtype` in `memspace`, a multiple of `alignment` bytes.
 
@@ -56,7 +73,7 @@ class Pointer:
     `ptr + n` moves by n elements.
     """
 
-    def __init__(self, value: ir.Value | Held, dtype: type[Numeric], memspace: AddressSpace, alignment: int) -> None:
+    def __init__(self, value: ir.Value | Held, dtype: NumberType, memspace: AddressSpace, alignment: int) -> None:
         self._held = value if isinstance(value, Held) else Held(value)
         self.dtype = dtype
         self.memspace = memspace
@@ -71,6 +88,12 @@ class Pointer:
         return build.cute("iterator", (type_,), ((self._held.value,),)).results[0]
 
     @property
+    def is_of_address(self) -> bool:
+        """Whether the pointer was made of an integer."""
+        owner = None if self._held.tensor else self._held.value.owner
+        return getattr(owner, "name", "") == "cute.int_to_ptr"
+
+    @property
     def space_text(self) -> str:
         """The memory space as it prints: the host sees its own memory as generic."""
         if self.memspace is AddressSpace.gmem and trace.sees_host_memory():
@@ -78,12 +101,17 @@ class Pointer:
         return str(self.memspace)
 
     @property
-    def element_type(self) -> type[Numeric]:
+    def element_type(self) -> NumberType:
         return self.dtype
 
     @property
-    def value_type(self) -> type[Numeric]:
+    def value_type(self) -> NumberType:
         return self.dtype
+
+    @property
+    def type(self) -> PointerType:
+        """What is known of the pointer while compiling."""
+        return PointerType(self.dtype, self.memspace, self.alignment, Swizzle(0, 4, 3))
 
     @property
     def max_alignment(self) -> int:
@@ -140,44 +168,167 @@ class Pointer:
         value = build.cute("int_to_ptr", (type_,), ((address.ir_value(),),)).results[0]
         return Pointer(value, self.dtype, self.memspace, min_align)
 
-    def toint(self, *, loc: object = None, ip: object = None) -> Any:
-        """The address as Int64; of shared memory, also of other blocks, as Int32, as instructions take it."""
+    def toint(self, dtype: NumberType | None = None, *, loc: object = None, ip: object = None) -> Any:
+        """The address as Int64; of shared memory, also of other blocks, as Int32, as instructions take it. `dtype` is
+        another integer type for it."""
         cls = Int32 if self.memspace in (AddressSpace.smem, AddressSpace.dsmem, AddressSpace.tmem) else Int64
         value = build.cute("ptr_to_int", (cls.mlir_type,), ((self.value,),)).results[0]
-        return cls.from_ir(value)
+        return cls.from_ir(value) if dtype is None else dtype(cls.from_ir(value))
 
     @property
     def llvm_ptr(self) -> ir.Value:
         """The address as an LLVM pointer, for MLIR's own operations."""
-        spaces = _LLVM_SPACE if trace.current().side == "device" else {}
-        number = spaces.get(self.memspace, 0)
+        named = self.memspace in _LLVM_SPACES and trace.current().side == "device"
+        number = self.memspace.value if named else 0
         type_ = types.parse(f"!llvm.ptr<{number}>" if number else "!llvm.ptr")
         return build.value("builtin.unrealized_conversion_cast", type_, (self.value,))
 
+    def to_llvm_ptr(self, *, loc: object = None, ip: object = None) -> ir.Value:
+        """`llvm_ptr`."""
+        return self.llvm_ptr
+
     def raw_ptr(self) -> Pointer:
-        """What CuTe DSL's primitives take.
+        """This pointer: what CuTe DSL's primitives take, which know no layouts."""
+        return self
 
-        Raises:
-            NotBuiltError: always.
+    def load(
+        self,
+        count: int | None = None,
+        *,
+        alignment: int | None = None,
+        is_volatile: bool = False,
+        is_invariant: bool = False,
+        loc: object = None,
+        ip: object = None,
+    ) -> Any:
+        """The element here, or the `count` elements from here on as a vector.
+
+        `alignment` is what the caller knows the address to be a multiple of, in bytes. With `is_volatile` each element
+        is read anew; `is_invariant` says that nobody writes it while the kernel runs.
         """
-        raise NotBuiltError("Pointer.raw_ptr belongs to CuTe DSL's experimental primitives, not built yet")
-
-    def load(self, *, loc: object = None, ip: object = None) -> Numeric:
-        """The element here."""
-        groups = ((self.as_tensor(),), (), ())
+        place = self._claimed(alignment)
+        if is_volatile:
+            elements = [vector_access.load_volatile(place + at) for at in range(count or 1)]
+            return elements[0] if count is None else TensorSSA.from_elements(elements, self.dtype)
+        if count is not None:
+            return vector_access.load_vector(place, count)
+        groups = ((place.as_tensor(),), (), ())
         op = build.cute("load", (self.dtype.mlir_type,), groups, coord=build.string("0"))
         return self.dtype.from_ir(op.results[0])
 
-    def store(self, value: Any, *, loc: object = None, ip: object = None) -> None:
-        """Write the element here."""
-        number = as_element(value, self.dtype).ir_value()
-        build.cute("store", (), ((number,), (self.as_tensor(),), (), ()), coord=build.string("0"))
+    def store(
+        self,
+        value: Any,
+        *,
+        alignment: int | None = None,
+        is_volatile: bool = False,
+        loc: object = None,
+        ip: object = None,
+    ) -> None:
+        """Write the element here, or the elements of a vector from here on. Options are those of `load`."""
+        place = self._claimed(alignment)
+        if is_volatile:
+            for at, item in enumerate(value if isinstance(value, TensorSSA) else [value]):
+                vector_access.store_volatile(place + at, item)
+        elif isinstance(value, TensorSSA):
+            vector_access.store_vector(place, value)
+        else:
+            number = as_element(value, self.dtype).ir_value()
+            build.cute("store", (), ((number,), (place.as_tensor(),), (), ()), coord=build.string("0"))
+
+    def masked_load(
+        self, mask: Any, *, default: Any = 0, alignment: int | None = None, loc: object = None, ip: object = None
+    ) -> TensorSSA:
+        """The elements from here on where `mask`, a vector of Booleans, is true; `default` where it is not."""
+        return vector_access.masked_load(self._claimed(alignment), mask, default)
+
+    def masked_store(
+        self, value: Any, mask: Any, *, alignment: int | None = None, loc: object = None, ip: object = None
+    ) -> None:
+        """Write the elements of `value` where `mask` is true from here on."""
+        vector_access.masked_store(self._claimed(alignment), value, mask)
+
+    def __getitem__(self, index: Any) -> Numeric:
+        element: Numeric = (self + index).load()
+        return element
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        (self + index).store(value)
+
+    __iter__ = None  # a pointer has no end
+
+    def apply_swizzle(self, swizzle: Swizzle, *, loc: object = None, ip: object = None) -> Pointer:
+        """The address whose bits are swizzled, as tensor copies and products lay memory out; the swizzle counts bytes.
+
+        The pattern begins at multiples of the swizzle's period: align the memory to it.
+        """
+        if swizzle.bits == 0:
+            return self
+        address = self.toint()
+        bits = address & type(address)(swizzle.source_mask)
+        moved = bits >> swizzle.shift if swizzle.shift > 0 else bits << -swizzle.shift
+        return self._at(address ^ moved, math.gcd(self.alignment, 1 << swizzle.base))
+
+    def load_swizzled(
+        self,
+        swizzle: Swizzle,
+        *,
+        count: int | None = None,
+        alignment: int | None = None,
+        loc: object = None,
+        ip: object = None,
+    ) -> Any:
+        """The element here, or the `count` elements from here on, of memory that is swizzled: see `apply_swizzle`."""
+        if swizzle.bits == 0 or count is None:
+            return self.apply_swizzle(swizzle).load(count, alignment=alignment)
+        piece = min(max((8 << swizzle.base) // self.dtype.width, 1), count)
+        starts = range(0, count, piece)
+        parts = [(self + at).apply_swizzle(swizzle).load(min(piece, count - at), alignment=alignment) for at in starts]
+        return TensorSSA.from_elements([item for part in parts for item in part], self.dtype)
+
+    def store_swizzled(
+        self, value: Any, swizzle: Swizzle, *, alignment: int | None = None, loc: object = None, ip: object = None
+    ) -> None:
+        """Write the element, or the elements of a vector, to memory that is swizzled: see `apply_swizzle`."""
+        if not isinstance(value, TensorSSA) or swizzle.bits == 0:
+            self.apply_swizzle(swizzle).store(value, alignment=alignment)
+            return
+        items = value.to_elements()
+        piece = min(max((8 << swizzle.base) // self.dtype.width, 1), len(items))
+        for at in range(0, len(items), piece):
+            part = TensorSSA.from_elements(items[at : at + piece], value.dtype)
+            (self + at).apply_swizzle(swizzle).store(part, alignment=alignment)
+
+    def tospace(self, memspace: AddressSpace, *, loc: object = None, ip: object = None) -> Pointer:
+        """The same address as one of `gmem` or `generic`, which are the same numbers.
+
+        Raises:
+            CompileError: either space is another one.
+        """
+        same = (AddressSpace.gmem, AddressSpace.generic)
+        if memspace is not self.memspace and not (memspace in same and self.memspace in same):
+            raise CompileError(
+                f"a pointer into {self.memspace} is none into {memspace}",
+                location=user_location(),
+                values={"pointer": self},
+            )
+        return self._cast(self.dtype, memspace, self.alignment)
+
+    def _claimed(self, alignment: int | None) -> Pointer:
+        """This pointer, known to be a multiple of `alignment` bytes."""
+        return self if alignment is None or alignment <= self.alignment else self.with_alignment(alignment)
+
+    def _at(self, address: Any, alignment: int) -> Pointer:
+        """A pointer to another address of the same memory."""
+        type_ = types.ptr(self.dtype.facts.name, str(self.memspace), alignment)
+        value = build.cute("int_to_ptr", (type_,), ((address.ir_value(),),)).results[0]
+        return Pointer(value, self.dtype, self.memspace, alignment)
 
     def as_tensor(self) -> ir.Value:
         type_ = types.tensor(self.dtype.facts.name, str(self.memspace), "1:0", self.alignment)
         return build.cute("make_tensor", (type_,), ((self.value,), (), ())).results[0]
 
-    def recast(self, dtype: type[Numeric]) -> Pointer:
+    def recast(self, dtype: NumberType) -> Pointer:
         """The same address, of elements of `dtype`."""
         return self._cast(dtype, self.memspace, self.alignment)
 
@@ -185,7 +336,7 @@ class Pointer:
         """The same address, which the caller knows to be a multiple of `alignment` bytes."""
         return self._cast(self.dtype, self.memspace, alignment)
 
-    def _cast(self, dtype: type[Numeric], memspace: AddressSpace, alignment: int) -> Pointer:
+    def _cast(self, dtype: NumberType, memspace: AddressSpace, alignment: int) -> Pointer:
         type_ = types.ptr(dtype.facts.name, str(memspace), alignment)
         value = build.cute("ptr_cast", (type_,), ((self.value,),)).results[0]
         return Pointer(value, dtype, memspace, alignment)

@@ -16,7 +16,7 @@ from tilewright.ir import build, types
 from tilewright.ir.layout_text import encode
 from tilewright.lang.locations import user_location
 from tilewright.lang.numbers.numeric import Integer, Numeric, as_numeric
-from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.pointer import NumberType, Pointer, PointerType
 from tilewright.layout import ComposedLayout, Layout, Swizzle, divisibility
 from tilewright.layout.dynamic import is_multiple
 
@@ -44,6 +44,11 @@ class SwizzledPointer(Pointer):
         return SwizzledPointer(self.base, self.swizzle, self.offset + number)
 
     @property
+    def type(self) -> PointerType:
+        """What is known of the pointer while compiling."""
+        return PointerType(self.dtype, self.memspace, self.alignment, self.swizzle)
+
+    @property
     def period(self) -> int:
         """Elements after which the swizzle's pattern repeats."""
         return max(self.swizzle.period * 8 // self.dtype.width, 1)
@@ -61,9 +66,9 @@ class SwizzledPointer(Pointer):
             )
         return self
 
-    def toint(self, *, loc: object = None, ip: object = None) -> Any:
+    def toint(self, dtype: NumberType | None = None, *, loc: object = None, ip: object = None) -> Any:
         """The address before the swizzle, as an integer."""
-        return self.plain.toint()
+        return self.plain.toint(dtype)
 
     @property
     def plain(self) -> Pointer:
@@ -85,7 +90,7 @@ class SwizzledPointer(Pointer):
         groups = [[leaf.ir_value() for leaf in leaves] for leaves in (leaves32, leaves64)]
         return build.cute("make_tensor", (type_,), ((self.base.value,), *groups)).results[0]
 
-    def recast(self, dtype: type[Numeric]) -> SwizzledPointer:
+    def recast(self, dtype: NumberType) -> SwizzledPointer:
         """The same address, of elements of `dtype`."""
         bits = self.offset * self.dtype.width
         if divisibility(bits) % dtype.width:

@@ -31,6 +31,7 @@ from tilewright.layout import (
     Swizzle,
     add_coordinates,
     cosize,
+    divisibility,
     is_static,
     size,
     views,
@@ -415,7 +416,11 @@ def _with_leaves(held: Held, like: Tensor) -> Tensor:
 
 
 def make_tensor(iterator: Any, layout: Any, *, loc: object = None, ip: object = None) -> Tensor:
-    """A tensor at `iterator` (a Pointer or a coordinate); `layout` may be a bare shape."""
+    """A tensor at `iterator` (a Pointer or a coordinate); `layout` may be a bare shape.
+
+    A pointer that was made of an address is the place of the first element, whatever the layout's offset is: public
+    kernels compute where a thread's part of swizzled memory begins, and take the layout of a part.
+    """
     if isinstance(iterator, (Layout, ComposedLayout)):
         raise CompileError(
             "make_tensor takes the pointer first, then the layout",
@@ -427,7 +432,17 @@ def make_tensor(iterator: Any, layout: Any, *, loc: object = None, ip: object = 
         layout = Layout(layout)
     if isinstance(iterator, Tensor):
         iterator = iterator.iterator
+    if isinstance(layout, ComposedLayout) and _is_first_element(iterator, layout):
+        step = math.gcd(divisibility(layout.offset), 1 << layout.inner.base)
+        iterator = iterator + (-layout.inner(layout.offset)).assuming(divisibility=step)
     return Tensor(iterator, layout, iterator.dtype if isinstance(iterator, Pointer) else None)
+
+
+def _is_first_element(iterator: Any, layout: ComposedLayout) -> bool:
+    """Whether a pointer is where the first element of a swizzled part lies, not where the swizzled memory begins."""
+    if not isinstance(layout.inner, Swizzle) or isinstance(layout.offset, int) or not isinstance(iterator, Pointer):
+        return False
+    return not isinstance(iterator, SwizzledPointer) and iterator.is_of_address
 
 
 def has_slice(coord: Any) -> bool:

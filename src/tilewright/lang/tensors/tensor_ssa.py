@@ -6,10 +6,11 @@ the promotion of `lang.numbers`; a Python number takes the element type when it 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from tilewright.base.errors import CompileError
 from tilewright.hw import narrow_floats
@@ -34,6 +35,7 @@ from tilewright.lang.numbers.numeric import (
     shift_amount,
 )
 from tilewright.lang.numbers.promotion import promote
+from tilewright.lang.numbers.signatures import Result
 from tilewright.lang.tensors.coordinates import coord_text, may_be_inside
 from tilewright.lang.tensors.element_limits import value_shape
 from tilewright.layout import Layout, crd2idx, flatten_to_tuple, slice_, slice_and_offset
@@ -55,6 +57,11 @@ class ReductionOp(Enum):
     XOR = "xor"
 
 
+_BY_WORD = {item.value: item for item in ReductionOp}
+_COUNTING = {ReductionOp.ADD: 0, ReductionOp.MUL: 1, ReductionOp.XOR: 0}
+"""What folds start from that count an element each time; the others may start from an element."""
+
+
 def _marked_extents(shape: Any, profile: Any) -> list[tuple[int, bool]]:
     """The extents that face one mark each, and whether the mark folds them."""
     if not isinstance(profile, tuple):
@@ -68,21 +75,21 @@ def _marked_extents(shape: Any, profile: Any) -> list[tuple[int, bool]]:
     return [mark for extent, item in zip(shape, profile, strict=True) for mark in _marked_extents(extent, item)]
 
 
-def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _binary(name: str) -> tuple[Result[TensorSSA], Result[TensorSSA]]:
     def forward(self: TensorSSA, other: Any) -> Any:
         return _operate(name, self, other, reflected=False)
 
     def reflected(self: TensorSSA, other: Any) -> Any:
         return _operate(name, self, other, reflected=True)
 
-    return forward, reflected
+    return cast(Any, (forward, reflected))
 
 
-def _comparison(name: str) -> Callable[..., Any]:
+def _comparison(name: str) -> Result[TensorSSA]:
     def compare(self: TensorSSA, other: Any) -> Any:
         return _compare(name, self, other)
 
-    return compare
+    return cast("Result[TensorSSA]", compare)
 
 
 NumberType = type[Numeric]  # by a name of its own, as a TensorSSA has an attribute `type`
@@ -197,6 +204,8 @@ class TensorSSA:
         return result
 
     def __getitem__(self, coord: Any, *, loc: object = None, ip: object = None) -> Any:
+        if _has_slice(coord):
+            return self._sliced(coord if isinstance(coord, tuple) else (coord,))
         if isinstance(coord, tuple) and _has_none(coord):
             layout, offset = slice_and_offset(coord, self.layout)
             indices = [int(offset) + int(layout(index)) for index in range(int(layout_size(layout)))]
@@ -206,14 +215,46 @@ class TensorSSA:
             coord = crd2idx(coord, self.layout)
         return self._element(coord)
 
+    def _sliced(self, coord: tuple[Any, ...]) -> TensorSSA:
+        """The part that Python's slices of each mode leave; a number fixes its mode."""
+        extents = self.shape
+        if len(coord) != len(extents) or not all(isinstance(extent, int) for extent in extents):
+            raise CompileError(
+                "a TensorSSA takes one slice or number for each mode",
+                location=user_location(2),
+                values={"shape": self.shape, "index": coord},
+            )
+        kept = [range(extent)[part] for part, extent in zip(coord, extents, strict=True) if isinstance(part, slice)]
+        if not all(kept):
+            raise CompileError(
+                "a slice of a TensorSSA that keeps no element",
+                location=user_location(2),
+                values={"shape": self.shape, "index": coord},
+            )
+        places = [
+            range(extent)[part] if isinstance(part, slice) else (part,)
+            for part, extent in zip(coord, extents, strict=True)
+        ]
+        orders = [item[::-1] for item in itertools.product(*reversed(places))]  # the first mode moves fastest
+        indices = [int(crd2idx(item, self.layout)) for item in orders]
+        return self._shuffled(indices, tuple(len(item) for item in kept))
+
     def __iter__(self) -> Iterator[Numeric]:
         """The elements in colexicographic order."""
         return iter([self._element(index) for index in range(self.size)])
 
     def reduce(
-        self, op: ReductionOp, init_val: Any, reduction_profile: Any = 0, *, loc: object = None, ip: object = None
+        self,
+        op: ReductionOp | str,
+        init_val: Any = None,
+        reduction_profile: Any = 0,
+        *,
+        loc: object = None,
+        ip: object = None,
     ) -> Any:
         """Fold with `op`, starting from `init_val`, in the element type; Booleans are added and compared as Int32.
+
+        `op` is a ReductionOp or its name in small letters. Without `init_val` only the elements are folded.
 
         `reduction_profile` 0 folds all to one number; a tuple keeps the modes marked None and folds the others, at
         any depth of the shape. What is kept has the shape of `v[profile]`.
@@ -222,6 +263,7 @@ class TensorSSA:
             CompileError: `init_val` is no number of the element type (an infinity stands for the extreme integer), or
                 the profile does not fit the shape.
         """
+        op = _BY_WORD.get(op, op) if isinstance(op, str) else op
         if not isinstance(op, ReductionOp):
             names = ", ".join(item.name for item in ReductionOp)
             raise CompileError(
@@ -236,7 +278,9 @@ class TensorSSA:
             return self.to(Float32).reduce(op, init_val, reduction_profile)
         if self.dtype is Boolean and not bitwise:  # as the operators have it
             return self.to(Int32).reduce(op, init_val, reduction_profile)
-        init = _initial(init_val, self.dtype).ir_value()
+        init = (self[0] if init_val is None else _initial(init_val, self.dtype)).ir_value()
+        if init_val is None and op in _COUNTING:
+            init = _initial(_COUNTING[op], self.dtype).ir_value()
         whole = not isinstance(reduction_profile, tuple)
         profile = tuple(1 for _ in self.shape) if whole else reduction_profile
         marks = _marked_extents(self.shape, profile)
@@ -277,8 +321,8 @@ class TensorSSA:
     __le__ = _comparison("le")
     __gt__ = _comparison("gt")
     __ge__ = _comparison("ge")
-    __eq__ = _comparison("eq")
-    __ne__ = _comparison("ne")
+    __eq__ = _comparison("eq")  # type: ignore[assignment]
+    __ne__ = _comparison("ne")  # type: ignore[assignment]
     __hash__ = object.__hash__
 
     def __neg__(self) -> TensorSSA:
@@ -469,6 +513,10 @@ def _meet(left: Any, right: Any, operands: list[TensorSSA]) -> type[Numeric]:
 
 def _as_ssa(item: Any, shape: Any, dtype: type[Numeric]) -> TensorSSA:
     return item.to(dtype) if isinstance(item, TensorSSA) else full(shape, item, dtype)
+
+
+def _has_slice(coord: Any) -> bool:
+    return isinstance(coord, slice) or (isinstance(coord, tuple) and any(isinstance(part, slice) for part in coord))
 
 
 def _has_none(coord: Any) -> bool:

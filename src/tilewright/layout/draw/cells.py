@@ -31,6 +31,7 @@ class Table(NamedTuple):
     """A grid of cells with a title and a sentence that says what the colours mean.
 
     After each `rulers[0]` rows and `rulers[1]` columns stands a border, where a tile or a mode ends; 0 for none.
+    Rows are numbered where they have no `names`.
     """
 
     title: str
@@ -38,6 +39,7 @@ class Table(NamedTuple):
     cells: tuple[tuple[Cell | None, ...], ...]
     footers: tuple[str, ...] = ()
     rulers: tuple[int, int] = (0, 0)
+    names: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -54,7 +54,8 @@ class _Panel:
         self.two_lines = any(cell and len(cell.lines) > 1 for row in table.cells for cell in row)
         self.cell_width = max(26, 8 + 7 * max(map(len, texts), default=1))
         self.cell_height = 32 if self.two_lines else 22
-        self.width = max(MARGIN * 2 + table.columns * self.cell_width, 16 + 8 * len(table.title), 220)
+        self.left = MARGIN + 6 * max(map(len, table.names), default=0)
+        self.width = max(self.left + MARGIN + table.columns * self.cell_width, 16 + 8 * len(table.title), 220)
         self.legend = _wrapped(table.legend, (self.width - 16) // 6)
         self.bottom = TOP + table.rows * self.cell_height
         self.below = self.bottom + (18 if table.footers else 0)
@@ -72,7 +73,7 @@ class _Panel:
         yield from _group("font-size='10' fill='#444444'", self._legend())
 
     def _x(self, column: float) -> float:
-        return MARGIN + column * self.cell_width
+        return self.left + column * self.cell_width
 
     def _y(self, row: float) -> float:
         return TOP + row * self.cell_height
@@ -81,7 +82,8 @@ class _Panel:
         for column in range(self.table.columns):
             yield _text(self._x(column + 0.5), TOP - 5, str(column))
         for row in range(self.table.rows):
-            yield _text(MARGIN - 13, self._y(row + 0.5) + 3, str(row))
+            name = self.table.names[row] if self.table.names else str(row)
+            yield _text(self.left - 13 - 3 * (len(name) if self.table.names else 0), self._y(row + 0.5) + 3, name)
 
     def _places(self) -> Iterator[tuple[int, int, Cell | None]]:
         for row, line in enumerate(self.table.cells):
@@ -99,7 +101,7 @@ class _Panel:
         right, bottom = self._x(self.table.columns), self._y(self.table.rows)
         rows, columns = self.table.rulers
         for row in range(rows, self.table.rows, rows) if rows else ():
-            yield f"<path d='M{MARGIN} {self._y(row):g}H{right:g}'/>"
+            yield f"<path d='M{self.left} {self._y(row):g}H{right:g}'/>"
         for column in range(columns, self.table.columns, columns) if columns else ():
             yield f"<path d='M{self._x(column):g} {TOP}V{bottom:g}'/>"
 

@@ -181,8 +181,8 @@ def universal_width(src: Side, dst: Target, atom: AtomText, per_predicate: int) 
     return width
 
 
-def required_width(bits: int, *views: Side | Target) -> int:
-    """Elements of an instruction of `bits` bits; the memories among `views` must allow it.
+def required_width(bits: int, *views: Side | Target, hint: str = "") -> int:
+    """Elements of an instruction of `bits` bits; the memories among `views` must allow it, else the error has `hint`.
 
     Raises:
         CompileError: a layout is not contiguous over so many bits, or its address not known to be aligned to them.
@@ -200,7 +200,7 @@ def required_width(bits: int, *views: Side | Target) -> int:
                     "alignment known": f"{view.info.align} bytes",
                     "element": f"{element_bits(view.info.element)} bits",
                 },
-                hint=_WIDTH_HINTS.get(view.info.space, _WIDTH_HINTS["gmem"]),
+                hint=hint or _WIDTH_HINTS.get(view.info.space, _WIDTH_HINTS["gmem"]),
             )
     return width
 
@@ -211,6 +211,12 @@ _WIDTH_HINTS = {
     "smem": "allocate it at a multiple of those bytes (byte_alignment=, in a struct cute.struct.Align[...]), give each "
     "thread elements that lie together, or use a smaller num_bits_per_copy",
 }
+
+ROW_HINT = (
+    "a row of a matrix is 16 bytes that lie together: allocate the tensor at a multiple of 16 bytes, and where the "
+    "elements of a column lie together instead, give the operation transpose=True"
+)
+"""What to do where a tensor has no rows for ldmatrix or stmatrix."""
 
 
 def in_memory(view: Side | Target) -> TensorView:

@@ -10,7 +10,7 @@ from tilewright.hw.atoms import async_copy, matrix_copy, mma_sync
 from tilewright.ir import atom_text
 from tilewright.ir.atom_text import AtomText
 from tilewright.layout import product, size, views
-from tilewright.passes.rules.copying import required_width
+from tilewright.passes.rules.copying import ROW_HINT, required_width
 from tilewright.passes.verify.operation import Invalid, Memory, OpSummary, fragment, tensor, tensor_or_fragment
 from tilewright.passes.verify.table import verifies
 
@@ -98,9 +98,9 @@ def _only(atom: AtomText, *keys: str) -> None:
         raise Invalid(f"atom {atom.name} has no {unknown[0]}", f"it has {', '.join(keys) or 'none'}", atom=atom)
 
 
-def _widths(bits: int, *sides: Memory) -> int:
+def _widths(bits: int, *sides: Memory, hint: str = "") -> int:
     try:
-        return required_width(bits, *[side.view for side in sides])
+        return required_width(bits, *[side.view for side in sides], hint=hint)
     except TilewrightError as error:
         raise Invalid(error.message, error.hint or "", **error.values) from error
 
@@ -167,7 +167,7 @@ def _matrices(atom: AtomText, rows: Memory, registers: Memory, counts: tuple[int
     _only(atom, "num", "transpose")
     number = _parameter(atom, "num", matrix_copy.MATRICES)
     _parameter(atom, "transpose", (0, 1))
-    row = _widths(matrix_copy.ROW_BITS, rows)
+    row = _widths(matrix_copy.ROW_BITS, rows, hint=ROW_HINT)
     each = number * (_WORD_BITS // registers.bits)
     if counts[0] % row or counts[0] // row * each != counts[1]:
         raise Invalid(

@@ -149,10 +149,8 @@ class TrafficCounter(Observer):
             sectors = first + np.arange(-(-count >> SECTOR_SHIFT) or 1, dtype=np.uint64)
             self._copied(site, sectors, to_space == "global")
 
-    def tensor_loaded(
-        self, site: int, one: Lanes, made: TensorMap, start: list[int], to: int, order: Array, signal: int
-    ) -> None:
-        self._box(site, made, start, False)
+    def tensor_read(self, site: int, one: Lanes, made: TensorMap, start: list[int], signals: list[int]) -> None:
+        self._box(site, made, start, False)  # once, however many blocks of the cluster it goes to
 
     def tensor_stored(
         self, site: int, one: Lanes, made: TensorMap, start: list[int], source: int, order: Array

@@ -18,6 +18,7 @@ from tilewright.layout import size
 from tilewright.passes.lowering import LoweringContext, Rules
 from tilewright.passes.rules.copying import (
     MOVERS,
+    ROW_HINT,
     Moves,
     Side,
     Target,
@@ -101,7 +102,7 @@ def _move_async(src: Side, dst: Target, atom: AtomText, per_predicate: int, cont
 
 def _rows(view: Side | Target) -> tuple[int, int]:
     """(elements of a row, number of instructions) of the side that holds the addresses of rows."""
-    row = required_width(ROW_BITS, view)
+    row = required_width(ROW_BITS, view, hint=ROW_HINT)
     return row, int(size(view.layout)) // row
 
 

