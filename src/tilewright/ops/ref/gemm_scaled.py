@@ -1,4 +1,4 @@
-"""Products with scales of blocks by their definition: both matrices times their scales, in float32."""
+"""Products with scales by their definition, in float32: with those of blocks, both matrices are scaled first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ import numpy as np
 from tilewright.kernels.gemm_sm90_scaled import BLOCK
 from tilewright.ops.frameworks import is_torch
 from tilewright.ops.ref.precision import computed, numpy_computed
+
+
+def gemm_scaled(a: Any, b: Any, scale_a: Any, scale_b: Any) -> Any:
+    """a (M, K) · b (K, N) in float32, times scale_a (M, 1) and scale_b (1, N), or numbers."""
+    wide = computed if is_torch(a) else numpy_computed
+    return (wide(a) @ wide(b)) * scale_a * scale_b
 
 
 def gemm_scaled_blocks(a: Any, b: Any, scale_a: Any, scale_b: Any) -> Any:
