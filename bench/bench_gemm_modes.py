@@ -13,6 +13,7 @@ from tilewright.targets.nvidia import driver as cuda
 
 PLAIN, GROUPED = "ops.gemm", "ops.gemm_grouped"
 SHAPES = (8192, 8192, 8192), (4096, 4096, 4096), (512, 8192, 8192), (128, 128, 16384)
+FLOAT8 = (4096, 4096, 4096), (8192, 8192, 8192)
 MIXED = (4096, 4096, 4096), (64, 8192, 8192)
 EXPERTS, TOKENS, WIDTH, HIDDEN = 32, 16384, 2048, 4096
 
@@ -37,6 +38,8 @@ def rows(quick: bool) -> Iterator[Row]:
         return
     for shape in SHAPES[1:2] if quick else SHAPES:
         yield from products(_calls(shape), shape, PLAIN, quick)
+    for shape in FLOAT8[:1] if quick else FLOAT8:
+        yield from products(_float8_calls(shape), shape, "float8, a scale of rows and columns", quick)
     for shape in MIXED[:1] if quick else MIXED:
         yield from products(_mixed_calls(shape), shape, PLAIN, quick)
     yield from products(_grouped_calls(), (TOKENS, HIDDEN, WIDTH), GROUPED, quick)
@@ -55,6 +58,20 @@ def _calls(shape: tuple[int, int, int]) -> dict[str, Callable[[], object]]:
         "residual+scale+row-max+aux": lambda: ops.gemm(a, right, residual_peaks, C=residual, alpha=0.5, D=d, F=f),
         "cuBLAS": lambda: torch.mm(a, right, out=d),
         "cuBLASLt bias+gelu": lambda: torch._addmm_activation(bias, a, right, use_gelu=True),
+    }
+
+
+def _float8_calls(shape: tuple[int, int, int]) -> dict[str, Callable[[], object]]:
+    """8-bit floats whose scales are of rows and columns, or of blocks, beside cuBLAS with those of rows and columns."""
+    m, n, k = shape
+    a, b = (torch.randn(rows, k, device="cuda").to(torch.float8_e4m3fn) for rows in (m, n))
+    d = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    rows, columns = torch.rand(m, 1, device="cuda"), torch.rand(1, n, device="cuda")
+    of_a, of_b = torch.rand(m, k // 128, device="cuda"), torch.rand(k // 128, n // 128, device="cuda")
+    return {
+        "float8, a scale of rows and columns": lambda: ops.gemm_scaled(a, b.T, rows, columns, out=d),
+        "float8, scales of blocks": lambda: ops.gemm_scaled(a, b.T, of_a, of_b, out=d),
+        "cuBLAS float8": lambda: torch._scaled_mm(a, b.T, rows, columns, out_dtype=torch.bfloat16),
     }
 
 

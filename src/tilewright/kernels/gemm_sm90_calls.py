@@ -162,23 +162,36 @@ def prepare(
 ) -> Sm90Call:
     """What runs for A, B and D, seen as (batch..., rows, columns), with this plan and the epilogue that is `fused`."""
     gpu = on_gpu(tensors[0])
-    copied = len(matrices) if fused is None else 2
+    seen, clusters = shape_of_call(matrices, tensors, plan, fused is None)
+    works = works_of(matrices, plan)
+    size = plan.cluster[0] * plan.cluster[1]
+    shared = plan.splits > 1
+    counters = works * size * CONSUMERS if shared else 0
+    sums = works * size * plan.tile[0] * plan.tile[1] if shared else 0
+    executor = _executor(plan, fused, len(matrices[0].shape), "cuda" if gpu else "emu")
+    return Sm90Call(executor, seen, clusters, plan.accumulator, sums, counters, fused is not None)
+
+
+def works_of(matrices: Sequence[views.Strided], plan: Sm90Plan) -> int:
+    """Tiles of clusters, times the blocks that share each."""
+    (*batch, m, _), n = matrices[0].shape, matrices[1].shape[-1]
+    down, along = -(-m // (plan.tile[0] * plan.cluster[0])), -(-n // (plan.tile[1] * plan.cluster[1]))
+    return down * along * math.prod(batch) * plan.splits
+
+
+def shape_of_call(
+    matrices: Sequence[views.Strided], tensors: Sequence[Any], plan: Sm90Plan, stores: bool = True
+) -> tuple[tuple[views.Strided | None, ...], int]:
+    """The views that a call takes of A, B and D, which the copy engine `stores` or not, and how many clusters run."""
+    copied = len(matrices) if stores else 2
     seen = tuple(
         (described(matrix, views.dtype_of(tensor)) if number < copied else matrix).unless_of(
             tensor.shape, views.strides_of(tensor)
         )
         for number, (matrix, tensor) in enumerate(zip(matrices, tensors, strict=True))
     )
-    (*batch, m, _), n = matrices[0].shape, matrices[1].shape[-1]
-    size = plan.cluster[0] * plan.cluster[1]
-    down, along = -(-m // (plan.tile[0] * plan.cluster[0])), -(-n // (plan.tile[1] * plan.cluster[1]))
-    works = down * along * math.prod(batch) * plan.splits
-    shared = plan.splits > 1
-    counters = works * size * CONSUMERS if shared else 0
-    sums = works * size * plan.tile[0] * plan.tile[1] if shared else 0
-    clusters = max(min(works, resident_clusters(gpu, size)), 1)
-    executor = _executor(plan, fused, len(matrices[0].shape), "cuda" if gpu else "emu")
-    return Sm90Call(executor, seen, clusters, plan.accumulator, sums, counters, fused is not None)
+    resident = resident_clusters(on_gpu(tensors[0]), plan.cluster[0] * plan.cluster[1])
+    return seen, max(min(works_of(matrices, plan), resident), 1)
 
 
 @functools.cache
