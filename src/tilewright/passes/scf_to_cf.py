@@ -12,11 +12,13 @@ to it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import build, mlir
 from tilewright.ir.context import current, located
+from tilewright.ir.walk import operations
 from tilewright.passes.annotate_loops import ANNOTATION
 from tilewright.passes.loop_building import binary, compare, less
 from tilewright.passes.pipeline import Pass, register
@@ -65,9 +67,16 @@ class _Blocks:
 
     def __init__(self) -> None:
         self.others = False
+        self._inside: defaultdict[ir.Block, list[ir.Operation]] = defaultdict(list)
 
     def flatten(self, function: ir.Operation) -> None:
         """Move what is in the regions of loops and branches into blocks of the function."""
+        inside = operations(function)[1:]
+        if not any(op.name in _RULES for op in inside):
+            self.others |= any(op.regions for op in inside)
+            return
+        for op in inside:  # to iterate over a block itself would load the Python modules of MLIR's dialects
+            self._inside[op.block].append(op)
         for region in function.regions:
             for block in list(region.blocks):
                 self._fill(block, block)
@@ -76,8 +85,7 @@ class _Blocks:
         """Move the operations of `source` to `target` and the blocks that follow it: the last block, and the last
         operation, which stays where it is when it ends a region."""
         last = None
-        for view in list(source.operations):
-            last = view.operation
+        for last in self._inside[source]:
             lower = _RULES.get(last.name)
             if target is not source and last.name not in _ENDS:
                 target.append(last)
@@ -130,7 +138,7 @@ class _Blocks:
         """`scf.while`."""
         before, after = (region.blocks[0] for region in op.regions)
         end = _block_after(at, op)
-        body = None if _only_repeats(after) else _block_after(at, op, after.arguments)
+        body = None if self._only_repeats(after) else _block_after(at, op, after.arguments)
         head = _block_after(at, op, before.arguments)
         _jump(op, None, head, op.operands)
         _replace(before.arguments, head.arguments)
@@ -144,14 +152,13 @@ class _Blocks:
         _replace(op.results, values)
         return end
 
+    def _only_repeats(self, block: ir.Block) -> bool:
+        """True of the second block of a `do ... while`: it passes its arguments on as they come."""
+        first = self._inside[block][0]
+        return first.name == "scf.yield" and list(first.operands) == list(block.arguments)
+
 
 _RULES = {"scf.if": _Blocks.branch, "scf.for": _Blocks.count, "scf.while": _Blocks.repeat}
-
-
-def _only_repeats(block: ir.Block) -> bool:
-    """True of the second block of a `do ... while`: it passes its arguments on as they come."""
-    first = block.operations[0].operation
-    return first.name == "scf.yield" and list(first.operands) == list(block.arguments)
 
 
 def _block_after(at: ir.Block, op: ir.Operation, values: Sequence[ir.Value] = ()) -> ir.Block:
