@@ -77,9 +77,7 @@ def _registered(reach: Walk, cls: abc.ABCMeta) -> None:
     """The classes of the user that count as subclasses of an abstract class by `register`."""
     token, before = abc.get_cache_token(), _registry(cls)
     reach.watch.check(before, lambda: abc.get_cache_token() == token or _registry(cls) == before)
-    for item in sorted(before, key=lambda item: (item.__module__, item.__qualname__)):
-        reach.note("registered")
-        reach.value(item)
+    reach.registered(before)
 
 
 def _registry(cls: type) -> set[type]:
