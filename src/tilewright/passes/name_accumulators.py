@@ -192,7 +192,7 @@ class _Access:
         self._write(target, places, vectors.cast(value, types.parse(f"vector<{len(places)}x{made.element}>")))
 
     def _wgmma(self) -> None:
-        (d,), (a,), (b,), (accumulate,) = build.groups(self.op)
+        (d,), (a,), (b,), (accumulate,), metadata = build.groups(self.op)
         number, made, places = self.places[d]
         extents = [_extent(d, 1), _extent(d, 2), _extent(a, 2)]
         if element_bytes(made.element) == 2:
@@ -204,7 +204,7 @@ class _Access:
             "extents": build.i32_array(extents),
         }
         left = self._read(a) if a in self.places else a
-        build.cute("wgmma_named", (), ((left,), (b,), (accumulate,)), **attributes)
+        build.cute("wgmma_named", (), ((left,), (b,), (accumulate,), metadata), **attributes)
 
 
 def _check_pairs(op: ir.Operation, places: Sequence[int]) -> None:

@@ -27,6 +27,11 @@ _DESCRIPTIONS: Final = frozenset(("__name__", "__qualname__", "__doc__", "__modu
 _ATOMS: Final = frozenset((type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range))
 
 
+def is_atom(value: Any) -> bool:
+    """True for what its text tells apart from all others, and nothing can change."""
+    return type(value) in _ATOMS
+
+
 class Reach:
     """One walk. Values are numbered in the order in which they are met; `digest` is of what was noted of each."""
 

@@ -47,6 +47,16 @@ L2_PROMOTION: Final = 2
 REDUCTIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """What a bulk copy to global memory can do instead of writing."""
 
+_INTEGERS, _BITS = ("u32", "s32", "u64", "s64"), ("u32", "s32", "u64")
+TENSOR_REDUCTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f32ftz", "tf32", "tf32ftz", "f64"),
+    **dict.fromkeys(("min", "max"), (*_INTEGERS, "f16", "bf16")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), _BITS),
+}
+"""Element types of tensor reductions: recorded on an H100, but for `or` and `xor` of s32. That others are illegal
+instructions was tried for most types of add, min, max and inc, and for xor of s64."""
+
 
 def check_box(box: Sequence[int], bits: int, swizzle: int = 0) -> None:
     """Pass if a tensor map may have a box of these extents (innermost first) of elements of `bits` bits.

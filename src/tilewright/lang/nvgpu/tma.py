@@ -34,11 +34,13 @@ class TmaAtom(BulkAtom):
     """A copy of one box: `box` elements along the modes of the tensor map, the contiguous one first.
 
     `shared` says how many blocks of the cluster divide a tile among them: each copies a part and sends it to all.
+    `leaves` are the leaves of the tensor's layout, of which it has `modes`, that the modes of the map are.
     """
 
     def __init__(
-        self, op: TmaOp, value_type: type[Numeric], held: Held, box: tuple[int, ...], swizzle: int, shared: int
-    ) -> None:
+        self, op: TmaOp, value_type: type[Numeric], held: Held, box: tuple[int, ...], swizzle: int, shared: int,
+        leaves: tuple[int, ...] = (), modes: int = 0,
+    ) -> None:  # fmt: skip
         self.op: TmaOp = op
         self.value_type = value_type
         self.num_bits = 0
@@ -46,6 +48,7 @@ class TmaAtom(BulkAtom):
         self.box = box
         self.swizzle = swizzle
         self.shared = shared
+        self.leaves, self.modes = leaves, modes
         count = int(algebra.size(box)) * shared
         self.thr_id = Layout(1, 0)
         self.layout_src_tv = self.layout_dst_tv = self.layout_ref_tv = Layout((1, count), (0, 1))
@@ -120,14 +123,16 @@ class TmaAtom(BulkAtom):
         return [self.map]
 
     def __new_from_mlir_values__(self, values: list[ir.Value]) -> TmaAtom:
-        return TmaAtom(self.op, self.value_type, Held(values[0]), self.box, self.swizzle, self.shared)
+        return TmaAtom(
+            self.op, self.value_type, Held(values[0]), self.box, self.swizzle, self.shared, self.leaves, self.modes
+        )
 
     def __tw_structure__(self) -> tuple[Any, ...]:
         """What may not change in a region: all but the tensor map."""
         return self.key()
 
     def key(self) -> tuple[Any, ...]:
-        return self.op, self.value_type, self.box, self.swizzle, self.shared
+        return self.op, self.value_type, self.box, self.swizzle, self.shared, self.leaves, self.modes
 
     def __str__(self) -> str:
         return f"TMA Atom\n  Box:        {self.box}\n  Value type: {self.value_type.facts.name}"

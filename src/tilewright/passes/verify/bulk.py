@@ -59,6 +59,16 @@ def _tma_prefetch(op: OpSummary) -> None:
         raise Invalid("a coordinate has a number for each mode of the box", map=map_, numbers=len(coord))
 
 
+@verifies("tensor_map_copy")
+def _tensor_map_copy(op: OpSummary) -> None:
+    (map_,), (target,) = op.groups
+    map_info(map_)
+    if memory(target).layout is not None or memory(target).space not in ("gmem", "generic", "smem"):
+        raise Invalid("a tensor map is copied to global or shared memory", dst=target)
+    if op.number("align") not in (4, 8, 16) or memory(target).align % op.number("align"):
+        raise Invalid("it is copied by words of 4, 8 or 16 bytes, so aligned", dst=target, align=op.number("align"))
+
+
 @verifies("bulk_load")
 def _bulk_load(op: OpSummary) -> None:
     (source,), (target,), (barrier,), mask, cache = op.groups

@@ -9,9 +9,9 @@ import numpy as np
 from tilewright.targets.emu.boxes import box_addresses
 from tilewright.targets.emu.checks.granules import pieces
 from tilewright.targets.emu.checks.history import Conflict, History
+from tilewright.targets.emu.checks.history.conflict import ended_in_use
 from tilewright.targets.emu.checks.observer import Access, Batch, GroupRead, Observer
 from tilewright.targets.emu.checks.order.strength import WEAK
-from tilewright.targets.emu.checks.races import ended_in_use
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.rules.tensors import runs

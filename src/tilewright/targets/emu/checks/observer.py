@@ -302,7 +302,7 @@ class Observer:
         """`bar.warp.sync`: the threads of each mask have met."""
 
     def warp_met(self, L: Lanes, mask: Any) -> None:
-        """A vote, shuffle, match, reduction or election: threads that run in lockstep have met there."""
+        """A vote, shuffle, match, reduction, election, wait for products: threads in lockstep have met there."""
 
     def threads_ended(self, L: Lanes, cohort: Cohort) -> None:
         """Threads have exited; `batch.alive` says so already."""
@@ -375,6 +375,12 @@ class Observer:
 
     def tensor_written(self, site: int, one: Lanes, made: TensorMap, start: list[int]) -> None:
         """A tensor store, or reduction, writes a box of global memory."""
+
+    def map_read(self, site: int, one: Lanes, address: int) -> None:
+        """A thread's copy reads a tensor map that is no parameter."""
+
+    def map_acquired(self, site: int, L: Lanes, addresses: Array) -> None:
+        """Threads pass a proxy fence that acquires tensor maps at these addresses."""
 
     # Matrix products of warpgroups. Registers go by number; a group is a lane's number over 128.
 

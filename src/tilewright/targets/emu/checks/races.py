@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tilewright.targets.emu.checks.history import Conflict, History
-from tilewright.targets.emu.checks.history.conflict import name_of
+from tilewright.targets.emu.checks.history.conflict import ended_in_use
 from tilewright.targets.emu.checks.observer import Batch, Observer
-from tilewright.targets.emu.checks.order.epochs import SEVERAL, block_of, is_async, site_of, thread_of
+from tilewright.targets.emu.checks.order.epochs import block_of, is_async
 from tilewright.targets.emu.checks.order.strength import WEAK
 from tilewright.targets.emu.cohort import Cohort
-from tilewright.targets.emu.faults import Fault
-from tilewright.targets.emu.lanes import Array, Lanes, unflatten
-
-EARLY = "Error: Race condition in shared memory access: the block ends while in use"
+from tilewright.targets.emu.lanes import Array, Lanes
 
 
 class Races(Observer):
@@ -64,15 +59,3 @@ class Races(Observer):
         if len(at):
             hint = "keep the block alive by a cluster barrier before its end"
             self.batch.report(ended_in_use(self.batch, lane, epochs[at[0]], hint))
-
-
-def ended_in_use(batch: Batch, lane: int, epoch: Any, hint: str) -> Fault:
-    """The finding of an access, given by its epoch, to shared memory of the lane's block, which has ended."""
-    block = int(batch.blocks[lane // batch.shape.stride])
-    values: dict[str, Any] = {"block that ends": unflatten(block, batch.shape.grid)}
-    slots, thread = np.flatnonzero(batch.identities == block_of(epoch)), int(thread_of(epoch))
-    if is_async(epoch) or thread >= SEVERAL or not len(slots):
-        values["other thread"] = name_of(batch, epoch, "")
-    else:
-        lane = int(slots[0]) * batch.shape.stride + thread
-    return Fault("race", EARLY, -1, None, values, hint, batch.lane(lane), batch.instruction_at(site_of(epoch)))
