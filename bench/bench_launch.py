@@ -5,6 +5,7 @@ What is compared is timed in turns, a batch of each, and the rows are medians ov
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import importlib.util
@@ -21,8 +22,10 @@ from bench.runner import Row
 from tilewright.cute.runtime import from_dlpack
 from tilewright.ir.llvm import emit_object
 from tilewright.targets.host import ffi
+from tilewright.targets.host.function import HostFunction
 from tilewright.targets.host.loader import load_object
 from tilewright.targets.nvidia import driver as cuda
+from tilewright.targets.nvidia.backend.parts import host_object
 
 CALLS = 256  # fewer than the driver queues, so that the host never waits for the device
 _SLOW, _FEW = 0.5e-3, 2  # seconds of a call, calls of a batch where one takes longer
@@ -59,6 +62,56 @@ def _without_launch(torch: Any, batches: int) -> Iterator[Row]:
     for name, microseconds in found.items():
         target = found[base] + 1.0 if name.startswith("native") else 9.0 if name.startswith("from_dlpack") else None
         yield Row(name, microseconds, "us", batches, target=target, note="no device")
+    many, numbers = [torch.zeros(64) for _ in range(MANY)], range(MANY)
+    yield from _to_nothing(nothing, tensors, "three torch tensors", batches)
+    yield from _to_nothing(nothing_of_many, [*many, *numbers], f"{MANY} torch tensors and {MANY} numbers", batches)
+
+
+def _to_nothing(function: Any, arguments: list[Any], words: str, batches: int) -> Iterator[Row]:
+    """The host's part of a launch: native code calls a launch function that does nothing, as a C loop does."""
+    artifact = cute.compile(function, *arguments, target="emu").artifact
+    loaded = load_object(emit_object(_LAUNCHES_NOTHING + _LOOPS))
+    plain, extended = (loaded.address(name) for name in ("launch_plain", "launch_extended"))
+    made = HostFunction(
+        host_object(artifact), artifact.signature, kernels=1, launch=extended, plain_launch=plain, keep_alive=loaded
+    )
+    front = made.front(_unexpected, _unexpected_error)
+    with contextlib.suppress(_UnexpectedError):  # it learns of the type of the tensors
+        front(*arguments)
+    calls = {
+        f"C loop over a launch function that does nothing, parameters of {words}": _loop(loaded, "plain", plain, 1),
+        f"the tvm-ffi function to it, {words}": lambda: made.function(*arguments),
+        f"what an executor calls, to it, {words}": lambda: front(*arguments),
+    }
+    found = _microseconds(calls, _nothing, batches)
+    bare, through_ffi, _ = found.values()
+    few = len(arguments) == 3
+    targets = (None, bare + 1.0 if few else None, through_ffi + 0.15 if few else None)
+    for (name, microseconds), target in zip(found.items(), targets, strict=True):
+        yield Row(name, microseconds, "us", batches, target=target, note="no device")
+
+
+class _UnexpectedError(Exception):
+    """Native code did not take the arguments of a call."""
+
+
+def _unexpected(*_: Any) -> None:
+    raise _UnexpectedError
+
+
+def _unexpected_error(*_: Any) -> None:
+    raise RuntimeError(str(ffi.take_raised()))
+
+
+_LAUNCHES_NOTHING = """
+define i32 @launch_plain(ptr %k, i32 %a, i32 %b, i32 %c, i32 %d, i32 %e, i32 %f, i32 %s, ptr %t, ptr %p, ptr %x) {
+  ret i32 0
+}
+
+define i32 @launch_extended(ptr %config, ptr %kernel, ptr %params, ptr %extra) {
+  ret i32 0
+}
+"""
 
 
 def _of_three(torch: Any, batches: int) -> Iterator[Row]:
@@ -171,15 +224,16 @@ class _Batch:
 def _bare_launches(compiled: Any) -> tuple[_Batch, _Batch]:
     """The driver's two launch functions on the kernel of a compiled function."""
     loaded = load_object(emit_object(_LOOPS))
+    api, kernel = cuda.driver().api, compiled.device.kernels[0].handle
+    addresses = [ctypes.cast(item, ctypes.c_void_p).value or 0 for item in (api.cuLaunchKernel, api.cuLaunchKernelEx)]
+    return _loop(loaded, "plain", addresses[0], kernel), _loop(loaded, "extended", addresses[1], kernel)
+
+
+def _loop(loaded: Any, name: str, launch: int, kernel: int) -> _Batch:
+    """`CALLS` calls of a launch function at an address, by a function of `_LOOPS`."""
     values = (ctypes.c_uint64 * _MOST_PARAMETERS)()
     params = (ctypes.c_void_p * len(values))(*(ctypes.addressof(values) + 8 * n for n in range(len(values))))
     config = cuda.launch_config((1, 1, 1), (32, 1, 1))
-    api, kernel = cuda.driver().api, compiled.device.kernels[0]
-    signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
-    keep = (loaded, values, params, config)
-
-    def loop(name: str, function: Any) -> _Batch:
-        run, address = signature(loaded.address(name)), ctypes.cast(function, ctypes.c_void_p).value
-        return _Batch(lambda: run(address, ctypes.addressof(keep[3]), kernel.handle, ctypes.addressof(keep[2])))
-
-    return loop("plain", api.cuLaunchKernel), loop("extended", api.cuLaunchKernelEx)
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(loaded.address(name))
+    held = (loaded, values, params, config)
+    return _Batch(lambda: run(launch, ctypes.addressof(held[3]), kernel, ctypes.addressof(held[2])))

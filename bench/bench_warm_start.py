@@ -1,4 +1,4 @@
-"""Starting on a GPU: a new process's import and its first calls, compiled or from the cache on disk; beside others.
+"""Starting: a new process's import and its first calls, compiled or from the cache on disk; beside others.
 
 Each sample is a process of its own, in which PyTorch has made a CUDA context before the clock starts. The first call of
 all also loads the modules that every call needs; what a function itself takes shows the next one. The closed compiler
@@ -115,6 +115,57 @@ found["mlir"] = False
 print(json.dumps(found))
 """
 
+WITHOUT_GPU = """
+import contextlib, json, os, sys, time
+found = {}
+begin = time.perf_counter()
+"""
+
+POINTERS = """
+make_ptr = cute.runtime.make_ptr
+
+@cute.kernel
+def add_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+    i = cute.arch.block_idx()[0] * 256 + cute.arch.thread_idx()[0]
+    c[i] = a[i] + b[i]
+
+@cute.jit
+def add(a: cute.Pointer, b: cute.Pointer, c: cute.Pointer):
+    a, b, c = (cute.make_tensor(pointer, cute.make_layout(1 << 20)) for pointer in (a, b, c))
+    add_kernel(a, b, c).launch(grid=(4096, 1, 1), block=(256, 1, 1))
+
+@cute.kernel
+def subtract_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+    i = cute.arch.block_idx()[0] * 256 + cute.arch.thread_idx()[0]
+    c[i] = a[i] - b[i]
+
+@cute.jit
+def subtract(a: cute.Pointer, b: cute.Pointer, c: cute.Pointer):
+    a, b, c = (cute.make_tensor(pointer, cute.make_layout(1 << 20)) for pointer in (a, b, c))
+    subtract_kernel(a, b, c).launch(grid=(4096, 1, 1), block=(256, 1, 1))
+
+pointers = [make_ptr(cutlass.Float32, 4096 * (i + 1), cute.AddressSpace.gmem) for i in range(3)]
+ours = "tilewright" in sys.modules
+
+def compiled(function):
+    made = cute.compile(function, *pointers)
+    if ours and os.environ["STEP"] == "cold":
+        made.stages["cubin"]
+
+def called(function):
+    # its cache serves direct calls alone, which end where they miss the driver
+    with contextlib.suppress(Exception), open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+        function(*pointers)
+
+from_disk = not ours and os.environ["STEP"] == "warm"
+for name, function in (("first", add), ("next", subtract)):
+    begin = time.perf_counter()
+    (called if from_disk else compiled)(function)
+    found[name] = time.perf_counter() - begin
+found["mlir"] = any(name in sys.modules for name in ("mlir.ir", "cutlass._mlir.ir"))
+print(json.dumps(found))
+"""
+
 SYSTEMS = {"tilewright": OURS + DSL, "closed compiler": CLOSED + DSL, "triton": TRITON}
 STEPS = {
     "import": ("import", None),
@@ -129,6 +180,9 @@ STEPS = {
 def rows(quick: bool) -> Iterator[Row]:
     """For each system: a process that finds nothing cached, and medians over processes that find all on disk."""
     if find_spec("torch") is None or not _has_gpu():
+        for system, begin in (("tilewright", OURS), ("closed compiler", CLOSED)):
+            if _is_there(system):
+                yield from _without_gpu(system, WITHOUT_GPU + begin + POINTERS, 3 if quick else 7)
         return
     for system, program in SYSTEMS.items():
         if _is_there(system):
@@ -155,15 +209,40 @@ def _of_system(system: str, program: str, samples: int) -> Iterator[Row]:
         yield Row(f"{system}, {name}, from disk", found, "ms", samples, target=target, note=note)
 
 
-def _run(system: str, program: str, cache: str) -> dict[str, float]:
+def _without_gpu(system: str, program: str, samples: int) -> Iterator[Row]:
+    """Medians of processes that compile, and of such that find on disk what one before them made."""
+    cold, warm = [], []
+    with tempfile.TemporaryDirectory() as bytecode:
+        _run(system, program, bytecode, STEP="cold")
+        for _ in range(samples):
+            with tempfile.TemporaryDirectory() as cache:
+                cold.append(_run(system, program, cache, STEP="cold", PYTHONPYCACHEPREFIX=f"{bytecode}/bytecode"))
+                for _ in "12":
+                    found = _run(system, program, cache, STEP="warm", PYTHONPYCACHEPREFIX=f"{bytecode}/bytecode")
+                warm.append(found)
+    yield Row(f"{system}, import", _median(cold, "import"), "ms", samples, note="no device")
+    for step, name in (("first", "the first function: a vector addition"), ("next", STEPS["next"][0])):
+        yield Row(f"{system}, {name}, compiled", _median(cold, step), "ms", samples, note="no device")
+        target = STEPS["next"][1] if system == "tilewright" and step == "next" else None
+        yield Row(f"{system}, {name}, from disk", _median(warm, step), "ms", samples, target=target, note="no device")
+
+
+def _median(runs: list[dict[str, float]], step: str) -> float:
+    return statistics.median(run[step] for run in runs) * 1e3
+
+
+def _run(system: str, program: str, cache: str, **variables: str) -> dict[str, float]:
     folders = dict.fromkeys(("TILEWRIGHT_CACHE_DIR", "CUTE_DSL_CACHE_DIR", "TRITON_CACHE_DIR"), cache)
     paths = [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
     if system == "closed compiler":
         paths.insert(0, os.environ["CLOSED_COMPILER"])
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     kept |= {**folders, "PYTHONPATH": os.pathsep.join(paths), "PYTHONPYCACHEPREFIX": f"{cache}/bytecode"}
+    kept |= {"CUTE_DSL_ARCH": "sm_90a", "TILEWRIGHT_TARGET": "emu"} | variables if "STEP" in variables else {}
+    source = Path(cache, "program.py")  # the closed compiler reads the source of functions from a file
+    source.write_text(program, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True, env=kept, timeout=120
+        [sys.executable, str(source)], check=True, capture_output=True, text=True, env=kept, timeout=120
     )
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -167,7 +167,7 @@ def test_a_switch_of_the_verifier():
 
 
 def test_textures_are_said_to_be_missing():
-    assert "no textures or surfaces" in " ".join((ROOT / "docs" / "pipeline.md").read_text().split())
+    assert "neither are textures and surfaces" in " ".join((ROOT / "docs" / "pipeline.md").read_text().split())
 
 
 def test_a_compile_error_has_the_tools_words():

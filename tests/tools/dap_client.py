@@ -63,5 +63,5 @@ class Client:
             self.kept.append(message)
 
     def close(self):
-        self.request("disconnect")
+        self.request("disconnect", restart=False, terminateDebuggee=True)
         assert self.process.wait(TIMEOUT) == 0

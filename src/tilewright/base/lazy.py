@@ -1,11 +1,32 @@
-"""Attributes that are computed when first asked for."""
+"""Attributes that are computed, and modules that are imported, when first asked for."""
 
 from __future__ import annotations
 
+import importlib
+import operator
 from collections.abc import Callable
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Final, Generic, Self, TypeVar, overload
+
+from tilewright.base.interrupts import uninterrupted
 
 T = TypeVar("T")
+
+_loaded: Final[dict[str, Any]] = {}
+
+
+def object_at(place: str) -> Any:
+    """What a module has under a name, which may be dotted, by `module:name`; it is imported where it was not."""
+    found = _loaded.get(place)
+    if found is None:
+        module, _, name = place.partition(":")
+        loaded = uninterrupted(lambda: importlib.import_module(module))
+        found = _loaded[place] = operator.attrgetter(name)(loaded)
+    return found
+
+
+def function_at(place: str) -> Callable[..., Any]:
+    """A function by `module:name`, whose module is imported when it is first called."""
+    return lambda *args, **kwargs: object_at(place)(*args, **kwargs)
 
 
 class cached_property(Generic[T]):

@@ -8,8 +8,6 @@ back ends do not know each other.
 
 from __future__ import annotations
 
-import importlib
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tilewright.base.errors import CompileError
-from tilewright.base.interrupts import uninterrupted
+from tilewright.base.lazy import object_at
 from tilewright.targets.options import Asked, Options
 
 if TYPE_CHECKING:
@@ -174,8 +172,6 @@ class _Entry:
 
 
 _entries: Final[dict[str, _Entry]] = {}
-_loaded: Final[dict[str, Any]] = {}
-_lock = threading.RLock()
 
 
 def register(name: str, place: str, targets: Sequence[str]) -> None:
@@ -209,7 +205,7 @@ def back_end(name: str) -> BackEnd:
     """
     if name not in _entries:
         raise CompileError(f"unknown back end {name!r}", hint=f"back ends: {', '.join(_entries)}")
-    found: BackEnd = _object_at(_entries[name].place)
+    found: BackEnd = object_at(_entries[name].place)
     return found
 
 
@@ -236,16 +232,7 @@ def device_of(target: str) -> type[Device]:
     Raises:
         CompileError: there is no such target.
     """
-    found: type[Device] = _object_at(back_end_of(target).devices[target])
-    return found
-
-
-def _object_at(place: str) -> Any:
-    found = _loaded.get(place)
-    if found is None:
-        module, _, name = place.partition(":")
-        with _lock:
-            found = _loaded[place] = getattr(uninterrupted(lambda: importlib.import_module(module)), name)
+    found: type[Device] = object_at(back_end_of(target).devices[target])
     return found
 
 

@@ -64,3 +64,19 @@ def spin_kernel(target: cute.Tensor):
 def spinning(source: cute.Tensor, target: cute.Tensor):
     """Counts for hours."""
     spin_kernel(target).launch(grid=1, block=1)
+
+
+@cute.kernel
+def scale_kernel(target: cute.Tensor):
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    for step in cutlass.range(N // 4):
+        row = step * 4 + thread // N
+        target[row, block * N + thread % N] *= 2.0
+
+
+@cute.jit
+def two_launches(source: cute.Tensor, target: cute.Tensor):
+    """target = twice the source transposed, by two kernels."""
+    transpose_kernel(source, target, "").launch(grid=(source.shape[0] // N, 1, 1), block=(128, 1, 1))
+    scale_kernel(target).launch(grid=(source.shape[0] // N, 1, 1), block=(128, 1, 1))

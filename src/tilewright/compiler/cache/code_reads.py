@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import hashlib
+import re
 import sys
 import weakref
 from collections.abc import Iterator
@@ -91,10 +92,19 @@ def _texts(constants: tuple[Any, ...]) -> Iterator[str]:
     for constant in constants:
         if isinstance(constant, str) and constant.isidentifier():
             yield constant
+        elif isinstance(constant, str) and "{" in constant:
+            yield from fields(constant)
         elif isinstance(constant, tuple):
             yield from _texts(constant)
 
 
+def fields(text: str) -> tuple[str, ...]:
+    """The attributes that a text asks for where it is a format: `step` of "{0.step}"."""
+    return tuple(name for field in _FIELD.findall(text) for name in _ATTRIBUTE_OF_FIELD.findall(field))
+
+
+_FIELD: Final = re.compile(r"\{([^{}!:]*)")
+_ATTRIBUTE_OF_FIELD: Final = re.compile(r"\.(\w+)")
 _GLOBAL: Final = {dis.opmap[name] for name in ("LOAD_GLOBAL",) if name in dis.opmap}
 _NAME: Final = {
     dis.opmap[name] for name in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS") if name in dis.opmap

@@ -21,16 +21,17 @@ _PYTEST: Final = "@py"
 def function(reach: Walk, function: FunctionType) -> None:
     """A function written in Python."""
     owner = owner_of_function(function)
-    code = function.__code__
-    reach.note("function", str(function.__globals__.get("__name__")), code.co_qualname)
+    code, home = function.__code__, str(function.__globals__.get("__name__"))
+    reach.note("function", home, code.co_qualname)
     reach.watch.attributes(function, _PARTS if owner == "user" else _PARTS[:1])
     if owner == "user":
         _walk_code(reach, function)
     elif owner == "trusted" and not is_pure_function(function):
-        raise UnprovableError(f"it can reach {function.__globals__.get('__name__')}.{code.co_qualname}")
-    elif resolved(str(function.__module__), function.__qualname__) is not function:
+        raise UnprovableError(f"it can reach {home}.{code.co_qualname}")
+    elif resolved(home, code.co_qualname) is not function:  # its own names may be those of what it wraps
         reach.note(str(code.co_firstlineno))
         _closure(reach, function)
+        _attributes(reach, function)
     if owner == "user" or "<locals>" in code.co_qualname:
         reach.value(function.__defaults__)
         reach.value(function.__kwdefaults__)
@@ -76,10 +77,15 @@ def _walk_code(reach: Walk, function: FunctionType) -> None:
             _global_chain(reach, chain, function.__globals__)
     for item in reads.imports:
         _import(reach, item, function.__globals__)
+    _attributes(reach, function)
+
+
+def _attributes(reach: Walk, function: FunctionType) -> None:
     if vars(function):
-        reach.watch.mapping(vars(function))
+        reach.watch.mapping(vars(function), holder=function)
         for name, value in sorted(vars(function).items()):
             reach.attribute(function, name, value)
+    reach.described(function)
 
 
 def _closure(reach: Walk, function: FunctionType) -> None:
@@ -123,12 +129,21 @@ def _chain(reach: Walk, value: Any, attributes: Chain) -> None:
             return
         name, attributes = attributes[0], attributes[1:]
         entries = vars(value)
+        reach.watch.class_of(value)
         reach.watch.entry(entries, name)
+        if type(value) is not ModuleType and _answers_itself(type(value), name):
+            raise UnprovableError(f"it reads {value.__name__}.{name}")
         if name not in entries:
             _missing(reach, value, name)
             return
         value = entries[name]
     reach.value(value)
+
+
+def _answers_itself(cls: type, name: str) -> bool:
+    """Whether a class of modules says what their attribute is, before their entries do."""
+    own = cls.__mro__[: cls.__mro__.index(ModuleType)]
+    return any(name in vars(base) or "__getattribute__" in vars(base) for base in own)
 
 
 def _is_ours(value: Any, attributes: Chain) -> bool:
@@ -151,6 +166,7 @@ def _is_ours(value: Any, attributes: Chain) -> bool:
 
 def _missing(reach: Walk, module: ModuleType, name: str) -> None:
     """An attribute that a module does not have yet, or not as an entry."""
+    reach.watch.entry(vars(module), "__getattr__")
     if hasattr(type(module), name) or "__getattr__" in vars(module):
         raise UnprovableError(f"it reads {module.__name__}.{name}")
     reach.note("missing")
@@ -182,8 +198,14 @@ def _absolute(item: Import, globals_: dict[str, Any]) -> str:
 def module(reach: Walk, module: ModuleType) -> None:
     """A module that code hands on as a value: nobody knows what is read off it."""
     owner = owner_of_module(module)
-    if owner == "ours" or (owner == "trusted" and PURE.get(module.__name__) is ALL):
-        reach.note("module", module.__name__)
+    reach.note("module", module.__name__)
+    if owner == "ours":
+        return
+    if owner == "trusted" and PURE.get(module.__name__) is ALL:
+        reach.watch.mapping(vars(module))
+        for name, value in vars(module).items():
+            if isinstance(value, FunctionType) and owner_of_function(value) == "user":  # put there
+                reach.attribute(module, name, value)
         return
     raise UnprovableError(f"it hands on module {module.__name__} as a value")
 
@@ -193,6 +215,7 @@ def builtin(reach: Walk, value: Any) -> None:
     if not is_pure_builtin(value):
         raise UnprovableError(f"it can reach {getattr(value, '__module__', None) or 'a builtin'}.{value.__qualname__}")
     reach.note("builtin", str(value.__module__), value.__qualname__)
+    reach.code_names((value.__name__,))  # the code may have another name for `getattr`
 
 
 def method(reach: Walk, value: Any) -> None:

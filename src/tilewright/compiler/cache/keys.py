@@ -26,6 +26,7 @@ from tilewright.ir.user_ops import UserOp
 from tilewright.targets.target import back_end_of
 
 REGISTRIES: Final = (
+    ("copyreg", "dispatch_table"),
     ("tilewright.arguments.objects", "_adapters"),
     ("tilewright.ir.user_ops", "USER_OPS"),
     ("tilewright.lib.epilogue.functions", "FUNCTIONS"),

@@ -7,6 +7,7 @@ reads their attributes by names of its own.
 
 from __future__ import annotations
 
+import abc
 import collections
 import dataclasses
 import enum
@@ -42,7 +43,10 @@ def class_(reach: Walk, cls: type) -> None:
     reach.note("class", cls.__module__, cls.__qualname__)
     if owner == "trusted" and not is_pure_class(cls):
         raise UnprovableError(f"it can reach the class {cls.__module__}.{cls.__qualname__}")
+    if isinstance(cls, abc.ABCMeta):
+        _registered(reach, cls)
     if owner != "user":
+        reach.code_names((cls.__name__,))  # the code may have another name for `attrgetter`
         return
     reach.value(cls.__bases__)
     if type(cls) is not type:
@@ -53,8 +57,9 @@ def class_(reach: Walk, cls: type) -> None:
         members: Mapping[str, Any] = cls.__members__
         for name, member in members.items():
             reach.note("member", name)
-            reach.value(member.value)
+            reach.value(member)
     _class_annotations(reach, cls)
+    reach.described(cls)
     everything = any(base.__module__.startswith("tilewright.") for base in cls.__mro__)
     for name, value in vars(cls).items():
         if name in _SKIPPED or (isinstance(cls, enum.EnumMeta) and name in _ENUM):
@@ -68,6 +73,21 @@ def class_(reach: Walk, cls: type) -> None:
             reach.attribute(cls, name, value)
 
 
+def _registered(reach: Walk, cls: abc.ABCMeta) -> None:
+    """The classes of the user that count as subclasses of an abstract class by `register`."""
+    token, before = abc.get_cache_token(), _registry(cls)
+    reach.watch.check(before, lambda: abc.get_cache_token() == token or _registry(cls) == before)
+    for item in sorted(before, key=lambda item: (item.__module__, item.__qualname__)):
+        reach.note("registered")
+        reach.value(item)
+
+
+def _registry(cls: type) -> set[type]:
+    own = {ref() for ref in abc._get_dump(cls)[0]} if isinstance(cls, abc.ABCMeta) else ()  # type: ignore[attr-defined]
+    found = {item for item in own if item and owner_of_class(item) == "user" and not _made_in_c(item)}
+    return found.union(*map(_registry, type.__subclasses__(cls)))
+
+
 _READ_BY_US: Final = frozenset(("_fields", "_field_defaults"))
 _ENUM: Final = frozenset((
     "_member_map_", "_member_names_", "_value2member_map_", "_unhashable_values_", "_member_type_",
@@ -77,7 +97,9 @@ _ENUM: Final = frozenset((
 
 def _class_annotations(reach: Walk, cls: type) -> None:
     scope = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
-    for name, value in vars(cls).get("__annotations__", {}).items():
+    annotations = vars(cls).get("__annotations__", {})
+    reach.watch.mapping(annotations)
+    for name, value in annotations.items():
         reach.note("annotation", name)
         functions.annotation(reach, value, scope, {})
 
@@ -103,6 +125,7 @@ def object_(reach: Walk, value: Any) -> None:
         raise UnprovableError(f"it can reach an object of {cls.__module__}.{cls.__qualname__}")
     reach.note("object")
     reach.value(cls)
+    reach.watch.class_of(value)
     _content(reach, value)
     _state(reach, value, everything=owner != "user" or dataclasses.is_dataclass(value))
 
@@ -256,8 +279,13 @@ def _cached_function(reach: Walk, value: Any) -> None:
 
 
 def _member(reach: Walk, value: Any) -> None:
-    reach.note("member", str(value.name), repr(value.value))
+    reach.note("member", str(value._name_))
     reach.value(type(value))
+    if owner_of_class(type(value)) != "user":
+        reach.note(repr(value._value_))
+        return
+    reach.value(value._value_)
+    _state(reach, value, everything=False)
 
 
 def _decorated(reach: Walk, value: Any) -> None:

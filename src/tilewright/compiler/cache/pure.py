@@ -89,6 +89,10 @@ UNSEEN: Final = _names("__globals__ __builtins__ __subclasses__ f_globals f_back
 """Names by which code reaches what no walk over it sees."""
 
 
+IMPURE: Final = _names("get_type_hints evaluate_forward_ref get_overloads")
+"""Functions of modules that stand there whole: they read what no code names."""
+
+
 def is_pure_function(function: FunctionType) -> bool:
     """True for a function of a trusted package that depends on nothing but its arguments and what its closure holds."""
     return _listed(function.__globals__.get("__name__"), function.__code__.co_qualname)
@@ -124,7 +128,8 @@ def _listed(module: Any, name: Any) -> bool:
         return False
     package = module.partition(".")[0]
     known = PURE.get(package if package in _WHOLE else module, frozenset())
-    return known is ALL or name.partition(".")[0] in known
+    first = name.partition(".")[0]
+    return first not in IMPURE if known is ALL else first in known
 
 
 _WHOLE: Final = frozenset(("numpy", "ml_dtypes", "torch", "cuda"))

@@ -18,10 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from tilewright.compiler.cache import functions, objects
+from tilewright.compiler.cache.code_reads import fields
 from tilewright.compiler.cache.pure import UNSEEN, reflects
 from tilewright.compiler.cache.unprovable import UnprovableError
 from tilewright.compiler.cache.watch import Watch
 
+_DESCRIPTIONS: Final = frozenset(("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"))
 _ATOMS: Final = frozenset((type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range))
 
 
@@ -37,6 +39,8 @@ class Reach:
         self._names: set[str] = set()
         self._all_names = False
         self._unnamed: dict[str, list[tuple[int, Any]]] = {}  # attributes that no code names yet, with their owners
+        self._described: list[Any] = []
+        self._read: dict[str, int] = dict.fromkeys(_DESCRIPTIONS, 0)  # of how many of these
 
     @property
     def met(self) -> Sequence[Any]:
@@ -56,6 +60,8 @@ class Reach:
         cls = type(value)
         if cls in _ATOMS:
             self.note(cls.__name__, repr(value))
+            if cls is str and "{" in value:
+                self.code_names(fields(value))
         elif cls is tuple:
             self.note(f"({len(value)}")
             for item in value:
@@ -70,6 +76,10 @@ class Reach:
             self._named(number, name, value)
         else:
             self._unnamed.setdefault(name, []).append((number, value))
+
+    def described(self, owner: Any) -> None:
+        """A function or class: its names, text and annotations count once any code names such an attribute."""
+        self._described.append(owner)
 
     def code_names(self, names: tuple[str, ...]) -> None:
         """Names that occur in code that was reached."""
@@ -94,6 +104,8 @@ class Reach:
             value = self._waiting.popleft()
             self.note(f"={self._numbers[id(value)]}")
             _walk(self, value)
+            if not self._waiting:
+                self._read_descriptions()
         made = hashlib.blake2b(digest_size=20)
         for note in self._notes:
             raw = note if isinstance(note, bytes) else note.encode("utf-8", "surrogatepass")
@@ -108,6 +120,19 @@ class Reach:
             self._met.append(value)
             self._waiting.append(value)
         return number
+
+    def _read_descriptions(self) -> None:
+        for name in sorted(self._names & _DESCRIPTIONS):
+            for owner in self._described[self._read[name] :]:
+                if name == "__annotations__" and isinstance(owner, type):
+                    continue  # they are noted with the class; to ask for them may make them
+                try:
+                    value = getattr(owner, name, None)
+                except Exception as error:  # annotations that are worked out when they are read
+                    raise UnprovableError(f"it reads {name} of {owner.__qualname__}") from error
+                self.watch.attributes(owner, (name,))
+                self._named(self._numbers[id(owner)], name, value)
+            self._read[name] = len(self._described)
 
     def _named(self, number: int, name: str, value: Any) -> None:
         self.note(f"@{number}", name)

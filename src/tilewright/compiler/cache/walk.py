@@ -21,5 +21,8 @@ class Walk(Protocol):
     def attribute(self, owner: Any, name: str, value: Any) -> None:
         """An attribute that counts once any code names it."""
 
+    def described(self, owner: Any) -> None:
+        """A function or class: its names, text and annotations count once any code names such an attribute."""
+
     def code_names(self, names: tuple[str, ...]) -> None:
         """Names that occur in code that was reached."""

@@ -22,6 +22,7 @@ class Watch:
         self._attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         self._checks: dict[int, tuple[Any, _Check]] = {}
         self._objects: dict[int, tuple[Any, dict[str, Any], _Check]] = {}
+        self._classes: dict[int, tuple[Any, type]] = {}
 
     def entry(self, mapping: dict[str, Any], key: str) -> None:
         """One entry of a dict, which may be missing."""
@@ -41,11 +42,16 @@ class Watch:
 
     def mapping(self, mapping: Any, holder: Any = None) -> None:
         """All entries of a dict, or of the `__dict__` of `holder`."""
-        self._add(mapping if holder is None else holder, _same_entries(mapping), kept=holder)
+        same = _same_entries(mapping) if holder is None or isinstance(holder, type) else _same_state(holder)
+        self._add(mapping if holder is None else holder, same, kept=holder)
 
     def object_(self, value: Any) -> None:
         """All attributes of an object that has a `__dict__`."""
-        self._objects.setdefault(id(value), (value, dict(vars(value)), _same_entries(vars(value))))
+        self._objects.setdefault(id(value), (value, dict(vars(value)), _same_state(value)))
+
+    def class_of(self, value: Any) -> None:
+        """The class of an object."""
+        self._classes.setdefault(id(value), (value, type(value)))
 
     def items(self, sequence: Any) -> None:
         """All items of a list or deque."""
@@ -64,12 +70,15 @@ class Watch:
         """A function that says whether all of it is as it was; without `objects`, attributes of these may differ."""
         mappings, keys, entries = _columns(self._entries.values())
         holders, names, values = _columns(self._attributes.values())
+        others, classes = _columns(self._classes.values(), 2)
         checks = tuple(check for _, check in self._checks.values())
         if objects:
             checks += tuple(check for _, _, check in self._objects.values())
 
         def valid() -> bool:
             if not all(map(is_, map(dict.get, mappings, keys, repeat(_MISSING)), entries)):
+                return False
+            if not all(map(is_, map(type, others), classes)):
                 return False
             try:
                 if not all(map(is_, map(getattr, holders, names, repeat(_MISSING)), values)):
@@ -90,8 +99,14 @@ def _same_entries(mapping: Any) -> _Check:
     return lambda: len(mapping) == count and all(map(is_, mapping.values(), values)) and all(map(is_, mapping, keys))
 
 
-def _columns(rows: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], ...]:
-    return tuple(zip(*rows, strict=True)) or ((), (), ())
+def _same_state(holder: Any) -> _Check:
+    entries = vars(holder)
+    same = _same_entries(entries)
+    return lambda: vars(holder) is entries and same()
+
+
+def _columns(rows: Iterable[tuple[Any, ...]], count: int = 3) -> tuple[tuple[Any, ...], ...]:
+    return tuple(zip(*rows, strict=True)) or ((),) * count
 
 
 def _is_empty(cell: Any) -> bool:

@@ -22,8 +22,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
     __getattr__ = _missing(__name__)
 
 __all__ = [
-    "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "ReductionOp",
-    "CopyBulkTensorTileG2SMulticastOp", "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp",
-    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionKind", "TmaAtom", "create_tma_multicast_mask",
-    "make_tiled_tma_atom", "prefetch_descriptor", "tma_partition",
+    "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "CopyBulkTensorTileG2SMulticastOp",
+    "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp", "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode",
+    "ReductionKind", "ReductionOp", "TmaAtom", "create_tma_multicast_mask", "make_tiled_tma_atom",
+    "prefetch_descriptor", "tma_partition",
 ]  # fmt: skip

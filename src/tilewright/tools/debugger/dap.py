@@ -11,23 +11,28 @@ import io
 import os
 import queue
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from tilewright.base.errors import ArgumentError, TilewrightError
+from tilewright.tools.debugger.dap_breakpoints import FUNCTIONS, Breakpoints
 from tilewright.tools.debugger.dap_messages import Channel, Message
 from tilewright.tools.debugger.inspector import Named, Thread
 from tilewright.tools.debugger.plan import Focus, Kind, Program, SourceLine, Stop
 from tilewright.tools.debugger.session import Session
 from tilewright.tools.debugger.shell import Shell
+from tilewright.tools.debugger.tensors import MOST_LISTED
 
 CAPABILITIES = {
     "supportsConfigurationDoneRequest": True, "supportsConditionalBreakpoints": True,
     "supportsFunctionBreakpoints": True, "supportsDataBreakpoints": True, "supportsStepBack": True,
     "supportsSteppingGranularity": True, "supportsEvaluateForHovers": True, "supportsExceptionInfoRequest": True,
-    "supportsTerminateRequest": True, "supportsLoadedSourcesRequest": False,
+    "supportsTerminateRequest": True, "supportTerminateDebuggee": True, "supportsRestartRequest": True,
+    "supportsHitConditionalBreakpoints": True, "supportsLogPoints": True, "supportsBreakpointLocationsRequest": True,
+    "supportsDelayedStackTraceLoading": True,
 }  # fmt: skip
 REASONS = {"watch": "data breakpoint", "finding": "exception", "moment": "step", "beginning": "step"}
 PER_BLOCK = 1024
@@ -56,6 +61,9 @@ class Server:
         self._channel = channel
         self._work: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._session: Session | None = None
+        self._breakpoints = Breakpoints()
+        self._first_line = 1
+        self._given: Message = {}
         self._running = False
         self._scopes: list[Scope] = []
         self._frames: list[Focus] = []
@@ -79,18 +87,23 @@ class Server:
                     self._pause(message)
                 else:
                     self._work.put(partial(self._handle, message))
-                if message.get("command") in ("disconnect", "terminate"):
+                if message.get("command") in ("disconnect", "terminate", "restart"):
+                    self._interrupt()
+                if message.get("command") == "disconnect":
                     break
         except ArgumentError as error:
             self._channel.event("output", {"category": "stderr", "output": f"{error}\n"})
-        if self._running and self._session is not None:
-            self._session.pause()
+        self._interrupt()
         self._work.put(None)
 
     def _pause(self, request: Message) -> None:
+        self._interrupt()
+        self._channel.respond(request)
+
+    def _interrupt(self) -> None:
+        """Stop a program that runs."""
         if self._session is not None and self._running:
             self._session.pause()
-        self._channel.respond(request)
 
     def _handle(self, request: Message) -> None:
         method = getattr(self, f"_on_{request.get('command')}", None)
@@ -99,7 +112,10 @@ class Server:
                 raise ArgumentError(f"the debugger has no request {request.get('command')}")
             method(request, request.get("arguments") or {})
         except TilewrightError as error:
-            self._channel.refuse(request, str(error))
+            # Editors ask for whatever the mouse is over: that it is no variable is no matter for a message box.
+            self._channel.refuse(request, str(error), shown=request.get("command") != "evaluate")
+        except Exception:  # noqa: BLE001  a fault of the debugger must not end the session
+            self._channel.refuse(request, f"the debugger failed:\n{traceback.format_exc()}")
 
     @property
     def session(self) -> Session:
@@ -115,25 +131,52 @@ class Server:
     # Beginning and end.
 
     def _on_initialize(self, request: Message, given: Message) -> None:
+        self._first_line = 1 if given.get("linesStartAt1", True) else 0
         self._channel.respond(request, CAPABILITIES)
 
     def _on_launch(self, request: Message, given: Message) -> None:
-        """`program` is FILE:FUNCTION, `args` as `--arg`; `options arch seed checks release stopOnEntry stopAtEnd`."""
-        release = bool(given.get("release"))
-        options = str(given.get("options", ""))
-        program = Program(
-            str(given.get("program", "")), tuple(map(str, given.get("args", ()))),
-            options if release else f"--opt-level 0 {options}", given.get("arch"), int(given.get("seed", 0)),
-            bool(given.get("checks", True)), not release,
-        )  # fmt: skip
-        reading, writing = os.pipe()
-        self._session = Session(program, output=writing)
-        os.close(writing)
-        threading.Thread(target=self._forward, args=(reading,), daemon=True).start()
-        self._stop_on_entry, self._stop_at_end = bool(given.get("stopOnEntry")), bool(given.get("stopAtEnd"))
-        self._session.start()
+        """`program` is FILE:FUNCTION, or FILE with `function`; `args` as `--arg`; docs/debugging.md has the rest."""
+        self._given = given
+        self._start(given)
         self._channel.respond(request)
         self._channel.event("initialized")
+        self._bind()
+
+    def _on_attach(self, request: Message, given: Message) -> None:
+        raise ArgumentError("there is no process to attach to", hint='"request": "launch" starts one on the emulator')
+
+    def _start(self, given: Message) -> None:
+        """Begin a session."""
+        program = program_of(given)
+        reading, writing = os.pipe()
+        session = Session(program, output=writing, folder=folder_of(given))
+        os.close(writing)
+        threading.Thread(target=self._forward, args=(reading,), daemon=True).start()
+        session.told = lambda text: self._channel.event("output", {"category": "console", "output": f"{text}\n"})
+        self._stop_on_entry, self._stop_at_end = bool(given.get("stopOnEntry")), bool(given.get("stopAtEnd"))
+        self._printed = ""
+        try:
+            session.start()
+        except TilewrightError:
+            session.close()
+            raise
+        self._session = session
+
+    def _bind(self) -> None:
+        """Set the breakpoints that were asked for before."""
+        for told in self._breakpoints.bind(self.session):
+            self._channel.event("breakpoint", {"reason": "changed", "breakpoint": self._at_client(told)})
+
+    def _on_restart(self, request: Message, given: Message) -> None:
+        """The same program once more, compiled anew from its file, with the breakpoints as they are."""
+        if self._session is not None:
+            self._session.close()
+        self._session, self._running = None, False
+        self._given = given.get("arguments") or self._given
+        self._start(self._given)
+        self._channel.respond(request)
+        self._bind()
+        self._begin()
 
     def _forward(self, reading: int) -> None:
         """What the program writes goes to the client."""
@@ -143,6 +186,10 @@ class Server:
 
     def _on_configurationDone(self, request: Message, given: Message) -> None:
         self._channel.respond(request)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Run a program that stands at its beginning."""
         if self._stop_on_entry:
             self._tell(self.session.stop)
         else:
@@ -151,32 +198,49 @@ class Server:
     def _on_disconnect(self, request: Message, given: Message) -> None:
         self._channel.respond(request)
 
-    _on_terminate = _on_disconnect
+    def _on_terminate(self, request: Message, given: Message) -> None:
+        """End the program; the client disconnects then."""
+        if self._session is not None:
+            self._session.close()
+        self._session, self._running = None, False
+        self._channel.respond(request)
+        self._channel.event("terminated")
 
     # Breakpoints.
 
     def _on_setBreakpoints(self, request: Message, given: Message) -> None:
-        source = given.get("source", {})
-        file = "ptx" if source.get("sourceReference") == PTX else str(source.get("path", ""))
-        points = self.session.breakpoints
-        for number in [n for n, point in points.items() if (point.file or "ptx") == file]:
-            del points[number]
-        made = [self._breakpoint(f"{file}:{item['line']}", item) for item in given.get("breakpoints", ())]
-        self._channel.respond(request, {"breakpoints": made})
+        file = file_of(given)
+        items = list(given.get("breakpoints") or ({"line": line} for line in given.get("lines") or ()))
+        self._set(request, file, [f"{file}:{self._line(item)}" for item in items], items)
 
     def _on_setFunctionBreakpoints(self, request: Message, given: Message) -> None:
-        made = [self._breakpoint(str(item["name"]), item) for item in given.get("breakpoints", ())]
-        self._channel.respond(request, {"breakpoints": made})
+        items = list(given.get("breakpoints") or ())
+        self._set(request, FUNCTIONS, [str(item["name"]) for item in items], items)
+
+    def _set(self, request: Message, source: str, places: list[str], items: list[Message]) -> None:
+        if self._given.get("noDebug"):
+            items, places = [], []
+        made = self._breakpoints.replace(source, places, items, self._session)
+        self._channel.respond(request, {"breakpoints": [self._at_client(told) for told in made]})
+
+    def _line(self, item: Message, name: str = "line") -> int:
+        """The line of a message, from 1."""
+        return int(item[name]) + 1 - self._first_line
+
+    def _at_client(self, told: Message) -> Message:
+        """A message with its line as the client counts."""
+        return {**told, "line": told["line"] - 1 + self._first_line} if "line" in told else told
 
     def _on_setExceptionBreakpoints(self, request: Message, given: Message) -> None:
-        self._channel.respond(request)
+        self._channel.respond(request, {"breakpoints": []})
 
-    def _breakpoint(self, place: str, item: Message) -> Message:
-        try:
-            made = self.session.add_breakpoint(place, str(item.get("condition") or ""))
-        except TilewrightError as error:
-            return {"verified": False, "message": error.message}
-        return {"id": made.number, "verified": True, "line": made.line}
+    def _on_breakpointLocations(self, request: Message, given: Message) -> None:
+        first = self._line(given)
+        last = self._line(given, "endLine") if "endLine" in given else first
+        file = file_of(given)
+        ended = self._session is None or self._running or self._session.stop.ended
+        lines = [] if ended else self.session.ask("lines_with_code", "" if file == "ptx" else file, first, last)
+        self._channel.respond(request, {"breakpoints": [self._at_client({"line": line}) for line in lines]})
 
     def _on_dataBreakpointInfo(self, request: Message, given: Message) -> None:
         name = str(given.get("name", ""))
@@ -198,7 +262,8 @@ class Server:
         made: list[Message] = []
         for item in given.get("breakpoints", ()):
             try:
-                watch = self.session.add_watch(str(item["dataId"]), item.get("accessType") in ("read", "readWrite"))
+                reads = item.get("accessType") in ("read", "readWrite")
+                watch = self.session.add_watch(str(item["dataId"]), reads, self._breakpoints.next_number())
                 made.append({"id": watch.number, "verified": True})
             except TilewrightError as error:
                 made.append({"verified": False, "message": error.message})
@@ -207,15 +272,15 @@ class Server:
     # Running.
 
     def _run(self, move: Callable[[], Stop]) -> None:
-        """Go on in a thread of Python; the stop comes back as work."""
+        """Go on in a thread of Python; the stop comes back as work, unless the session is over by then."""
+        session = self.session
 
         def run() -> None:
             try:
-                stop = move()
+                then = partial(self._tell, move())
             except TilewrightError as error:
-                self._work.put(partial(self._stuck, error))
-            else:
-                self._work.put(partial(self._tell, stop))
+                then = partial(self._stuck, error)
+            self._work.put(lambda: then() if self._session is session else None)
 
         self._running = True
         self._scopes.clear()
@@ -312,12 +377,14 @@ class Server:
         focus = focus_of(int(given.get("threadId", thread_id(self.session.focus))))
         thread: Thread = self.session.ask("thread", focus)
         self._frames.append(focus)
-        frames = [self._frame(number, line) for number, line in enumerate(thread.stack)]
-        frames.append({
+        frames = [self._at_client(self._frame(number, line)) for number, line in enumerate(thread.stack)]
+        frames.append(self._at_client({
             "id": self._frame_id(len(frames)), "name": f"PTX: {thread.instruction}", "line": thread.ptx_line,
             "column": 1, "source": {"name": f"{self.session.stop.kernel}.ptx", "sourceReference": PTX},
-        })  # fmt: skip
-        self._channel.respond(request, {"stackFrames": frames, "totalFrames": len(frames)})
+            "presentationHint": "subtle",
+        }))  # fmt: skip
+        start, levels = int(given.get("startFrame") or 0), int(given.get("levels") or len(frames))
+        self._channel.respond(request, {"stackFrames": frames[start : start + levels], "totalFrames": len(frames)})
 
     def _frame_id(self, depth: int) -> int:
         return len(self._frames) * 256 + depth
@@ -353,8 +420,15 @@ class Server:
         number = int(given.get("variablesReference", 0))
         if not 0 < number <= len(self._scopes):
             raise ArgumentError(f"there is nothing behind reference {number}", hint="the program has run on since")
-        scope = self._scopes[number - 1]
-        self._channel.respond(request, {"variables": [self._variable(scope.focus, row) for row in self._rows(scope)]})
+        scope, start = self._scopes[number - 1], int(given.get("start") or 0)
+        count = int(given.get("count") or MOST_LISTED)
+        if given.get("filter") == ("named" if scope.kind == "tensor" else "indexed"):
+            rows: list[Named] = []
+        elif scope.kind == "tensor":
+            rows = self.session.ask("elements", scope.focus, scope.name, start, count)
+        else:
+            rows = self._rows(scope)[start : start + count if given.get("count") else None]
+        self._channel.respond(request, {"variables": [self._variable(scope, row) for row in rows]})
 
     def _rows(self, scope: Scope) -> list[Named]:
         ask = self.session.ask
@@ -363,29 +437,87 @@ class Server:
         if scope.kind == "barriers":
             lines = ask("barriers", scope.focus) + ask("copies", scope.focus)
             return [Named(line.partition(",")[0].partition(":")[0], "", line) for line in lines]
-        if scope.kind == "tensor":
-            rows: list[Named] = ask("elements", scope.focus, scope.name)
-            return rows
         found: list[Named] = ask("variables", scope.focus)
         return found
 
-    def _variable(self, focus: Focus, row: Named) -> Message:
-        reference = self._reference(Scope(focus, "tensor", row.name)) if row.parts else 0
-        shown: Message = {"name": row.name, "value": row.text, "type": row.kind, "variablesReference": reference}
-        return {**shown, "evaluateName": row.name}
+    def _variable(self, scope: Scope, row: Named) -> Message:
+        name = f"{scope.name}{row.name}" if scope.kind == "tensor" else row.name
+        shown = {"name": row.name, "value": row.text, "type": row.kind, "evaluateName": name}
+        return {**shown, **self._parts(scope.focus, row)}
+
+    def _parts(self, focus: Focus, row: Named) -> Message:
+        """Where the elements of a tensor can be had."""
+        if not row.parts:
+            return {"variablesReference": 0}
+        return {"variablesReference": self._reference(Scope(focus, "tensor", row.name)), "indexedVariables": row.parts}
 
     def _on_evaluate(self, request: Message, given: Message) -> None:
         text = str(given.get("expression", "")).strip()
-        word = text.split(" ")[0]
-        if given.get("context") == "repl" and word in COMMANDS:
-            output = io.StringIO()
-            Shell(self.session, stdout=output).onecmd(text)
-            result = output.getvalue().rstrip("\n")
-            if word in ("thread", "warp"):
-                self._channel.event("invalidated", {"areas": ["threads", "stacks", "variables"]})
-        else:
-            result = self.session.ask("evaluate", self._of_frame(given), text)
-        self._channel.respond(request, {"result": result, "variablesReference": 0})
+        focus, console = self._of_frame(given), given.get("context") == "repl"
+        if self._running:
+            raise ArgumentError("the program runs", hint="pause it first")
+        if console and text.split(" ")[0] in COMMANDS:
+            self._channel.respond(request, {"result": self._command(text), "variablesReference": 0})
+            return
+        result = self.session.ask("evaluate", focus, text)
+        if "\n" not in result or console:
+            self._channel.respond(request, {"result": result, "variablesReference": 0})
+            return
+        found: Named = self.session.ask("tensor", focus, text)
+        self._channel.respond(request, {"result": found.text, "type": found.kind, **self._parts(focus, found)})
+
+    def _command(self, text: str) -> str:
+        """What a command of the shell prints."""
+        output = io.StringIO()
+        Shell(self.session, stdout=output).onecmd(text)
+        if text.split(" ")[0] in ("thread", "warp"):
+            self._channel.event("invalidated", {"areas": ["threads", "stacks", "variables"]})
+        return output.getvalue().rstrip("\n")
+
+
+def program_of(given: Message) -> Program:
+    """What `launch` asks for.
+
+    Raises:
+        ArgumentError: a setting is missing, or is of another kind.
+    """
+    place = str(given.get("program") or "")
+    if given.get("function"):
+        place = f"{place}:{given['function']}"
+    if not place.rpartition(":")[0]:
+        raise ArgumentError(
+            "the launch configuration names no function",
+            values={"program": given.get("program", "nothing")},
+            hint='"program": "${file}", "function": "transpose", or "program": "kernels.py:transpose"',
+        )
+    words = given.get("args") or []
+    if isinstance(words, str) or not isinstance(words, list | tuple):
+        raise ArgumentError(
+            '"args" of the launch configuration is a list', values={"given": words}, hint='"args": ["f32[32,32]", "3"]'
+        )
+    release, options = bool(given.get("release")), str(given.get("options") or "")
+    return Program(
+        place, tuple(map(str, words)), options if release else f"--opt-level 0 {options}", given.get("arch") or None,
+        int(given.get("seed") or 0), bool(given.get("checks", True)), not release,
+    )  # fmt: skip
+
+
+def folder_of(given: Message) -> str | None:
+    """The folder that the program runs in.
+
+    Raises:
+        ArgumentError: there is none of that name.
+    """
+    folder = given.get("cwd")
+    if folder and not os.path.isdir(str(folder)):
+        raise ArgumentError(f'"cwd" of the launch configuration is no folder: {folder}')
+    return str(folder) if folder else None
+
+
+def file_of(given: Message) -> str:
+    """The path of the source that a request names; `ptx` for the PTX."""
+    source = given.get("source") or {}
+    return "ptx" if source.get("sourceReference") == PTX else str(source.get("path") or "")
 
 
 def thread_id(focus: Focus) -> int:

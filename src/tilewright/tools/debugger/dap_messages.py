@@ -54,9 +54,9 @@ class Channel:
         """Answer a request."""
         self._send({"type": "response", **_answered(request), "success": True, "body": body or {}})
 
-    def refuse(self, request: Message, text: str) -> None:
-        """Say what is wrong with a request."""
-        error = {"id": 1, "format": text.replace("{", "{{").replace("}", "}}"), "showUser": True}
+    def refuse(self, request: Message, text: str, shown: bool = True) -> None:
+        """Say what is wrong with a request; `shown` asks the client to show it to the user."""
+        error = {"id": 1, "format": text.replace("{", "{{").replace("}", "}}"), "showUser": shown}
         self._send(
             {"type": "response", **_answered(request), "success": False, "message": text, "body": {"error": error}}
         )

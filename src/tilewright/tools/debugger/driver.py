@@ -22,6 +22,7 @@ from tilewright.targets.emu.launch import Launch
 from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.tools.debugger import conditions
+from tilewright.tools.debugger.hit_counts import counts
 from tilewright.tools.debugger.lines import Line, Lines, line_of, same_file
 from tilewright.tools.debugger.numbers import changed
 from tilewright.tools.debugger.onlooker import Onlooker
@@ -30,6 +31,7 @@ from tilewright.tools.debugger.standing import Standing, find, triple
 from tilewright.tools.debugger.variables import Variables
 
 Serve = Callable[[Stop, Standing], Plan]
+Log = Callable[[Breakpoint, Focus, Standing], None]
 
 
 class Driver:
@@ -38,10 +40,11 @@ class Driver:
     Args:
         serve: called where a run stops; it returns how to go on.
         checkpoint: called before each block of code.
+        log: called where a thread comes to a breakpoint that tells something.
     """
 
-    def __init__(self, serve: Serve, checkpoint: Callable[[Moment], None]) -> None:
-        self._serve, self._checkpoint = serve, checkpoint
+    def __init__(self, serve: Serve, checkpoint: Callable[[Moment], None], log: Log) -> None:
+        self._serve, self._checkpoint, self._log = serve, checkpoint, log
         self.lines = Lines()
         self.plan = Plan(until=Moment(1, 1, 0))
         self.launch: Launch | None = None
@@ -56,6 +59,7 @@ class Driver:
         self._touches: list[tuple[Watch, Focus]] = []
         self._bytes: dict[int, bytes] = {}
         self._lost = False
+        self._hits: dict[int, int] = {}
         self._starts: dict[int, tuple[Instruction | None, ...]] = {}
         self.onlooker: type[Onlooker] = type("Onlooker", (Onlooker,), {"listener": self})
 
@@ -205,15 +209,16 @@ class Driver:
 
     def _reason(self, here: Standing) -> tuple[str, tuple[int, ...], Focus | None, str]:
         """Why to stop here, with the breakpoints or watches and the thread; an empty word for no reason."""
+        instruction = here.instruction
+        code = instruction is not None and instruction.op != "pin"
+        numbers, first = self._broken(here, instruction) if code and instruction is not None else ((), None)
         if self.plan.until == self.moment:
             return "moment", (), None, ""
         watched = self._watched(here)
         if watched is not None:
             return watched
-        instruction = here.instruction
-        if instruction is None or instruction.op == "pin":
+        if instruction is None or not code:
             return "", (), None, ""
-        numbers, first = self._broken(here, instruction)
         if numbers:
             return "breakpoint", numbers, first, ""
         if self._stepped(here, instruction):
@@ -260,12 +265,27 @@ class Driver:
             if not self._is_at(point, here, instruction):
                 continue
             at = self.threads_at(point, here)
-            if len(at):
-                numbers.append(point.number)
+            if len(at) and self._counts(point):
                 position = None if self.plan.focus is None else here.position(self.plan.focus)
                 chosen = position if position is not None and position in at else int(at[0])
-                first = first or Focus(int(here.lanes.block[chosen]), int(here.lanes.thread[chosen]))
+                thread = Focus(int(here.lanes.block[chosen]), int(here.lanes.thread[chosen]))
+                if point.log:
+                    self._tell(point, thread, here)
+                    continue
+                numbers.append(point.number)
+                first = first or thread
         return tuple(numbers), first
+
+    def _counts(self, point: Breakpoint) -> bool:
+        """Whether a breakpoint counts this time."""
+        if not point.hits:
+            return True
+        self._hits[point.number] = self._hits.get(point.number, 0) + 1
+        return counts(point.hits, self._hits[point.number])
+
+    def _tell(self, point: Breakpoint, thread: Focus, here: Standing) -> None:
+        if not self.plan.record:
+            self._log(point, thread, here)
 
     def threads_at(self, point: Breakpoint, here: Standing) -> Array:
         """The positions of the threads for which a breakpoint's condition holds."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
+from tilewright.emulate import parse_ptx
+from tilewright.layout import size
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.tools.debugger import barriers, conditions, tensors
-from tilewright.tools.debugger.lines import line_of, same_file
+from tilewright.tools.debugger.lines import Line, line_of, same_file
 from tilewright.tools.debugger.numbers import shown
 from tilewright.tools.debugger.plan import Focus, SourceLine, Triple, Watch
 from tilewright.tools.debugger.standing import Standing, everyone, find, triple
-from tilewright.tools.debugger.tensors import Tensor
+from tilewright.tools.debugger.tensors import MOST_LISTED, Tensor
 from tilewright.tools.debugger.variables import Kind
+
+_BRACES = re.compile(r"\{([^{}]+)\}")
 
 if TYPE_CHECKING:
     from tilewright.tools.debugger.driver import Driver
@@ -35,12 +41,12 @@ class Thread:
 
 @dataclass(frozen=True)
 class Named:
-    """A variable or register as it is shown; `parts` says that it is a tensor whose elements can be asked for."""
+    """A variable or register as it is shown; of a tensor `parts` is the number of its elements, else 0."""
 
     name: str
     kind: str
     text: str
-    parts: bool = False
+    parts: int = 0
 
 
 class Inspector:
@@ -145,12 +151,13 @@ class Inspector:
             seen.add(name)
         return rows
 
-    def _text(self, standing: Standing, lane: int, kind: Kind, words: list[int]) -> tuple[str, bool]:
+    def _text(self, standing: Standing, lane: int, kind: Kind, words: list[int]) -> tuple[str, int]:
         if kind.text.startswith("constant "):
-            return kind.text.removeprefix("constant "), False
+            return kind.text.removeprefix("constant "), 0
         if kind.text.startswith("tensor "):
-            return Tensor.parsed(kind.text, words).title, True
-        return tensors.number_text(kind.text, words), False
+            tensor = Tensor.parsed(kind.text, words)
+            return tensor.title, int(size(tensor.layout))
+        return tensors.number_text(kind.text, words), 0
 
     def _lookup(self, focus: Focus, name: str) -> tuple[Standing, int, Kind, list[int]]:
         """A variable by its name or as FUNCTION.NAME."""
@@ -193,6 +200,17 @@ class Inspector:
         value = np.asarray(conditions.evaluate(word, read))
         return shown(value if value.ndim == 0 else value[position])
 
+    def filled(self, focus: Focus, text: str) -> str:
+        """A text with the values of the expressions that stand in braces."""
+
+        def value(found: re.Match[str]) -> str:
+            try:
+                return self.evaluate(focus, found[1])
+            except ArgumentError as error:
+                return f"<{error.message}>"
+
+        return _BRACES.sub(value, text)
+
     # Tensors and memory.
 
     def _tensor(self, focus: Focus, name: str) -> tuple[Standing, int, Tensor]:
@@ -210,10 +228,20 @@ class Inspector:
         standing, lane, tensor = self._tensor(focus, name)
         return tensor.drawn(standing.machine, lane)
 
-    def elements(self, focus: Focus, name: str) -> list[Named]:
-        """The elements of a tensor, one by one; of a large one the first."""
+    def elements(self, focus: Focus, name: str, start: int = 0, count: int = MOST_LISTED) -> list[Named]:
+        """Elements of a tensor, one by one, in the order of its layout."""
         standing, lane, tensor = self._tensor(focus, name)
-        return [Named(index, tensor.dtype, text) for index, text in tensor.listed(standing.machine, lane)]
+        listed = tensor.listed(standing.machine, lane, start, count)
+        return [Named(index, tensor.dtype, text) for index, text in listed]
+
+    def tensor(self, focus: Focus, name: str) -> Named:
+        """What a tensor is, with the number of its elements.
+
+        Raises:
+            ArgumentError: it is no tensor of the thread.
+        """
+        _, _, tensor = self._tensor(focus, name)
+        return Named(name, "tensor", tensor.title, int(size(tensor.layout)))
 
     def layout(self, focus: Focus, name: str) -> str:
         """Where the elements of a tensor lie: their offsets, drawn as the elements are."""
@@ -259,13 +287,27 @@ class Inspector:
         if not file:
             lines = sorted(i.line for i in self.instructions() if i.line >= line)
             return ("", lines[0]) if lines else None
-        found = {where for i in self.instructions() if (where := line_of(i)) is not None}
-        later = sorted((number, name) for name, number in found if same_file(file, name) and number >= line)
+        later = sorted((number, name) for name, number in self._lines if same_file(file, name) and number >= line)
         return (later[0][1], later[0][0]) if later else None
 
+    def lines_with_code(self, file: str, first: int, last: int) -> list[int]:
+        """The lines of a source file, or of the PTX where it is empty, that have instructions."""
+        if not file:
+            return sorted({i.line for i in self.instructions() if first <= i.line <= last})
+        return sorted({number for name, number in self._lines if same_file(file, name) and first <= number <= last})
+
     def files(self) -> list[str]:
-        """The source files that the kernel's instructions come from."""
-        return sorted({where[0] for i in self.instructions() if (where := line_of(i)) is not None})
+        """The source files that the instructions of all kernels of the function come from."""
+        return sorted({name for name, _ in self._lines})
+
+    @functools.cached_property
+    def _lines(self) -> set[Line]:
+        """The source lines with instructions: of the kernel that runs, and of the function's other ones."""
+        running = self._here.machine.launch.kernel
+        others = [kernel.stages["ptx"] for name, kernel in self._executor.kernels.items() if name != running]
+        functions = [function for text in others for function in parse_ptx(text).functions.values()]
+        found = [*self.instructions(), *(i for function in functions for i in function.body if i.op != "pin")]
+        return {where for i in found if (where := line_of(i)) is not None}
 
 
 def _flat(place: int | Triple, shape: Triple) -> int:

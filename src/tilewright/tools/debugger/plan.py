@@ -34,7 +34,9 @@ FIRST = Focus(0, 0)
 class Breakpoint:
     """Where to stop: a line of a source file (the end of its path is enough), or of the PTX where `file` is empty.
 
-    `condition` is an expression over threads (`conditions`); empty for any thread.
+    `condition` is an expression over threads (`conditions`); empty for any thread. `hits` says at which of the times
+    that threads come by it counts (`hit_counts`); empty for each. One with a `log` does not stop: it tells that text,
+    with the values of the expressions in it.
     """
 
     number: int
@@ -42,10 +44,14 @@ class Breakpoint:
     line: int
     condition: str = ""
     enabled: bool = True
+    hits: str = ""
+    log: str = ""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.file else f"PTX line {self.line}"
-        return place + (f" if {self.condition}" if self.condition else "") + ("" if self.enabled else " (disabled)")
+        condition = f" if {self.condition}" if self.condition else ""
+        more = (f" hits {self.hits}" if self.hits else "") + (f" tells {self.log!r}" if self.log else "")
+        return place + condition + more + ("" if self.enabled else " (disabled)")
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from typing import Any
 
 from tilewright.base.errors import ArgumentError
 from tilewright.tools.debugger.conditions import compiled
+from tilewright.tools.debugger.hit_counts import counts
 from tilewright.tools.debugger.lines import first_line
 from tilewright.tools.debugger.link import Meeting
 from tilewright.tools.debugger.plan import Breakpoint, Focus, Kind, Moment, Plan, Program, Stop, Triple, Watch
@@ -39,10 +41,15 @@ class Session:
     Args:
         program: what to debug.
         output: where what the program writes to stdout goes: a file descriptor, None for this process's own.
+        folder: where the program runs, and relative paths begin.
+
+    Attributes:
+        told: called with the text of each breakpoint that tells something.
     """
 
-    def __init__(self, program: Program, output: int | None = None) -> None:
+    def __init__(self, program: Program, output: int | None = None, folder: str | None = None) -> None:
         self.program = program
+        self.told: Callable[[str], None] = print
         self.breakpoints: dict[int, Breakpoint] = {}
         self.watches: dict[int, Watch] = {}
         self.stop = Stop("entry", Moment(0, 0, 0))
@@ -54,7 +61,7 @@ class Session:
         self._pid = 0
         self._first = subprocess.Popen(
             [sys.executable, "-m", "tilewright.tools.debugger.worker", self._meeting.address], stdin=subprocess.DEVNULL,
-            stdout=output, start_new_session=True,
+            stdout=output, start_new_session=True, cwd=folder,
         )  # fmt: skip
 
     def start(self) -> Stop:
@@ -86,16 +93,21 @@ class Session:
 
     # Breakpoints.
 
-    def add_breakpoint(self, place: str, condition: str = "") -> Breakpoint:
+    def add_breakpoint(
+        self, place: str, condition: str = "", *, hits: str = "", log: str = "", number: int | None = None
+    ) -> Breakpoint:
         """Stop at `LINE` or `FUNCTION` of the file that is being run, `FILE:LINE`, or `ptx:LINE`.
 
-        A line without code stands for the next one that has any.
+        A line without code stands for the next one that has any. `hits` says at which times to stop (`hit_counts`);
+        with a text to `log` nothing stops, and the text is told. `number` is given where others count.
 
         Raises:
             ArgumentError: there is no such line, or the condition is no expression.
         """
         if condition:
             compiled(condition)
+        if hits:
+            counts(hits, 1)
         file, _, line = place.strip().rpartition(":")
         if not file and not line.isdigit():
             file, line = self._function(line)
@@ -109,8 +121,7 @@ class Session:
                 values={"files": ", ".join(self.ask("files"))},
                 hint="lines that only Python executes have none",
             )
-        self._numbers += 1
-        made = Breakpoint(self._numbers, found[0], found[1], condition)
+        made = Breakpoint(self._number(number), found[0], found[1], condition, hits=hits, log=log)
         self.breakpoints[made.number] = made
         return made
 
@@ -123,16 +134,20 @@ class Session:
             f"{name!r} is no line and no function of the kernel", hint="a line, FUNCTION, FILE:LINE, or ptx:LINE"
         )
 
-    def add_watch(self, text: str, reads: bool = False) -> Watch:
+    def add_watch(self, text: str, reads: bool = False, number: int | None = None) -> Watch:
         """Stop where a tensor, or an element of it (`tile[3, 5]`), is written; with `reads` also where it is read.
 
         Raises:
             ArgumentError: it is no tensor of the thread in focus, or lies in registers.
         """
-        self._numbers += 1
-        made: Watch = replace(self.ask("watch", self.focus, text), number=self._numbers, reads=reads)
+        found: Watch = self.ask("watch", self.focus, text)
+        made = replace(found, number=self._number(number), reads=reads)
         self.watches[made.number] = made
         return made
+
+    def _number(self, given: int | None) -> int:
+        self._numbers += given is None
+        return self._numbers if given is None else given
 
     def remove(self, number: int) -> None:
         """Forget a breakpoint or a watch.
@@ -174,8 +189,9 @@ class Session:
         return self._arrived()
 
     def goto(self, moment: Moment) -> Stop:
-        """Run to a moment once more."""
-        self._resume(moment, Plan(focus=self.focus, until=moment))
+        """Run to a moment once more, past all breakpoints; those that count their hits go on counting."""
+        counting = tuple(point for point in self.breakpoints.values() if point.hits)
+        self._resume(moment, Plan(focus=self.focus, breakpoints=counting, until=moment, record=bool(counting)))
         return self._arrived()
 
     def back(self, kind: Kind = "line") -> Stop:
@@ -262,10 +278,16 @@ class Session:
         """What the running process says next; the snapshots that it has made are taken in."""
         try:
             taken = 0
-            while not self._ready():
-                self._take()
-                taken += 1
-            _, stop, made = self._link.recv()
+            while True:
+                if not self._ready():
+                    self._take()
+                    taken += 1
+                    continue
+                word, stop, *rest = self._link.recv()
+                if word == "stop":
+                    break
+                self.told(stop)
+            (made,) = rest
             for _ in range(made - taken):
                 self._take()
         except (EOFError, OSError) as error:

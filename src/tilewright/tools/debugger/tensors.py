@@ -145,10 +145,12 @@ class Tensor:
         left += [f"{columns - shown_columns} more columns"] if columns > shown_columns else []
         return "\n".join([head, *lines, *(["      " + ", ".join(left)] if left else [])])
 
-    def listed(self, machine: Machine, lane: int) -> Iterator[tuple[str, str]]:
-        """(index, element) one by one, the first of many."""
+    def listed(
+        self, machine: Machine, lane: int, start: int = 0, count: int = MOST_LISTED
+    ) -> Iterator[tuple[str, str]]:  # fmt: skip
+        """(index, element) one by one: `count` elements from the one numbered `start`."""
         rows, columns = self.extents
-        for n in range(min(rows * columns, MOST_LISTED)):
+        for n in range(max(start, 0), min(rows * columns, start + count)):
             index = f"[{n % rows}, {n // rows}]" if rows > 1 else f"[{n}]"
             yield index, _cell(self.read(machine, lane, self.offset(n)))
 

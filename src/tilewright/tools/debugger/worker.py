@@ -27,7 +27,7 @@ from tilewright.tools.debugger.driver import Driver
 from tilewright.tools.debugger.inspector import Inspector
 from tilewright.tools.debugger.lines import Lines
 from tilewright.tools.debugger.link import connect
-from tilewright.tools.debugger.plan import Focus, Moment, Plan, Program, Stop
+from tilewright.tools.debugger.plan import Breakpoint, Focus, Moment, Plan, Program, Stop
 from tilewright.tools.debugger.results import described
 from tilewright.tools.debugger.standing import Standing
 from tilewright.tools.function_lookup import load_function
@@ -46,7 +46,7 @@ class Worker:
         self._made = 0
         self._last = 0.0
         self._last_moment: Moment | None = None
-        self.driver = Driver(self._serve, self._checkpoint)
+        self.driver = Driver(self._serve, self._checkpoint, self._log)
         self.executor: Any = None
 
     def run(self) -> None:
@@ -112,6 +112,14 @@ class Worker:
                 self._link.send(("error", str(replaced(error))))
             except Exception:  # noqa: BLE001  a fault of the debugger must not end the session
                 self._link.send(("error", traceback.format_exc()))
+
+    def _log(self, point: Breakpoint, thread: Focus, here: Standing) -> None:
+        """Tell the front end what a breakpoint has to tell."""
+        inspector = Inspector(self.driver, here, self.executor)
+        try:
+            self._link.send(("log", inspector.filled(thread, point.log)))
+        except OSError:
+            leave()
 
     def _checkpoint(self, moment: Moment) -> None:
         """Leave a snapshot behind now and then, and at the first moment of all; see whether the front end has gone."""

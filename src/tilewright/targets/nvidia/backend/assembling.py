@@ -8,7 +8,7 @@ from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.nvidia.assemble import Cubin, assemble
-from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
+from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of, shows_log
 from tilewright.targets.nvidia.backend.ptx_lines import python_line
 from tilewright.targets.nvidia.diagnose import faulty_line
 from tilewright.targets.nvidia.ptxas_faults import warn_of_faults
@@ -30,11 +30,6 @@ def assemble_kernel(kernel: KernelJob, job: Job, *, lineinfo: bool = False) -> C
     if made.log and shows_log(options) and not lineinfo:
         sys.stderr.write(f"{made.log}\n")
     return made
-
-
-def shows_log(options: NvidiaOptions) -> bool:
-    """Whether the user wants to read what ptxas says: `PtxasOptions("-v")`."""
-    return not {"-v", "--verbose"}.isdisjoint(split_options(options.ptxas_options))
 
 
 def assemble_text(

@@ -6,30 +6,41 @@ import math
 import operator
 import sys
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
+from tilewright.base.lazy import function_at
 from tilewright.hw.chips import Chip, chip, normalize_arch
-from tilewright.hw.occupancy import Occupancy, occupancy
 from tilewright.passes.pipeline import PassManager
 from tilewright.targets.artifact import Artifact, Parts
 from tilewright.targets.job import Job, KernelJob
-from tilewright.targets.nvidia.assemble import prepare
 from tilewright.targets.nvidia.backend import pass_list
-from tilewright.targets.nvidia.backend.assembling import shows_log
-from tilewright.targets.nvidia.backend.options import NvidiaOptions
+from tilewright.targets.nvidia.backend.options import NvidiaOptions, shows_log
 from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG, REMARKS
-from tilewright.targets.nvidia.backend.report import Report
-from tilewright.targets.nvidia.backend.source_map import SourceMap
 from tilewright.targets.nvidia.backend.stages import STAGES
-from tilewright.targets.nvidia.cubin import KernelInfo, read_cubin
-from tilewright.targets.nvidia.export.object_files import export_c, export_tvm_ffi
-from tilewright.targets.nvidia.jitlink import library_file
-from tilewright.targets.nvidia.machine_code import MachineCode
 from tilewright.targets.nvidia.toolchain import locate
 from tilewright.targets.options import Asked, Options
 from tilewright.targets.target import BackEnd
+
+if TYPE_CHECKING:
+    from tilewright.hw.occupancy import Occupancy
+    from tilewright.targets.nvidia.backend.report import Report
+    from tilewright.targets.nvidia.backend.source_map import SourceMap
+    from tilewright.targets.nvidia.cubin import KernelInfo
+    from tilewright.targets.nvidia.machine_code import MachineCode
+
+# What a compilation or a look at it needs, and a function from the cache does not.
+_NVIDIA = "tilewright.targets.nvidia"
+_prepare = function_at(f"{_NVIDIA}.assemble:prepare")
+_library_file = function_at(f"{_NVIDIA}.jitlink:library_file")
+_read_cubin = function_at(f"{_NVIDIA}.cubin:read_cubin")
+_machine_code = function_at(f"{_NVIDIA}.machine_code:MachineCode")
+_report_of = function_at(f"{_NVIDIA}.backend.report:Report.of")
+_source_map_of = function_at(f"{_NVIDIA}.backend.source_map:SourceMap.of")
+_occupancy = function_at("tilewright.hw.occupancy:occupancy")
+_export_c = function_at(f"{_NVIDIA}.export.object_files:export_c")
+_export_tvm_ffi = function_at(f"{_NVIDIA}.export.object_files:export_tvm_ffi")
 
 
 class Nvidia(BackEnd):
@@ -69,11 +80,11 @@ class Nvidia(BackEnd):
     def begin(self, job: Job, until: str) -> None:
         if until == "cubin":
             with settings.scope(toolkit=job.toolkit):
-                prepare()
+                _prepare()
 
     def files_read(self, options: Options) -> tuple[Path, ...]:
         chosen = cast(NvidiaOptions, options)
-        return tuple(library_file(name) for bitcode in (True, False) for name in chosen.linked(bitcode))
+        return tuple(_library_file(name) for bitcode in (True, False) for name in chosen.linked(bitcode))
 
     def show(self, executor: Any) -> None:
         if shows_log(cast(NvidiaOptions, executor.artifact.options)):
@@ -91,10 +102,12 @@ class Nvidia(BackEnd):
         return chip(arch)
 
     def report(self, executor: Any) -> Report:
-        return Report.of(executor)
+        found: Report = _report_of(executor)
+        return found
 
     def source_map(self, executor: Any) -> SourceMap:
-        return SourceMap.of(executor)
+        found: SourceMap = _source_map_of(executor)
+        return found
 
     def occupancy(self, executor: Any, block: Any, kernel: str | None, smem: int | None) -> Occupancy:
         found = executor.kernel(kernel)
@@ -106,13 +119,16 @@ class Nvidia(BackEnd):
         threads = math.prod(map(operator.index, extents))
         info = self.kernel_info(found)
         dynamic = found.image.smem_bytes if smem is None else smem
-        return occupancy(executor.arch, info.registers, info.shared_bytes + dynamic, threads)
+        limits: Occupancy = _occupancy(executor.arch, info.registers, info.shared_bytes + dynamic, threads)
+        return limits
 
     def kernel_info(self, kernel: Any) -> KernelInfo:
-        return read_cubin(kernel.cubin or kernel.stages["cubin"]).kernels[kernel.name]
+        info: KernelInfo = _read_cubin(kernel.cubin or kernel.stages["cubin"]).kernels[kernel.name]
+        return info
 
     def machine_code(self, kernel: Any) -> MachineCode:
-        return MachineCode(kernel.cubin or kernel.stages["cubin"], kernel.name)
+        code: MachineCode = _machine_code(kernel.cubin or kernel.stages["cubin"], kernel.name)
+        return code
 
     def assembler_log(self, executor: Any) -> str:
         kept = [kernel.image.stages.get(PTXAS_LOG) for kernel in executor.kernels.values()]
@@ -122,10 +138,12 @@ class Nvidia(BackEnd):
         return "\n".join(str(log) for log in kept if log)
 
     def export_c(self, artifact: Artifact, folder: str | Path, file_name: str, prefix: str) -> list[Path]:
-        return export_c(artifact, folder, file_name, prefix)
+        paths: list[Path] = _export_c(artifact, folder, file_name, prefix)
+        return paths
 
     def export_tvm_ffi(self, artifact: Artifact, path: str | Path, name: str) -> list[Path]:
-        return export_tvm_ffi(artifact, path, name)
+        paths: list[Path] = _export_tvm_ffi(artifact, path, name)
+        return paths
 
 
 BACK_END = Nvidia()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
+from tilewright.targets.nvidia.ptxas_flags import split_options
 from tilewright.targets.options import (
     BooleanBasedFileDumpOption,
     BooleanCompileOption,
@@ -115,3 +116,8 @@ class NvidiaOptions(Options):
 def options_of(made: Job | Artifact) -> NvidiaOptions:
     """The options of a compilation by this back end."""
     return cast(NvidiaOptions, made.options)
+
+
+def shows_log(options: NvidiaOptions) -> bool:
+    """Whether the user wants to read what ptxas says: `PtxasOptions("-v")`."""
+    return not {"-v", "--verbose"}.isdisjoint(split_options(options.ptxas_options))

@@ -25,8 +25,8 @@ from tilewright.targets.emu.recording import add_report, overridden
 from tilewright.targets.host.ffi import Carried, tvm_ffi
 from tilewright.targets.host.function import HostFunction, LaunchConfig
 from tilewright.targets.inlined import name_calls
-from tilewright.targets.nvidia.backend.assembling import assemble_text, shows_log
-from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of
+from tilewright.targets.nvidia.backend.assembling import assemble_text
+from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of, shows_log
 from tilewright.targets.nvidia.backend.parts import PROFILE, host_object, regions_of
 from tilewright.targets.nvidia.profile_buffer import SYMBOL, profile_of, read
 from tilewright.targets.nvidia.profile_ptx import own
