@@ -33,5 +33,6 @@ __all__ = [
     "GroupSearchResult", "GroupedGemmGroupSearchState", "GroupedGemmTileSchedulerHelper", "HardwareInfo", "LayoutEnum",
     "PersistentTileSchedulerParams", "SmemAllocator", "SmemPartition", "StaticPersistentGroupTileScheduler",
     "StaticPersistentTileScheduler", "WorkTileInfo", "block_copy", "create_cute_tensor_for_fp8",
-    "create_initial_search_state", "get_smem_capacity_in_bytes", "hopper_helpers", "is_fp8_dtype", "print_latex", "print_latex_tv", "sm90",
+    "create_initial_search_state", "get_smem_capacity_in_bytes", "hopper_helpers", "is_fp8_dtype", "print_latex",
+    "print_latex_tv", "sm90",
 ]  # fmt: skip
