@@ -106,7 +106,8 @@ def test_a_flushed_half_is_rounded_to_zero(instruction):
 def test_bytes_of_a_vector_keep_their_sign_where_it_is_loaded(width, shape):
     names = [f"%{'r' if width == 32 else 'h'}{number}" for number in range(4)]
     take = "cvt.sat.u16.u32 %h7, %r3;" if width == 32 else "cvt.u16.u8 %h7, %h3; shr.u16 %h7, %h3, 4;"
-    lines = f"ld.global.v4.s8 \t{{{', '.join(names)}}}, [%rd3];\n {take}\n cvt.u32.u16 %r1, %h7;\n st.global.u32 [%rd2], %r1;"
+    load = f"ld.global.v4.s8 \t{{{', '.join(names)}}}, [%rd3];"
+    lines = f"{load}\n {take}\n cvt.u32.u16 %r1, %h7;\n st.global.u32 [%rd2], %r1;"
     values = np.array([5, -1, -128, 127, 9, 1, 2, -5], np.int8)
     result = np.zeros(2, np.uint32)
     mended = checked(lines, values, result, shape)

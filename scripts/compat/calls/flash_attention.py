@@ -21,19 +21,20 @@ if ARCH == "sm_80":
 import torch  # noqa: E402
 from flash_attn.cute import flash_attn_func, flash_attn_varlen_func  # noqa: E402
 
+LENGTHS = (40, 0, 24), (30, 16, 50)
 FORWARD = {
     "plain": {}, "causal": {"causal": True}, "gqa": {"heads": (4, 2)}, "mqa causal": {"heads": (2, 1), "causal": True},
     "local": {"window_size": (16, 8)}, "softcap": {"softcap": 5.0}, "d128": {"d": 128},
 }  # fmt: skip
 HOPPER = {
     "rows": {"rows": (37, 53)}, "sink": {"sink": True}, "paged 16": {"page": 16}, "paged 128": {"page": 128},
-    "paged causal gqa": {"page": 32, "heads": (2, 1), "causal": True}, "varlen": {"lengths": ((40, 0, 24), (30, 16, 50))},
-    "varlen causal": {"lengths": ((40, 0, 24), (30, 16, 50)), "causal": True},
+    "paged causal gqa": {"page": 32, "heads": (2, 1), "causal": True}, "varlen": {"lengths": LENGTHS},
+    "varlen causal": {"lengths": LENGTHS, "causal": True},
 }  # fmt: skip
 BACKWARD = {f"backward {name}": case | {"backward": True} for name, case in FORWARD.items() if name != "d128"}
 HOPPER_BACKWARD = {
     "backward rows": {"rows": (37, 53), "backward": True},
-    "backward varlen": {"lengths": ((40, 0, 24), (30, 16, 50)), "backward": True},
+    "backward varlen": {"lengths": LENGTHS, "backward": True},
 }
 CASES = {"sm_80": FORWARD, "sm_120": FORWARD | BACKWARD, "sm_90": FORWARD | HOPPER | BACKWARD | HOPPER_BACKWARD}[ARCH]
 DTYPE = torch.bfloat16
@@ -60,10 +61,12 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, case: dict[str,
 
 
 def random(*shape: int, grad: bool = False) -> torch.Tensor:
+    """Normal numbers."""
     return torch.randn(*shape).to("cuda", DTYPE).requires_grad_(grad)
 
 
 def starts(lengths: tuple[int, ...]) -> torch.Tensor:
+    """Where sequences of these lengths begin, and where the last ends."""
     return torch.tensor([0, *torch.tensor(lengths).cumsum(0).tolist()], dtype=torch.int32, device="cuda")
 
 

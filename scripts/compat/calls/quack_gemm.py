@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import quack.gemm_interface as quack
 import torch
@@ -16,10 +17,12 @@ M, N, K = 128, 128, 64
 
 
 def random(*shape: int) -> torch.Tensor:
+    """Normal numbers."""
     return torch.randn(*shape).to("cuda", torch.bfloat16)
 
 
 def error(out: torch.Tensor, expected: torch.Tensor) -> float:
+    """The greatest difference."""
     return float((out.double() - expected).abs().max())
 
 
@@ -44,6 +47,7 @@ def activated(name: str, function: Callable[[torch.Tensor], torch.Tensor]) -> fl
 
 
 def gelu(x: torch.Tensor) -> torch.Tensor:
+    """The approximation by a hyperbolic tangent."""
     return torch.nn.functional.gelu(x, approximate="tanh")
 
 
@@ -83,7 +87,7 @@ def ragged_k() -> float:
     ends = [0, 64, 128, 192]
     a, b = random(192, M).T, random(192, N) / 8
     out = quack.gemm(a, b, cu_seqlens_k=torch.tensor(ends, dtype=torch.int32, device="cuda"), tuned=False)
-    parts = [a[:, start:end].double() @ b[start:end].double() for start, end in zip(ends, ends[1:], strict=False)]
+    parts = [a[:, start:end].double() @ b[start:end].double() for start, end in pairwise(ends)]
     return error(out, torch.stack(parts))
 
 

@@ -1,12 +1,12 @@
 """Conversions that assemblers get wrong, written in another way: what the machine code shows, of toolkits 12.0 to 13.5.
 
 An f32 number that becomes a u32 one, an f32 one, and a u32 one again: ptxas keeps one instruction, the last conversion,
-and takes the first number for its operand (`F2I.U32`). So the first rounding is lost (3.5 rounded up and then to zero
+and takes the first number for its operand (`F2I.U32`). So the first rounding is lost (3.5 rounded up, then to zero,
 gives 3), and so are the bits that 0xffffffff loses as a float. Numbers from 0 are the greater of themselves and -0.0,
 which ptxas does not see. Where nothing is rounded but to zero, and to nearest as a float, one instruction is right.
 
-A byte of a vector load `.s8` that is converted from u32 to fewer bits is held within bounds as a number with sign
-(`ISETP.LT.AND` instead of `VIMNMX.U32`): the load's sign becomes the conversion's. A byte `.b8` that is sign-extended by
+A byte of a vector load `.s8` that is converted from u32 to fewer bits is held within bounds as a signed number
+(`ISETP.LT.AND` instead of `VIMNMX.U32`): its sign becomes the conversion's. A byte `.b8` that is sign-extended by
 an instruction of its own is compared without.
 
 `abs.ftz.f16` and `neg.ftz.f16` become modifiers of the conversion that takes them, to which `.FTZ` is given and from

@@ -14,8 +14,8 @@ from typing import Final
 from tilewright.base.location import SourceLocation
 from tilewright.base.notices import say_once
 from tilewright.targets.nvidia.mend_compares import mend_compares
-from tilewright.targets.nvidia.mend_guards import spread_guards
 from tilewright.targets.nvidia.mend_conversions import mend_flushed, mend_round_trips, mend_signed_vectors
+from tilewright.targets.nvidia.mend_guards import spread_guards
 from tilewright.targets.nvidia.mend_halves import mend_constants, mend_sums, mend_widened
 from tilewright.targets.nvidia.mend_minima import mend_minima
 from tilewright.targets.nvidia.mend_pairs import mend_pairs
