@@ -10,6 +10,7 @@ import re
 import struct
 
 from tilewright.base.errors import EmulationError
+from tilewright.base.escaped_names import from_octal
 from tilewright.targets.emu.ptx.ir import (
     WIDTH,
     Function,
@@ -42,6 +43,7 @@ _NUMBERED = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
 _PIN = re.compile(r"^[ \t]*// pin (?P<kind>\S+ .+) :(?P<operands>[ \w%$,]*)$", re.MULTILINE)
 """A comment by which a debug build says what registers hold the value of a Python variable."""
 _UNWRITTEN = re.compile(r"// unwritten \d+ (%\w+)")
+_UNWRITTEN_RANGE = re.compile(r"// unwritten (%\w+)<(\d+)>")
 _MAX_BYTES = 1 << 32
 _MAX_DEPTH = 200
 
@@ -95,7 +97,7 @@ class Parser:
         self.pins = list(_PIN.finditer(text))[::-1]
         self.module = Module()
         # `.file` may come after the `.loc`s that use it; LLVM writes it at the end.
-        self.module.files.update((int(number), name) for number, name in _FILE.findall(text))
+        self.module.files.update((int(number), from_octal(name)) for number, name in _FILE.findall(text))
 
     # Tokens.
 
@@ -143,7 +145,7 @@ class Parser:
     def parse(self) -> Module:
         # Files may be named after the code that refers to them.
         for number, name in re.findall(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', self.source.text, re.MULTILINE):
-            self.module.files[int(number)] = name
+            self.module.files[int(number)] = from_octal(name)
         while self.tokens[self.at].kind != "end":
             self._directive()
         for alias, target in self.module.aliases.items():
@@ -191,7 +193,7 @@ class Parser:
         self.expect(".file")
         number = self.integer()
         token = self.next()
-        self.module.files[number] = token.text.strip('"')
+        self.module.files[number] = from_octal(token.text.strip('"'))
         while self.accept(","):
             self.integer()
 
@@ -344,7 +346,7 @@ class Parser:
             start = self.tokens[self.at].start
             FunctionParser(self, function).parse()
             function.declared_only = False
-            function.unwritten = frozenset(_UNWRITTEN.findall(self.source.text, start, self.tokens[self.at - 1].start))
+            function.unwritten = frozenset(_unwritten(self.source.text, start, self.tokens[self.at - 1].start))
         known = self.module.functions.get(name)
         if known is not None and not known.declared_only and not function.declared_only:
             raise self.fail(f"function {name} is defined twice", token)
@@ -384,6 +386,12 @@ class Parser:
             literal = float_literal(token.text)
             return Imm(-literal.value, literal.bits) if negative else literal
         raise self.fail(f"expected a number, found {token.text!r}", token)
+
+
+def _unwritten(text: str, start: int, end: int) -> list[str]:
+    """The registers that comments in a part of a text say to be read unwritten, one by one or as `%name<count>`."""
+    ranges = _UNWRITTEN_RANGE.findall(text, start, end)
+    return _UNWRITTEN.findall(text, start, end) + [f"{name}{n}" for name, count in ranges for n in range(int(count))]
 
 
 def float_literal(text: str) -> Imm:
