@@ -87,6 +87,8 @@ files whose names all resolve.
 class Source:
     """A row of `files.csv`: the command is the path with its arguments; `::pytest` runs a test file.
 
+    A path `calls/NAME.py#words` is a program of `scripts/compat/calls` that calls the repository's functions.
+
     `arguments` are for the emulator, `gpu` for a GPU; `expects` is a pattern of the error that ends the program by
     design.
     """
@@ -107,6 +109,17 @@ class Source:
     def name(self) -> str:
         return f"{self.repository}/{self.path}"
 
+    @property
+    def shown(self) -> str:
+        """The path in the page, with what a program of ours calls."""
+        path, _, words = self.path.removesuffix("::pytest").partition("#")
+        return f"`{path}`{f', {words}' if words else ''}"
+
+    def place(self, folder: Path) -> Path:
+        """The file, in a checkout of the repository or beside this script."""
+        path = self.path.removesuffix("::pytest").partition("#")[0]
+        return ROOT / "scripts" / "compat" / path if path.startswith("calls/") else folder / path
+
 
 def sources() -> list[Source]:
     """The rows of `files.csv`."""
@@ -118,7 +131,7 @@ def run(source: Source, folder: Path, column: str, timeout: float) -> tuple[str,
     """Verdict (`pass`, `fail`, `gpu` for what needs a GPU, `skip`) and why; None when there was no time."""
     if timeout <= 0:
         return None
-    path = folder / source.path.removesuffix("::pytest")
+    path = source.place(folder)
     if not path.exists():
         return "skip", "not in this checkout"
     start = time.monotonic()
@@ -211,7 +224,7 @@ def page(results: dict[tuple[str, str], tuple[str, str]]) -> str:
             cells = " | ".join(_cell(results.get((source.name, column))) for column in columns)
             given = ("emulator", source.arguments), ("GPU", source.gpu)
             arguments = "".join(f"<br>{where}: `{words}`" for where, words in given if words)
-            name = f"{REPOSITORIES[source.repository]} `{source.path.removesuffix('::pytest')}`{arguments}"
+            name = f"{REPOSITORIES[source.repository]} {source.shown}{arguments}"
             parts.append(f"| {name} | {cells} | {source.note} |\n")
     return "".join(parts)
 

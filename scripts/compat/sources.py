@@ -18,6 +18,7 @@ _NEEDED = {
         "examples/python/CuTeDSL/cute/notebooks",
         "examples/python/CuTeDSL/cute/tvm_ffi",
         "examples/python/CuTeDSL/dsl_tutorials",
+        "examples/python/CuTeDSL/experimental/primitives",
         "examples/python/CuTeDSL/helpers",
         "examples/python/CuTeDSL/utils",
         "test/examples/CuTeDSL",

@@ -227,3 +227,29 @@ def test_a_kernel_with_too_many_parameters():
     text = HEAD + ".visible .entry k(.param .b8 large[40000]) { ret; }"
     with pytest.raises(EmulationError, match="PTX line 4: kernel k has too many parameters"):
         Program(text).image("k", True)
+
+
+def test_registers_of_several_numbers():
+    text = (
+        HEAD
+        + """.visible .entry k(.param .u64 a) {
+        .reg .b64 %rd<2>;
+        ld.param.u64 %rd0, [a];
+        {
+        .reg .v4 .s32 four;
+        .reg .v2 .f32 pair, other;
+        mov.s32 four.x, 1;  mov.s32 four.y, 2;  mov.s32 four.b, 3;  mov.s32 four.w, 4;
+        st.v4.s32 [%rd0], four;
+        ld.v2.f32 pair, [%rd0+16];
+        add.f32 other.x, pair.x, pair.y;
+        sub.f32 other.y, pair.r, pair.g;
+        st.v2.f32 [%rd0+24], other;
+        }
+        ret;
+    }"""
+    )
+    words = np.zeros(8, np.int32)
+    words[4:6] = np.array([5, 3], np.float32).view(np.int32)
+    run_ptx(text, "k", 1, 1, [words])
+    assert words[:4].tolist() == [1, 2, 3, 4]
+    assert words[6:].view(np.float32).tolist() == [8, 2]

@@ -28,6 +28,7 @@ from tilewright import (
     Uint32,
     Uint64,
 )
+from tilewright.lang.numbers import numeric
 
 INTEGERS = [Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64]
 FLOATS = [Float16, BFloat16, Float32, Float64]
@@ -642,3 +643,22 @@ def test_float_division_by_zero_is_the_same_at_compile_time(a, b):
     cute.compile(host, x, out)(x, out)
     known = [Float32(a) / Float32(b), Float32(a) // Float32(b), Float32(a) % Float32(b)]
     assert np.array_equal(out, np.array([number.python() for number in known], np.float32), equal_nan=True)
+
+
+def test_a_zero_that_divides_in_a_branch_is_told_and_gives_zero():
+    """Kernels compute with the stages of a pipeline that they do not have, where they never come."""
+
+    @cute.kernel
+    def kernel(out: cute.Tensor):
+        stages = Int32(0)
+        if out[1] > 0:
+            out[0] = out[1] // stages + Int32(4) % stages
+
+    @cute.jit
+    def run(out: cute.Tensor):
+        kernel(out).launch(grid=1, block=1)
+
+    out = np.array([7, 1], np.int32)
+    with pytest.warns(numeric.DivisionByZeroWarning, match="in a branch that run time decides: it gives 0 there"):
+        run(out)
+    assert out.tolist() == [0, 1]

@@ -27,7 +27,7 @@ MEETING = {
     "constants": "mov.b32 \t%r2, 7;\n mov.b32 \t{%rs1, %rs2}, %r2;\n cvt.rn.f16x2.e5m2x2 \t%r3, %rs2;",
     "round trip": "cvt.rzi.u32.f32 \t%r2, %r1;\n cvt.rz.f32.u32 \t%r3, %r2;",
     "rounding": "abs.ftz.f16 \t%rs2, %rs1;\n cvt.rzi.s32.f16 \t%r1, %rs2;",
-    "signed vectors": "ld.global.v2.s8 \t{%r1, %r2}, [%rd1];\n cvt.rn.f32.u32 \t%r3, %r1;",
+    "signed vectors": ".reg .b32 \t%r<4>;\n ld.global.v2.s8 \t{%r1, %r2}, [%rd1];\n cvt.rn.f32.u32 \t%r3, %r1;",
     "guarded test": "@%p1 testp.finite.f32 \t%p2, %r1;",
     "guarded set": "@!%p1 set.lt.u32.u16 \t%r1, %rs1, %rs2;",
     "guarded saturation": "@%p1 cvt.sat.u8.s16 \t%rs1, %rs2;",

@@ -122,13 +122,24 @@ def check_fixed(param: TupleParam, value: Any, fixed: dict[str, Any]) -> None:
 
 
 def check_constant(name: str, compiled: Any, passed: Any) -> None:
-    """Refuse a compile-time value that is another than the one compiled for."""
-    if not _equal(compiled, passed):
+    """Refuse a compile-time value that is another than the one compiled for; None stands for a `Constexpr` member."""
+    if not _equal(compiled, passed) and not _equal_members(compiled, passed):
         raise ArgumentError(
             f"{name} is compile-time and differs from what was compiled",
             values={"compiled for": compiled, "passed": passed},
             hint="compile again for this value, or pass it as a number of the language such as cutlass.Int32",
         )
+
+
+def _equal_members(compiled: Any, passed: Any) -> bool:
+    """Whether two named tuples are equal but for `Constexpr` members that are passed as None."""
+    if type(compiled) is not type(passed) or not is_aggregate(passed) or not hasattr(type(passed), "_fields"):
+        return False
+    ours, theirs = (list(members("", value, None)) for value in (compiled, passed))
+    return len(ours) == len(theirs) and all(
+        (b.value is None and is_constexpr(b.annotation)) or _equal(a.value, b.value)
+        for a, b in zip(ours, theirs, strict=True)
+    )
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -55,9 +55,11 @@ def adapted(value: Any) -> Any:
 def is_jit_argument(value: Any) -> bool:
     """True for objects whose class implements the JitArgument protocol.
 
-    Tuples with tensors are passed member by member instead: a tensor has no machine values that lie in memory.
+    Named tuples, and tuples with tensors, are passed member by member instead: their members have types of their own,
+    and a tensor has no machine values that lie in memory.
     """
-    return has_protocol(type(value)) and not (isinstance(value, tuple) and any(map(is_tensor, value)))
+    by_member = isinstance(value, tuple) and (hasattr(type(value), "_fields") or any(map(is_tensor, value)))
+    return has_protocol(type(value)) and not by_member
 
 
 def object_param(name: str, value: Any) -> TupleParam | None:

@@ -78,7 +78,8 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "CopyDsmemStoreOp TmaInfo": HOPPER,
     },
     "tilewright.cute.nvgpu.warp": {
-        "mma copy _pack_shape _cute_nvgpu_ir MmaFP8Trait make_atom": INTERNAL,
+        "mma copy": _DIALECT,
+        "_pack_shape _cute_nvgpu_ir MmaFP8Trait make_atom": INTERNAL,
         "LdMatrix16x16x8bOp StMatrix16x8x8bOp": _BLACKWELL_MOVES,
         "MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op": _SCALED,
     },
@@ -89,7 +90,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright.utils": {
         "compute_epilogue_tile_shape": HOPPER,
         "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator blackwell_helpers "
-        "blockscaled_layout block_copy gemm get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
+        "blockscaled_layout gemm get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
         "StaticPersistentRuntimeTileScheduler": _BLACKWELL,
         "distributed": _SEVERAL,
     },

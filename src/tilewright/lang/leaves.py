@@ -14,6 +14,7 @@ give None.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -168,6 +169,7 @@ class Number(Structure):
     promote: bool = False
 
     def values(self, value: Any) -> Values:
+        value = _plain(value)
         if isinstance(value, Numeric) and type(value) is not self.dtype and not self.promote:
             raise TypeChange(str(self.dtype), describe(value))
         if not is_number(value) or (is_literal(value) and not _literal_fits(value, self.dtype)):
@@ -350,6 +352,7 @@ def common(a: Any, b: Any) -> Structure:
     """The structure in which the values of two arms meet; raises TypeChange where there is none."""
     if same(a, b):
         return Static(a)
+    a, b = _plain(a), _plain(b)
     if is_number(a) and is_number(b):
         return Number(_common_dtype(a, b), promote=True)
     if has_protocol(a) and type(a) is type(b):
@@ -360,6 +363,11 @@ def common(a: Any, b: Any) -> Structure:
     if is_dynamic(a) and is_dynamic(b) and not isinstance(a, Numeric):
         return Raw(a.type)
     raise TypeChange(describe(a), describe(b))
+
+
+def _plain(value: Any) -> Any:
+    """A member of an enumeration of integers as the integer that it is: two arms may choose different ones."""
+    return int(value) if isinstance(value, enum.IntEnum) else value
 
 
 def _common_dtype(a: Any, b: Any) -> type[Numeric]:

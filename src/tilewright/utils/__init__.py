@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tilewright.base.not_built import missing as _missing
+from tilewright.lang.nvgpu.block_copy import block_copy
 from tilewright.lang.tensors.allocation import SmemAllocator, SmemPartition
 from tilewright.layout.draw.show import print_latex, print_latex_tv
 from tilewright.utils import sm90
@@ -32,7 +33,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 __all__ = [
     "GroupSearchResult", "GroupedGemmGroupSearchState", "GroupedGemmTileSchedulerHelper", "HardwareInfo", "LayoutEnum",
     "PersistentTileSchedulerParams", "SmemAllocator", "SmemPartition", "StaticPersistentGroupTileScheduler",
-    "StaticPersistentTileScheduler", "TensorMapManager", "TensorMapUpdateMode", "WorkTileInfo",
+    "StaticPersistentTileScheduler", "TensorMapManager", "TensorMapUpdateMode", "WorkTileInfo", "block_copy",
     "create_cute_tensor_for_fp8", "create_initial_search_state", "get_smem_capacity_in_bytes", "hopper_helpers",
     "is_fp8_dtype", "print_latex", "print_latex_tv", "sm90",
 ]  # fmt: skip

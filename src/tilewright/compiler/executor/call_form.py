@@ -35,6 +35,7 @@ class CallForm:
     def __init__(self, signature: Signature, call: BoundCall, function: FunctionType) -> None:
         self.name = signature.name
         self.params = [param for param in signature.params if not getattr(param, "env", False)]
+        self._from_environment = {param.name for param in signature.params} - {param.name for param in self.params}
         self._function = function
         self.constants = call.constants
         self._count = len(call.passed())
@@ -78,7 +79,8 @@ class CallForm:
         only those of run time.
         """
         parameters = inspect.signature(self._function).parameters
-        every = [name for name in parameters if name != self._keywords][self._bound :]
+        left_out = self._from_environment | {self._keywords}
+        every = [name for place, name in enumerate(parameters) if place >= self._bound and name not in left_out]
         kinds = evaluated_annotations(self._function)
         orders = [
             [name for name in every if not is_constexpr(kinds.get(name))],

@@ -12,10 +12,12 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import warnings
 from abc import ABCMeta
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
+from tilewright.base import notices
 from tilewright.base.dtypes import TABLE, DType
 from tilewright.base.errors import ArgumentError, CompileError
 from tilewright.hw import narrow_floats
@@ -680,7 +682,7 @@ def _fold(name: str, fold: Callable[[Any, Any], Any], cls: type[Numeric], left: 
         return cls(fold(left, right))
     except ZeroDivisionError as error:
         if not cls.is_float:
-            raise division_by_zero() from error
+            return divided_by_zero(cls, error)
         unknown = name == "mod" or left == 0 or math.isnan(left)
         return cls(math.nan if unknown else math.copysign(math.inf, math.copysign(1, left) * math.copysign(1, right)))
 
@@ -703,9 +705,44 @@ def division_by_zero() -> CompileError:
     )
 
 
+class DivisionByZeroWarning(UserWarning):
+    """A branch that run time decides divides an integer by a zero known at compile time."""
+
+
+def divided_by_zero(cls: type[Numeric], cause: Exception | None = None) -> Numeric:
+    """What an integer divided by a zero known at compile time gives: 0 in a branch, which may never be taken.
+
+    Raises:
+        CompileError: it is in no branch that run time decides.
+    """
+    if not _in_branch():
+        raise division_by_zero() from cause
+    place = user_location()
+    notices.count()
+    warnings.warn_explicit(
+        "an integer is divided by a zero known at compile time, in a branch that run time decides: it gives 0 there",
+        DivisionByZeroWarning,
+        place.file if place else "",
+        place.line if place else 0,
+    )
+    return cls(0)
+
+
+def _in_branch() -> bool:
+    """Whether the code that is built now is inside a branch that run time decides."""
+    if not build_active():
+        return False
+    parent = mlir.ir.InsertionPoint.current.block.owner.operation
+    while parent.name not in ("gpu.func", "func.func", "builtin.module"):
+        if parent.name in ("scf.if", "scf.while"):
+            return True
+        parent = parent.parent.operation
+    return False
+
+
 def _traced(name: str, cls: type[Numeric], a: Numeric, b: Numeric) -> Numeric:
     if cls.is_integer and name in ("floordiv", "mod") and b.is_static and b.value == 0:
-        raise division_by_zero()
+        return divided_by_zero(cls)
     if cls.is_integer and (kept := _identity(name, cls, a, b)) is not None:
         return kept
     left, right = _converted(a, cls), _converted(b, cls)

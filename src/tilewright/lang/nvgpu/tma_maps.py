@@ -51,7 +51,8 @@ def make_tiled_tma_atom(
         op: CopyBulkTensorTileG2SOp, its multicast form, CopyBulkTensorTileS2GOp or CopyReduceBulkTensorTileS2GOp.
         gmem_tensor: in global memory; one mode has stride 1, the other strides are multiples of 16 bytes.
         smem_layout: of one tile in shared memory, with its swizzle of bytes.
-        cta_tiler: the tile, by the modes of `gmem_tensor`.
+        cta_tiler: the tile, by the modes of `gmem_tensor`, or the layout of its coordinates:
+            `composition(make_identity_layout(gmem_tensor.shape), tile)`.
         num_multicast: blocks of the cluster that share a tile; each copies a part of it to all.
         internal_type: the type by which elements are copied, such as TFloat32 for Float32.
 
@@ -120,8 +121,7 @@ def _parts(layout: Any) -> tuple[Layout, int]:
 
 def _order_of_tile(tensor: Tensor, layout: Layout, tiler: Any) -> list[tuple[int, Any]]:
     """The tile's modes in the order of shared memory: the extent of each, and its step along a mode of the tensor."""
-    whole = algebra.make_identity_layout(tensor.shape)
-    tile = next(iter(algebra.zipped_divide(whole, tiler)))
+    tile = _tile(tensor, tiler)
     if algebra.size(tile) != algebra.size(layout):
         raise CompileError(
             "the tile and the layout of shared memory are of different sizes",
@@ -131,6 +131,14 @@ def _order_of_tile(tensor: Tensor, layout: Layout, tiler: Any) -> list[tuple[int
         )
     found = algebra.coalesce(algebra.composition(tile, algebra.right_inverse(layout)))
     return list(zip(flat(found.shape), flat(found.stride), strict=True))
+
+
+def _tile(tensor: Tensor, tiler: Any) -> Layout:
+    """The coordinates of the tile: those of the tiler, where it is a layout of coordinates itself."""
+    if isinstance(tiler, Layout) and any(isinstance(step, ScaledBasis) for step in flat(tiler.stride)):
+        return tiler
+    tile: Layout = next(iter(algebra.zipped_divide(algebra.make_identity_layout(tensor.shape), tiler)))
+    return tile
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tilewright.base.errors import CompileError
 from tilewright.hw.atoms import matrix_copy, mma_sync
@@ -116,20 +117,15 @@ class StMatrix8x8x16bOp(_MatrixCopyOp):
         expect_space("stmatrix", "destination", dst, AddressSpace.smem)
 
 
-@dataclass(frozen=True)
-class MmaSyncOp(MmaOp):
-    """`mma.sync` of one warp: A (M,K) of `a_dtype`, B (N,K) of `b_dtype`, C and D (M,N) of `acc_dtype`.
+class _WarpProduct(MmaOp):
+    """A product by one warp. Types and shape are those of a dataclass that derives from this."""
 
-    Raises:
-        CompileError: there is no such instruction.
-    """
+    a_dtype: Any
+    b_dtype: Any
+    acc_dtype: Any
+    shape_mnk: Any
 
-    a_dtype: type[Numeric]
-    b_dtype: type[Numeric]
-    acc_dtype: type[Numeric]
-    shape_mnk: tuple[int, int, int]
-
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         object.__setattr__(self, "shape_mnk", tuple(self.shape_mnk))
         if self._key() not in mma_sync.FORMS:
             inputs = (_PTX.get(self.a_dtype), _PTX.get(self.b_dtype))
@@ -139,10 +135,6 @@ class MmaSyncOp(MmaOp):
                 location=user_location(),
                 hint=f"for these inputs: {', '.join(shapes)}" if shapes else "see tilewright.hw.atoms.mma_sync",
             )
-
-    @property
-    def ab_dtype(self) -> type[Numeric]:
-        return self.a_dtype
 
     def _key(self) -> tuple[tuple[int, int, int], str, str, str]:
         a, b, c = (_PTX.get(dtype, "") for dtype in (self.a_dtype, self.b_dtype, self.acc_dtype))
@@ -157,6 +149,27 @@ class MmaSyncOp(MmaOp):
         return atom_text.write("mma.sync", shape=f"{m}x{n}x{k}", a=a, b=b, c=c)
 
 
+@dataclass(frozen=True)
+class MmaSyncOp(_WarpProduct):
+    """`mma.sync` of one warp: A (M,K) of `a_dtype`, B (N,K) of `b_dtype`, C and D (M,N) of `acc_dtype`.
+
+    Raises:
+        CompileError: there is no such instruction.
+    """
+
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    shape_mnk: tuple[int, int, int]
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @property
+    def ab_dtype(self) -> type[Numeric]:
+        return self.a_dtype
+
+
 class MmaF16BF16Op(MmaSyncOp):
     """`mma.sync` of Float16 or BFloat16 into Float32 (Float16 also into Float16), shape (16,8,8) or (16,8,16)."""
 
@@ -165,12 +178,28 @@ class MmaF16BF16Op(MmaSyncOp):
         super().__init__(ab_dtype, ab_dtype, acc_dtype, shape_mnk)
 
 
-class MmaFP8Op(MmaSyncOp):
-    """`mma.sync` of Float8E4M3FN or Float8E5M2 into Float32, shape (16,8,32) (sm_89 and up)."""
+@dataclass(frozen=True)
+class MmaFP8Op(_WarpProduct):
+    """`mma.sync` of Float8E4M3FN or Float8E5M2 into Float32, shape (16,8,32) (sm_89 and up).
 
-    def __init__(self, ab_dtype: type[Numeric], acc_dtype: type[Numeric], shape_mnk: tuple[int, int, int]) -> None:
-        _expect_type(self, ab_dtype, (Float8E4M3FN, Float8E5M2))
-        super().__init__(ab_dtype, ab_dtype, acc_dtype, shape_mnk)
+    A dataclass that derives from it may have a field `b_dtype` of its own.
+    """
+
+    ab_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    shape_mnk: tuple[int, int, int]
+
+    def __post_init__(self) -> None:
+        _expect_type(self, self.ab_dtype, (Float8E4M3FN, Float8E5M2))
+        self._check()
+
+    @property
+    def a_dtype(self) -> type[Numeric]:
+        return self.ab_dtype
+
+    @property
+    def b_dtype(self) -> type[Numeric]:
+        return self.ab_dtype
 
 
 class MmaTF32Op(MmaSyncOp):
@@ -195,7 +224,7 @@ class MmaF64Op(MmaSyncOp):
         super().__init__(Float64, Float64, Float64, (8, 8, 4))
 
 
-def _expect_type(op: MmaSyncOp, dtype: type[Numeric], allowed: tuple[type[Numeric], ...]) -> None:
+def _expect_type(op: MmaOp, dtype: type[Numeric], allowed: tuple[type[Numeric], ...]) -> None:
     if dtype not in allowed:
         raise CompileError(
             f"{type(op).__name__} of {dtype}",

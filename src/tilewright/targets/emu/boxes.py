@@ -11,6 +11,11 @@ from tilewright.targets.emu.numerics.im2col import pixels
 from tilewright.targets.emu.tensormap import TensorMap
 
 
+def _wrapped(number: int) -> int:
+    """An address or stride as a signed number of 64 bits: sums of them wrap, and ragged tensors rely on it."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def box_addresses(made: TensorMap, start: list[int]) -> Array:
     """The addresses of a box's units (elements, or slices of channels) in the tensor, uint64, in no order of note.
 
@@ -21,10 +26,10 @@ def box_addresses(made: TensorMap, start: list[int]) -> Array:
         places = column_pixels(made, start)
         rows = places[_in_image(made, places)] @ np.array([made.all_strides[m] for m in made.pixel_modes], np.int64)
         steps = channels[_below(channels, made.extents[channel])] * made.all_strides[channel]
-        return np.asarray((made.address + rows[:, None] + steps).reshape(-1)).astype(np.uint64)
-    addresses = np.array([made.address], np.int64)
+        return np.asarray((_wrapped(made.address) + rows[:, None] + steps).reshape(-1)).astype(np.uint64)
+    addresses = np.array([_wrapped(made.address)], np.int64)
     for places, extent, stride in zip(_places(made, start), made.extents, made.all_strides, strict=True):
-        addresses = (addresses[:, None] + places[_below(places, extent)] * stride).reshape(-1)
+        addresses = (addresses[:, None] + places[_below(places, extent)] * _wrapped(stride)).reshape(-1)
     return addresses.astype(np.uint64)
 
 

@@ -12,7 +12,7 @@ such guess of `max(x, -x)`.
 sign bit of a converted integer is flipped here instead.
 
 The others: `mend_halves` (which sees the numbers that `mend_pairs` widens), `mend_minima` (which sees the maxima that
-are written here), `mend_compares`; `mend_rounding`, whose sums and products the others see.
+are written here), `mend_compares`; `mend_rounding`, whose sums and products the others see; `mend_conversions`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 
 from tilewright.targets.nvidia.mend_compares import mend_compares
+from tilewright.targets.nvidia.mend_conversions import mend_flushed, mend_round_trips, mend_signed_vectors
 from tilewright.targets.nvidia.mend_guards import spread_guards
 from tilewright.targets.nvidia.mend_halves import mend_halves
 from tilewright.targets.nvidia.mend_minima import mend_minima
@@ -38,6 +39,7 @@ _SIGN = {"f64": "xor.b64{}{}, {}, -9223372036854775808;", "f32": "xor.b32{}{}, {
 
 def mend(ptx: str) -> str:
     """The same program, line by line, without the forms that are assembled wrongly."""
+    ptx = mend_flushed(mend_signed_vectors(mend_round_trips(ptx)))
     ptx = mend_absolutes(mend_narrow(mend_rounding(ptx)))
     return spread_guards(mend_halves(mend_pairs(mend_minima(mend_compares(mend_booleans(ptx))))))
 

@@ -14,6 +14,7 @@ from typing import Final
 from tilewright.base.location import SourceLocation
 from tilewright.base.notices import say_once
 from tilewright.targets.nvidia.mend_compares import mend_compares
+from tilewright.targets.nvidia.mend_conversions import mend_flushed, mend_round_trips, mend_signed_vectors
 from tilewright.targets.nvidia.mend_guards import spread_guards
 from tilewright.targets.nvidia.mend_halves import mend_constants, mend_sums, mend_widened
 from tilewright.targets.nvidia.mend_minima import mend_minima
@@ -71,13 +72,12 @@ FAULTS: Final = (
           mend_widened),
     Fault("constants", "mov takes the upper half of a constant twice where it is unpacked from fp8", (13, 0), (13, 3),
           mend_constants),
-    Fault("round trip", "a float that became an integer and a float again, rounded to zero or down, is not rounded",
-          (12, 0), NEWEST, form=re.compile(r"cvt\.r[zmp]\.f32\.[us]32"), word=".f32."),
-    Fault("rounding", "a conversion of abs.ftz.f16 or neg.ftz.f16 to an integer rounds to nearest", (12, 0), NEWEST,
-          form=re.compile(r"(?:abs|neg)\.ftz\.f16[ \t][\s\S]*cvt\.r[zmp]i(?:\.ftz)?\.[us]\d+\.f16"),
-          word=".ftz.f16"),
+    Fault("round trip", "a u32 number that was an f32 one, and is one again, is converted from the first with the last "
+          "rounding", (12, 0), NEWEST, mend_round_trips),
+    Fault("rounding", "a conversion to zero of abs.ftz.f16 or neg.ftz.f16 to an integer rounds to nearest", (12, 0),
+          NEWEST, mend_flushed),
     Fault("signed vectors", "a signed byte of a vector load is converted as signed where it is read as unsigned",
-          (12, 0), NEWEST, form=re.compile(r"ld\.[\w.:]*\.v[24]\.s8[ \t][\s\S]*cvt\.[\w.]*\.u32[ \t]"), word=".s8"),
+          (12, 0), NEWEST, mend_signed_vectors),
     Fault("guarded test", "a predicated testp is done whatever its predicate", (12, 0), NEWEST,
           form=re.compile(_GUARD + r"testp\."), word="testp."),
     Fault("guarded set", "a predicated set on 16-bit integers changes its result whatever its predicate", (12, 0),

@@ -58,6 +58,7 @@ PROGRAMS: Final[Mapping[str, tuple[Program, ...]]] = {
         _program("%x0", "mov.b32 \t%r0, -1203879231;", "mov.b32 \t{_, %h0}, %r0;", "cvt.rn.f16x2.e5m2x2 \t%x0, %h0;"),
     ),
     "round trip": (
+        _program("%r1", "cvt.rpi.u32.f32 \t%r0, %f0;", "cvt.rn.f32.u32 \t%f1, %r0;", "cvt.rzi.u32.f32 \t%r1, %f1;"),
         _program("%r1", "cvt.rzi.u32.f32 \t%r0, %f0;", "cvt.rz.f32.u32 \t%f1, %r0;", "cvt.rzi.u32.f32 \t%r1, %f1;"),
     ),
     "rounding": (_program("%r0", "abs.ftz.f16 \t%e0, %e1;", "cvt.rzi.s32.f16 \t%r0, %e0;"),),

@@ -38,6 +38,7 @@ _TUNING = {
     ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".maxclusterrank",
     ".explicitcluster", ".blocksareclusters", ".noreturn", ".abi_preserve", ".abi_preserve_control",
 }  # fmt: skip
+_PARTS = {".v2": "xy", ".v4": "xyzw"}
 _NUMBERED = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
 _PIN = re.compile(r"^[ \t]*// pin (?P<kind>\S+ .+) :(?P<operands>[ \w%$,]*)$", re.MULTILINE)
 """A comment by which a debug build says what registers hold the value of a Python variable."""
@@ -57,6 +58,8 @@ class _Scope:
         self.families: dict[str, tuple[str, int]] = {}
         self.variables: dict[str, str] = {}
         self.labels: dict[str, str] = {}
+        self.vectors: dict[str, Vec] = {}
+        self.other_names: dict[str, str] = {}
 
     def chain(self) -> list[_Scope]:
         scopes: list[_Scope] = []
@@ -70,6 +73,7 @@ class _Scope:
         return name if self.serial == 0 else f"{name}@{self.serial}"
 
     def register(self, name: str) -> Reg | None:
+        name = self.other_names.get(name, name)
         kind = self.registers.get(name)
         if kind is None and self.families:
             numbered = _NUMBERED.match(name)
@@ -534,13 +538,15 @@ class FunctionParser:
         p.expect(".reg")
         token = p.tokens[p.at]
         kind = p.word()
-        if kind in (".v2", ".v4"):
-            raise p.fail("vector registers are not emulated", token)
+        parts = _PARTS.get(kind, "")
+        kind = p.word() if parts else kind
         if kind[1:] not in WIDTH:
             raise p.fail(f"unknown register type {kind}", token)
         while True:
             name = p.word()
-            if p.accept("<"):
+            if parts:
+                self._vector_register(name, parts, kind[1:])
+            elif p.accept("<"):
                 count = p.integer()
                 p.expect(">")
                 self.scope.families[name] = (kind[1:], count)
@@ -549,6 +555,13 @@ class FunctionParser:
             if not p.accept(","):
                 break
         p.expect(";")
+
+    def _vector_register(self, name: str, parts: str, kind: str) -> None:
+        """A register of two or four numbers: `name.x` and on, or `name.r` and on, and `name` for all of them."""
+        self.scope.vectors[name] = Vec(tuple(Reg(self.scope.unique(f"{name}.{part}"), kind) for part in parts))
+        self.scope.registers.update((f"{name}.{part}", kind) for part in parts)
+        colours = dict(zip("rgba", parts, strict=False))
+        self.scope.other_names.update((f"{name}.{colour}", f"{name}.{part}") for colour, part in colours.items())
 
     def _local_variables(self) -> None:
         for variable in self.p._variables():
@@ -706,6 +719,9 @@ class FunctionParser:
         register = self._find_register(name)
         if register is not None:
             return register
+        for scope in self.scope.chain():
+            if name in scope.vectors:
+                return scope.vectors[name]
         head, _, selector = name.rpartition(".")
         register = self._find_register(head) if head else None
         if register is not None:
