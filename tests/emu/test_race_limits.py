@@ -114,7 +114,8 @@ def check_agents(block, most):
     """Each thread that stores in bulk to global memory is two agents: 1,023 fit in a block of 1,024 threads."""
     body = """mul.wide.u32 %d2, %r1, 16; add.u64 %d2, %d2, %d1;
     setp.eq.u32 %p, %r1, 0; @%p st.shared.v4.u32 [s], {%r1, %r1, %r1, %r1}; fence.proxy.async; bar.sync 0;
-    setp.ge.u32 %p, %r1, ROUNDS; @%p bra E; cp.async.bulk.global.shared::cta.bulk_group [%d2], [s], 16; E:"""
+    setp.ge.u32 %p, %r1, ROUNDS; @%p bra E; cp.async.bulk.global.shared::cta.bulk_group [%d2], [s], 16;
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; E:"""
     run_ptx(text(body).replace("ROUNDS", str(most)), "k", 1, block, [np.zeros(4096, np.uint32)])
     error = fault(text(body).replace("ROUNDS", str(most + 1)), block=block, size=4096)
     assert "asynchronous operations of a block" in error.message

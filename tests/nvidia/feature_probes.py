@@ -118,6 +118,8 @@ PROBES = {
     "min.f32.3": "min.f32 f1, f2, f3, f4;",
     "ld.v8.b32": "ld.global.v8.b32 {r1,r2,r3,r4,r5,r6,r1,r2}, [q];",
     "wgmma": "wgmma.fence.sync.aligned; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;",
+    "wgmma.sp": "{.reg .pred t; setp.eq.u32 t, r1, r2; "
+    "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {f1,f2,f3,f4}, q, q, r1, 0, t, 1, 1, 0, 0;}",
     "wgmma.s8.u8": "{.reg .pred t; setp.eq.u32 t, r1, r2; "
     "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {r1,r2,r3,r4}, q, q, t;}",
     "setmaxnreg": "setmaxnreg.inc.sync.aligned.u32 64;",

@@ -91,6 +91,10 @@ def test_what_is_right_passes(check):
         (lambda: _load(target=_GLOBAL), "the box lies in shared memory"),
         (lambda: _load(target=_SHARED), "a box is aligned to 128 bytes"),
         (lambda: _load(target=_BOX.replace("(64,64)", "(64,32)")), "the tensor in shared memory holds one box"),
+        (
+            lambda: _load(target=_BOX.replace("S<3,", "S<2,")),
+            "the map and the tensor in shared memory have one swizzle",
+        ),
         (lambda: _load(coord=["i32"]), "a coordinate has a number for each mode of the box"),
         (lambda: _load(barrier='!cute.ptr<i64, "gmem", 8 : i32>'), "an mbarrier lies in shared memory"),
         (lambda: _load(mask=["i16", "i16"]), "a copy has at most one mask"),

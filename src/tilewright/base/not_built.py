@@ -75,8 +75,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
     "tilewright.cute.nvgpu.cpasync": {
         "helpers CopyBulkTensorTileG2SNonExecTrait CopyBulkTensorTileG2SMulticastNonExecTrait "
         "CopyBulkTensorTileS2GNonExecTrait CopyReduceBulkTensorTileS2GNonExecTrait "
-        "CopyDsmemStoreOp TmaInfo copy_tensormap cp_fence_tma_desc_release "
-        "fence_tma_desc_release update_tma_descriptor": HOPPER,
+        "CopyDsmemStoreOp TmaInfo": HOPPER,
     },
     "tilewright.cute.nvgpu.warp": {
         "mma copy _pack_shape _cute_nvgpu_ir MmaFP8Trait make_atom": INTERNAL,
@@ -88,7 +87,7 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaUmma PipelineUmmaAsync sm100": _BLACKWELL,
     },
     "tilewright.utils": {
-        "TensorMapManager TensorMapUpdateMode compute_epilogue_tile_shape": HOPPER,
+        "compute_epilogue_tile_shape": HOPPER,
         "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator blackwell_helpers "
         "blockscaled_layout block_copy gemm get_num_tmem_alloc_cols mixed_input_helpers sm100": _BLACKWELL,
         "StaticPersistentRuntimeTileScheduler": _BLACKWELL,

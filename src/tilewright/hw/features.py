@@ -168,7 +168,7 @@ _ROWS: Final[tuple[tuple[int | frozenset[str], dict[str, str]], ...]] = (
             "ld.v8.b32": "8.8",
         },
     ),
-    (_targets("90a"), {"wgmma": "8.0", "wgmma.s8.u8": "8.4"}),
+    (_targets("90a"), {"wgmma": "8.0", "wgmma.sp": "8.2", "wgmma.s8.u8": "8.4"}),
     (_SPECIFIC, {"setmaxnreg": "8.0", "tensormap.replace": "8.3"}),
     (
         _BLACKWELL,

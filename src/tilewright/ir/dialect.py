@@ -92,6 +92,8 @@ SPECS: dict[str, OpSpec] = {
         _op("tma_store", "map:any src:tensor coord:i32* cache:i64*", "", "kind",
             "copy a box from shared memory to a coordinate, or (`kind`) reduce it into what is there"),
         _op("tma_prefetch", "map:any coord:i32*", "", "", "bring a tensor map near or, with a coordinate, a box to L2"),
+        _op("tensor_map_copy", "map:tensor_map dst:ptr", "", "align",
+            "copy a tensor map to 128 bytes of memory, known to be a multiple of `align` bytes"),
         _op("bulk_load", "src:tensor dst:tensor barrier:ptr mask:i16* cache:i64*", "", "",
             "copy contiguous bytes to shared memory, and tell the mbarrier"),
         _op("bulk_store", "src:tensor dst:tensor cache:i64*", "", "kind",
@@ -101,9 +103,10 @@ SPECS: dict[str, OpSpec] = {
             "wait until at most `groups` of this thread's bulk groups are unfinished, or (`read`) read shared memory"),
         # Products of a warpgroup, which run on while the threads do. `passes.name_accumulators` gives each accumulator
         # a number; then its elements are named by their places, and nothing else touches them.
-        _op("wgmma", "d:tensor a:any b:tensor accumulate:i1", "", "atom",
-            "begin D = A * B, + D where `accumulate`; A and B lie in shared memory, A may lie in registers"),
-        _op("wgmma_named", "a:any b:tensor accumulate:i1", "", "atom accumulator places extents",
+        _op("wgmma", "d:tensor a:any b:tensor accumulate:i1 metadata:i32*", "", "atom",
+            "begin D = A * B, + D where `accumulate`; A and B lie in shared memory, A may lie in registers; `metadata` "
+            "are the words of a sparse A, one for each instruction along M and K"),
+        _op("wgmma_named", "a:any b:tensor accumulate:i1 metadata:i32*", "", "atom accumulator places extents",
             "`wgmma` of `extents` instructions along M, N and K into an accumulator"),
         _op("wgmma_fence", "", "", "", "order this warpgroup's accesses to registers with the products after it"),
         _op("wgmma_commit", "", "", "", "close the warpgroup's group of products"),

@@ -63,8 +63,19 @@ def name_accumulators(function: ir.Operation) -> None:
 def _uses(op: ir.Operation, accumulators: Sequence[tuple[int, Allocation]]) -> Uses:
     """The accumulator that a product writes (None: the operation is none), and those that the operation touches."""
     product = op.operands[0] if op.name == "cute.wgmma" else None
-    written = next((number for number, made in accumulators if product in made.views), None)
-    return Uses(written, tuple(number for number, _ in accumulators if number != written))
+    added = next((number for number, made in accumulators if product in made.views), None)
+    target = _target(op)
+    written = tuple(number for number, made in accumulators if target in made.views)
+    return Uses(added, tuple(number for number, _ in accumulators if number != added), written)
+
+
+def _target(op: ir.Operation) -> ir.Value | None:
+    """The tensor that an operation writes other than by a product."""
+    if op.name in ("cute.store", "cute.store_tensor", "cute.fill"):
+        return op.operands[1]
+    if op.name == "cute.copy":
+        return build.groups(op)[1][0]
+    return None
 
 
 def _accumulators(function: ir.Operation) -> list[Allocation]:
@@ -181,7 +192,7 @@ class _Access:
         self._write(target, places, vectors.cast(value, types.parse(f"vector<{len(places)}x{made.element}>")))
 
     def _wgmma(self) -> None:
-        (d,), (a,), (b,), (accumulate,) = build.groups(self.op)
+        (d,), (a,), (b,), (accumulate,), metadata = build.groups(self.op)
         number, made, places = self.places[d]
         extents = [_extent(d, 1), _extent(d, 2), _extent(a, 2)]
         if element_bytes(made.element) == 2:
@@ -193,7 +204,7 @@ class _Access:
             "extents": build.i32_array(extents),
         }
         left = self._read(a) if a in self.places else a
-        build.cute("wgmma_named", (), ((left,), (b,), (accumulate,)), **attributes)
+        build.cute("wgmma_named", (), ((left,), (b,), (accumulate,), metadata), **attributes)
 
 
 def _check_pairs(op: ir.Operation, places: Sequence[int]) -> None:

@@ -357,9 +357,10 @@ class _Promotion:
 
     def _wgmma_named(self, op: ir.Operation) -> None:
         """A from registers."""
-        a, b, accumulate = op.operands
+        (a,), (b,), (accumulate,), metadata = build.groups(op)
         attributes = {name: op.attributes[name] for name in ("atom", "accumulator", "places", "extents")}
-        build.cute("wgmma_named", (), ((self._operand(op, a),), (b,), (accumulate,)), **attributes)
+        groups = ((self._operand(op, a),), (b,), (accumulate,), metadata)
+        build.cute("wgmma_named", (), groups, **attributes)
 
     def _operand(self, op: ir.Operation, tensor: ir.Value, *, whole: bool = False) -> ir.Value:
         """A tensor as a value where it is one; `whole`: memory is loaded."""

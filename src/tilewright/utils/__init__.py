@@ -21,6 +21,7 @@ from tilewright.utils.static_persistent_tile_scheduler import (
     StaticPersistentTileScheduler,
 )
 from tilewright.utils.tensor_helpers import create_cute_tensor_for_fp8, is_fp8_dtype
+from tilewright.utils.tensor_map_manager import TensorMapManager, TensorMapUpdateMode
 from tilewright.utils.work_tile_info import WorkTileInfo
 
 hopper_helpers = sm90
@@ -31,6 +32,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
 __all__ = [
     "GroupSearchResult", "GroupedGemmGroupSearchState", "GroupedGemmTileSchedulerHelper", "HardwareInfo", "LayoutEnum",
     "PersistentTileSchedulerParams", "SmemAllocator", "SmemPartition", "StaticPersistentGroupTileScheduler",
-    "StaticPersistentTileScheduler", "WorkTileInfo", "create_cute_tensor_for_fp8", "create_initial_search_state",
-    "get_smem_capacity_in_bytes", "hopper_helpers", "is_fp8_dtype", "print_latex", "print_latex_tv", "sm90",
+    "StaticPersistentTileScheduler", "TensorMapManager", "TensorMapUpdateMode", "WorkTileInfo",
+    "create_cute_tensor_for_fp8", "create_initial_search_state", "get_smem_capacity_in_bytes", "hopper_helpers",
+    "is_fp8_dtype", "print_latex", "print_latex_tv", "sm90",
 ]  # fmt: skip

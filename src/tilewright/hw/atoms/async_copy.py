@@ -47,6 +47,16 @@ L2_PROMOTION: Final = 2
 REDUCTIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """What a bulk copy to global memory can do instead of writing."""
 
+_INTEGERS, _BITS = ("u32", "s32", "u64", "s64"), ("u32", "s32", "u64")
+TENSOR_REDUCTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f32ftz", "tf32", "tf32ftz", "f64"),
+    **dict.fromkeys(("min", "max"), (*_INTEGERS, "f16", "bf16")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), _BITS),
+}
+"""Element types of tensor reductions: recorded on an H100, but for `or` and `xor` of s32. That others are illegal
+instructions was tried for most types of add, min, max and inc, and for xor of s64."""
+
 
 def check_box(box: Sequence[int], bits: int, swizzle: int = 0) -> None:
     """Pass if a tensor map may have a box of these extents (innermost first) of elements of `bits` bits.
@@ -70,6 +80,14 @@ def check_box(box: Sequence[int], bits: int, swizzle: int = 0) -> None:
             f"the inner extent of a box is at most {swizzle} bytes with that swizzle",
             values={"box": tuple(box), "inner bytes": inner // 8},
         )
+
+
+def swizzle_bytes(bits: int, base: int, shift: int, width: int) -> int | None:
+    """The bytes of the swizzling mode that S<bits, base, shift> of elements of `width` bits is; None: it is none."""
+    if not bits:
+        return 0
+    unit = width << base
+    return 16 << bits if (unit, shift) == (8 * BOX_INNER_BYTES, 3) and 16 << bits in SWIZZLE_MODES else None
 
 
 def check_strides(strides: Sequence[int], bits: int) -> None:

@@ -62,19 +62,34 @@ _MIXED: Final = ({"e4m3", "e5m2"}, {"s8", "u8"})
 """Types of A and B that go together, beside equal ones."""
 
 
-def check_form(a_type: str, b_type: str, d_type: str, shape_mnk: tuple[int, int, int]) -> None:
-    """Pass if there is a `wgmma` of these types in this shape.
+def check_form(a_type: str, b_type: str, d_type: str, shape_mnk: tuple[int, int, int], sparse: bool = False) -> None:
+    """Pass if there is a `wgmma` of these types in this shape; a sparse one takes twice the K.
 
     Raises:
         LayoutError: with what is wrong.
     """
-    wanted = shape(a_type, shape_mnk[1])
+    m, n, k = shape(a_type, shape_mnk[1])
+    wanted = m, n, k * (1 + sparse)
+    if sparse and a_type == "b1":
+        raise LayoutError("single bits have no sparse products")
     if shape_mnk != wanted:
         raise LayoutError(f"its shape is {wanted}", values={"shape": shape_mnk})
     if a_type != b_type and {a_type, b_type} not in _MIXED:
         raise LayoutError("A and B have one type, or are both of 8 bits and of one kind")
     if d_type not in _SUMS[a_type]:
         raise LayoutError(f"D is {' or '.join(_SUMS[a_type])}", hint="the accumulator is Float32, Int32 for integers")
+
+
+def metadata_bits(type_: str, row: int, chunk: int) -> tuple[int, int]:
+    """The thread whose word, and the lowest bit in it, hold the four bits of a chunk of a row (of 64) of a sparse A.
+
+    A chunk is four elements along K (two of tf32), of which two (one) are there. Selector 0: of each four threads the
+    first two, all of them for 8-bit elements (PTX ISA 9.0, "Sparse wgmma.mma_async").
+    """
+    warp, group, high, bit = row // 16, row % 8, row % 16 // 8, 4 * chunk
+    if TYPES[type_] == 8:
+        return 32 * warp + 4 * group + high + 2 * (bit // 32), bit % 32
+    return 32 * warp + 4 * group + bit // 16, bit % 16 + 16 * high
 
 
 def check_major(type_: str, k_major: bool, operand: str) -> None:

@@ -15,12 +15,14 @@ from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import product
 
 
-def gemm(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: object = None, ip: object = None) -> None:
+def gemm(atom: Any, d: Tensor, a: Any, b: Tensor, c: Tensor, *, loc: object = None, ip: object = None) -> None:
     """D = A * B + C with an MMA atom or tiled MMA, on the thread's fragments.
 
     Fragments are `A (V,M,K)`, `B (V,N,K)`, `C` and `D (V,M,N)`, where V is what one instruction takes; without the
     mode K they stand for one step, and single instructions have V alone. The sums over K are taken in order. Products
     of a warpgroup run on after this; D and C are one tensor, see `cute.nvgpu.warpgroup`.
+
+    A sparse A is given with its words, `(a, words)`, see `cute.nvgpu.warpgroup`.
 
     Products of single numbers (`MmaUniversalOp`) may leave out the mode V, and take A and B from any memory.
 
@@ -31,7 +33,8 @@ def gemm(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: object =
         raise CompileError(
             f"cute.gemm takes an MMA atom or tiled MMA first, not {type(atom).__name__}", location=user_location()
         )
-    for name, tensor in (("d", d), ("a", a), ("b", b), ("c", c)):
+    with_words = isinstance(atom.op, AsyncMmaOp) and isinstance(a, tuple | list) and len(a) == 2
+    for name, tensor in (("d", d), ("a", a[0] if with_words else a), ("b", b), ("c", c)):
         if not isinstance(tensor, Tensor):
             raise CompileError(
                 f"cute.gemm takes a tensor as `{name}`, not {describe(tensor)}",
@@ -61,7 +64,7 @@ def _multiply(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None
 
 
 def mma_atom_call(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **_: object) -> None:
-    """One instruction: `gemm` of fragments of one mode."""
+    """Multiply with a single instruction: `gemm` for fragments of one mode."""
     gemm(atom, d, a, b, c)
 
 

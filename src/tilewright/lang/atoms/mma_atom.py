@@ -22,7 +22,8 @@ from tilewright.layout import Layout
 class MmaTraits:
     """Extents of the product, its threads, and which element each (thread, value) holds.
 
-    `a`, `b`, `c` map (thread, value) to the column-major index in the (M,K), (N,K), (M,N) tile.
+    `a`, `b`, `c` map (thread, value) to the column-major index in the (M,K), (N,K), (M,N) tile. `packed`: A holds
+    one of so many elements along K.
     """
 
     shape_mnk: tuple[int, int, int]
@@ -33,6 +34,7 @@ class MmaTraits:
     a_dtype: type[Numeric]
     b_dtype: type[Numeric]
     c_dtype: type[Numeric]
+    packed: int = 1
 
 
 class MmaOp(ABC):
@@ -55,8 +57,8 @@ class AsyncMmaOp(MmaOp):
         """Whether operand `A` or `B` is read from shared memory: its fragment is the tensor there."""
 
     @abstractmethod
-    def issue(self, atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
-        """Begin the products of `cute.gemm`."""
+    def issue(self, atom: MmaAtom, d: Tensor, a: Any, b: Tensor, c: Tensor) -> None:
+        """Begin the products of `cute.gemm`. A may come with the words that say which of its elements there are."""
 
 
 @dataclass(frozen=True)

@@ -81,20 +81,30 @@ class TiledMma(MmaAtom):
     def _cut(self, operand: str) -> tuple[Any, ...]:
         """How the algebra cuts an operand, see `layout.partition.mma_operand`."""
         first, second = _OPERAND_MODES[operand]
+        packed = self._packed(operand)
+        permutation = self._permutation(second)
         return (
-            (self._permutation(first), self._permutation(second)),
-            (self.shape_mnk[first], self.shape_mnk[second]),
+            (self._permutation(first), Layout(self.tile_size(second) // packed) if packed > 1 else permutation),
+            (self.shape_mnk[first], self.shape_mnk[second] // packed),
             getattr(self, f"tv_layout_{operand}"),
             tuple(int(algebra.size(self.thr_layout_vmnk, mode=[mode + 1])) for mode in (first, second)),
         )
 
     def _tiled(self, operand: str) -> Layout:
         """(thread, value) -> index in the operand's tile, for all threads of the block."""
-        first, second = _OPERAND_MODES[operand]
-        cut = mma_operand(Layout((self.tile_size(first), self.tile_size(second))), *self._cut(operand))
+        cut = mma_operand(Layout(self._tile(operand)), *self._cut(operand))
         vmnk = self._over_vmnk(operand, cut[0])
         layout = algebra.composition(vmnk, self._thread_to_vmnk())
         return joined(layout, cut[1])
+
+    def _packed(self, operand: str) -> int:
+        """Elements along K for each that the operand holds."""
+        return self.traits.packed if operand == "A" else 1
+
+    def _tile(self, operand: str) -> tuple[int, int]:
+        """The extents of the operand's tile."""
+        first, second = _OPERAND_MODES[operand]
+        return self.tile_size(first), self.tile_size(second) // self._packed(operand)
 
     def _over_vmnk(self, operand: str, threads: Layout) -> Layout:
         """Threads (v,(thr,thr)) as (v,m,n,k): threads along the operand's missing mode hold the same."""
@@ -208,7 +218,7 @@ def _values_first(layout: Any) -> Layout:
 
 
 class ThrMma(TiledMma):
-    """One thread's view of a tiled MMA."""
+    """One thread's part of a tiled MMA: it partitions tensors and makes fragments."""
 
     __tw_mutable__ = False  # fields are set of the tiled MMA
 
@@ -232,8 +242,25 @@ class ThrMma(TiledMma):
         first, second = _OPERAND_MODES[operand]
         vmnk = self.thr_layout_vmnk.get_flat_coord(self.thr_idx)
         thread = (vmnk[0], (vmnk[first + 1], vmnk[second + 1]))
+        self._check_whole(operand, tensor)
         part: Tensor = part_of(tensor, "partition_mma", *self._cut(operand), thread)
         return part
+
+    def _check_whole(self, operand: str, tensor: Tensor) -> None:
+        """Instructions read whole tiles from shared memory: those that stick out would take what lies behind."""
+        if operand == "C" or not isinstance(self.op, AsyncMmaOp):
+            return
+        if tensor.is_coordinates or tensor.memspace is not AddressSpace.smem or not isinstance(tensor.shape, tuple):
+            return
+        tile = self._tile(operand)
+        extents = tuple(algebra.size(mode) for mode in tensor.shape[:2])
+        if any(isinstance(extent, int) and extent % size for extent, size in zip(extents, tile, strict=False)):
+            raise CompileError(
+                f"the tile of operand {operand} is no multiple of what the tiled MMA takes",
+                location=user_location(3),
+                values={"tile": extents, "tiled MMA": tile},
+                hint="choose tiles that are multiples of the instruction's shape along M, N and K",
+            )
 
     def __extract_mlir_values__(self) -> list[Any]:
         return [] if isinstance(self.thr_idx, int) else [self.thr_idx.ir_value()]

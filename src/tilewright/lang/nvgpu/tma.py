@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import layout as algebra
 from tilewright.base.errors import CompileError
+from tilewright.hw.atoms import async_copy
 from tilewright.ir import atom_text, build
 from tilewright.lang import trace
 from tilewright.lang.atoms.copy_atom import BulkAtom
@@ -22,7 +23,7 @@ from tilewright.lang.nvgpu.cpasync import expect_space
 from tilewright.lang.nvgpu.elect import one_thread_of_warp
 from tilewright.lang.nvgpu.tma_ops import TmaOp
 from tilewright.lang.tensors.pointer import AddressSpace, Held
-from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor import Tensor, placed_layout
 from tilewright.layout import ComposedLayout, Layout
 
 if TYPE_CHECKING:
@@ -33,11 +34,13 @@ class TmaAtom(BulkAtom):
     """A copy of one box: `box` elements along the modes of the tensor map, the contiguous one first.
 
     `shared` says how many blocks of the cluster divide a tile among them: each copies a part and sends it to all.
+    `leaves` are the leaves of the tensor's layout, of which it has `modes`, that the modes of the map are.
     """
 
     def __init__(
-        self, op: TmaOp, value_type: type[Numeric], held: Held, box: tuple[int, ...], swizzle: int, shared: int
-    ) -> None:
+        self, op: TmaOp, value_type: type[Numeric], held: Held, box: tuple[int, ...], swizzle: int, shared: int,
+        leaves: tuple[int, ...] = (), modes: int = 0,
+    ) -> None:  # fmt: skip
         self.op: TmaOp = op
         self.value_type = value_type
         self.num_bits = 0
@@ -45,6 +48,7 @@ class TmaAtom(BulkAtom):
         self.box = box
         self.swizzle = swizzle
         self.shared = shared
+        self.leaves, self.modes = leaves, modes
         count = int(algebra.size(box)) * shared
         self.thr_id = Layout(1, 0)
         self.layout_src_tv = self.layout_dst_tv = self.layout_ref_tv = Layout((1, count), (0, 1))
@@ -82,6 +86,7 @@ class TmaAtom(BulkAtom):
                 f"a tensor copy of {self.value_type} and shared memory of {shared.element_type}",
                 location=user_location(4),
             )
+        self._check_swizzle(shared)
         counts = [_elements(tensor) for tensor in (coordinates, shared)]
         if counts[0] != counts[1] or counts[0] % self.values:
             raise CompileError(
@@ -91,6 +96,21 @@ class TmaAtom(BulkAtom):
                 hint="partition both with tma_partition and fix all modes but the first",
             )
         return [self._box(coordinates, shared, number) for number in range(counts[0] // self.values)]
+
+    def _check_swizzle(self, shared: Tensor) -> None:
+        """Memory that is addressed by another swizzle than the copy engine's; without one only the address counts."""
+        placed = placed_layout(shared)
+        if not isinstance(placed, ComposedLayout):
+            return
+        inner = placed.inner
+        found = async_copy.swizzle_bytes(inner.bits, inner.base, inner.shift, shared.element_type.width)
+        if found != self.swizzle:
+            raise CompileError(
+                "a tensor copy with another swizzle than the tensor in shared memory has",
+                location=user_location(5),
+                values={"tensor map": _swizzle_text(self.swizzle), "shared memory": placed},
+                hint="give make_tiled_tma_atom the layout by which the tensor in shared memory is allocated",
+            )
 
     def _box(self, coordinates: Tensor, shared: Tensor, number: int) -> tuple[Sequence[Any], Tensor]:
         first = number * self.values
@@ -103,17 +123,23 @@ class TmaAtom(BulkAtom):
         return [self.map]
 
     def __new_from_mlir_values__(self, values: list[ir.Value]) -> TmaAtom:
-        return TmaAtom(self.op, self.value_type, Held(values[0]), self.box, self.swizzle, self.shared)
+        return TmaAtom(
+            self.op, self.value_type, Held(values[0]), self.box, self.swizzle, self.shared, self.leaves, self.modes
+        )
 
     def __tw_structure__(self) -> tuple[Any, ...]:
         """What may not change in a region: all but the tensor map."""
         return self.key()
 
     def key(self) -> tuple[Any, ...]:
-        return self.op, self.value_type, self.box, self.swizzle, self.shared
+        return self.op, self.value_type, self.box, self.swizzle, self.shared, self.leaves, self.modes
 
     def __str__(self) -> str:
         return f"TMA Atom\n  Box:        {self.box}\n  Value type: {self.value_type.facts.name}"
+
+
+def _swizzle_text(size: int) -> str:
+    return f"a swizzle of {size} bytes" if size else "no swizzle"
 
 
 def _elements(tensor: Tensor) -> int:

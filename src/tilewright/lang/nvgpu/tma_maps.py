@@ -75,9 +75,11 @@ def make_tiled_tma_atom(
         ) from error
     _check_sizes(gmem_tensor, plan, dtype)
     type_ = types.tensor_map(dtype.facts.name, plan.box, swizzle)
-    attributes = {"modes": build.i32_array(plan.leaves), "type": build.string(map_type(dtype))}
+    kind = map_type(dtype) if not op.kind else _reduced_type(op.kind, dtype)
+    attributes = {"modes": build.i32_array(plan.leaves), "type": build.string(kind)}
     made = build.cute("make_tensor_map", (type_,), ((gmem_tensor.value,),), **attributes).results[0]
-    atom = TmaAtom(op, dtype, Held(made), plan.box, swizzle, num_multicast)
+    modes = len(flat(gmem_tensor.shape))
+    atom = TmaAtom(op, dtype, Held(made), plan.box, swizzle, num_multicast, plan.leaves, modes)
     return atom, Tensor((0,) * len(plan.box), Layout(gmem_tensor.shape, plan.strides), gmem_tensor.element_type)
 
 
@@ -219,6 +221,20 @@ def map_type(dtype: type[Numeric]) -> str:
     if name not in _TYPES and dtype.width != 8:
         raise CompileError(f"tensor maps have no elements of type {dtype}", location=user_location(3))
     return _TYPES.get(name, "u8")
+
+
+def _reduced_type(kind: str, dtype: type[Numeric]) -> str:
+    """The type of maps by which elements are reduced: sums and bits of Int64 are those of Uint64."""
+    name = map_type(dtype)
+    if name == "s64" and kind in ("add", "and", "or", "xor"):
+        name = "u64"
+    if name not in async_copy.TENSOR_REDUCTIONS[kind]:
+        raise CompileError(
+            f"a tensor copy has no reduction {kind} of {dtype}",
+            location=user_location(3),
+            hint=f"types of {kind}: {', '.join(async_copy.TENSOR_REDUCTIONS[kind])}",
+        )
+    return name
 
 
 def _check_sizes(tensor: Tensor, plan: _Plan, dtype: type[Numeric]) -> None:

@@ -45,6 +45,11 @@ class TmaOp(CopyOp):
         )
 
     @property
+    def kind(self) -> str:
+        """What the copy does with what is there already, "" for nothing."""
+        return ""
+
+    @property
     def is_multicast(self) -> bool:
         """Whether a copy goes to several blocks of the cluster."""
         return False
@@ -105,11 +110,6 @@ class CopyBulkTensorTileS2GOp(TmaOp):
     Before it, threads that wrote the box call `fence_proxy("async.shared", space="cta")` and meet at a barrier. The
     thread that copies closes the group (`cp_async_bulk_commit_group`) and waits before the box is used again.
     """
-
-    @property
-    def kind(self) -> str:
-        """The reduction, "" for none."""
-        return ""
 
     def issue(self, atom: TmaAtom, src: Tensor, dst: Tensor, pred: Tensor | None, options: dict[str, Any]) -> None:
         cache, map_ = policy(options), map_of(atom, options)

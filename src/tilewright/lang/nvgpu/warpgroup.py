@@ -30,6 +30,7 @@ from tilewright.lang.numbers.numeric import (
     Numeric,
     TFloat32,
     Uint8,
+    Uint32,
     as_numeric,
     number_type,
 )
@@ -93,6 +94,10 @@ def make_smem_layout_atom(
 class WarpgroupMmaOp(AsyncMmaOp):
     """`wgmma` of A (M,K) and B (N,K) into D (M,N): M is 64, N a multiple of 8 up to 256, K 256 bits.
 
+    With `sparse` K is 512 bits, and A (M,K/2) has two of each four elements along K (one of each two of TFloat32).
+    `cute.gemm` takes it with a word of 32 bits for each instruction, which say where they are: `(a, words)`, a register
+    tensor of Uint32 or Int32 over the instructions along M and K (`utils.sparse.compress` makes both).
+
     Raises:
         CompileError: there is no such instruction.
     """
@@ -104,12 +109,13 @@ class WarpgroupMmaOp(AsyncMmaOp):
     a_src: OperandSource = OperandSource.SMEM
     a_major_mode: OperandMajorMode = OperandMajorMode.K
     b_major_mode: OperandMajorMode = OperandMajorMode.K
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape_mnk", tuple(int(extent) for extent in self.shape_mnk))
         types = [_PTX.get(dtype, "") for dtype in (self.a_dtype, self.b_dtype, self.acc_dtype)]
         try:
-            wgmma.check_form(types[0], types[1], types[2], self.shape_mnk)
+            wgmma.check_form(types[0], types[1], types[2], self.shape_mnk, self.sparse)
             if self.a_src is OperandSource.SMEM:
                 wgmma.check_major(types[0], self.a_major_mode is OperandMajorMode.K, "A")
             elif self.a_major_mode is not OperandMajorMode.K:
@@ -132,18 +138,21 @@ class WarpgroupMmaOp(AsyncMmaOp):
 
     def traits(self) -> MmaTraits:
         m, n, k = self.shape_mnk
-        a = wgmma.operand_a(self.a_dtype.width) if self.a_src is OperandSource.RMEM else _whole_tile(m, k)
+        packed = 1 + self.sparse
+        a = wgmma.operand_a(self.a_dtype.width) if self.a_src is OperandSource.RMEM else _whole_tile(m, k // packed)
         types = (self.a_dtype, self.b_dtype, self.acc_dtype)
-        return MmaTraits(self.shape_mnk, WARPGROUP, a, _whole_tile(n, k), wgmma.operand_d(n), *types)
+        return MmaTraits(self.shape_mnk, WARPGROUP, a, _whole_tile(n, k), wgmma.operand_d(n), *types, packed)
 
     def text(self) -> str:
         m, n, k = self.shape_mnk
         types = {name: _PTX[dtype] for name, dtype in (("a", self.a_dtype), ("b", self.b_dtype), ("c", self.acc_dtype))}
         majors = {"a_major": self.a_major_mode.value, "b_major": self.b_major_mode.value}
-        return atom_text.write("wgmma", shape=f"{m}x{n}x{k}", **types, **majors)
+        sparse = {"sparse": 1} if self.sparse else {}
+        return atom_text.write("wgmma", shape=f"{m}x{n}x{k}", **types, **majors, **sparse)
 
-    def issue(self, atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
+    def issue(self, atom: MmaAtom, d: Tensor, a: Any, b: Tensor, c: Tensor) -> None:
         trace.device("wgmma")
+        a, words = self._with_words(a)
         if d is not c and not _same_tensor(d, c):
             raise CompileError(
                 "a product of a warpgroup adds to the accumulator in place",
@@ -155,7 +164,34 @@ class WarpgroupMmaOp(AsyncMmaOp):
             self._check_operand(atom, name, tensor)
         _check_modes(d, a, b)
         accumulate = Boolean(as_numeric(atom.accumulate)).ir_value()
-        build.cute("wgmma", (), ((d.value,), (a.value,), (b.value,), (accumulate,)), atom=build.string(self.text()))
+        metadata = self._metadata(words, a) if words is not None else []
+        groups = ((d.value,), (a.value,), (b.value,), (accumulate,), metadata)
+        build.cute("wgmma", (), groups, atom=build.string(self.text()))
+
+    def _with_words(self, a: Any) -> tuple[Tensor, Tensor | None]:
+        """A, and the words of a sparse one."""
+        given = isinstance(a, tuple | list)
+        if given != self.sparse:
+            raise CompileError(
+                "a sparse A comes with its words" if self.sparse else "A of this product is not sparse",
+                location=user_location(3),
+                hint="cute.gemm(mma, acc, (a, words), b, acc)" if self.sparse else "give cute.gemm the tensor alone",
+            )
+        return (a[0], a[1]) if given else (a, None)
+
+    def _metadata(self, words: Any, a: Tensor) -> list[Any]:
+        """The words of all instructions, those along M first."""
+        extents = [algebra.product(mode) for mode in _modes(a)[1:]]
+        count = algebra.product(tuple(extents)) if extents else 1
+        fits = isinstance(words, Tensor) and not words.is_coordinates and words.memspace is AddressSpace.rmem
+        if not fits or words.element_type not in (Int32, Uint32) or algebra.size(words.layout) != count:
+            raise CompileError(
+                "the words of a sparse A are a register tensor of Uint32, one for each instruction along M and K",
+                location=user_location(4),
+                values={"words": words, "instructions": count},
+                hint="copy them from metadata[m, k, thread of the warpgroup], as utils.sparse.compress makes it",
+            )
+        return [Int32(words[number]).ir_value() for number in range(count)]
 
     def _check_operand(self, atom: MmaAtom, name: str, tensor: Tensor) -> None:
         operand = "C" if name == "D" else name
@@ -202,8 +238,9 @@ class MmaF16BF16Op(WarpgroupMmaOp):
         a_src: OperandSource = OperandSource.SMEM,
         a_major_mode: OperandMajorMode = OperandMajorMode.K,
         b_major_mode: OperandMajorMode = OperandMajorMode.K,
+        sparse: bool = False,
     ) -> None:
-        super().__init__(ab_dtype, ab_dtype, acc_dtype, instruction_shape, a_src, a_major_mode, b_major_mode)
+        super().__init__(ab_dtype, ab_dtype, acc_dtype, instruction_shape, a_src, a_major_mode, b_major_mode, sparse)
 
 
 class MmaTF32Op(WarpgroupMmaOp):
@@ -212,8 +249,9 @@ class MmaTF32Op(WarpgroupMmaOp):
     def __init__(
         self, instruction_shape: tuple[int, int, int], a_src: OperandSource = OperandSource.SMEM,
         a_major_mode: OperandMajorMode = OperandMajorMode.K, b_major_mode: OperandMajorMode = OperandMajorMode.K,
+        sparse: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(TFloat32, TFloat32, Float32, instruction_shape, a_src, a_major_mode, b_major_mode)
+        super().__init__(TFloat32, TFloat32, Float32, instruction_shape, a_src, a_major_mode, b_major_mode, sparse)
 
 
 class MmaF8Op(WarpgroupMmaOp):

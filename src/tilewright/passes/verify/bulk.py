@@ -10,6 +10,7 @@ from tilewright.base.errors import LayoutError
 from tilewright.hw.atoms import async_copy
 from tilewright.ir import types
 from tilewright.ir.accessors import TensorMapInfo, tensor_map_info
+from tilewright.layout import ComposedLayout
 from tilewright.passes.rules.memory import element_bits
 from tilewright.passes.verify.operation import Invalid, Memory, OpSummary, memory, tensor
 from tilewright.passes.verify.table import verifies
@@ -56,6 +57,16 @@ def _tma_prefetch(op: OpSummary) -> None:
     info = _map(map_)
     if coord and info is not None and len(coord) != len(info.box):
         raise Invalid("a coordinate has a number for each mode of the box", map=map_, numbers=len(coord))
+
+
+@verifies("tensor_map_copy")
+def _tensor_map_copy(op: OpSummary) -> None:
+    (map_,), (target,) = op.groups
+    map_info(map_)
+    if memory(target).layout is not None or memory(target).space not in ("gmem", "generic", "smem"):
+        raise Invalid("a tensor map is copied to global or shared memory", dst=target)
+    if op.number("align") not in (4, 8, 16) or memory(target).align % op.number("align"):
+        raise Invalid("it is copied by words of 4, 8 or 16 bytes, so aligned", dst=target, align=op.number("align"))
 
 
 @verifies("bulk_load")
@@ -121,6 +132,10 @@ def _box(map_: ir.Type, shared: Memory, coord: Sequence[ir.Type]) -> None:
         raise Invalid("a coordinate has a number for each mode of the box", map=map_, numbers=len(coord))
     if count * shared.bits != prod(info.box) * element_bits(info.element):
         raise Invalid("the tensor in shared memory holds one box", map=map_, tensor=shared.type)
+    if isinstance(shared.layout, ComposedLayout):
+        inner = shared.layout.inner
+        if async_copy.swizzle_bytes(inner.bits, inner.base, inner.shift, shared.bits) != info.swizzle:
+            raise Invalid("the map and the tensor in shared memory have one swizzle", map=map_, tensor=shared.type)
 
 
 def _bytes(far: Memory, shared: Memory) -> None:

@@ -19,28 +19,37 @@ _REGISTERS = range(24, 257, 8)
 
 @verifies("wgmma")
 def _wgmma(op: OpSummary) -> None:
-    (d,), (a,), (b,), _ = op.groups
+    (d,), (a,), (b,), _, metadata = op.groups
     atom, (m, n, k) = _atom(op)
     sums = tensor(d)
     if sums.space != "rmem" or str(sums.element) != _ELEMENTS[atom.parameters["c"]]:
         raise Invalid("the accumulator lies in registers, of the atom's type", accumulator=d, atom=atom)
     if sums.count("an accumulator") % (m * n // wgmma.WARPGROUP):
         raise Invalid("the accumulator holds whole instructions", accumulator=sums.text, atom=atom)
-    _operand("A", tensor_or_fragment(a), atom, m * k)
+    _operand("A", tensor_or_fragment(a), atom, m * k // _packed(atom))
     _operand("B", tensor(b), atom, n * k)
+    if bool(metadata) != (_packed(atom) > 1):
+        raise Invalid("a sparse A has words, and no other", words=len(metadata), atom=atom)
 
 
 @verifies("wgmma_named")
 def _wgmma_named(op: OpSummary) -> None:
-    (a,), (b,), _ = op.groups
+    (a,), (b,), _, metadata = op.groups
     atom, (m, n, k) = _atom(op)
     extents = op.numbers("extents")
     if len(extents) != len("mnk") or min(extents) < 1:
         raise Invalid("extents are the instructions along M, N and K", extents=extents)
     if len(_places(op)) != m * n // wgmma.WARPGROUP * extents[0] * extents[1]:
         raise Invalid("places are the elements of all instructions", places=len(op.numbers("places")), extents=extents)
-    _operand("A", tensor_or_fragment(a), atom, m * k)
+    _operand("A", tensor_or_fragment(a), atom, m * k // _packed(atom))
     _operand("B", tensor(b), atom, n * k)
+    if len(metadata) != (extents[0] * extents[2] if _packed(atom) > 1 else 0):
+        raise Invalid("a sparse A has a word for each instruction along M and K", words=len(metadata), extents=extents)
+
+
+def _packed(atom: AtomText) -> int:
+    """Elements along K for each that A holds."""
+    return 2 if "sparse" in atom.parameters else 1
 
 
 def _operand(name: str, side: Memory, atom: AtomText, tile: int) -> None:
@@ -64,7 +73,7 @@ def _atom(op: OpSummary) -> tuple[AtomText, tuple[int, int, int]]:
     if atom.name != "wgmma" or str(atom) != text or not {given["a_major"], given["b_major"]} <= set(_MAJORS):
         raise Invalid(f"there is no atom {text!r}", "wgmma{shape=64x128x16,a=f16,b=f16,c=f32,...}")
     try:
-        wgmma.check_form(given["a"], given["b"], given["c"], shape)  # type: ignore[arg-type]
+        wgmma.check_form(given["a"], given["b"], given["c"], shape, _packed(atom) > 1)  # type: ignore[arg-type]
         for name in "ab":
             wgmma.check_major(given[name], given[f"{name}_major"] == "k", name.upper())
     except LayoutError as error:

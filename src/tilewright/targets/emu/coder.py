@@ -770,6 +770,8 @@ def gate_expression(coder: BlockCoder, gate: Instruction) -> str:
     """The call that waits in front of a synchronising instruction."""
     if gate.op in ("bar", "barrier"):
         return _barrier_gate(coder, gate)
+    if gate.op == "setmaxnreg" and coder.owner.checks:
+        return f"registers_gate(S, C, {getattr(gate.ops[0], 'value', 0)}, {'inc' in gate.mods})"
     if gate.op in ("wgmma", "setmaxnreg"):
         return "warpgroup_gate(S, C)"
     mask = membermask(gate)

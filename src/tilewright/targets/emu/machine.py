@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.base.errors import EmulationError
+from tilewright.base.lazy import cached_property
 from tilewright.targets.emu.access import Memories
 from tilewright.targets.emu.checks.events import compose
 from tilewright.targets.emu.checks.observer import Batch
@@ -16,6 +17,7 @@ from tilewright.targets.emu.faults import Fault, located, threads_of
 from tilewright.targets.emu.in_flight import InFlight
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.memory import LocalMemory, SharedMemory
+from tilewright.targets.emu.register_pool import RegisterPool, registers_at_entry
 from tilewright.targets.emu.rules.cluster import ClusterBarriers
 from tilewright.targets.emu.sync import Barriers
 
@@ -81,6 +83,12 @@ class Machine(Memories):
         assert self.current is not None
         return int(self.current.sp + self.current.code.frame)
 
+    @cached_property
+    def register_pool(self) -> RegisterPool:
+        """The registers that warpgroups hand to each other."""
+        first = registers_at_entry(self.shape, self.launch.program.kernel.directives)
+        return RegisterPool(self.slots, self.shape, first)
+
     # What generated code calls.
 
     def param(self, offset: int, dtype: Any) -> Any:
@@ -143,6 +151,14 @@ class Machine(Memories):
         wait = part(cohort, np.flatnonzero(absent), cohort.pc)
         self.parked[wait.key] = wait
         self.add(go)
+
+    def look_again(self, op: str) -> None:
+        """What threads wait for that are parked at an instruction may have come."""
+        for key, cohort in list(self.parked.items()):
+            site = cohort.code.blocks[cohort.pc].gate_site
+            if site is not None and site.op == op:
+                del self.parked[key]
+                self.add(cohort)
 
     def park_part(self, cohort: Cohort, waits: Array, parked: list[Cohort]) -> None:
         """Park the lanes marked in `waits` in a list; queue the others again."""

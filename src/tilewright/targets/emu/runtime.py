@@ -12,6 +12,7 @@ from tilewright.targets.emu import sync
 from tilewright.targets.emu.cohort import Pending
 from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
+from tilewright.targets.emu.register_pool import registers_gate
 
 NAMESPACE: dict[str, Any] = {
     "Pending": Pending,
@@ -20,6 +21,7 @@ NAMESPACE: dict[str, Any] = {
     "FALSE": np.bool_(False),
     "warp_gate": sync.warp_gate,
     "warpgroup_gate": sync.warpgroup_gate,
+    "registers_gate": registers_gate,
     "barrier_gate": sync.barrier_gate,
     "barrier_arrive": sync.barrier_arrive,
     "where": np.where,

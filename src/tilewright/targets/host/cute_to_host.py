@@ -345,6 +345,7 @@ def _raise(op: ir.Operation, message: str, context: LoweringContext) -> None:
     "tma_load",
     "tma_store",
     "tma_prefetch",
+    "tensor_map_copy",
     "bulk_load",
     "bulk_store",
     "bulk_commit",

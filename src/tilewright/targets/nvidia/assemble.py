@@ -97,7 +97,7 @@ def assemble(
         max_registers: most registers per thread; with toolkits before CUDA 13, of kernels without launch bounds.
         extra: further flags of ptxas, as `split_options` gives them; they win over the arguments above.
         use_ptxas: True runs ptxas, False nvJitLink. By default nvJitLink, but ptxas where the user asks for `-v`,
-            has set a toolkit that holds ptxas, or nvJitLink is missing.
+            has set a toolkit that holds ptxas, nvJitLink is missing, or the text moves registers between warpgroups.
         links: libraries, objects or cubins to link with, by path.
 
     Raises:
@@ -135,9 +135,19 @@ def _choose(job: _Job, use_ptxas: bool | None) -> tuple[Literal["ptxas", "nvJitL
     if use_ptxas is False:
         return "nvJitLink", toolchain.find("nvJitLink")
     ptxas, linker = toolchain.locate("ptxas"), toolchain.locate("nvJitLink")
-    if ptxas is not None and (job.options.verbose or ptxas.origin == "toolkit" or linker is None):
+    if ptxas is not None and (
+        job.options.verbose or ptxas.origin == "toolkit" or linker is None or _moves_registers(job)
+    ):
         return "ptxas", ptxas
     return "nvJitLink", linker or toolchain.find("nvJitLink")
+
+
+def _moves_registers(job: _Job) -> bool:
+    """Whether the text has `setmaxnreg`, which only ptxas keeps: nvJitLink compiles for linking, and drops it (C7504).
+
+    With libraries to link ptxas drops it as well.
+    """
+    return "setmaxnreg" in job.ptx and not job.links
 
 
 def _by_jitlink(job: _Job, tool: Tool) -> Cubin:

@@ -14,7 +14,7 @@ from tilewright.ir import build, mlir, types
 from tilewright.ir.accessors import number_of, text_of
 from tilewright.ir.int_value import materialize
 from tilewright.layout import ComposedLayout, size
-from tilewright.passes.lowering import LoweringContext, Rules, TensorView, gep
+from tilewright.passes.lowering import LoweringContext, Rules, TensorView, gep, gep_constant
 from tilewright.passes.rules.memory import element_bits, memory_type
 from tilewright.targets.nvidia.rules import use
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mlir import ir
 
 rules = Rules()
+_MAP_BYTES = 128
 _LETTERS = {"i16": "h", "i32": "r", "i64": "l"}
 
 
@@ -111,6 +112,18 @@ def _tma_prefetch(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     use("cp.async.bulk.prefetch", "a prefetch of a box", context)
     far = _box(made, map_, coord)
     made.emit(f"cp.async.bulk.prefetch.tensor.{len(coord)}d.L2.global.tile {far};")
+    return []
+
+
+@rules.lowers("tensor_map_copy")
+def _tensor_map_copy(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
+    map_, target = op.operands
+    words = number_of(op, "align") // 4
+    type_ = types.parse(f"vector<{words}xi32>")
+    for at in range(_MAP_BYTES // (4 * words)):
+        aligned = {"alignment": build.i64(4 * words)}
+        value = build.value("llvm.load", type_, (gep_constant(map_, at, type_),), aligned)
+        build.emit("llvm.store", (), (value, gep_constant(target, at, type_)), aligned)
     return []
 
 

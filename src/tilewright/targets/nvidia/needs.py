@@ -120,6 +120,7 @@ _PTX: Final[dict[str, str]] = {
     "clusterlaunchcontrol": "clusterlaunchcontrol",
     "wgmma": "wgmma",
     "wgmma.s8.u8": "wgmma +s8 +u8",
+    "wgmma.sp": "wgmma +sp",
     "setmaxnreg": "setmaxnreg",
     "tcgen05": "tcgen05",
     "tcgen05.mma": "tcgen05.mma",

@@ -52,7 +52,10 @@ def _name(op: ir.Operation, register: int) -> str:
 @rules.lowers("accumulator")
 def _accumulator(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     width = types.parse(text_of(op, "element")).width
-    _assembly(f".reg .b32 {_name(op, 0)[:-1]}<{-(-number_of(op, 'count') * width // 32)}>;", (), (), None)
+    registers = f"{_name(op, 0)[:-1]}<{-(-number_of(op, 'count') * width // 32)}>"
+    # The emulator marks whole registers: with two elements in each, the first write would not do.
+    marked = f" // unwritten {registers}" if width == 32 else ""
+    _assembly(f".reg .b32 {registers};{marked}", (), (), None)
     return []
 
 
@@ -133,17 +136,21 @@ def _set_registers(op: ir.Operation, context: LoweringContext) -> list[ir.Value]
 @rules.lowers("wgmma_named")
 def _wgmma(op: ir.Operation, context: LoweringContext) -> list[ir.Value]:
     use("wgmma", "a product of a warpgroup", context)
-    left, right, accumulate = op.operands
-    _Products(op, read(text_of(op, "atom")), accumulate).emit(tensor_or_fragment(left, context), context.tensor(right))
+    (left,), (right,), (accumulate,), metadata = build.groups(op)
+    if metadata:
+        use("wgmma.sp", "a sparse product of a warpgroup", context)
+    products = _Products(op, read(text_of(op, "atom")), accumulate, metadata)
+    products.emit(tensor_or_fragment(left, context), context.tensor(right))
     return []
 
 
 class _Products:
     """The instructions of one operation, in the order K, M, N: those on one accumulator follow each other."""
 
-    def __init__(self, op: ir.Operation, atom: AtomText, accumulate: ir.Value) -> None:
+    def __init__(self, op: ir.Operation, atom: AtomText, accumulate: ir.Value, metadata: Sequence[ir.Value]) -> None:
         self.op = op
         self.atom = atom
+        self.metadata = metadata
         self.accumulate = build.value("arith.extui", types.parse("i32"), (accumulate,))
         self.m, self.n, self.k = mlir.ir.DenseI32ArrayAttr(op.attributes["extents"])
         self.places = _places(op)
@@ -158,25 +165,28 @@ class _Products:
             for row in range(self.m):
                 for column in range(self.n):
                     operands = left.of(row, step, self.m), right.of(column, step, self.n)
-                    self._one(row, column, *operands, one if step else self.accumulate, in_memory)
+                    words = self.metadata[row + self.m * step :][:1]
+                    self._one(row, column, *operands, words, one if step else self.accumulate, in_memory)
 
     def _k_major(self, name: str) -> bool:
         return self.atom.parameters[f"{name}_major"] == "k"
 
     def _one(
-        self, row: int, column: int, a: Sequence[ir.Value], b: Sequence[ir.Value], accumulate: ir.Value, in_memory: bool
-    ) -> None:
+        self, row: int, column: int, a: Sequence[ir.Value], b: Sequence[ir.Value], words: Sequence[ir.Value],
+        accumulate: ir.Value, in_memory: bool,
+    ) -> None:  # fmt: skip
         shape = "m{}n{}k{}".format(*self.atom.parameters["shape"].split("x"))
         sums = ", ".join(self._registers(row + self.m * column))
         first = "$0" if in_memory else f"{{{', '.join(f'${number}' for number in range(_A_WORDS))}}}"
         at = len(a)
         kinds = [self.atom.parameters[name] for name in "cab"]
+        name, sparse = ("wgmma.mma_async.sp", f", ${at + 1}, 0") if words else ("wgmma.mma_async", "")
         text = (
-            f"{{ .reg .pred p; setp.ne.b32 p, ${at + 1}, 0; wgmma.mma_async.sync.aligned.{shape}.{'.'.join(kinds)} "
-            f"{{{sums}}}, {first}, ${at}, p{self._modifiers(in_memory)}; }}"
+            f"{{ .reg .pred p; setp.ne.b32 p, ${at + 1 + len(words)}, 0; {name}.sync.aligned.{shape}.{'.'.join(kinds)} "
+            f"{{{sums}}}, {first}, ${at}{sparse}, p{self._modifiers(in_memory)}; }}"
         )
-        letters = [*(["l"] if in_memory else ["r"] * _A_WORDS), "l", "r"]
-        _assembly(text, letters, (*a, *b, accumulate), None)
+        letters = [*(["l"] if in_memory else ["r"] * _A_WORDS), "l", *("r" for _ in words), "r"]
+        _assembly(text, letters, (*a, *b, *words, accumulate), None)
 
     def _modifiers(self, in_memory: bool) -> str:
         """Signs of A and B, then whether each in shared memory is M- or N-major."""

@@ -8,13 +8,14 @@ from tilewright.targets.emu.checks.observer import Access, Batch, Observer
 from tilewright.targets.emu.checks.order import HappensBefore
 from tilewright.targets.emu.checks.proxies import Proxies
 from tilewright.targets.emu.checks.races import Races
+from tilewright.targets.emu.checks.tensor_maps import TensorMaps
 from tilewright.targets.emu.checks.unwritten import Unwritten
 from tilewright.targets.emu.checks.wgmma import WgmmaRegisters
 
-STANDARD = (Bounds, Barriers, Races, AsyncCopies, Proxies, Unwritten, WgmmaRegisters)
+STANDARD = (Bounds, Barriers, Races, AsyncCopies, Proxies, TensorMaps, Unwritten, WgmmaRegisters)
 """What `checks=True` looks for."""
 
 __all__ = [
     "Access", "AsyncCopies", "Barriers", "Batch", "Bounds", "HappensBefore", "History", "Observer", "Proxies", "Races",
-    "STANDARD", "Unwritten", "WgmmaRegisters",
+    "STANDARD", "TensorMaps", "Unwritten", "WgmmaRegisters",
 ]  # fmt: skip

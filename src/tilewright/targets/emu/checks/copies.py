@@ -9,10 +9,16 @@ import numpy as np
 from tilewright.targets.emu.boxes import box_addresses
 from tilewright.targets.emu.checks.granules import pieces
 from tilewright.targets.emu.checks.history import Conflict, History
+from tilewright.targets.emu.checks.history.conflict import ended_in_use
 from tilewright.targets.emu.checks.observer import Access, Batch, GroupRead, Observer
+from tilewright.targets.emu.checks.order.strength import WEAK
+from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.lanes import Array, Lanes
 from tilewright.targets.emu.rules.tensors import runs
 from tilewright.targets.emu.tensormap import TensorMap
+
+STORES = "wait in the thread that copies before the block ends: cp.async.bulk.wait_group.read 0"
+LOADS = "wait for the phase of the copy's mbarrier before the block ends"
 
 
 class AsyncCopies(Observer):
@@ -28,6 +34,10 @@ class AsyncCopies(Observer):
         self._order = self._history.order
         self._detector = self._history.detector
         self._detector.judges.append(self._judge)
+        self._last_store: dict[int, Array] = {}
+        """The epoch of the latest store in a bulk group of each lane, as it reads shared memory."""
+        self._last_delivery: dict[int, Array] = {}
+        """That of the latest copy that each mbarrier, by word, counts."""
 
     def _judge(self, conflict: Conflict) -> None:
         if conflict.asynchronous:
@@ -63,7 +73,7 @@ class AsyncCopies(Observer):
         strong = self._order.strength(site).strong
         if of_thread and not strong:
             self._detector.write(history.shared_by(site, one, offsets, step))
-        epoch = self._order.mbarriers.copy_epoch(site, word)
+        epoch = self._last_delivery[word] = self._order.mbarriers.copy_epoch(site, word)
         shadow.asynchronous = True
         # It tells the mbarrier some time before the phase ends, which is as if it read it.
         told = history.shared_by(site, one, np.array([word << 3]), 8)
@@ -128,7 +138,7 @@ class AsyncCopies(Observer):
         """A store in a bulk group reads shared memory, some time before its thread has waited."""
         now = self._history.shared_by(site, one, *pieces(offset, count))
         self._detector.check_read(now)
-        epoch = self._order.copies.bulk_epoch("bulk", site, one)
+        epoch = self._last_store[int(one.ids[0])] = self._order.copies.bulk_epoch("bulk", site, one)
         self._detector.note_read(now, np.full(len(now.cells), epoch))
         now.shadow.asynchronous = now.shadow.readers.asynchronous = True
 
@@ -168,6 +178,23 @@ class AsyncCopies(Observer):
             epoch = self._order.copies.product_epoch(read.site, read.group)
             self._detector.note_read(now, np.full(len(now.cells), epoch))
             now.shadow.asynchronous = now.shadow.readers.asynchronous = True
+
+    # The end of a block.
+
+    def threads_ended(self, L: Lanes, cohort: Cohort) -> None:
+        """No copy may still read or write the shared memory of a block that ends."""
+        stride = self.batch.shape.stride
+        for slot in self.batch.ended(L) if self._last_store or self._last_delivery else ():
+            lanes = np.flatnonzero(np.arange(stride) < self.batch.shape.threads) + slot * stride
+            for lane in [lane for lane in self._last_store if lane // stride == slot]:
+                self._check_done(np.array([lane]), self._last_store.pop(lane), STORES)
+            for word in [word for word in self._last_delivery if self._order.mbarriers.slot_of(word) == slot]:
+                self._check_done(lanes, self._last_delivery.pop(word), LOADS)
+
+    def _check_done(self, lanes: Array, epoch: Array, hint: str) -> None:
+        """One of some threads has waited for an asynchronous operation."""
+        if self._order.unordered(lanes, np.full(len(lanes), epoch), WEAK, True).all():
+            self.batch.report(ended_in_use(self.batch, int(lanes[0]), epoch, hint))
 
 
 def elements_of(made: TensorMap, start: list[int]) -> tuple[Array, int]:

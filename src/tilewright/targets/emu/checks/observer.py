@@ -97,6 +97,11 @@ class Batch:
         self.living -= len(ids)
         self._masks = None
 
+    def ended(self, L: Lanes) -> list[int]:
+        """The blocks of these lanes, by slot, in which no thread runs any more."""
+        stride = self.shape.stride
+        return [int(s) for s in np.unique(L.slot) if not self.alive[s * stride : (s + 1) * stride].any()]
+
     def alive_masks(self) -> Array:
         """The mask of living lanes of each warp."""
         if self._masks is None:
@@ -297,7 +302,7 @@ class Observer:
         """`bar.warp.sync`: the threads of each mask have met."""
 
     def warp_met(self, L: Lanes, mask: Any) -> None:
-        """A vote, shuffle, match, reduction or election: threads that run in lockstep have met there."""
+        """A vote, shuffle, match, reduction, election, wait for products: threads in lockstep have met there."""
 
     def threads_ended(self, L: Lanes, cohort: Cohort) -> None:
         """Threads have exited; `batch.alive` says so already."""
@@ -370,6 +375,12 @@ class Observer:
 
     def tensor_written(self, site: int, one: Lanes, made: TensorMap, start: list[int]) -> None:
         """A tensor store, or reduction, writes a box of global memory."""
+
+    def map_read(self, site: int, one: Lanes, address: int) -> None:
+        """A thread's copy reads a tensor map that is no parameter."""
+
+    def map_acquired(self, site: int, L: Lanes, addresses: Array) -> None:
+        """Threads pass a proxy fence that acquires tensor maps at these addresses."""
 
     # Matrix products of warpgroups. Registers go by number; a group is a lane's number over 128.
 

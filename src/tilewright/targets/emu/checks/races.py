@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.targets.emu.checks.history import Conflict, History
-from tilewright.targets.emu.checks.history.conflict import earlier_access, name_of
+from tilewright.targets.emu.checks.history.conflict import ended_in_use
 from tilewright.targets.emu.checks.observer import Batch, Observer
 from tilewright.targets.emu.checks.order.epochs import block_of, is_async
 from tilewright.targets.emu.checks.order.strength import WEAK
 from tilewright.targets.emu.cohort import Cohort
-from tilewright.targets.emu.faults import Fault
 from tilewright.targets.emu.lanes import Array, Lanes
-
-EARLY = "Error: Race condition in shared memory access: the block ends while in use"
 
 
 class Races(Observer):
@@ -33,13 +30,11 @@ class Races(Observer):
     def threads_ended(self, L: Lanes, cohort: Cohort) -> None:
         """Other blocks must be done with the shared memory of a block that ends."""
         shadow, batch = self._history.shared, self.batch
-        for slot in np.unique(L.slot).tolist():
-            if batch.alive[slot * batch.shape.stride : (slot + 1) * batch.shape.stride].any():
-                continue
+        for slot in batch.ended(L):
             lane = int(L.ids[L.slot == slot][-1])
             at = slice(slot * batch.shared.stride >> shadow.granule, (slot + 1) * batch.shared.stride >> shadow.granule)
             words = shadow.writes[at]
-            self._still_used(lane, np.flatnonzero(words) + at.start, words[words != 0], None, "written")
+            self._still_used(lane, np.flatnonzero(words) + at.start, words[words != 0])
             for accesses in (shadow.readers, shadow.strong_readers, shadow.strong_writers):
                 if accesses.marks is None:
                     continue
@@ -48,12 +43,9 @@ class Races(Observer):
                 cells, epochs, times = used + at.start, marks[used], None
                 if accesses.log and len(used):
                     cells, epochs, times = accesses.of(cells)
-                if accesses is shadow.strong_writers:
-                    self._still_used(lane, cells, epochs, times, "written")
-                else:
-                    self._still_used(lane, cells, epochs, None, "read")
+                self._still_used(lane, cells, epochs, times if accesses is shadow.strong_writers else None)
 
-    def _still_used(self, lane: int, cells: Array, epochs: Array, times: Array | None, before: str) -> None:
+    def _still_used(self, lane: int, cells: Array, epochs: Array, times: Array | None = None) -> None:
         """Report an access by another block that is not ordered before the end of the lane's block.
 
         `times` are those of strong writes, None for other accesses.
@@ -65,7 +57,5 @@ class Races(Observer):
             lanes = np.full(len(at), lane)
             at = at[~history.detector.search.observed(history.shared, lanes, cells[at], times[at], True)]
         if len(at):
-            values = {"other thread": name_of(self.batch, epochs[at[0]], before)}
-            values |= {k: v for k, v in earlier_access(self.batch, epochs[at[0]]).items() if k == "other access"}
             hint = "keep the block alive by a cluster barrier before its end"
-            self.batch.report(Fault("race", EARLY, -1, None, values, hint, self.batch.lane(lane)))
+            self.batch.report(ended_in_use(self.batch, lane, epochs[at[0]], hint))

@@ -42,6 +42,7 @@ _NUMBERED = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
 _PIN = re.compile(r"^[ \t]*// pin (?P<kind>\S+ .+) :(?P<operands>[ \w%$,]*)$", re.MULTILINE)
 """A comment by which a debug build says what registers hold the value of a Python variable."""
 _UNWRITTEN = re.compile(r"// unwritten \d+ (%\w+)")
+_UNWRITTEN_RANGE = re.compile(r"// unwritten (%\w+)<(\d+)>")
 _MAX_BYTES = 1 << 32
 _MAX_DEPTH = 200
 
@@ -341,7 +342,7 @@ class Parser:
             start = self.tokens[self.at].start
             FunctionParser(self, function).parse()
             function.declared_only = False
-            function.unwritten = frozenset(_UNWRITTEN.findall(self.source.text, start, self.tokens[self.at - 1].start))
+            function.unwritten = frozenset(_unwritten(self.source.text, start, self.tokens[self.at - 1].start))
         known = self.module.functions.get(name)
         if known is not None and not known.declared_only and not function.declared_only:
             raise self.fail(f"function {name} is defined twice", token)
@@ -381,6 +382,12 @@ class Parser:
             literal = float_literal(token.text)
             return Imm(-literal.value, literal.bits) if negative else literal
         raise self.fail(f"expected a number, found {token.text!r}", token)
+
+
+def _unwritten(text: str, start: int, end: int) -> list[str]:
+    """The registers that comments in a part of a text say to be read unwritten, one by one or as `%name<count>`."""
+    ranges = _UNWRITTEN_RANGE.findall(text, start, end)
+    return _UNWRITTEN.findall(text, start, end) + [f"{name}{n}" for name, count in ranges for n in range(int(count))]
 
 
 def float_literal(text: str) -> Imm:

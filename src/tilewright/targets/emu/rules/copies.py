@@ -171,7 +171,7 @@ def bulk_copy(
             raise Fault("misaligned", "A bulk copy needs addresses and a size that are multiples of 16", site,
                         np.array([lane]), {"source": f"{start:#x}", "target": f"{end:#x}", "bytes": count})  # fmt: skip
         data = span(S, site, one, from_space, start, count, lane, False)
-        for rank in targets(mask, lane):
+        for rank in targets(mask, site, L, lane):
             destination = end if rank is None else (end & 0xFFFFFF) | (rank + 1) << 24
             out = span(S, site, one, to_space, destination, count, lane, True)
             told = None if barrier is None else barrier_index(S, site, one, at_lane(barrier, lane), rank)
@@ -199,12 +199,15 @@ def _move(S: Any, site: int, out: Array, data: Array, op: str, kind: str, told: 
     return move
 
 
-def targets(mask: Any, lane: int) -> list[int | None]:
-    """The ranks in the cluster that a multicast copy writes to; None for no multicast."""
+def targets(mask: Any, site: int, L: Lanes, lane: int) -> list[int | None]:
+    """The ranks in the cluster that a multicast copy of a lane writes to; None for no multicast."""
     if mask is None:
         return [None]
-    bits = at_lane(mask, lane)
-    return [rank for rank in range(16) if bits >> rank & 1]
+    bits, blocks = at_lane(mask, lane), L.shape.cluster_blocks
+    if bits >> blocks:
+        raise Fault("cluster", "A multicast mask names blocks outside the cluster", site, np.array([lane]),
+                    {"mask": f"{bits:#b}", "cluster": f"{blocks} blocks"})  # fmt: skip
+    return [rank for rank in range(blocks) if bits >> rank & 1]
 
 
 def barrier_index(S: Any, site: int, one: Lanes, barrier: int, rank: int | None) -> Array:

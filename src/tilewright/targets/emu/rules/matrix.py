@@ -193,6 +193,8 @@ def wgmma_wait(c: BlockCoder, i: Instruction) -> None:
     if not isinstance(count, Imm):
         raise c.fail("wgmma.wait_group needs an immediate")
     c.effect(f"S.on.wgmma_awaited(SITE, L, {count.value})", [])
+    if c.owner.checks:  # the threads of a warp run it together
+        c.emit("S.on.warp_met(L, FULL)")
 
 
 @rule("wgmma.mma_async")

@@ -326,14 +326,18 @@ def fence(c: BlockCoder, i: Instruction) -> None:
     scope = next((m for m in i.mods if m in ("cta", "cluster", "sys")), "gpu")
     if scope == "sys" and fence_kind(i):
         c.effect("S.g.released()", [])
-    if c.owner.checks:
+    if c.owner.checks and i.ops:  # it acquires a tensor map
+        c.effect("S.on.map_acquired(SITE, L, full({0}, L.n))", [address(c, i.ops[0], "generic")])
+    elif c.owner.checks:
         c.effect(f"S.on.fence(L, {scope!r}, {fence_kind(i)!r})", [])
 
 
 def fence_kind(i: Instruction) -> str:
     """What a fence orders: memory, in the one order of such fences (`sc`) or not, or only as `acquire` or `release`, or
-    of these only shared memory; the asynchronous proxy there; initialised mbarriers; or nothing that an emulated kernel
-    can tell (aliases, tensor maps, global memory)."""
+    of these only shared memory; the asynchronous proxy there; initialised mbarriers; tensor maps that threads changed;
+    or nothing that an emulated kernel can tell (aliases, global memory)."""
+    if "tensormap::generic" in i.mods:
+        return "tensor map" if "release" in i.mods else ""
     if "proxy" in i.mods:
         return "async" if i.mods[1] in ("async", "async::generic") and "global" not in i.mods else ""
     if "mbarrier_init" in i.mods:

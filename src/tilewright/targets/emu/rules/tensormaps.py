@@ -83,7 +83,7 @@ def copy_and_fence(c: BlockCoder, i: Instruction) -> None:
     args = [generic_place(c, i.ops[0], "global"), generic_place(c, i.ops[1], "shared")]
     c.effect("copy_map(S, SITE, L, {0}, {1})", args)
     if c.owner.checks:
-        c.effect(f"S.on.fence(L, {scope!r}, '')", [])
+        c.effect(f"S.on.fence(L, {scope!r}, 'tensor map')", [])
 
 
 @provide

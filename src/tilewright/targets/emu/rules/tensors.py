@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.base.errors import ArgumentError
+from tilewright.hw.atoms.async_copy import TENSOR_REDUCTIONS
 from tilewright.targets.emu import tensormap
 from tilewright.targets.emu.coder import BlockCoder, rule
 from tilewright.targets.emu.faults import Fault
@@ -20,16 +21,6 @@ from tilewright.targets.emu.rules.box_parts import box_part, read_box, write_box
 from tilewright.targets.emu.rules.copies import REDUCTIONS, at_lane, barrier_index, place, span, targets
 from tilewright.targets.emu.rules.memory import address
 from tilewright.targets.emu.runtime import provide
-
-INTEGERS, BITS = ("u32", "s32", "u64", "s64"), ("u32", "s32", "u64")
-REDUCED = {
-    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f32ftz", "tf32", "tf32ftz", "f64"),
-    **dict.fromkeys(("min", "max"), (*INTEGERS, "f16", "bf16")),
-    **dict.fromkeys(("inc", "dec"), ("u32",)),
-    **dict.fromkeys(("and", "or", "xor"), BITS),
-}
-"""Element types of tensor reductions: recorded on an H100, but for `or` and `xor` of s32. That others are illegal
-instructions was tried for most types of add, min, max and inc, and for xor of s64."""
 
 # Tensor copies.
 
@@ -91,7 +82,8 @@ def prefetch_tensor(c: BlockCoder, i: Instruction) -> None:
 @provide
 def tensor_prefetch(S: Any, site: int, L: Lanes, where: Any, coords: tuple[Any, ...], im2col: bool) -> None:
     for lane in range(L.n):
-        made = read_map(S, site, at_lane(where, lane), lane, len(coords), im2col)
+        one = L.subset(np.array([lane]))
+        made = read_map(S, site, one, at_lane(where, lane), lane, len(coords), im2col)
         check_start(made, [at_lane(x, lane) for x in coords], site, lane)
 
 
@@ -107,7 +99,7 @@ def known_map(data: bytes) -> tuple[tensormap.TensorMap | None, ArgumentError | 
     return found, None
 
 
-def read_map(S: Any, site: int, address_: int, lane: int, rank: int, im2col: bool) -> tensormap.TensorMap:
+def read_map(S: Any, site: int, one: Lanes, address_: int, lane: int, rank: int, im2col: bool) -> tensormap.TensorMap:
     """The tensor map at an address of global, constant or parameter memory, for copies of a rank and a mode."""
     data = S.g.at(address_, tensormap.SIZE)
     if data is None or address_ % 64:
@@ -121,6 +113,8 @@ def read_map(S: Any, site: int, address_: int, lane: int, rank: int, im2col: boo
         raise Fault("tensormap", "This tensor map was not made for the emulator", site, np.array([lane]), values, hint)
     if error is not None:
         raise Fault("tensormap", error.message, site, np.array([lane]), error.values, error.hint) from error
+    if not 0 <= address_ - S.launch.param_address < len(S.launch.params):
+        S.on.map_read(site, one, address_)
     if found.im2col != im2col or found.rank != rank:
         kinds = {True: "im2col", False: "tiled"}
         raise Fault("tensormap", f"A copy of rank {rank}, {kinds[im2col]}, with a tensor map of rank {found.rank}, "
@@ -136,11 +130,11 @@ def tensor_load(
     modes = len(coords) // 2 + 1 if im2col else len(coords)
     for lane in range(L.n):
         one = L.subset(np.array([lane]))
-        made = read_map(S, site, at_lane(where, lane), lane, modes, im2col)
+        made = read_map(S, site, one, at_lane(where, lane), lane, modes, im2col)
         start = [at_lane(x, lane) for x in coords]
         check_start(made, start, site, lane)
         tile = read_box(S, site, made, start, lane)
-        base, ranks = at_lane(to, lane), targets(mask, lane)
+        base, ranks = at_lane(to, lane), targets(mask, site, L, lane)
         barriers = [barrier_index(S, site, one, at_lane(barrier, lane), rank) for rank in ranks]
         S.on.tensor_read(site, one, made, start, [int(told[0]) for told in barriers])
         for rank, told in zip(ranks, barriers, strict=True):
@@ -169,7 +163,7 @@ def tensor_store(
     """One box a thread: shared memory to global memory; what lies outside the tensor is dropped."""
     for lane in range(L.n):
         one = L.subset(np.array([lane]))
-        made = read_map(S, site, at_lane(where, lane), lane, len(coords), im2col)
+        made = read_map(S, site, one, at_lane(where, lane), lane, len(coords), im2col)
         start = [at_lane(x, lane) for x in coords]
         if im2col:
             start += [0] * (len(coords) - 2)
@@ -201,9 +195,9 @@ def _write_tile(
 
 def check_reduction(op: str, made: tensormap.TensorMap, site: int, lane: int) -> None:
     """A fault where a GPU has no such reduction: it takes it for an illegal instruction."""
-    if made.type not in REDUCED[op]:
+    if made.type not in TENSOR_REDUCTIONS[op]:
         raise Fault("tensormap", f"There is no tensor reduction .{op} of {made.type}", site, np.array([lane]),
-                    {"map": made}, f"types of .{op}: {' '.join(REDUCED[op])}")  # fmt: skip
+                    {"map": made}, f"types of .{op}: {' '.join(TENSOR_REDUCTIONS[op])}")  # fmt: skip
 
 
 def check_start(made: tensormap.TensorMap, start: list[int], site: int, lane: int) -> None:

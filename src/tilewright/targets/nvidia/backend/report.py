@@ -13,7 +13,8 @@ from tilewright.passes import remarks
 from tilewright.passes.collectives import REMARKS as COMMUNICATION
 from tilewright.passes.kernel_remarks import remarks_in
 from tilewright.passes.remarks import WIDEST_BITS, Remark
-from tilewright.targets.nvidia.backend.parts import REMARKS
+from tilewright.targets.nvidia.backend.assembler_notes import assembler_notes
+from tilewright.targets.nvidia.backend.parts import PTXAS_LOG, REMARKS
 from tilewright.targets.nvidia.backend.ptx_lines import Place, placed_lines
 
 
@@ -21,7 +22,8 @@ from tilewright.targets.nvidia.backend.ptx_lines import Place, placed_lines
 class KernelReport:
     """Figures of one kernel. Memory in bytes: `shared` is static plus what SmemAllocator takes; spills and stack are
     for each thread. `communication` has a line for each collective of the program (docs/communication.md). `remarks`
-    say why an access is not wider, why an option has no effect, and what was spilled."""
+    say why an access is not wider, why an option has no effect, and what was spilled, `warnings` where the assembler
+    makes products of warpgroups wait or drops register counts."""
 
     name: str
     arch: str
@@ -38,6 +40,7 @@ class KernelReport:
     vector_bits: tuple[int, ...]
     communication: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    warnings: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,8 +64,8 @@ class Report:
                 if field.name == "communication":
                     lines += [f"{field.name:<14}{line}" for line in value]
                     continue
-                if field.name == "remarks":
-                    lines += [f"{'':<14}{line}" if i else f"remark        {line}" for item in value
+                if field.name in ("remarks", "warnings"):
+                    lines += [f"{'' if i else field.name[:-1]:<14}{line}" for item in value
                               for i, line in enumerate(item.excerpt())]  # fmt: skip
                     continue
                 text = ", ".join(map(str, value)) if isinstance(value, tuple) else value
@@ -92,7 +95,14 @@ def _kernel_report(executor: Any, name: str) -> KernelReport:
         vector_bits(executor.kernels[name].stages["ptx"]),
         remarks_of(executor.kernels[name].stages["cute"]),
         tuple(_remarks(executor, name)),
+        tuple(assembler_notes(_log(executor, name), name, executor.kernels[name].stages["ptx"])),
     )
+
+
+def _log(executor: Any, name: str) -> str:
+    """What the assembler said of a kernel, which has a cubin."""
+    kept = executor.kernels[name].image.stages.get(PTXAS_LOG)
+    return str(kept if kept is not None else executor.job.kernels[name].texts.get(PTXAS_LOG, ""))
 
 
 def _remarks(executor: Any, name: str) -> Iterator[Remark]:

@@ -15,6 +15,8 @@ from tilewright.targets.emu.checks.order.epochs import SEVERAL, block_of, is_asy
 from tilewright.targets.emu.faults import Fault, source_location
 from tilewright.targets.emu.lanes import Array, unflatten
 
+EARLY = "Error: Race condition in shared memory access: the block ends while in use"
+
 
 @dataclass(frozen=True)
 class Conflict:
@@ -85,3 +87,15 @@ def name_of(batch: Batch, epoch: Any, before: str) -> str:
     if batch.members is not None:
         return batch.members.name_of(number, thread)
     return f"block {unflatten(number, batch.shape.grid)}, thread {unflatten(thread, batch.shape.block)}"
+
+
+def ended_in_use(batch: Batch, lane: int, epoch: Any, hint: str) -> Fault:
+    """The finding of an access, given by its epoch, to shared memory of the lane's block, which has ended."""
+    block = int(batch.blocks[lane // batch.shape.stride])
+    values: dict[str, Any] = {"block that ends": unflatten(block, batch.shape.grid)}
+    slots, thread = np.flatnonzero(batch.identities == block_of(epoch)), int(thread_of(epoch))
+    if is_async(epoch) or thread >= SEVERAL or not len(slots):
+        values["other thread"] = name_of(batch, epoch, "")
+    else:
+        lane = int(slots[0]) * batch.shape.stride + thread
+    return Fault("race", EARLY, -1, None, values, hint, batch.lane(lane), batch.instruction_at(site_of(epoch)))

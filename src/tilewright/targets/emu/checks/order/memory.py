@@ -51,7 +51,7 @@ class MemoryOrder(Observer):
 
     def fence(self, L: Lanes, scope: str, kind: str) -> None:
         level, widest = SCOPES[scope], self._state.widest
-        if kind == "async":
+        if kind in ("async", "tensor map"):
             self.clocks.tick(L.ids)
         if kind == "shared acquire":
             self._acquire_pending(L, level, True)

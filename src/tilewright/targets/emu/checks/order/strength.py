@@ -36,6 +36,8 @@ WEAK = Strength()
 def strength_of(instruction: Instruction) -> Strength:
     """The attributes of a memory instruction."""
     mods = set(instruction.mods)
+    if instruction.op == "tensormap":  # the release of `cp_fenceproxy` is of another proxy
+        return WEAK
     if instruction.op == "mbarrier" or (instruction.op == "cp" and {"mbarrier", "arrive"} <= mods):
         return Strength("init" not in mods and "inval" not in mods, CLUSTER, atomic=True, size=8)
     size = WIDTH.get(instruction.type or "", 0) // 8

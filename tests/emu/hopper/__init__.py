@@ -1,0 +1,1 @@
+"""Kernels of the Hopper language, each with places that can be wrong."""
