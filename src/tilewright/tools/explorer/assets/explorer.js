@@ -214,6 +214,7 @@ class Pane {
     this.title = make("b", {}, NAMES[name] ?? name);
     this.note = make("span");
     this.ruler = make("canvas", { class: "ruler", "aria-hidden": "true" });
+    this.strip = make("canvas");
     this.editor = make("div", { class: "editor" });
     this.files = name === "source" && data.files.length > 1
       ? make("select", { "aria-label": "file", onchange: (event) => this.show(Number(event.target.value)) }) : null;
@@ -296,7 +297,7 @@ class Pane {
 
   set(hot) {
     this.view.dispatch({ effects: setHot.of(hot) });
-    this.drawRuler();
+    this.drawRuler(false);
   }
 
   hotAt(number) {
@@ -362,23 +363,28 @@ class Pane {
     if (this.lines.has(hot.place)) this.follow(hot);
   }
 
-  /** The strip beside the text: heat, and where the lit lines are. */
-  drawRuler() {
+  /** The strip beside the text: heat, which is drawn anew where it changes, and where the lit lines are. */
+  drawRuler(anew = true) {
     const { clientWidth: width, clientHeight: height } = this.ruler;
     if (!width || !height) return;
     const scale = window.devicePixelRatio || 1;
-    if (this.ruler.width !== width * scale || this.ruler.height !== height * scale) {
-      this.ruler.width = width * scale;
-      this.ruler.height = height * scale;
-    }
-    const context = this.ruler.getContext("2d");
-    context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.clearRect(0, 0, width, height);
     const each = height / Math.max(this.view.state.doc.lines, 1);
-    for (const [line, value] of this.heat) {
-      context.fillStyle = `rgba(${colours.heat}, ${0.15 + 0.75 * Math.sqrt(value / this.hottest)})`;
-      context.fillRect(0, (line - 1) * each, width / 2, Math.max(each, 1.5));
+    const clean = (canvas) => {
+      canvas.width = width * scale; // setting it clears the canvas
+      canvas.height = height * scale;
+      const context = canvas.getContext("2d");
+      context.setTransform(scale, 0, 0, scale, 0, 0);
+      return context;
+    };
+    if (anew || this.strip.height !== height * scale) {
+      const context = clean(this.strip);
+      for (const [line, value] of this.heat) {
+        context.fillStyle = `rgba(${colours.heat}, ${0.15 + 0.75 * Math.sqrt(value / this.hottest)})`;
+        context.fillRect(0, (line - 1) * each, width / 2, Math.max(each, 1.5));
+      }
     }
+    const context = clean(this.ruler);
+    context.drawImage(this.strip, 0, 0, width, height);
     const hot = hovered ?? pinned;
     context.fillStyle = colours.accent;
     for (const line of this.lines.get(hot.place) ?? []) context.fillRect(width / 2, (line - 1) * each, width / 2, Math.max(each, 2));
@@ -438,7 +444,7 @@ function describe(hot) {
     if (value) figures.append(make("span", { title: item.about }, make("b", {}, grouped(value)), ` ${item.name}`, estimate(item)));
   }
   for (const stage of kernel.stages) {
-    const number = stage.places.filter((here) => here === hot.place).length;
+    const number = panes.find((pane) => pane.stage === stage)?.lines.get(hot.place)?.length;
     if (number) figures.append(make("span", {}, make("b", {}, String(number)), ` in ${NAMES[stage.name] ?? stage.name}`));
   }
   const said = [];
