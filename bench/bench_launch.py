@@ -62,6 +62,10 @@ def _without_launch(torch: Any, batches: int) -> Iterator[Row]:
     for name, microseconds in found.items():
         target = found[base] + 1.0 if name.startswith("native") else 9.0 if name.startswith("from_dlpack") else None
         yield Row(name, microseconds, "us", batches, target=target, note="no device")
+    nothing(*tensors)
+    find = nothing.direct_calls.find
+    found = _microseconds({"": lambda: find(tensors, {})}, _nothing, batches)
+    yield Row("finding what a direct call runs, three torch tensors", found[""], "us", batches, note="on the emulator")
     many, numbers = [torch.zeros(64) for _ in range(MANY)], range(MANY)
     yield from _to_nothing(nothing, tensors, "three torch tensors", batches)
     yield from _to_nothing(nothing_of_many, [*many, *numbers], f"{MANY} torch tensors and {MANY} numbers", batches)

@@ -19,7 +19,10 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("docs/gallery", "examples/puzzles")
-SETTINGS = {"TILEWRIGHT_TARGET": "emu", "TILEWRIGHT_ARCH": "sm_90a", "TILEWRIGHT_NO_CACHE": "1", "NO_COLOR": "1"}
+SETTINGS = {
+    "TILEWRIGHT_TARGET": "emu", "TILEWRIGHT_ARCH": "sm_90a", "TILEWRIGHT_NO_CACHE": "1", "TILEWRIGHT_PROGRESS": "0",
+    "NO_COLOR": "1",
+}  # fmt: skip
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
 SECONDS = 300
 

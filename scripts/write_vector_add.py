@@ -16,8 +16,8 @@ import tilewright.cute as cute  # noqa: E402
 PAGE = ROOT / "docs" / "vector-add.md"
 HEAD = """# Vector add at every stage
 
-One kernel on its way from Python to machine code for sm_90a, whole at each stage. `scripts/write_vector_add.py` writes
-this page; [pipeline.md](pipeline.md) says what each stage is. The same texts come from
+This page shows one kernel in full at every stage, from Python to machine code for sm_90a. [pipeline.md](pipeline.md)
+says what each stage is. `scripts/write_vector_add.py` writes this page; this command writes the same texts:
 
 ```bash
 tilewright compile examples/pipeline/vector_add.py:vector_add --arg 'f32[?]' --arg 'f32[?]' --arg 'f32[?]' \\

@@ -14,7 +14,8 @@ from tilewright import Float8E4M3FN, cute, ops
 from tilewright.base import settings
 from tilewright.emulate import observe
 from tilewright.kernels import gemm as kernels
-from tilewright.kernels import gemm_moves, gemm_sm90_plans
+from tilewright.kernels import gemm_moves, gemm_sm90_plans, views
+from tilewright.kernels.gemm_fusion import plain
 from tilewright.kernels.gemm_sm90_plans import Kind, Sm90Plan, sm90_plans
 from tilewright.ops import gemm_fused
 
@@ -38,7 +39,7 @@ def check(a, b, out, plan):
     chosen = kernels.plan_of(out, a, b)
     assert isinstance(chosen, Sm90Plan)
     kernels.gemm(out, a, b, plan=plan_like(chosen, **plan))
-    np.testing.assert_array_equal(wide(out), wide(a) @ wide(b))
+    np.testing.assert_array_equal(wide(out), wide((wide(a) @ wide(b)).astype(out.dtype)))
 
 
 def plan_like(chosen, tile, **options):
@@ -68,7 +69,7 @@ def test_gemm_sm90_correctness_of_plans(plan):
 @pytest.mark.parametrize("pingpong", [False, True])
 def test_gemm_sm90_correctness_of_a_block_with_many_tiles(pingpong, monkeypatch):
     """Two clusters go through six tiles each, so that buffers are used again across tiles and batches."""
-    monkeypatch.setattr(kernels.gemm_sm90_calls, "_clusters", lambda gpu, size: 2)
+    monkeypatch.setattr(kernels.gemm_sm90_calls, "resident_clusters", lambda gpu, size: 2)
     a, b = whole(0, (2, 256, 136), np.float16), whole(1, (2, 136, 192), np.float16)
     tile = (64, 64) if pingpong else (128, 64)
     check(a, b, np.empty((2, 256, 192), np.float16), {"tile": tile, "pingpong": pingpong})
@@ -161,6 +162,39 @@ def test_a_product_with_all_checks_takes_seconds():
     np.testing.assert_array_equal(wide(out), wide(a) @ wide(b))
 
 
+# Parts along K
+
+
+@pytest.mark.parametrize(
+    ("dtype", "result"),
+    [(BF16, BF16), (np.float16, np.float32), (np.int8, np.int32), (E4M3, BF16), (np.float32, np.float32)],
+    ids=lambda dtype: np.dtype(dtype).name,
+)
+@pytest.mark.parametrize("parts", [4, 16])
+def test_gemm_sm90_correctness_of_parts_that_a_second_kernel_adds(dtype, result, parts):
+    """The last step of a part is half empty: it ends where the next part begins."""
+    deep = parts * 160
+    a, b = whole(0, (72, deep), dtype), whole(1, (40, deep), dtype).T
+    out = np.empty((72, 56), result)[:, :40]
+    with observe() as reports:
+        check(a, b, out, {"tile": (64, 64), "pingpong": True, "parts": parts})
+    assert [report.kernel for report in reports][-2:] == ["gemm_sm90_kernel", "add_parts_kernel"]
+
+
+@pytest.mark.parametrize("order", ["kn", "mn", "mk"])
+def test_gemm_sm90_correctness_of_parts_of_orders(order):
+    a, b = whole(0, (64, 640), BF16), whole(1, (640, 48), BF16)
+    a, b = turned(a) if order[0] == "m" else a, turned(b) if order[1] == "k" else b
+    check(a, b, np.empty((64, 48), BF16), {"tile": (128, 64), "parts": 4})
+
+
+def test_parts_are_in_one_order_and_need_whole_vectors():
+    plans = sm90_plans(F16, (128, 128, 16384, 1), 132, SHARED_BYTES)
+    assert {plan.parts for plan in plans} == {1, 4, 8, 16, 32, 64}
+    for extents in ((128, 130, 16384, 1), (128, 128, 16384, 2), (128, 128, 16388, 1)):
+        assert {plan.parts for plan in sm90_plans(F16, extents, 132, SHARED_BYTES)} == {1}
+
+
 # Epilogues
 
 
@@ -230,9 +264,11 @@ def test_large_products_take_turns_at_large_tiles():
 
 
 def test_few_tiles_share_their_products_unless_rows_must_not_depend_on_that():
-    assert best(128, 128, 16384).splits >= 4
-    assert best(128, 128, 16384, splits=False).splits == 1
-    assert best(128, 128, 64).splits == 1
+    assert best(128, 128, 16384).parts >= 16
+    assert best(128, 128, 16384 + 8).splits >= 4  # K has no such parts
+    alone = best(128, 128, 16384, splits=False)
+    assert (alone.splits, alone.parts) == (1, 1)
+    assert (best(128, 128, 64).splits, best(128, 128, 64).parts) == (1, 1)
 
 
 @pytest.mark.parametrize("kind", [F16, Kind(Float8E4M3FN, (True, True), cute.Float32, True)], ids=str)
@@ -253,6 +289,15 @@ def test_the_assembler_neither_serialises_nor_spills(plan, capfd):
     text = "".join(capfd.readouterr())
     assert "Used" in text and "C75" not in text and "serializ" not in text and "arning" not in text
     assert "0 bytes spill stores, 0 bytes spill loads" in text
+
+
+@pytest.mark.parametrize("tile", [(128, 192), (128, 128)], ids=str)
+def test_epilogues_of_large_tiles_do_not_spill(tile):
+    """192 sums of a thread leave no room, unless the warp that copies gives up its registers."""
+    plan = plan_like(Sm90Plan(cute.BFloat16, (True, True), None, True, (128, 128, 64)), tile, pingpong=True, stages=4)
+    fused = plain(plan, views.Strided((256, 256), (256, 1)), cute.BFloat16, 0)
+    report = kernels.gemm_sm90_calls.compiled(plan, fused, 2, "emu").report().kernels[0]
+    assert (report.spill_stores, report.spill_loads) == (0, 0) and not report.warnings
 
 
 def test_the_fastest_of_the_first_plans_is_taken_from_then_on(monkeypatch):

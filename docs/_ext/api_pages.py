@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,9 @@ def public_names(module: Any) -> list[str]:
 
 
 def describes(value: Any) -> bool:
-    """Whether the reference has an entry for a value: functions and classes with a docstring of their own."""
-    return callable(value) and bool(inspect.getdoc(value)) and not inspect.ismodule(value)
+    """Whether the reference has an entry for a value: functions and classes with a docstring, Python's own apart."""
+    own = getattr(value, "__module__", "") != "builtins"
+    return callable(value) and own and bool(inspect.getdoc(value)) and not inspect.ismodule(value)
 
 
 def page(name: str, title: str, written: dict[int, str]) -> str:
@@ -97,17 +99,63 @@ def as_text(app: Any, kind: str, name: str, value: Any, options: Any, lines: lis
     lines[:] = restructured(lines)
 
 
+FIELDS = {"Args": "param", "Raises": "raises", "Returns": "returns", "Yields": "yields"}
+"""The fields that sections of a docstring become."""
+SECTION = re.compile(rf"({'|'.join(FIELDS)}):$")
+ITEM = re.compile(r"([*\-]|\d+\.) ")
+
+
 def restructured(lines: list[str]) -> list[str]:
-    """The lines of a docstring: prose with code in double backquotes; a table or a block of code kept as it is."""
+    """The lines of a docstring as reStructuredText.
+
+    Prose has code in double backquotes, `Args:` and the like become fields, lists stay lists; a table or a block of
+    code is kept as it is.
+    """
     made: list[str] = []
     for paragraph in re.split(r"\n\s*\n", "\n".join(lines)):
         block = paragraph.strip("\n").splitlines()
         if not block:
             continue
-        plain = not re.match(r"\s*([|*>]|- |\d+\. )", block[0]) and not any(line.startswith(" ") for line in block)
-        made += prose(block) if plain else ["::", "", *("   " + line for line in block)]
+        if found := SECTION.match(block[0]):
+            made += fields(found[1], block[1:])
+        elif ITEM.match(block[0]) and all(ITEM.match(line) or line.startswith("  ") for line in block):
+            made += [line for item in joined(block, ITEM.match) for line in listed(item)]
+        elif re.match(r"\s*[|>]", block[0]) or any(line.startswith(" ") for line in block):
+            made += ["::", "", *("   " + line for line in block)]
+        else:
+            made += prose(block)
         made.append("")
     return made
+
+
+def fields(section: str, block: list[str]) -> list[str]:
+    """A section as fields: one for each item, `name: text`, or one of its own for what is returned."""
+    kind, indent = FIELDS[section], min(len(line) - len(line.lstrip()) for line in block)
+    block = [line[indent:] for line in block]
+    if section in ("Returns", "Yields"):
+        return [f":{kind}: {' '.join(prose([' '.join(line.strip() for line in block)]))}"]
+    made = []
+    for item in joined(block, lambda line: not line.startswith(" ")):
+        name, _, text = item.partition(": ")
+        made.append(f":{kind} {name.replace('*', chr(92) + '*')}: {' '.join(prose([text]))}")
+    return made
+
+
+def joined(block: list[str], begins: Callable[[str], Any]) -> list[str]:
+    """The items of a block, each with its continuation lines in one."""
+    items: list[str] = []
+    for line in block:
+        if begins(line) or not items:
+            items.append(line.strip())
+        else:
+            items[-1] += " " + line.strip()
+    return items
+
+
+def listed(item: str) -> list[str]:
+    """An item of a list."""
+    mark, _, text = item.partition(" ")
+    return [f"{mark} {' '.join(prose([text]))}"]
 
 
 def prose(block: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from tilewright.cute.testing import CantImplementError, JitArguments, autotune_j
 # ## A kernel with parameters
 #
 # A `Constexpr` is a value of compile time. Here it is the size of a block and the number of elements that a thread
-# takes: each pair gives a kernel of its own.
+# takes. Each pair gives a kernel of its own.
 
 
 # %%
@@ -51,8 +51,8 @@ print(np.array_equal(y, 3 * x))
 print(sorted(scale.best_config))
 
 # %% [markdown]
-# On a GPU the times are those of the device. On the emulator they are those of the emulator, which say nothing
-# about a GPU: there `observe(counters=True)` gives counts of sectors and conflicts to choose by.
+# On a GPU, the times are those of the device. On the emulator they say nothing about a GPU; choose there by the
+# sectors and conflicts that `observe(counters=True)` counts.
 #
 # ## When a configuration cannot work
 #
@@ -85,9 +85,9 @@ print(tried, best["threads"] in tried)
 # %% [markdown]
 # ## Keeping the choice
 #
-# A choice belongs into a file of the project, with the device and the shapes it was measured on: a program that
-# tunes at every start is slow to start, and its results change from one machine to the next. The kernel library
-# does so; its plans lie in `tilewright/kernels/tuned`.
+# Keep a choice in a file of the project, with the device and the shapes on which it was measured. A program that tunes
+# at every start is slow to start, and its results change from one machine to the next. The kernel library keeps its
+# plans in `tilewright/kernels/tuned`.
 #
 # ## Where to go on
 #

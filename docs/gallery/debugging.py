@@ -23,9 +23,9 @@ def reported(function, *arguments):
 # %% [markdown]
 # ## A missing barrier
 #
-# Each thread writes a place of shared memory and reads that of another. Without a barrier in between, the result
-# depends on which warp is first; on a GPU it is right most of the time. The emulator orders accesses by what the
-# program says, not by when they happened, and reports the pair.
+# Each thread writes one element of shared memory and reads that of another thread. Without a barrier in between, the
+# result depends on which warp is first; on a GPU it is right most of the time. The emulator orders accesses by what
+# the program guarantees, not by when they happened, and reports the pair.
 
 
 # %%
@@ -49,8 +49,8 @@ reported(reverse, x, False)
 reported(reverse, x, True)
 
 # %% [markdown]
-# The second call says nothing: with the barrier all is well. `print(error)` shows more: kernel, line of the source,
-# line of the PTX, block, threads and address.
+# With the barrier, the second call reports nothing. `print(error)` shows more than its first line: the kernel, the
+# line of the source, the line of the PTX, block, threads and address.
 #
 # ## An access out of bounds
 
@@ -96,9 +96,9 @@ cute.compile(shown, x, target="emu")(x)
 # %% [markdown]
 # ## A debugger while tracing
 #
-# A kernel is traced by running it, so `breakpoint()` in it, and `pdb`, stop where the compiler is: variables are
-# there, with their types and layouts, not their values. Values are what the emulator has:
-# `tilewright.emulate.Debugger` records the steps of one thread.
+# A kernel is traced by running it, so `breakpoint()` and `pdb` stop in it while it is compiled. You see the variables
+# with their types and layouts, but not their values. The emulator has those: `tilewright.emulate.Debugger` records
+# the steps of one thread, and [a debugger with a prompt](../debugging.md) steps through the kernel.
 
 # %%
 from tilewright.emulate import Debugger, observe
@@ -114,8 +114,8 @@ print(
 # %% [markdown]
 # ## The first number that is not one
 #
-# NaN is the only number that differs from itself. A guard like the one below costs little, and tells the input
-# along with the place; take it out when the mistake is found.
+# NaN is the only number that differs from itself. A guard like the one below costs little, and prints the input and
+# where it was; remove it when you have found the mistake.
 
 
 # %%

@@ -38,7 +38,9 @@ print(np.array_equal(x, y), "st.global.cg.f32" in compiled.stages["ptx"])
 # %% [markdown]
 # ## With a result
 #
-# `llvm.inline_asm` of the MLIR dialects has results. Operands are `$0`, `$1`, ..., results first; the constraints
+# `inline_ptx` gives results too: `write_only_types` lists their types, and `{$w0}` is the first one
+# ([the language](../language.md#tensors) has an example). Sources for CuTe DSL often use `llvm.inline_asm` of the MLIR
+# dialects instead, which works here as well. Its operands are `$0`, `$1`, ..., results first; the constraints
 # say in which registers they lie: `r` 32 bits, `l` 64 bits, `f` float, `=` a result. `dsl_user_op` makes the
 # function an operation of the language: errors inside name the line of whoever calls it.
 #

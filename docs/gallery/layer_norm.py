@@ -97,7 +97,7 @@ print(f"greatest error {greatest_error(x):.0e}")
 #
 # Add 3000 to every element. The variance stays 1, but the mean of squares is about nine million, where neighbouring
 # float32 numbers are 1 apart. The difference has lost all of its digits; in some rows it is negative, and its root
-# is no number. The two passes lose only what the mean itself is rounded by:
+# is NaN. The two passes lose only the rounding of the mean itself:
 
 # %%
 far = x + np.float32(3000)

@@ -81,9 +81,9 @@ print(out[0] == x.sum(dtype=np.float64))
 # %% [markdown]
 # ## A ring that is too short
 #
-# The barrier in the loop does two things. It shows each thread's copies to all others, and it keeps a stage from
-# being overwritten while somebody still reads it: whoever passed it has done with the step before. With a single
-# stage, that is one step too late. The emulator finds the mistake whatever the timing is:
+# The barrier in the loop does two things. It makes each thread's copies visible to all others, and it keeps a stage
+# from being overwritten while another thread still reads it, because a thread that passes it has finished the step
+# before. With a single stage, that is one step too late. The emulator finds the mistake whatever the timing is:
 
 
 # %%

@@ -85,16 +85,16 @@ for name, layout in (("global", None), ("plain", plain), ("padded", padded), ("s
     print(f"{name:9} {report.sectors:5} sectors (ideal {report.sectors_ideal}), {report.bank_conflicts:5} conflicts")
 
 # %% [markdown]
-# The layout algebra counts the same without running anything. The layout that it takes is the one from a thread of
-# the warp to its place, here a column of the tile:
+# The layout algebra counts the same without running anything. It takes the layout from a thread of the warp to its
+# place, here a column of the tile:
 
 # %%
 for layout in (plain, padded, swizzled):
     print(f"{layout!s:36} {cute.bank_conflicts(cute.composition(layout, cute.make_layout((32, 1))), 'f32')}")
 
 # %% [markdown]
-# A picture says why. Each cell has its bank; a column of the left tile lies in one bank, a column of the right one
-# in all of them. (It shows a tile of 8×8 vectors of 16 bytes, as matrix products use it.)
+# The picture shows why. Each cell has the colour of its bank: a column of the upper tile lies in one bank, and a column
+# of the lower tile in all of them. (It shows a tile of 8×8 vectors of 16 bytes, as matrix products use it.)
 
 # %%
 vectors = cute.make_layout((8, 64), stride=(64, 1))

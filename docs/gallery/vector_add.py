@@ -84,8 +84,8 @@ small_tiler, small_tv = cute.make_layout_tv(cute.make_layout(8), cute.make_layou
 cute.tv_layout_svg(small_tv, small_tiler)
 
 # %% [markdown]
-# Vectors need addresses that are multiples of 16 bytes. NumPy arrays promise only what their element type needs, so
-# `assumed_align` says it; the call checks that it is true.
+# Vectors need addresses that are multiples of 16 bytes. NumPy arrays promise only the alignment of their elements, so
+# `assumed_align` states more; the call checks that it is true.
 
 # %%
 n = 8 * 1024
@@ -99,8 +99,8 @@ print([line.split()[0] for line in vectors.stages["ptx"].splitlines() if ".globa
 # %% [markdown]
 # ## What the memory does
 #
-# The emulator counts. Both kernels move the same sectors of 32 bytes, as few as there can be; the second one gets
-# there with fewer instructions.
+# The emulator counts what the memory does. Both kernels move the same sectors of 32 bytes, as few as possible; the
+# second one needs fewer instructions.
 
 # %%
 for name, run in (("one", lambda: compiled(a[:n], b[:n], c[:n])), ("four", lambda: vectors(x, y, z))):

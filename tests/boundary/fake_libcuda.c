@@ -29,8 +29,8 @@ int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
 int cuDeviceGetName(char *name, int size, int device) { snprintf(name, size, "Fake H100 %d", device); return 0; }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = 1ull << 36; return 0; }
 int cuDeviceGetAttribute(int *value, int id, int device) {
-  (void)device;
-  *value = id == 75 ? 9 : id == 76 ? 0 : id == 97 ? 232448 : id == 16 ? 132 : 1;
+  const char *chips = getenv("FAKE_CUDA_CHIPS"); // one letter a device: its major number
+  *value = id == 75 ? (chips ? chips[device] - '0' : 9) : id == 76 ? 0 : id == 97 ? 232448 : id == 16 ? 132 : 1;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) { SAY("retain %d\n", device); *context = (void *)(uintptr_t)(device + 1); return 0; }

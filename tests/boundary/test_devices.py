@@ -79,6 +79,65 @@ thread.start(); thread.join()
     assert thread == "context 1\n" + launched.format(1).removesuffix("\n")
 
 
+CHIPS = """
+import ctypes
+import tilewright.cute as cute
+from tests.boundary.support import add
+open_ = ctypes.pythonapi.PyCapsule_GetPointer
+open_.restype, open_.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+class On:
+    def __init__(self, device):
+        self.device, self.memory = device, np.zeros(16, np.float32)
+    def __dlpack_device__(self):
+        return 2, self.device
+    def __dlpack__(self, **_):
+        capsule = self.memory.__dlpack__()
+        (ctypes.c_int32 * 2).from_address(open_(capsule, b"dltensor") + 8)[:] = 2, self.device
+        return capsule
+x, y = On(0), On(1)
+"""
+
+
+def test_devices_of_different_chips(driver):
+    """What a call is compiled for is the chip that its tensors lie on, and that is where it runs."""
+    script = (
+        PROGRAM
+        + CHIPS
+        + """
+for one in (x, y, x, y):
+    print("call")
+    add(one, one, 1.0)
+    print(add.last_executor.arch)
+print("compiled")
+print(cute.compile(add, y, y, 1.0).arch, cute.compile(add, vector(), vector(), 1.0).arch)
+"""
+    )
+    text = "\n".join(run_python(script, driver=driver, FAKE_CUDA_CHIPS="98"))
+    called, compiled = text.split("compiled\n")
+    _, *calls = called.split("call\n")
+    for number, (call, chip) in enumerate(zip(calls, ("sm_90a", "sm_80") * 2, strict=True)):
+        launches = re.findall(r"launch 0x200000 on (\d)", call)
+        assert launches == [str(number % 2)] and chip in call.splitlines()
+        assert call.count("load cubin") == (number < 2)
+    assert calls[1].count("context 0") == 1, "the thread's context is as it was"
+    assert compiled.splitlines()[-1] == "sm_80 sm_90a"
+
+
+def test_arrays_of_the_host_run_where_the_code_can(driver):
+    script = (
+        PROGRAM
+        + """
+compiled = cute.compile(add, vector(), vector(), target="cuda", arch="sm_80")
+z = np.ones(16, np.float32)
+compiled(z, z, 1.0)
+print("then", compiled.device._driver.current_device())
+"""
+    )
+    lines = run_python(script, driver=driver, FAKE_CUDA_CHIPS="98")
+    assert "launch 0x200000 on 1: grid 1 block 32 smem 0 stream (nil)" in lines
+    assert lines[-1] == "then 0"
+
+
 def test_where_there_is_one_device_no_call_asks_for_it(driver):
     script = PROGRAM + "compiled = cute.compile(add, vector(), vector(), target='cuda')\n"
     script += "print('calls')\nrun(compiled, on(0), on(0), 1.0)\nrun(compiled, on(0), on(0), 1.0)\n"

@@ -92,7 +92,7 @@ def test_links_lead_somewhere(path):
         ("page.md#cutecopy-twice-1", ""),
         ("page.md#in-a-block", "page.md#in-a-block: page.md has no heading with that anchor"),
         ("other.md", "other.md: there is no such file"),
-        (f"{OF_FILES}/README.md#install", ""),
+        (f"{OF_FILES}/README.md#quick-start", ""),
         (f"{OF_FILES}/README.md#nowhere", f"{OF_FILES}/README.md#nowhere: README.md has no heading with that anchor"),
         (f"{OF_FILES}/docs/nothere.md", f"{OF_FILES}/docs/nothere.md: there is no such file"),
         ("https://example.org/a", ""),

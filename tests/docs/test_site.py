@@ -70,7 +70,14 @@ def test_public_names_are_described_once():
         (["Adds `a` and `b`s."], ["Adds \\ ``a``\\  and \\ ``b``\\ s.", ""]),
         (["a * b, x_ and |c|"], ["a \\* b, x\\_ and \\|c\\|", ""]),
         (["One.", "", "| a | b |", "|---|---|"], ["One.", "", "::", "", "   | a | b |", "   |---|---|", ""]),
-        (["* one", "* two"], ["::", "", "   * one", "   * two", ""]),
+        (["* one", "* of `a`", "  and b"], ["* one", "* of \\ ``a``\\  and b", ""]),
+        (["1. one", "2. two"], ["1. one", "2. two", ""]),
+        (["x", "", "    code()", ""], ["x", "", "::", "", "       code()", ""]),
+        (
+            ["Args:", "    a: one", "        or two.", "    *rest: `b`s.", "", "Returns:", "    Three."],
+            [":param a: one or two.", ":param \\*rest: \\ ``b``\\ s.", "", ":returns: Three.", ""],
+        ),
+        (["Raises:", "    ValueError: it is wrong."], [":raises ValueError: it is wrong.", ""]),
     ],
 )
 def test_docstrings_become_text_without_markup(lines, expected):
@@ -81,6 +88,7 @@ def test_every_entry_of_the_reference_has_a_docstring_of_its_own():
     pages = extension("api_pages")
     assert pages.describes(inspect.getdoc)
     assert not pages.describes(inspect) and not pages.describes(3) and not pages.describes(lambda: None)
+    assert not pages.describes(int), "cute.Int is Python's"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.emu.test_instructions import HEAD
 from tilewright.base import settings
+from tilewright.base.notebook import display_module
 from tilewright.emulate import Debugger, run_ptx
 from tilewright.targets.emu import progress
 from tilewright.targets.emu.progress import ERASE, Bar, form_of, line, sentence, short
@@ -70,6 +71,59 @@ def test_where_what_appears(monkeypatch):
         assert form_of(None, Terminal()) == "bar" and form_of(None, log) == "lines"
     monkeypatch.setenv("TILEWRIGHT_PROGRESS", "0")
     assert form_of(None, Terminal()) is None and form_of(None, log) is None
+
+
+class Cell:
+    """What a notebook is given to display; the handle that it returns notes changes."""
+
+    def __init__(self):
+        self.shown = []
+
+    def display(self, data, raw, display_id):
+        assert raw and display_id
+        self.shown.append(data)
+        return self
+
+    def update(self, data, raw):
+        assert raw
+        self.shown.append(data)
+
+
+def test_a_bar_below_the_cell_of_a_notebook(monkeypatch):
+    cell, clock = Cell(), Clock()
+    monkeypatch.setattr(progress, "display_module", lambda: cell)
+    bar = Bar("soft<max>", 200, True, None, clock)
+    for tick in range(13):
+        clock.now = 100 + tick / 8
+        if bar.due():
+            bar.show(50, 1000)
+    bar.clear()
+    bar.clear()
+    assert len(cell.shown) == 4, "three looks from one second on, and one that empties it"
+    assert cell.shown[0]["text/plain"] == "soft<max>  25%  0:01 50 of 200 blocks, 1 k instructions"
+    assert cell.shown[0]["text/html"] == (
+        '<progress value="50" max="200"></progress> '
+        "<code>soft&lt;max&gt;  25%  0:01 50 of 200 blocks, 1 k instructions</code>"
+    )
+    assert cell.shown[-1] == {"text/plain": "", "text/html": ""}
+
+
+def test_notebooks_are_told_from_terminals(monkeypatch):
+    class Shell:
+        kernel = None
+
+    ipython = type(sys)("IPython")
+    ipython.get_ipython = lambda: Shell
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", Cell)
+    assert display_module() is None, "IPython in a terminal"
+    Shell.kernel = object()
+    assert display_module() is Cell
+    assert form_of(True, sys.stderr) == "notebook" and form_of(True, io.StringIO()) == "lines"
+    assert form_of(None, sys.stderr) == "lines", "pytest is running"
+    assert form_of(False, sys.stderr) is None
+    ipython.get_ipython = lambda: None
+    assert display_module() is None
 
 
 def test_lines_come_after_five_seconds_and_then_rarely():

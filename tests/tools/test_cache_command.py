@@ -21,12 +21,12 @@ def test_list_verify_and_clear(cache_dir):
     forget()
     with settings.scope(target="emu", arch="sm_90a"):
         compiled(3)
-    assert "scale" in output("ls") and "1 functions" in output()
+    assert "scale" in output("ls") and "1 function," in output()
     assert "2 files, 0 damaged" in output("verify")
     next((cache_dir / "v1" / "entries").glob("*/*")).write_bytes(b"x")
     assert "(damaged)" in output("ls")
     assert "2 files, 1 damaged" in output("verify", status=1)
-    assert "1 files taken away" in output("clear")
+    assert "1 file taken away" in output("clear")
     assert "0 functions" in output("ls")
     forget()
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.lang import test_tma_pipelines
+from tests.tools.test_debug_speed import best
 from tilewright.tools.debugger.plan import Program
 from tilewright.tools.debugger.session import Session
 
@@ -48,5 +49,20 @@ def test_copies_and_phases(seed):
         assert {row[1] for row in session.ask("threads")} == {0, 4}
         before = stop.moment
         assert session.back("instruction").moment < before
+    finally:
+        session.close()
+
+
+def test_steps_and_steps_back_are_as_fast_as_on_ampere():
+    session = Session(Program(GEMM.place, ("f16[256,64]", "f16[128,64]", "zeros:f32[256,128]"), GEMM.options))
+    try:
+        session.start()
+        assert best(6, lambda: session.go("line"))[0] < 0.2
+        session.add_breakpoint(f"{SOURCE}:{line_of('warpgroup.fence()')}")
+        stop = session.go()
+        assert stop.reason == "breakpoint"
+        assert best(6, lambda: session.go("instruction"))[0] < 0.2
+        assert best(3, lambda: session.back("line"))[0] < 1
+        assert best(3, lambda: session.back("instruction"))[0] < 1
     finally:
         session.close()

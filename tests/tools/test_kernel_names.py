@@ -13,13 +13,15 @@ CALLS = {
     "cross_entropy": lambda: ops.cross_entropy(X, np.zeros(70, np.int64)),
     "elementwise": lambda: ops.elementwise("add", X, X),
     "gemm": lambda: ops.gemm(X, X.T),
+    "gemm_grouped": lambda: ops.gemm_grouped(X, X.T[None], np.array([70], np.int32)),
+    "gemm_scaled": lambda: ops.gemm_scaled(X.astype(np.float16), X.T.astype(np.float16), 2.0, 3.0),
     "layernorm": lambda: ops.layernorm(X),
     "reduce": lambda: [ops.reduce(X, name, dim) for name in ("sum", "argmax") for dim in (0, 1)],
     "reduce_sum": lambda: [ops.reduce_sum(X, variant=name) for name in ("naive", "shuffle", "vectorized", "split")],
     "rmsnorm": lambda: ops.rmsnorm(X),
     "softmax_online": lambda: ops.softmax_online(X),
 }
-OTHERS = {"reduce_sum": "reduce"}  # its kernels are those of `reduce`
+OTHERS = {"reduce_sum": "reduce", "gemm_grouped": "gemm", "gemm_scaled": "gemm"}  # whose kernels they run
 
 
 def test_every_op_is_here():

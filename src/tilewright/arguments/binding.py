@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -252,19 +252,29 @@ def _gathered_param(name: str, value: Any, annotation: Any, position: int) -> Tu
 
 def on_host(call: BoundCall) -> bool:
     """True when a tensor of the host's memory is passed."""
-    return any(_in_host_memory(value) for value in call.runtime.values())
+    return any(kind == dlpack_types.CPU for kind, _ in places(call))
 
 
-def _in_host_memory(value: Any) -> bool:
-    if isinstance(value, RuntimeTensor):
-        return value.view.device == dlpack_types.CPU
-    if isinstance(value, Keywords):
-        return any(map(_in_host_memory, value.values()))
-    if isinstance(value, (tuple, list)):
-        return any(_in_host_memory(item) for item in value)
-    if isinstance(value, FakeTensor) or not is_tensor(value):
-        return False
-    return hasattr(value, "__array_interface__") or int(value.__dlpack_device__()[0]) == dlpack_types.CPU
+def places(call: BoundCall) -> Iterator[tuple[int, int]]:
+    """Where the tensors of a call lie: DLPack's type of each one's device, and its number."""
+    return _places(call.runtime.values())
+
+
+def _places(values: Iterable[Any]) -> Iterator[tuple[int, int]]:
+    for value in values:
+        if isinstance(value, RuntimeTensor):
+            yield value.view.device, value.view.device_id
+        elif isinstance(value, Keywords):
+            yield from _places(value.values())
+        elif isinstance(value, (tuple, list)):
+            yield from _places(value)
+        elif isinstance(value, FakeTensor) or not is_tensor(value):
+            continue
+        elif hasattr(value, "__array_interface__"):
+            yield dlpack_types.CPU, 0
+        else:
+            kind, number = value.__dlpack_device__()
+            yield int(kind), int(number)
 
 
 def is_stream(value: Any) -> bool:

@@ -243,7 +243,7 @@ def _without_grad(source: Any) -> Any:
         if place is None:
             warnings.warn(message, stacklevel=2)
         else:
-            warnings.warn_explicit(message, UserWarning, place.file, place.line)
+            warnings.warn_explicit(message, UserWarning, place.file_here, place.line)
     return source.detach()
 
 

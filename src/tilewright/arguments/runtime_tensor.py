@@ -322,9 +322,11 @@ def from_dlpack(
     enable_tvm_ffi: bool = False,
     force_tf32: bool = False,
 ) -> RuntimeTensor:
-    """A tensor of any framework, zero copy, with a static layout.
+    """A tensor of any framework that has DLPack, without a copy, with a static layout.
 
-    `assumed_align` is the alignment in bytes that compiled code may rely on; default that of one element.
+    Its shape and strides become constants of the compiled code; `mark_layout_dynamic()` and
+    `mark_compact_shape_dynamic(mode)` of the result leave them to run time. `assumed_align` is the alignment in bytes
+    that compiled code may rely on, by default that of one element; a call checks it.
     """
     return RuntimeTensor(tensor, assumed_align=assumed_align, use_32bit_stride=use_32bit_stride)
 

@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 import linecache
+import os
+import re
 from dataclasses import dataclass
+from typing import Final
+
+_CELL: Final = re.compile(r"([/\\]ipykernel)_\d+(?=[/\\])")
+_STABLE_CELL: Final = re.compile(r"[/\\]ipykernel(?=[/\\]\d+\.py$)")
+
+
+def stable_file(file: str) -> str:
+    """The name of a file as it is in every process: Jupyter names the folder of a notebook's cells by the process."""
+    return _CELL.sub(r"\1", file) if "ipykernel_" in file else file
+
+
+def _file_here(file: str) -> str:
+    return _STABLE_CELL.sub(lambda found: f"{found[0]}_{os.getpid()}", file) if "ipykernel" in file else file
 
 
 @dataclass(frozen=True)
@@ -26,7 +41,12 @@ class SourceLocation:
 
     def source(self) -> str:
         """The text of the line, empty when the file is gone."""
-        return linecache.getline(self.file, self.line).rstrip("\n")
+        return linecache.getline(self.file_here, self.line).rstrip("\n")
+
+    @property
+    def file_here(self) -> str:
+        """The file by its name in this process, see `stable_file`."""
+        return _file_here(self.file)
 
     def expression(self) -> str:
         """The text that the columns mark, empty where they mark none."""

@@ -35,7 +35,7 @@ def warn(
     if place is None:
         warnings.warn(message, category, stacklevel=stacklevel + 1)
     else:
-        warnings.warn_explicit(message, category, place.file, place.line)
+        warnings.warn_explicit(message, category, place.file_here, place.line)
 
 
 def say_once(message: str, place: SourceLocation | None, category: type[Warning] = IgnoredOptionWarning) -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from tilewright.arguments.binding import BoundCall, leaf_type, on_host, traced
 from tilewright.base import notices, settings, spans
 from tilewright.base.errors import CompileError
+from tilewright.base.location import stable_file
 from tilewright.compiler import hooks, logs, stages, validation
 from tilewright.compiler.cache.lookup import Hit, Turn
 from tilewright.compiler.decorated import EntryFunction
@@ -217,7 +218,7 @@ def trace_program(job: Job, function: EntryFunction[..., Any], call: BoundCall) 
         profiled=function.profiled,
     )
     code = function.function.__code__
-    begins = mlir.ir.Location.file(code.co_filename, code.co_firstlineno, 0)
+    begins = mlir.ir.Location.file(stable_file(code.co_filename), code.co_firstlineno, 0)
     with located(lambda: begins), trace.program(program), current().unknown, mlir.ir.InsertionPoint(module.body):
         host = _host_function(call)
         body = host.regions[0].blocks[0]

@@ -128,7 +128,11 @@ def jit(
     function: None = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any
 ) -> _JitDecorator: ...
 def jit(function: Any = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any) -> Any:
-    """Decorator: compile the function. With `preprocess=False` control flow is not rewritten, only traced."""
+    """Decorator: the function is host code when Python calls it, and is inlined when compiled code calls it.
+
+    A call compiles the function for its arguments, or finds it in the cache, and runs it. With `preprocess=False` its
+    control flow is not rewritten, only traced.
+    """
     warn_of_ignored("@cute.jit", others)
     return _decorate(JitFunction, function, preprocess if preprocessor is None else preprocessor)
 
@@ -142,7 +146,13 @@ def kernel(
     function: None = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any
 ) -> _KernelDecorator: ...
 def kernel(function: Any = None, *, preprocess: bool = True, preprocessor: bool | None = None, **others: Any) -> Any:
-    """Decorator: the function is device code, launched with `kernel(args).launch(grid=..., block=...)`."""
+    """Decorator: the function is device code, which a jit function launches.
+
+    `kernel(args).launch(grid=(x, y, z), block=(x, y, z))` starts it. Further arguments of `launch` are `cluster`, the
+    blocks of a cluster; `smem`, the dynamic shared memory in bytes, by default what the kernel allocates; `stream`, by
+    default the current one; `cooperative`, for barriers of the grid; and `use_pdl`, for programmatic dependent
+    launches. With `preprocess=False` control flow is not rewritten, only traced.
+    """
     warn_of_ignored("@cute.kernel", others)
     return _decorate(KernelFunction, function, preprocess if preprocessor is None else preprocessor)
 
@@ -184,7 +194,11 @@ def dsl_user_op(function: Callable[P, T], **_: Any) -> UserOp[P, T]: ...
 @overload
 def dsl_user_op(function: None = None, **_: Any) -> _UserOpDecorator: ...
 def dsl_user_op(function: Any = None, **_: Any) -> Any:
-    """Decorator: an operation built from others. Its control flow is rewritten; `loc=` and `ip=` may be given."""
+    """Decorator: the function becomes an operation of the language, built from others.
+
+    Its control flow is rewritten as a kernel's is. Callers may pass `loc=` and `ip=`, which sources for other compilers
+    do; the function need not have them.
+    """
     if function is None:
         return dsl_user_op
     return UserOp(function)
@@ -215,9 +229,31 @@ class UserOp(Decorated[P, R]):
 
 
 class Compile:
-    """`cute.compile(fn, *args, options=...)`, and `cute.compile[OptLevel(2), KeepPTX](fn, *args)`.
+    """Compile a jit function for arguments like these; the result is called with such arguments.
 
-    See `tilewright.compiler.build.compile_function` for what it takes.
+    `cute.compile(fn, *args, options="--opt-level 2")`, or with options in brackets:
+    `cute.compile[OptLevel(2), KeepPTX](fn, *args)`. A function that was compiled before comes from the cache. The
+    executor that it returns has `stages`, `report()`, `kernels`, `source_map` and more.
+
+    Args:
+        function: a `@cute.jit` function or method.
+        args: arguments as a call would pass them; compile-time ones become part of the code.
+        options: flags such as `"--opt-level 2 --keep-ptx"`, or option objects; docs/options.md lists them.
+        target: `cuda` or `emu`; by default `cuda` where there is a device.
+        arch: the chip; by default the device's, or `sm_90a` where there is none.
+        override: texts or files that replace stages `cute`, `nvvm`, `llvm`, `ptx` or `cubin`.
+        passes: passes to add: objects, classes or text; `before(name, pass)` and `after(name, pass)` place them.
+        pipeline: the whole pass list, as text or as a `PassManager`.
+        checks: on the emulator: True raises at the first fault, "collect" reports all, False is fast; a list holds
+            classes of checkers, in which True stands for all standard ones.
+        observers: called after each stage with its name and the job.
+        after_pass: called after each pass with the pass and the module.
+        validate: arguments of a call, with which the emulator compares the program before and after each of your
+            passes.
+        no_cache: compile even if the cache has the function.
+
+    Raises:
+        CompileError: the function or its arguments are wrong.
     """
 
     def __init__(self, options: Sequence[Any] = ()) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import json
 import os
 import sys
@@ -21,6 +22,7 @@ from typing import Any, Final
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError
 from tilewright.base.interrupts import raised_by_signal
+from tilewright.base.notebook import NotebookBar, display_module
 from tilewright.compiler import build, hooks
 from tilewright.compiler.cache import lookup
 from tilewright.compiler.executor import Executor
@@ -181,13 +183,30 @@ def _finish(call: Call, elsewhere: bool) -> Executor:
     return executor
 
 
+def _bar_in_a_cell(bar: NotebookBar, total: int) -> Iterator[Any]:
+    """The same below the cell of a notebook."""
+    counted = itertools.count(1)
+
+    def show(done: int) -> None:
+        bar.show(done, total, f"compiling  {done}/{total}")
+
+    show(0)
+    try:
+        yield lambda: show(next(counted))
+    finally:
+        bar.clear()
+
+
 @contextmanager
 def _bar(total: int, wanted: bool | None) -> Iterator[Any]:
     """A function that moves a bar on by one."""
     wanted = settings.get("progress") if wanted is None else wanted
-    in_tests = "pytest" in sys.modules or settings.get("ci")
-    if wanted is False or (wanted is None and (in_tests or not sys.stderr.isatty())):
+    in_tests, display = "pytest" in sys.modules or settings.get("ci"), display_module()
+    if wanted is False or (wanted is None and (in_tests or not (display or sys.stderr.isatty()))):
         yield lambda: None
+        return
+    if display is not None:
+        yield from _bar_in_a_cell(NotebookBar(display), total)
         return
     rich = importlib.import_module("rich.progress")
     console = importlib.import_module("rich.console").Console(stderr=True)

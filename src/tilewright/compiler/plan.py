@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright.arguments.binding import BoundCall, bind_call
+from tilewright.arguments.binding import BoundCall, bind_call, places
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
 from tilewright.compiler.decorated import EntryFunction
@@ -97,7 +97,7 @@ def plan(
     call = back_end.bound(bind_call(function.function, trace.symbol(function.symbol_name), (*bound, *args), kwargs))
     chip = one_chip(back_end, {"arch": arch, "cubin-chip": asked.chip, "GPUArch": made.gpu_arch}) or defaults.gpu_arch
     made = replace(made, gpu_arch=chip)
-    chip = choose_arch(chip, chosen)
+    chip = choose_arch(chip, chosen, places(call))
     return Plan(
         function=function,
         call=replace(call, bound=len(bound)),

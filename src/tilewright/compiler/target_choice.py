@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tilewright.base import settings
 from tilewright.targets.target import back_end_of, default_back_end, device_of
 
@@ -20,7 +22,10 @@ def choose_target(wanted: str | None) -> str:
     return str(name)
 
 
-def choose_arch(wanted: str, target: str) -> str:
-    """The architecture asked for, else that of the device, else the back end's default."""
+def choose_arch(wanted: str, target: str, places: Iterable[tuple[int, int]] = ()) -> str:
+    """The architecture asked for, else that of the device, else the back end's default.
+
+    `places` is where tensors of a call lie (`arguments.binding.places`), which choose among several devices.
+    """
     back_end = back_end_of(target)
-    return back_end.normalize_arch(wanted) if wanted else device_of(target).arch() or back_end.default_arch
+    return back_end.normalize_arch(wanted) if wanted else device_of(target).arch(places) or back_end.default_arch

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir import mlir
@@ -60,11 +58,22 @@ def _visit(op: Any, callback: Any, before: bool, skip: Any, interrupt: Any) -> b
 
 def operations(root: ir.Operation, *, inner_first: bool = False) -> list[ir.Operation]:
     """`root` and all operations inside it, each before those in its regions, or after them."""
-    advance = itertools.repeat(mlir.ir.WalkResult.ADVANCE).__next__
     order = mlir.ir.WalkOrder.POST_ORDER if inner_first else mlir.ir.WalkOrder.PRE_ORDER
-    found: defaultdict[ir.Operation, Any] = defaultdict(advance)
-    _native_walk()(root, found.__missing__, order)  # notes its argument, and gives `advance()`
-    return list(found)
+    found: list[ir.Operation] = []
+    _native_walk()(root, functools.partial(_noting(), found), order)
+    return found
+
+
+@functools.cache
+def _noting() -> Any:
+    """A function written in C that appends an operation to a list, and tells MLIR to go on.
+
+    (No dictionary notes them: `hash(op)` is of what an operation says, the same for all branches without operands.)
+    """
+    append = ctypes.pythonapi["PyList_Append"]  # a function of its own, unlike the attribute
+    append.argtypes = (ctypes.py_object, ctypes.py_object)
+    append.restype = (mlir.ir.WalkResult.ADVANCE,).__getitem__  # its result is 0, or an exception
+    return append
 
 
 _capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))

@@ -16,7 +16,7 @@ from tilewright.base.errors import ArgumentError
 from tilewright.compiler.target_choice import choose_arch
 from tilewright.cute import testing
 from tilewright.hw.chips import chip
-from tilewright.kernels import gemm_sm90_calls, views
+from tilewright.kernels import gemm_sm90_calls, gemm_sm90_parts, views
 from tilewright.kernels.elementwise import together
 from tilewright.kernels.epilogue_plans import check_reached, memory_of
 from tilewright.kernels.gemm_epilogue import Fused
@@ -26,6 +26,7 @@ from tilewright.kernels.gemm_operands import Operand
 from tilewright.kernels.gemm_plans import GemmPlan, gemm_plans
 from tilewright.kernels.gemm_sm80 import launch_gemm_sm80
 from tilewright.kernels.gemm_sm90_calls import Sm90Call
+from tilewright.kernels.gemm_sm90_parts import PartsCall
 from tilewright.kernels.gemm_sm90_plans import Sm90Plan
 from tilewright.kernels.gemm_split import workspace_elements
 from tilewright.kernels.launching import address_of, on_gpu
@@ -72,7 +73,7 @@ class _Call:
         self.executor(a, b, arguments, views.empty(a, (self.workspace,), self.accumulator), counters)
 
 
-_calls: dict[Any, _Call | Sm90Call] = {}
+_calls: dict[Any, _Call | Sm90Call | PartsCall] = {}
 
 
 def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, splits: bool = True) -> None:
@@ -87,7 +88,7 @@ def gemm(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan | None = None, spli
     if call is None:
         if 0 in out.shape:
             return
-        made = _prepare(out, a, b, plan or plans_of(out, a, b, splits)[0])
+        made = prepare(out, a, b, plan or plans_of(out, a, b, splits)[0])
         call = views.keep(_calls, key, made)
     call.plain(out, a, b)
 
@@ -102,7 +103,7 @@ def plans_of(out: Any, a: Any, b: Any, splits: bool = True) -> list[GemmPlan | S
 
     Without `splits`, products along K are not shared by blocks (see `gemm`).
     """
-    matrices = _matrices((a, b, out), tuple(out.shape[:-2]))
+    matrices = matrices_of((a, b, out), tuple(out.shape[:-2]))
     found: list[GemmPlan | Sm90Plan] = [*gemm_sm90_calls.candidates(matrices, (a, b, out), splits)]
     if found:
         return found
@@ -143,10 +144,12 @@ def plan_of(out: Any, a: Any, b: Any) -> GemmPlan | Sm90Plan:
     return plans_of(out, a, b)[0]
 
 
-def _prepare(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan) -> _Call | Sm90Call:
-    matrices = _matrices((a, b, out), tuple(out.shape[:-2]))
+def prepare(out: Any, a: Any, b: Any, plan: GemmPlan | Sm90Plan) -> _Call | Sm90Call | PartsCall:
+    """What runs for such tensors with this plan."""
+    matrices = matrices_of((a, b, out), tuple(out.shape[:-2]))
     if isinstance(plan, Sm90Plan) and plan.result is not None:
-        return gemm_sm90_calls.prepare(matrices, (a, b, out), plan)
+        way = gemm_sm90_parts if plan.parts > 1 else gemm_sm90_calls
+        return way.prepare(matrices, (a, b, out), plan)
     *operands, target = matrices
     result = _result(target, isinstance(plan, GemmPlan) and plan.turned)
     fused = plain(plan, result, views.dtype_of(out), address_of(out))
@@ -182,7 +185,7 @@ def prepare_fused(
         EpilogueError: the epilogue takes too much shared memory, or a tensor does not fit the product's tiles.
     """
     batch, m, n = dag.get_node_meta(ACCUMULATOR).shape
-    shaped = _matrices((a, b), (batch,))
+    shaped = matrices_of((a, b), (batch,))
     plans = [plan] if plan else fused_plans_of(shaped, (a, b), (m, n))
     target = "cuda" if on_gpu(a) else "emu"
     starts = {name: address_of(memory_of(array)) for name, array in arrays.items() if hasattr(array, "shape")}
@@ -220,7 +223,7 @@ def _call(executor: Any, plan: GemmPlan, shaped: Sequence[views.Strided], tensor
     return _Call(executor, needed, plan.accumulator, elements, tiles)
 
 
-def _matrices(tensors: Sequence[Any], batch: tuple[int, ...]) -> list[views.Strided]:
+def matrices_of(tensors: Sequence[Any], batch: tuple[int, ...]) -> list[views.Strided]:
     """The tensors as (batch..., rows, columns) of one batch; dimensions of it through which all step alike are one."""
     extents, merged = together(batch, [_batch_steps(tensor, batch) for tensor in tensors])
     if math.prod(batch) == 1:

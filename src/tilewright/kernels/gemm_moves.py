@@ -26,7 +26,7 @@ _PAYS = 1 << 32  # products of a multiplication that takes longer than the copie
 
 def readable(a: Any, b: Any, whatever_size: bool = False) -> tuple[Any, Any]:
     """A and B as the kernels take them, moved if need be; `whatever_size`: the choice does not depend on extents."""
-    a, b = _with_k_inside(a, -1), _with_k_inside(b, -2)
+    a, b = with_k_inside(a, -1), with_k_inside(b, -2)
     size = a.dtype.itemsize
     if size == 8 or 0 in a.shape or 0 in b.shape:
         return a, b
@@ -38,7 +38,7 @@ def readable(a: Any, b: Any, whatever_size: bool = False) -> tuple[Any, Any]:
     return _aligned(a), _aligned(b)
 
 
-def _with_k_inside(matrix: Any, of_k: int) -> Any:
+def with_k_inside(matrix: Any, of_k: int) -> Any:
     """A matrix of bytes, or of float32 on sm_90, with contiguous K, dimension `of_k`; others as they are."""
     size = matrix.dtype.itemsize
     if size in (2, 8) or views.strides_of(matrix)[of_k] == 1 or 0 in matrix.shape:

@@ -18,16 +18,15 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright import pipeline
-from tilewright.cute.nvgpu import cpasync, warpgroup
-from tilewright.kernels.gemm_epilogue import TeamTile, repeated, run_epilogue, strip_at
+from tilewright.cute.nvgpu import cpasync
+from tilewright.kernels.gemm_epilogue import strip_at
 from tilewright.kernels.gemm_sm80 import as_mkl, place_of
-from tilewright.kernels.gemm_sm90_plans import ALIGNMENT, CONSUMERS, INSTRUCTION_M, WARP_M, WARPGROUP
-from tilewright.kernels.gemm_split import Team, add_over_blocks
+from tilewright.kernels.gemm_sm90_mainloop import buffers_of, loads_of, multiply_tiles, pipelines_of
+from tilewright.kernels.gemm_sm90_plans import ALIGNMENT, CONSUMERS, WARPGROUP
+from tilewright.kernels.gemm_sm90_stores import finish_tile, store_tile, team_of
 from tilewright.lib.epilogue.lowering.tile import Place
-from tilewright.utils import LayoutEnum, sm90
 
 COPYING_REGISTERS, MULTIPLYING_REGISTERS = 40, 232
-_STORING = 1  # the named barrier of the first warpgroup that multiplies; the next one's follows
 
 
 class Tiles:
@@ -59,16 +58,16 @@ class Tiles:
         (down, along), (own_m, own_n) = self.plan.cluster, self.own
         return m * down + own_m, n * along + own_n, batch, split
 
+    def share(self, row: Any, column: Any, batch: Any) -> Place:
+        """Where the rows of a warpgroup at (row, column, batch), in shares, lie in D."""
+        m, n = self.plan.share
+        parts = cute.ceil_div(self.extents[0], m), cute.ceil_div(self.extents[1], n)
+        return Place(row * m, column * n, batch, row, column, *parts)
+
     def number_of(self, row: Any, column: Any, batch: Any) -> Any:
         """A tile's number among all, those that lie outside of D included."""
         (down, along) = self.plan.cluster
         return (batch * (self.down * down) + row) * (self.along * along) + column
-
-
-def state_after(steps: Any, kind: pipeline.PipelineUserType, stages: int) -> pipeline.PipelineState:
-    """Where a side of the pipeline stands after so many steps."""
-    first = 1 if kind is pipeline.PipelineUserType.Producer else 0
-    return pipeline.PipelineState(stages, steps, steps % stages, (steps // stages + first) % 2)
 
 
 @cute.jit
@@ -105,163 +104,6 @@ def copy_tiles(tiles: Any, pipe: Any, copies: Any, sources: Any, targets: Any, p
     pipe.producer_tail(state)
 
 
-@cute.jit
-def multiply_tile(
-    pipe: Any, state: Any, steps: Any, tiled: cute.TiledMma, left: cute.Tensor, right: cute.Tensor, sums: cute.Tensor
-) -> Any:
-    """`sums` = the product of `steps` buffers from `state` on; the state of the last one, which is not released yet.
-
-    The products of one step are under way while those of the next are issued.
-    """
-    tiled.set(warpgroup.Field.ACCUMULATE, False)
-    pipe.consumer_wait(state)
-    warpgroup.fence()
-    for part in cutlass.range_constexpr(cute.size(left, mode=[2])):
-        place = (None, None, part, state.index)
-        cute.gemm(tiled, sums, left[place], right[place], sums)
-        tiled.set(warpgroup.Field.ACCUMULATE, True)
-    warpgroup.commit_group()
-    released = state.clone()
-    state.advance()
-    for _ in cutlass.range(steps - 1, unroll=1):
-        pipe.consumer_wait(state)
-        warpgroup.fence()
-        for part in cutlass.range_constexpr(cute.size(left, mode=[2])):
-            place = (None, None, part, state.index)
-            cute.gemm(tiled, sums, left[place], right[place], sums)
-        warpgroup.commit_group()
-        warpgroup.wait_group(1)
-        pipe.consumer_release(released)
-        released.advance()
-        state.advance()
-    return released
-
-
-@cute.jit
-def store_tile(
-    sums: cute.Tensor, copy: Any, target: cute.Tensor, shared: cute.Tensor, place: Any, group: Any,
-    team: Any, plan: cutlass.Constexpr,
-) -> None:  # fmt: skip
-    """Store `sums`, the rows of one warpgroup at `place` (rows, n, l) of D, by way of its buffers of `shared`."""
-    lane = team.thread
-    (rows, columns), (m, n) = plan.piece, (plan.rows, plan.tile[1])
-    order = LayoutEnum.ROW_MAJOR if plan.n_major else LayoutEnum.COL_MAJOR
-    atom = sm90.sm90_get_smem_store_op(order, plan.result, plan.accumulator)
-    tiled = plan.tiled_mma(columns)
-    writing = cute.make_tiled_copy_C(atom, tiled)
-    mine = writing.get_slice(lane)
-    written = mine.partition_D(shared)
-    pieces = cute.local_tile(target, (rows, columns), (None, None, None))
-    from_shared, to_pieces = cpasync.tma_partition(
-        copy, 0, cute.make_layout(1), cute.group_modes(shared, 0, 2), cute.group_modes(pieces, 0, 2)
-    )
-    stores = pipeline.PipelineTmaStore.create(num_stages=plan.store_buffers)
-    leader = cute.arch.make_warp_uniform(lane // 32) == 0
-    held = rows * columns // WARPGROUP
-    count = m // rows * (n // columns)
-    for number in cutlass.range_constexpr(count):
-        down, along = number // (n // columns), number % (n // columns)
-        wide = cute.make_rmem_tensor(held, plan.accumulator)
-        for value in cutlass.range_constexpr(held):
-            wide[value] = sums[number * held + value]
-        narrow = cute.make_rmem_tensor(tiled.partition_shape_C(plan.piece), plan.result)
-        cute.make_tensor(narrow.iterator, cute.make_layout(held)).store(wide.load().to(plan.result))
-        buffer = group * plan.store_buffers + number % plan.store_buffers
-        if leader:
-            if cutlass.const_expr(number == 0 and count % plan.store_buffers):
-                stores.producer_tail()  # the last tile ended with this buffer
-            else:
-                stores.producer_acquire()
-        team.sync()
-        cute.copy(writing, mine.retile(narrow), written[None, None, None, buffer])
-        cute.arch.fence_proxy("async.shared", space="cta")
-        team.sync()
-        if leader:
-            at = place[0] * (m // rows) + down, place[1] * (n // columns) + along, place[2]
-            cute.copy(copy, from_shared[None, buffer], to_pieces[(None, *at)])
-            stores.producer_commit()
-
-
-@cute.jit
-def finish_tile(
-    sums: cute.Tensor, strip: cute.Tensor, tiles: Any, place: Any, arguments: Any, group: Any, team: Any,
-    plan: cutlass.Constexpr, fused: cutlass.Constexpr,
-) -> None:  # fmt: skip
-    """Run the epilogue on `sums`, the rows of one warpgroup at `place` (rows, n, l) of D, by way of its `strip`."""
-    (m, n), (row, column, batch) = plan.share, place
-    parts = cute.ceil_div(tiles.extents[0], m), cute.ceil_div(tiles.extents[1], n)
-    if row < parts[0] and column < parts[1]:
-        mine = plan.tiled_mma(n).get_slice(team.thread)
-        written = mine.partition_C(repeated(strip, INSTRUCTION_M // plan.strip))
-        warps = plan.strip // WARP_M
-        warp = cute.arch.make_warp_uniform(team.thread // 32)
-
-        @cute.jit
-        def write(number: cutlass.Constexpr) -> None:
-            instruction, share = divmod(number, INSTRUCTION_M // plan.strip)
-            if warp // warps == share:
-                cute.autovec_copy(sums[None, instruction, None], written[None, 0, None])
-
-        where = Place(row * m, column * n, batch, row, column, *parts)
-        tile = TeamTile(fused.grid, tiles.extents, where, team, group, CONSUMERS)
-        run_epilogue(sums, write, strip, tile, arguments, fused, m // plan.strip)
-
-
-def team_of(group: Any) -> Team:
-    """The threads of a warpgroup that multiplies."""
-    barrier = pipeline.NamedBarrier(_STORING + group, WARPGROUP)
-    return Team(cute.arch.thread_idx()[0] % WARPGROUP, WARPGROUP, barrier.arrive_and_wait)
-
-
-@cute.jit
-def multiply_tiles(
-    tiles: Any, pipe: Any, order: Any, finish: Any, memory: Any, exchange: Any, group: Any, team: Any,
-    plan: cutlass.Constexpr,
-) -> None:  # fmt: skip
-    """Multiply the tiles of this block, or every other one of them. Run by warpgroup `group`.
-
-    `finish(sums, place)` stores what becomes of the sums of the place (rows of the warpgroup, n, l).
-
-    `exchange` is the workspace, the counters, and an Int32 of each warpgroup in shared memory (see `add_over_blocks`).
-    """
-    shared_a, shared_b = memory
-    tiled = plan.tiled_mma(plan.tile[1])
-    mine = tiled.get_slice(team.thread)
-    first, stride, turn, turns = tiles.first, tiles.clusters, cutlass.Int32(0), 1
-    if cutlass.const_expr(plan.pingpong):
-        first, stride, turn, turns = first + group * stride, CONSUMERS * stride, group, CONSUMERS
-    else:
-        shared_a = cute.local_tile(shared_a, (plan.rows, plan.tile[2]), (group, 0, None))
-    left = tiled.make_fragment_A(mine.partition_A(shared_a))
-    right = tiled.make_fragment_B(mine.partition_B(shared_b))
-    for number in cutlass.range(first, tiles.count, stride):
-        row, column, batch, split = tiles.place(number)
-        slot = tiles.number_of(row, column, batch)
-        if cutlass.const_expr(not plan.pingpong):
-            row, slot = row * CONSUMERS + group, slot * CONSUMERS + group
-        sums = cute.make_rmem_tensor(tiled.partition_shape_C((plan.rows, plan.tile[1])), plan.accumulator)
-        state = state_after(turn * tiles.steps, pipeline.PipelineUserType.Consumer, plan.stages)
-        if cutlass.const_expr(plan.pingpong):
-            order.wait()
-        last = multiply_tile(pipe, state, tiles.steps, tiled, left, right, sums)
-        if cutlass.const_expr(plan.pingpong):
-            order.arrive()
-        warpgroup.wait_group(0)
-        pipe.consumer_release(last)
-        if cutlass.const_expr(plan.pingpong):
-            order.wait()
-        complete: Any = True
-        if cutlass.const_expr(plan.splits > 1):
-            workspace, counters, seen = exchange
-            mine_seen = cute.local_tile(seen, (1,), (group,))
-            complete = add_over_blocks(sums, workspace, counters, slot, split, mine_seen, team, plan.splits)
-        if complete:
-            finish(sums, (row, column, batch))
-        if cutlass.const_expr(plan.pingpong):
-            order.arrive()
-        turn = turn + turns
-
-
 @cute.kernel
 def gemm_sm90_kernel(
     copies: Any, coordinates: Any, arguments: Any, workspace: Any, counters: Any, plan: cutlass.Constexpr,
@@ -277,34 +119,14 @@ def gemm_sm90_kernel(
         for copy in copies:
             cpasync.prefetch_descriptor(copy)
     smem = cutlass.utils.SmemAllocator()
-    memory = tuple(
-        smem.allocate_tensor(plan.dtype, layout.outer, ALIGNMENT, layout.inner)
-        for layout in (plan.shared_a, plan.shared_b)
-    )
+    memory = buffers_of(smem, plan)
     group = cute.arch.make_warp_uniform(thread // WARPGROUP) - 1
-    readers = plan.cluster[0] + plan.cluster[1] - 1
-    blocks = cute.make_layout((1, *plan.cluster, 1))
-    pipe = pipeline.PipelineTmaAsync.create(
-        num_stages=plan.stages,
-        producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
-        consumer_group=pipeline.CooperativeGroup(
-            pipeline.Agent.Thread, WARPGROUP // 32 * readers * (1 if plan.pingpong else CONSUMERS)
-        ),
-        tx_count=plan.stage_bytes,
-        barrier_storage=smem.allocate_array(cutlass.Int64, 2 * plan.stages),
-        cta_layout_vmnk=blocks,
-        defer_sync=True,
-    )
-    order = None
-    if cutlass.const_expr(plan.pingpong):
-        order = pipeline.PipelineOrder.create(
-            smem.allocate_array(cutlass.Int64, 2 * CONSUMERS), 2, CONSUMERS, group,
-            pipeline.CooperativeGroup(pipeline.Agent.Thread, WARPGROUP), defer_sync=True,
-        )  # fmt: skip
-    pipeline.pipeline_init_arrive(blocks.shape, is_relaxed=True)
+    pipe, order = pipelines_of(smem, plan, group)
+    blocks = (1, *plan.cluster, 1)
+    pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
     tiles = Tiles(coordinates[0], coordinates[1], plan)
     exchange = workspace, counters, smem.allocate_tensor(cutlass.Int32, cute.make_layout(CONSUMERS))
-    pipeline.pipeline_init_wait(blocks.shape)
+    pipeline.pipeline_init_wait(blocks)
     if group < 0:
         if cutlass.const_expr(plan.moves_registers):
             cute.arch.setmaxregister_decrease(COPYING_REGISTERS)
@@ -329,7 +151,9 @@ def gemm_sm90_kernel(
             strip = strip_at(strips + group * plan.strip_bytes, plan.accumulator, plan.strip, plan.tile[1])
             multiply_tiles(
                 tiles, pipe, order,
-                lambda sums, place: finish_tile(sums, strip, tiles, place, arguments, group, team, plan, fused),
+                lambda sums, place: finish_tile(
+                    sums, strip, tiles.share(*place), tiles.extents, arguments, group, team, plan, fused
+                ),
                 memory, exchange, group, team, plan,
             )  # fmt: skip
 
@@ -343,7 +167,7 @@ def launch_gemm_sm90(
 
     `workspace` and `counters` are there where `plan.splits` is above 1 (`gemm_split`).
     """
-    copies, coordinates = _loads(a, b, plan)
+    copies, coordinates = loads_of(a, b, plan)
     one = cute.slice_(plan.shared_d, (None, None, 0))
     store, places = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), as_mkl(d, False), one, plan.piece)
     blocks = plan.cluster[0] * plan.cluster[1]
@@ -361,25 +185,10 @@ def launch_gemm_sm90_fused(
 
     `arguments` are its tensors (M, N, batch...), the last batch mode first, its workspaces and its numbers.
     """
-    copies, coordinates = _loads(a, b, plan)
+    copies, coordinates = loads_of(a, b, plan)
     given = fused.epilogue.grouped(arguments)
     blocks = plan.cluster[0] * plan.cluster[1]
     gemm_sm90_kernel(copies, coordinates, given, workspace, counters, plan, fused).launch(
         grid=(clusters * blocks, 1, 1), block=(plan.threads, 1, 1), cluster=(blocks, 1, 1)
     )
     fused.epilogue.finish(given)
-
-
-def _loads(a: cute.Tensor, b: cute.Tensor, plan: Any) -> Any:
-    """The atoms that copy tiles of A and B, and their tensors of coordinates."""
-    copies, coordinates = [], []
-    for source, shared, mode in ((as_mkl(a, False), plan.shared_a, 1), (as_mkl(b, True), plan.shared_b, 0)):
-        copy: Any = cpasync.CopyBulkTensorTileG2SOp()
-        if plan.cluster[mode] > 1:
-            copy = cpasync.CopyBulkTensorTileG2SMulticastOp()
-        tile = plan.tile[1 - mode], plan.tile[2]
-        one = cute.slice_(shared, (None, None, 0))
-        made, places = cpasync.make_tiled_tma_atom(copy, source, one, tile, plan.cluster[mode])
-        copies.append(made)
-        coordinates.append(places)
-    return tuple(copies), tuple(coordinates)

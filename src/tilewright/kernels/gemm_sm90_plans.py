@@ -7,8 +7,9 @@ with the least:
 
 `speed` is what a tile of that kind reaches of the fastest one where there is enough work. What is added is the time in
 which a tile is stored and nothing multiplied, of which ping-pong leaves little; where several blocks share a tile along
-K, also that of the exchange of sums: each writes and one of them reads `splits` times the tile. The figures are those
-of an H200 (docs/kernels/gemm.md).
+K, also that of the exchange of sums: each writes and one of them reads `splits` times the tile. Products in parts,
+which a second kernel adds, have no exchange, but their sums go through L2. The figures are those of an H200
+(docs/kernels/gemm.md), but for that of this traffic, which is worked out from the rate of L2.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from dataclasses import dataclass, replace
 
 import tilewright.cute as cute
 from tilewright import TFloat32
+from tilewright.cute.nvgpu import warpgroup
 from tilewright.utils import LayoutEnum, sm90
 
 WARPGROUP = 128
 CONSUMERS = 2
 ALIGNMENT = 1024  # of shared memory: after so many bytes a swizzle repeats
 LINE_BYTES = 128  # of a swizzle
+GRAIN_BITS = 128  # of addresses and strides that the copy engine takes
 INSTRUCTION_M = 64
 WARP_M = 16  # rows of an instruction that a warp holds
 _STRIP_ELEMENTS = 4096
@@ -40,7 +43,7 @@ class Sm90Plan:
     """How D (M, N, L) = A (M, K, L) · B (N, K, L) is computed.
 
     Attributes:
-        dtype: element type of A and B.
+        dtype: element type of A and B, in which they are multiplied.
         k_major: whether K is contiguous of A and of B, else M or N is.
         result: element type of D; None where an epilogue stores what it makes of D.
         n_major: whether N is contiguous of D, else M is.
@@ -49,6 +52,9 @@ class Sm90Plan:
         stages: buffers for tiles of A and B.
         pingpong: whether the two warpgroups that multiply take turns at tiles, else they share each tile.
         splits: blocks that share the products along K of one tile.
+        parts: of K, whose products are a batch; their sums go to memory, and a second kernel adds them.
+        narrow: element type of A, 8 bits, where it is another than that of B: A goes through registers, where it is
+            converted, K is contiguous in it, and `dtype` has 16 bits.
         group: clusters along M whose tiles are computed before those of the next column, so that L2 holds what they
             share.
     """
@@ -62,7 +68,9 @@ class Sm90Plan:
     stages: int = 4
     pingpong: bool = False
     splits: int = 1
+    parts: int = 1
     group: int = 8
+    narrow: type[cute.Numeric] | None = None
 
     @property
     def threads(self) -> int:
@@ -86,9 +94,14 @@ class Sm90Plan:
         return accumulator_of(self.dtype)
 
     @property
+    def held(self) -> tuple[type[cute.Numeric], type[cute.Numeric]]:
+        """Element types of A and B as they lie in memory."""
+        return self.narrow or self.dtype, self.dtype
+
+    @property
     def shared_a(self) -> cute.ComposedLayout:
         """(m, k, stages) of A in shared memory."""
-        return sm90.make_smem_layout(self.dtype, _order(self.k_major[0]), (self.tile[0], self.tile[2]), self.stages)
+        return sm90.make_smem_layout(self.held[0], _order(self.k_major[0]), (self.tile[0], self.tile[2]), self.stages)
 
     @property
     def shared_b(self) -> cute.ComposedLayout:
@@ -142,7 +155,7 @@ class Sm90Plan:
     def stage_bytes(self) -> int:
         """Bytes of the tiles of A and B of one step."""
         m, n, k = self.tile
-        return (m + n) * k * self.dtype.width // 8
+        return (m * self.held[0].width + n * self.held[1].width) * k // 8
 
     @property
     def shared_bytes(self) -> int:
@@ -158,8 +171,9 @@ class Sm90Plan:
         """The instruction of one warpgroup, 64 rows by `columns`."""
         majors = tuple(_order(major).sm90_mma_major_mode() for major in self.k_major)
         dtype = TFloat32 if self.dtype is cute.Float32 else self.dtype
+        source = warpgroup.OperandSource.RMEM if self.narrow else warpgroup.OperandSource.SMEM
         return sm90.make_trivial_tiled_mma(
-            dtype, dtype, majors[0], majors[1], self.accumulator, (1, 1, 1), (INSTRUCTION_M, columns)
+            dtype, dtype, majors[0], majors[1], self.accumulator, (1, 1, 1), (INSTRUCTION_M, columns), source
         )
 
 
@@ -175,6 +189,7 @@ class Kind:
     k_major: tuple[bool, bool]
     result: type[cute.Numeric] | None
     n_major: bool
+    narrow: type[cute.Numeric] | None = None
 
 
 @dataclass(frozen=True)
@@ -205,6 +220,9 @@ _CLUSTERS = ((2, 1), (1, 2), (1, 1))
 _ALONE = 0.985  # the speed of a block without a cluster
 _TOGETHER = 1 << 20  # the time by which a cluster begins later
 _SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
+_PARTS = (4, 8, 16, 32, 64)
+PART_VECTOR = 4  # elements of a row that a thread adds: N is a multiple
+_PART_TRAFFIC = 10  # the time in which a sum of a part is written and read
 _LEAST_STEPS = 4  # along K, of a block that shares a tile
 _EXCHANGE, _START = 350, 8 << 20
 _MOST_STAGES = 8
@@ -218,7 +236,9 @@ def sm90_plans(
     Without `splits` no products of a tile are shared, so that each row of D is added up in one order, whatever M, N
     and L are.
     """
-    made = _candidates(kind, extents, multiprocessors, shared_bytes, _SPLITS if splits else (1,))
+    made = [*_candidates(kind, extents, multiprocessors, shared_bytes, _SPLITS if splits else (1,))]
+    if splits:
+        made += _in_parts(kind, extents, multiprocessors, shared_bytes)
     return [plan for _, plan in sorted(made, key=lambda pair: pair[0])]
 
 
@@ -250,6 +270,27 @@ def _candidates(
                 yield waves * shape.m * shape.n * deep / speed + once, plan
 
 
+def _in_parts(
+    kind: Kind, extents: tuple[int, int, int, int], multiprocessors: int, shared_bytes: int
+) -> Iterator[tuple[float, Sm90Plan]]:
+    """Plans for one D of few tiles, whose products are made in parts along K."""
+    m, n, k, batch = extents
+    grain = GRAIN_BITS // kind.dtype.width
+    if kind.result is None or kind.narrow or not kind.n_major or batch > 1 or n % PART_VECTOR:
+        return
+    for shape in _SHAPES:
+        tile = shape.m, shape.n, LINE_BYTES * 8 // kind.dtype.width
+        tiles = -(-m // shape.m) * -(-n // shape.n)
+        for parts in _PARTS:
+            if k % (parts * grain) or -(-k // tile[2]) < _LEAST_STEPS * parts or tiles * parts > 2 * multiprocessors:
+                continue
+            plan = replace(_fitting(kind, tile, (1, 1), shape.pingpong, 1, shared_bytes), parts=parts)
+            waves = -(-tiles * parts // multiprocessors)
+            alone = waves * shape.m * shape.n * (k // parts + shape.added) / (shape.speed * _ALONE)
+            last = shape.m * shape.n * (_STORES - shape.added)
+            yield alone + last + _START + _PART_TRAFFIC * parts * m * n, plan
+
+
 def _in_boxes(kind: Kind, tile: tuple[int, int, int], cluster: tuple[int, int]) -> bool:
     """Whether blocks of a cluster can copy equal parts of the tiles that they share.
 
@@ -266,6 +307,8 @@ def _fitting(
     kind: Kind, tile: tuple[int, int, int], cluster: tuple[int, int], pingpong: bool, splits: int, shared_bytes: int
 ) -> Sm90Plan:
     """The plan with as many stages as go into shared memory."""
-    plan = Sm90Plan(kind.dtype, kind.k_major, kind.result, kind.n_major, tile, cluster, 1, pingpong, splits)
+    plan = Sm90Plan(
+        kind.dtype, kind.k_major, kind.result, kind.n_major, tile, cluster, 1, pingpong, splits, narrow=kind.narrow
+    )
     stages = 1 + (shared_bytes - plan.shared_bytes) // plan.stage_bytes
     return replace(plan, stages=min(stages, _MOST_STAGES))

@@ -24,13 +24,13 @@ def allreduce(
     x: Any, op: Any = "add", scope: str = "auto", group: int | None = None, workspace: Any = None, *,
     loc: object = None, ip: object = None,
 ) -> Any:  # fmt: skip
-    """`x` folded over threads; all of them get the same bits, and all of them must call.
+    """Fold `x` over the threads of the scope. All of them must call it, and all get the same bits.
 
     Args:
         x: a number, a vector, or a tuple of them.
         op: add, mul, min, max, and, or, xor; for a tuple also a tuple of operations.
-        scope: warp, block, cluster or grid; auto is the least that all threads of the launch, or of a group, are in.
-        group: with a number, `x` is folded over each group of so many consecutive threads.
+        scope: warp, block, cluster or grid; auto is the smallest that holds all threads of the launch, or of a group.
+        group: a number of threads: each group of so many consecutive threads has a result of its own.
         workspace: global memory for a scope that needs it, see `cute.grid_workspace`.
 
     Raises:
@@ -79,8 +79,10 @@ def scan(
     x: Any, op: Any = "add", exclusive: bool = False, scope: str = "auto", group: int | None = None, *,
     loc: object = None, ip: object = None,
 ) -> Any:  # fmt: skip
-    """`x` folded over the threads up to this one, or where `exclusive` up to the one before. Arguments are those of
-    `allreduce`; over a grid there is no scan."""
+    """Fold `x` over the threads up to this one, or, if `exclusive`, up to the one before.
+
+    The other arguments are those of `allreduce`. There is no scan over a grid.
+    """
     trace.device("a collective")
     if scope == "grid":
         raise CompileError(

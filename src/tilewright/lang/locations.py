@@ -10,7 +10,6 @@ from __future__ import annotations
 import dis
 import functools
 import itertools
-import linecache
 import re
 import sys
 import sysconfig
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base.errors import CompileError, TilewrightError
 from tilewright.base.interrupts import raised_by_signal
-from tilewright.base.location import SourceLocation
+from tilewright.base.location import SourceLocation, stable_file
 from tilewright.ir import mlir
 from tilewright.ir.context import current as session
 from tilewright.lang.diagnostics.hints import hint_for
@@ -116,7 +115,7 @@ def _place(code: CodeType, instruction: int, file: str, _: bytes) -> SourceLocat
     line = line or code.co_firstlineno
     name = code.co_name
     one_line = end_line == line and column is not None and end_column is not None
-    return SourceLocation(file, line, column or 0, (end_column or 0) if one_line else 0, name)
+    return SourceLocation(stable_file(file), line, column or 0, (end_column or 0) if one_line else 0, name)
 
 
 def user_location(depth: int = 1) -> SourceLocation | None:
@@ -141,7 +140,7 @@ def assigned_name() -> str:
     if not places:
         return ""
     place = _source_location(*places[0])
-    found = _ASSIGNMENT.match(linecache.getline(place.file, place.line))
+    found = _ASSIGNMENT.match(place.source())
     return found.group(1) if found else ""
 
 

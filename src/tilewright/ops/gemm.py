@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.base.errors import ArgumentError
 from tilewright.kernels import gemm as kernels
 from tilewright.kernels.elementwise import broadcast_shape
+from tilewright.kernels.gemm_mixed import NARROW, WIDE, gemm_mixed
 from tilewright.ops import gemm_fused
 from tilewright.ops.frameworks import check_alike, check_tensor, dtype_name, is_torch, torch
 from tilewright.ops.ref import gemm as ref
@@ -17,7 +18,10 @@ from tilewright.ops.registration import define, direct
 
 
 def _kernel(out: Any, a: Any, b: Any, batch_invariant: bool = False) -> None:
-    kernels.gemm(out, a, b, splits=not batch_invariant)
+    if a.dtype == b.dtype:
+        kernels.gemm(out, a, b, splits=not batch_invariant)
+    else:
+        gemm_mixed(out, a, b, splits=not batch_invariant)
 
 
 FORWARD = define(
@@ -47,7 +51,8 @@ def gemm(
     Args:
         a: (..., M, K), of any strides, of PyTorch or NumPy: float16, bfloat16, float32, float64,
             int8, float8_e4m3fn or float8_e5m2.
-        b: (..., K, N) of the same dtype, whose batch broadcasts with that of `a`.
+        b: (..., K, N) of the same dtype, whose batch broadcasts with that of `a`. One of the two may have 8 bits where
+            the other is float16 or bfloat16: it is converted on its way to the tensor cores, and has no gradient.
         epilogue: a function, or its source text, of `accum`, the product in the type in which it was added, and of
             `operands`, which runs in the same kernel (docs/epilogues.md). The batch then has one dimension at most.
         out: where the result goes: (..., M, N) of any strides; float16, bfloat16 or float32 for these types and 8-bit
@@ -59,9 +64,9 @@ def gemm(
             bits are `tilewright.epilogue.Bits` of a tensor.
 
     Returns:
-        `out`, or a new contiguous tensor of the dtype of `a`, int32 for int8, bfloat16 for 8-bit floats. With an
-        epilogue that has several outputs, a dict of them by name; they have the dtype of `a`, float32 where they are
-        reduced or `a` has 8 bits.
+        `out`, or a new contiguous tensor of the dtype of `a`, the wider one where they differ, int32 for int8, bfloat16
+        for 8-bit floats. With an epilogue that has several outputs, a dict of them by name; they have the dtype of `a`,
+        float32 where they are reduced or `a` has 8 bits.
 
     Raises:
         ArgumentError: (a ValueError) types, shapes or devices do not go together.
@@ -70,6 +75,8 @@ def gemm(
     if epilogue is not None:
         if batch_invariant:
             raise ArgumentError("gemm: batch_invariant=True has no epilogue", hint="run it on the result")
+        if a.dtype != b.dtype:
+            raise ArgumentError("gemm: operands of different dtypes have no epilogue", hint="run it on the result")
         return _with_epilogue(a, b, epilogue, out, operands)
     if operands:
         raise ArgumentError(
@@ -77,15 +84,15 @@ def gemm(
         )
     shape = _check(a, b, out)
     if not is_torch(a):
-        out = np.empty(shape, _numpy_dtype(a)) if out is None else out
+        out = np.empty(shape, _numpy_dtype(_wider(a, b))) if out is None else out
         FORWARD.run(out, a, b, batch_invariant)
         return out
     if direct(a, b, out):
-        out = torch.empty(shape, dtype=_dtype(a), device=a.device) if out is None else out
+        out = torch.empty(shape, dtype=_dtype(_wider(a, b)), device=a.device) if out is None else out
         FORWARD.run(out, a, b, batch_invariant)
         return out
     if out is not None:
-        _check_no_gradient("a result in out= has no gradient", a, b, out)
+        check_no_gradient("gemm", "a result in out= has no gradient", a, b, out)
         FORWARD.dispatched(out, *_of_one_rank(a, b, len(shape)), batch_invariant)
         return out
     return _Gemm.apply(*_of_one_rank(a, b, len(shape)), batch_invariant)
@@ -104,7 +111,7 @@ def _with_epilogue(a: Any, b: Any, epilogue: Any, out: Any, operands: dict[str, 
     if not is_torch(a) or direct(a, b, *gemm_fused.tensors_of(given)):
         found = gemm_fused.fused(key, a, b, given)
     else:
-        _check_no_gradient("an epilogue has no gradient", a, b, *gemm_fused.tensors_of(given))
+        check_no_gradient("gemm", "an epilogue has no gradient", a, b, *gemm_fused.tensors_of(given))
         found = gemm_fused.dispatched(key, a, b, given)
     return found if len(found) > 1 else next(iter(found.values()))
 
@@ -119,10 +126,10 @@ def _check(a: Any, b: Any, out: Any) -> tuple[int, ...]:
                 hint="a vector as a matrix of one row is x[None]",
             )  # fmt: skip
     check_alike("gemm", a=a, b=b, out=out)
-    if a.dtype != b.dtype:
+    if a.dtype != b.dtype and not _mixed(a, b):
         raise ArgumentError(
             "gemm: a and b have different dtypes", values={"a": dtype_name(a), "b": dtype_name(b)},
-            hint="convert one of them first",
+            hint="convert one of them first; float16 and bfloat16 go with 8 bits",
         )  # fmt: skip
     batch = broadcast_shape([tuple(a.shape[:-2]), tuple(b.shape[:-2])])
     if a.shape[-1] != b.shape[-2] or batch is None:
@@ -133,7 +140,7 @@ def _check(a: Any, b: Any, out: Any) -> tuple[int, ...]:
         )  # fmt: skip
     shape = (*batch, a.shape[-2], b.shape[-1])
     if out is not None:
-        check_tensor("gemm", "out", out, _RESULTS[dtype_name(a)])
+        check_tensor("gemm", "out", out, _RESULTS[dtype_name(_wider(a, b))])
         if tuple(out.shape) != shape:
             raise ArgumentError(
                 "gemm: out has another shape than a · b", values={"out": tuple(out.shape), "expected": shape},
@@ -142,12 +149,27 @@ def _check(a: Any, b: Any, out: Any) -> tuple[int, ...]:
     return shape
 
 
-def _check_no_gradient(why: str, *tensors: Any) -> None:
+def check_no_gradient(op: str, why: str, *tensors: Any) -> None:
+    """Refuse tensors that require a gradient, while gradients are recorded.
+
+    Raises:
+        ArgumentError: it says `why`.
+    """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise ArgumentError(
-            f"gemm: {why}, and a tensor requires one",
+            f"{op}: {why}, and a tensor requires one",
             hint="call it under torch.no_grad(), or leave it out and write what it does in PyTorch",
         )
+
+
+def _mixed(a: Any, b: Any) -> bool:
+    """Whether one has 8 bits and the other 16."""
+    names = {dtype_name(a), dtype_name(b)}
+    return len(names & set(NARROW)) == 1 and len(names & set(WIDE)) == 1
+
+
+def _wider(a: Any, b: Any) -> Any:
+    return a if a.dtype.itemsize >= b.dtype.itemsize else b
 
 
 def _dtype(a: Any) -> Any:
@@ -173,7 +195,7 @@ if torch is not None:
         @staticmethod
         def forward(a: Any, b: Any, batch_invariant: bool) -> Any:
             batch = broadcast_shape([tuple(a.shape[:-2]), tuple(b.shape[:-2])]) or ()
-            out = a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=_dtype(a))
+            out = a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=_dtype(_wider(a, b)))
             FORWARD.dispatched(out, a, b, batch_invariant)
             return out
 

@@ -1,8 +1,8 @@
 """annotate-loops: hand the unrolling that the user asked for to LLVM, and that which registers need.
 
 before: `scf.for ... {tilewright.unroll = 4 : i32}`
-after:  `scf.for ... {llvm.loop_annotation = #llvm.loop_annotation<unroll = <count = 4 ...>>}`, which MLIR puts on the
-        loop's branch
+after:  `scf.for ... {llvm.loop_annotation = #llvm.loop_annotation<unroll = <count = 4 ...>>}`, which scf-to-cf puts on
+        the loop's branch
 
 `unroll=1` forbids unrolling; `unroll_full` asks for all of it, which LLVM does in two steps where it is much
 (`split_unrolled`). A loop without an option over constant bounds is unrolled when it picks registers by its index:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tilewright.base.escaped_names import from_hex
+
 if TYPE_CHECKING:
     from mlir import ir
 
@@ -81,7 +83,7 @@ def _place(location: str, aliases: dict[str, str]) -> Place | None:
     """The innermost file and line of a location: of a call site the callee's, of several the first."""
     for part in _PART.finditer(location):
         if part["file"] is not None:
-            return part["file"], int(part["line"])
+            return from_hex(part["file"]), int(part["line"])
         found = _place(aliases.get(part["alias"], ""), aliases)
         if found is not None:
             return found

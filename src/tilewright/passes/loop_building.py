@@ -30,9 +30,9 @@ def for_loop(
     return list(made.results)
 
 
-def less(body: Body) -> str:
-    """The predicate by which a loop compares its index with the upper bound."""
-    return "ult" if "unsignedCmp" in body.loop.attributes else "slt"
+def less(loop: ir.Operation) -> str:
+    """The predicate by which an `scf.for` compares its index with the upper bound."""
+    return "ult" if "unsignedCmp" in loop.attributes else "slt"
 
 
 _PREDICATES = {"slt": 2, "ult": 6, "ugt": 8, "eq": 0}

@@ -28,7 +28,7 @@ def trip_count(body: Body) -> ir.Value:
     if trips is not None:
         return build.constant(trips, kind)
     zero, one = build.constant(0, kind), build.constant(1, kind)
-    some = compare(less(body), body.lower, body.upper)
+    some = compare(less(body.loop), body.lower, body.upper)
     last = binary("divui", binary("subi", binary("subi", body.upper, body.lower), one), body.step)
     return build.value("arith.select", kind, (some, binary("addi", last, one), zero))
 
@@ -46,7 +46,7 @@ class Counter:
         """Whether there is an iteration of this number."""
         if self.trips is not None:
             return iteration < self.trips
-        some = compare(less(self.body), self.body.lower, self.body.upper)
+        some = compare(less(self.body.loop), self.body.lower, self.body.upper)
         if iteration == 0:
             return some
         return binary("andi", some, self.comes_after(self.body.lower, iteration))

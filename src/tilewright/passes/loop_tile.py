@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 
 @register
 class LoopTile(Pass):
-    """See the module. `size` are iterations of a tile: a number, or several with commas, from the outermost loop in."""
+    """Tiles nests of loops: loops over tiles, and inside them loops over the iterations of one tile.
+
+    `size` are the iterations of a tile: a number, or several separated by commas, from the outermost loop in. A nest is
+    tiled where the order of its iterations does not matter; a remark of the report says why another one is not.
+    """
 
     name = "loop-tile"
     options: ClassVar[Mapping[str, object]] = {"size": "32"}

@@ -121,11 +121,11 @@ class UpstreamPass(Pass):
         if not any(name in self.text for name in _CONVERTS):
             return self.text
         nest, opened, listed = self.text.partition("(")
-        if (opened and not listed.endswith(")")) or "{" in self.text:
+        if (opened and not listed.endswith(")")) or re.search(r"\{[^}]*[,({]", self.text):
             return self.text
         names = (listed[:-1] if opened else self.text).split(",")
         present = {name.partition(".")[0] for name in names_of(module)}
-        kept = [name for name in names if _CONVERTS.get(name) in (None, *present)]
+        kept = [name for name in names if _CONVERTS.get(name.partition("{")[0]) in (None, *present)]
         return f"{nest}({','.join(kept)})" if opened and kept else ",".join(kept)
 
     def _parse(self, text: str) -> Any:

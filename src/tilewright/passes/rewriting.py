@@ -136,7 +136,11 @@ class Rewriter:
 
 
 class Rewrite(Pass):
-    """Base of passes that are made of rules; see the module."""
+    """Base of passes that are made of rules: methods marked `@rule(names)` give what replaces an operation.
+
+    Greedy passes (the default) begin again until no rule changes anything; with `greedy = False` each operation that
+    was there at the beginning is visited once.
+    """
 
     greedy: ClassVar[bool] = True
 

@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 
 @register
 class ThreadMap(Pass):
-    """See the module. `threads` are those of a block after the pass."""
+    """Spreads the loops of kernels that were written for one thread over the threads of a block; the launch follows.
+
+    `threads` are those of a block after the pass. A kernel whose iterations may depend on each other stays as it is,
+    and a remark of the report says why.
+    """
 
     name = "thread-map"
     options: ClassVar[Mapping[str, object]] = {"threads": 128}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol
 
@@ -55,8 +55,11 @@ class Device(ABC):
         return
 
     @classmethod
-    def arch(cls) -> str:
-        """The architecture to compile for where none is named; "" for the back end's default."""
+    def arch(cls, places: Iterable[tuple[int, int]] = ()) -> str:
+        """The architecture to compile for where none is named; "" for the back end's default.
+
+        `places` are those of the tensors of a call: DLPack's type of each one's device, and its number.
+        """
         return ""
 
     @classmethod

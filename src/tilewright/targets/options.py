@@ -120,7 +120,7 @@ class EnableTVMFFI(BooleanCompileOption):
 
 
 class DumpDir(StringCompileOption):
-    """The dump directory."""
+    """The folder into which kept stages are written."""
 
     field = "dump_dir"
 

@@ -56,12 +56,12 @@ def load_module(path: Path) -> ModuleType:
         if not isinstance(error, Exception) or isinstance(error, TilewrightError):
             raise
         raise ArgumentError(
-            f"{path} cannot be imported: {type(error).__name__}: {error}", location=_line_at_fault(error, path)
+            f"{path} cannot be imported: {type(error).__name__}: {error}", location=line_at_fault(error, path)
         ) from error
     return module
 
 
-def _line_at_fault(error: Exception, path: Path) -> SourceLocation | None:
+def line_at_fault(error: Exception, path: Path) -> SourceLocation | None:
     """The line of a file that does not parse, or the line in `path` that raised `error`."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return SourceLocation(error.filename, error.lineno, max((error.offset or 1) - 1, 0))

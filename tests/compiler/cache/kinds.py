@@ -76,6 +76,11 @@ MENDED = {
         "import abc\nclass A(abc.ABC): pass\nclass B: pass\ndef value(): return 2 if isinstance(B(), A) else 1",
         "A.register(B)",
     ),
+    "subclass registered with an abstract class of Python": _kind(
+        "from collections.abc import Sized\nclass B: pass\ndef value(): return 2 if isinstance(B(), Sized) else 1",
+        "Sized.register(B)",
+        "B.__len__ = lambda self: 1",  # the class of the edit before has the same name and is registered still
+    ),
     "registered copy": _kind(
         _OBJECT + "import copy\ndef value(): return copy.copy(a).one",
         "class B: one = 2\nimport copyreg; copyreg.pickle(A, lambda a: (B, ()))",

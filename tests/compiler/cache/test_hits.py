@@ -77,6 +77,39 @@ def test_other_processes_find_it_without_mlir(cache_dir):
     assert run("import sys; sys.flags.hash_randomization\n" + OTHER_PROCESS, PYTHONHASHSEED="7") == "disk 3 False\n"
 
 
+CELL = """
+import linecache, os
+text = '''
+import numpy as np
+import tilewright.cute as cute
+@cute.kernel
+def kernel(x: cute.Tensor):
+    x[9] = 1.0
+@cute.jit
+def beyond(x: cute.Tensor):
+    kernel(x).launch(grid=1, block=1)
+x = np.zeros(8, np.float32)
+made = cute.compile(beyond, x)
+'''
+file = f"/tmp/ipykernel_{os.getpid()}/1234.py"
+linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+names = {"__name__": "__main__"}
+exec(compile(text, file, "exec"), names)
+print(names["made"].cached)
+try:
+    names["made"](names["x"])
+except Exception as error:
+    print(str(error).splitlines()[1].strip())
+"""
+
+
+def test_a_notebook_finds_it_after_a_restart(cache_dir):
+    """Jupyter names the files of cells by the process; errors show the line of this process's cell."""
+    line = "/tmp/ipykernel/1234.py:6   x[9] = 1.0\n"
+    assert run(CELL) == "\n" + line
+    assert run(CELL) == "disk\n" + line
+
+
 def test_direct_calls_and_compile_share_it(cache_dir):
     made = []
     with hooks.after_compile(made.append):

@@ -58,6 +58,23 @@ def test_a_bar_where_it_is_asked_for(cache_dir, capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_a_bar_below_the_cell_of_a_notebook(cache_dir, monkeypatch, capfd):
+    shown = []
+
+    class Cell:
+        def display(self, data, raw, display_id):
+            shown.append(data["text/plain"])
+            return self
+
+        def update(self, data, raw):
+            shown.append(data["text/plain"])
+
+    monkeypatch.setattr("tilewright.compiler.parallel.display_module", Cell)
+    cute.compile_parallel([(scale, numbers(), 3), (scale, numbers(), 5)], progress=True)
+    assert shown == ["compiling  0/2", "compiling  1/2", "compiling  2/2", ""]
+    assert capfd.readouterr().err == ""
+
+
 def test_the_same_function_many_times_and_none(cache_dir):
     cute.compile_parallel([(scale, numbers(), 3)] * 4)
     assert cute.compile_parallel([]) == []

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final
 
+from tilewright.base.location import stable_file
+
 Chain = tuple[str, ...]
 """A variable, and the attributes read off it in a row."""
 
@@ -188,7 +190,8 @@ def _digest(code: CodeType) -> bytes:
 def _add_code(made: Any, code: CodeType) -> None:
     facts = (
         code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_names,
-        code.co_varnames, code.co_freevars, code.co_cellvars, code.co_filename, code.co_firstlineno, code.co_qualname,
+        code.co_varnames, code.co_freevars, code.co_cellvars, stable_file(code.co_filename), code.co_firstlineno,
+        code.co_qualname,
     )  # fmt: skip
     made.update(repr(facts).encode("utf-8", "surrogatepass"))
     for part in (code.co_code, code.co_linetable, code.co_exceptiontable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copyreg
 import inspect
 import sys
 from types import FunctionType, ModuleType
@@ -32,9 +33,21 @@ def function(reach: Walk, function: FunctionType) -> None:
         reach.note(str(code.co_firstlineno))
         _closure(reach, function)
         _attributes(reach, function)
+    if home == "copy":
+        _registered_copies(reach)
     if owner == "user" or "<locals>" in code.co_qualname:
         reach.value(function.__defaults__)
         reach.value(function.__kwdefaults__)
+
+
+def _registered_copies(reach: Walk) -> None:
+    """How the user's classes are copied."""
+    reach.watch.mapping(copyreg.dispatch_table)
+    for cls, reduce in copyreg.dispatch_table.items():
+        if isinstance(reduce, FunctionType) and owner_of_function(reduce) == "user":
+            reach.note("registered copy")
+            reach.value(cls)
+            reach.value(reduce)
 
 
 _PARTS: Final = ("__code__", "__defaults__", "__kwdefaults__")
@@ -82,7 +95,7 @@ def _walk_code(reach: Walk, function: FunctionType) -> None:
 
 def _attributes(reach: Walk, function: FunctionType) -> None:
     if vars(function):
-        reach.watch.mapping(vars(function), holder=function)
+        reach.watch.state(function)
         for name, value in sorted(vars(function).items()):
             reach.attribute(function, name, value)
     reach.described(function)

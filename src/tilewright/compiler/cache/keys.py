@@ -19,14 +19,13 @@ from tilewright.base import patched, settings
 from tilewright.base.signature import Param, TupleParam
 from tilewright.compiler.cache import toolkit
 from tilewright.compiler.cache.owners import owner_of_class, owner_of_function
-from tilewright.compiler.cache.reach import Reach
+from tilewright.compiler.cache.reach import Reach, is_atom
 from tilewright.compiler.cache.unprovable import UnprovableError
 from tilewright.compiler.plan import Plan
 from tilewright.ir.user_ops import UserOp
 from tilewright.targets.target import back_end_of
 
 REGISTRIES: Final = (
-    ("copyreg", "dispatch_table"),
     ("tilewright.arguments.objects", "_adapters"),
     ("tilewright.ir.user_ops", "USER_OPS"),
     ("tilewright.lib.epilogue.functions", "FUNCTIONS"),
@@ -91,7 +90,11 @@ def _common(made: Plan, compiler: str) -> Reach:
     for item in made.pipeline:
         reach.note(str(item))
         if owner_of_class(type(item)) == "ours":  # what else it holds it found in the program
-            reach.value(getattr(item, "values", None))
+            values = getattr(item, "values", None)
+            if made.function.pipeline is None and isinstance(values, dict) and all(map(is_atom, values.values())):
+                reach.note(repr(values))  # of an object that this plan alone has: it need not be watched
+            else:
+                reach.value(values)
         else:
             reach.value(item)
     _registered(reach)

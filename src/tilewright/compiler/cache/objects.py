@@ -51,7 +51,7 @@ def class_(reach: Walk, cls: type) -> None:
     reach.value(cls.__bases__)
     if type(cls) is not type:
         reach.value(type(cls))
-    reach.watch.mapping(vars(cls), holder=cls)
+    reach.watch.state(cls)
     reach.watch.attributes(cls, ("__bases__",))
     if isinstance(cls, enum.EnumMeta):
         members: Mapping[str, Any] = cls.__members__
@@ -77,9 +77,7 @@ def _registered(reach: Walk, cls: abc.ABCMeta) -> None:
     """The classes of the user that count as subclasses of an abstract class by `register`."""
     token, before = abc.get_cache_token(), _registry(cls)
     reach.watch.check(before, lambda: abc.get_cache_token() == token or _registry(cls) == before)
-    for item in sorted(before, key=lambda item: (item.__module__, item.__qualname__)):
-        reach.note("registered")
-        reach.value(item)
+    reach.registered(before)
 
 
 def _registry(cls: type) -> set[type]:
@@ -97,7 +95,9 @@ _ENUM: Final = frozenset((
 
 def _class_annotations(reach: Walk, cls: type) -> None:
     scope = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
-    annotations = vars(cls).get("__annotations__", {})
+    annotations = vars(cls).get("__annotations__")
+    if annotations is None:
+        return
     reach.watch.mapping(annotations)
     for name, value in annotations.items():
         reach.note("annotation", name)
@@ -248,7 +248,7 @@ def _parts(kind: str, *names: str, watched: bool = False) -> Callable[[Walk, Any
     def handler(reach: Walk, value: Any) -> None:
         reach.note(kind)
         if watched:
-            reach.watch.mapping(vars(value), holder=value)
+            reach.watch.state(value)
         for name in names:
             reach.value(getattr(value, name, None))
 

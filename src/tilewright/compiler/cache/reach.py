@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import types
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Final
 
 from tilewright.compiler.cache import functions, objects
@@ -25,6 +25,11 @@ from tilewright.compiler.cache.watch import Watch
 
 _DESCRIPTIONS: Final = frozenset(("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"))
 _ATOMS: Final = frozenset((type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range))
+
+
+def is_atom(value: Any) -> bool:
+    """True for what its text tells apart from all others, and nothing can change."""
+    return type(value) in _ATOMS
 
 
 class Reach:
@@ -40,6 +45,7 @@ class Reach:
         self._all_names = False
         self._unnamed: dict[str, list[tuple[int, Any]]] = {}  # attributes that no code names yet, with their owners
         self._described: list[Any] = []
+        self._registered: list[Set[type]] = []
         self._read: dict[str, int] = dict.fromkeys(_DESCRIPTIONS, 0)  # of how many of these
 
     @property
@@ -81,6 +87,10 @@ class Reach:
         """A function or class: its names, text and annotations count once any code names such an attribute."""
         self._described.append(owner)
 
+    def registered(self, classes: Set[type]) -> None:
+        """Classes that were registered with the abstract class that is met; those count that are met too."""
+        self._registered.append(classes)
+
     def code_names(self, names: tuple[str, ...]) -> None:
         """Names that occur in code that was reached."""
         unseen = UNSEEN.intersection(names)
@@ -106,6 +116,8 @@ class Reach:
             _walk(self, value)
             if not self._waiting:
                 self._read_descriptions()
+        for classes in self._registered:
+            self.note("registered", repr(sorted(self._numbers[id(cls)] for cls in classes if id(cls) in self._numbers)))
         made = hashlib.blake2b(digest_size=20)
         for note in self._notes:
             raw = note if isinstance(note, bytes) else note.encode("utf-8", "surrogatepass")

@@ -26,6 +26,7 @@ from typing import Final, Literal
 
 from tilewright.base import settings
 from tilewright.base.interrupts import raised_by_signal
+from tilewright.lang.locations import user_location
 
 Kind = Literal["entries", "records", "tunings"]
 
@@ -148,7 +149,11 @@ class Store:
 
     def warn(self, path: Path, reason: str) -> None:
         """Say that a file was not used."""
-        warnings.warn(f"the cache does not use {path}: {reason}", CacheWarning, stacklevel=2)
+        message, place = f"the cache does not use {path}: {reason}", user_location()
+        if place is None:
+            warnings.warn(message, CacheWarning, stacklevel=2)
+        else:
+            warnings.warn_explicit(message, CacheWarning, place.file_here, place.line)
 
     def path(self, kind: Kind, key: str) -> Path:
         """Where the file of a key lies."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any, Protocol
 
 from tilewright.compiler.cache.watch import Watch
@@ -23,6 +24,9 @@ class Walk(Protocol):
 
     def described(self, owner: Any) -> None:
         """A function or class: its names, text and annotations count once any code names such an attribute."""
+
+    def registered(self, classes: Set[type]) -> None:
+        """Classes that were registered with the abstract class that is met; those count that are met too."""
 
     def code_names(self, names: tuple[str, ...]) -> None:
         """Names that occur in code that was reached."""

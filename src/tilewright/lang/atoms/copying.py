@@ -53,7 +53,7 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **o
 
 
 def copy_atom_call(atom: Any, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **others: Any) -> None:
-    """One instruction: `copy` of tensors of one mode."""
+    """Copy with a single instruction: `copy` for tensors of one mode."""
     copy(atom, src, dst, pred=pred, **others)
 
 

@@ -64,7 +64,7 @@ def _multiply(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None
 
 
 def mma_atom_call(atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **_: object) -> None:
-    """One instruction: `gemm` of fragments of one mode."""
+    """Multiply with a single instruction: `gemm` for fragments of one mode."""
     gemm(atom, d, a, b, c)
 
 

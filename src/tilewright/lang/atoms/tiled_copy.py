@@ -183,7 +183,7 @@ def _scaled(layout: Layout, factor: int) -> Layout:
 
 
 class ThrCopy(TiledCopy):
-    """One thread's view of a tiled copy."""
+    """One thread's part of a tiled copy: it partitions sources and destinations."""
 
     def __init__(self, tiled: TiledCopy, thr_idx: Any) -> None:
         super().__init__(tiled, tiled.layout_tv_tiled, tiled.tile)

@@ -218,7 +218,7 @@ def _values_first(layout: Any) -> Layout:
 
 
 class ThrMma(TiledMma):
-    """One thread's view of a tiled MMA."""
+    """One thread's part of a tiled MMA: it partitions tensors and makes fragments."""
 
     __tw_mutable__ = False  # fields are set of the tiled MMA
 

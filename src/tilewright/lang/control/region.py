@@ -6,7 +6,7 @@ import sys
 from typing import Any, NoReturn
 
 from tilewright.base.errors import CompileError
-from tilewright.base.location import SourceLocation
+from tilewright.base.location import SourceLocation, stable_file
 from tilewright.lang.locations import user_location
 
 _HINTS = {
@@ -32,7 +32,7 @@ class Region:
         self.runtime = runtime
         self.parent = around if isinstance(around, Region) else None
         self.host: tuple[str, ...] = around.host if isinstance(around, Region) else around
-        self.file = frame.f_code.co_filename
+        self.file = stable_file(frame.f_code.co_filename)
         self.line = frame.f_lineno
 
     @property

@@ -330,7 +330,13 @@ def annotations_of(definition: type, frame: FrameType) -> dict[str, Any]:
 
 
 class struct:
-    """Decorator: a class of annotated fields becomes a memory layout. See the module."""
+    """Decorator: a class of annotated fields becomes the layout of a part of shared memory.
+
+    Fields are `cute.struct.MemRange[dtype, count]`, number types and other structs; `cute.struct.Align[field, bytes]`
+    aligns one. They lie in order, each at the next multiple of its alignment, and the size is a multiple of the
+    greatest alignment, as in C. `SmemAllocator().allocate(Storage)` gives an object whose attributes are the fields;
+    that of a `MemRange` has `data_ptr()` and `get_tensor(layout)`.
+    """
 
     MemRange = _MemRangeOf
     Align = _AlignOf

@@ -315,7 +315,11 @@ def slice_and_offset(coord: Any, src: Any, *, loc: object = None, ip: object = N
 
 
 def local_tile(input: V, tiler: Any, coord: Any, proj: Any = None, *, loc: object = None, ip: object = None) -> V:
-    """The tile at `coord` of `input` cut by `tiler`; see `tilewright.layout.local_tile`."""
+    """The tile at `coord` of `input`, a tensor or layout, which `tiler` cuts into tiles.
+
+    `None` in `coord` keeps that mode of the tiles: `local_tile(x, (8, 32), (row, None))` has the shape (8, 32, tiles).
+    `proj` picks the modes of tiler and coordinate that `input` has: those where it is not `None`.
+    """
     if not isinstance(input, Tensor):
         return algebra.local_tile(input, tiler, coord, proj)
     tiler, coord, proj = (tuples(item) for item in (tiler, coord, proj))
@@ -337,14 +341,17 @@ def outer_partition(target: V, tiler: Any, coord: Any, *, loc: object = None, ip
 
 
 def local_partition(target: V, tiler: Any, index: Any, proj: Any = 1, *, loc: object = None, ip: object = None) -> V:
-    """What thread `index` of the layout `tiler` gets of `target`."""
+    """The elements of `target` that thread `index` gets when the threads of the layout `tiler` share it out.
+
+    Neighbouring threads get neighbouring elements; `proj` picks the modes of `tiler` that `target` has.
+    """
     if not isinstance(target, Tensor):
         return algebra.local_partition(target, tiler, index, proj)
     return cast(V, target.view("local_partition", *partition_tiler(tiler, target.widen(index), proj)))
 
 
 def domain_offset(coord: Any, tensor: Any, *, loc: object = None, ip: object = None) -> Any:
-    """`tensor` (or layout) seen from `coord`."""
+    """`tensor` (or layout) with its origin moved to `coord`."""
     if not isinstance(tensor, Tensor):
         return algebra.domain_offset(coord, tensor)
     return tensor.view("domain_offset", map_leaves(tensor.widen, tuples(coord)))
@@ -380,7 +387,7 @@ def recast_tensor(
 
 @takes(INTEGER, POSITIVE)
 def assume(src: Any, divby: int | None = None, *, loc: object = None, ip: object = None) -> Any:
-    """`src`, which the caller knows to be a multiple of `divby`."""
+    """`src`, with the caller's promise that it is a multiple of `divby`, on which wide accesses may rely."""
     if divby is None or isinstance(src, int):
         if isinstance(src, int) and divby and src % divby:
             raise CompileError(f"{src} is not a multiple of {divby}", location=user_location())

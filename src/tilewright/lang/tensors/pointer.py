@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 class AddressSpace(Enum):
-    """Where memory lies: `gmem` of the device, `smem` of a block, `dsmem` of any block of its cluster, `rmem` of a
-    thread, `tmem`; `generic` is any. The values are LLVM's numbers for them (NVPTX usage guide, "Address Spaces")."""
+    """The kinds of memory: `gmem` of the device, `smem` of a block, `dsmem` of the blocks of its cluster, `rmem` of a
+    thread, and `tmem`; `generic` is any of them. The values are LLVM's numbers (NVPTX usage guide, "Address Spaces").
+    """
 
     generic = 0
     gmem = 1

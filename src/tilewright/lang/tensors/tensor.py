@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 class Tensor(metaclass=ABCMeta):  # noqa: B024  (an ABCMeta lets tensors of the host register)
     """Elements of `element_type` at `iterator`, arranged by `layout`.
 
-    `t[i]` and `t[i, j]` read one element, `t[i, None]` is a view. Indices are Python ints or integers of the language.
+    `t[i]` and `t[i, j]` read or write one element, and `t[i, None]` is a view; indices are Python ints or integers of
+    the language. `t.load()` and `t.store(v)` move all elements at once, as a `TensorSSA`.
     """
 
     def __init__(

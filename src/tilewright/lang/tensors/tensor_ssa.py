@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class ReductionOp(Enum):
-    """How `reduce` folds."""
+    """The operation with which `reduce` folds: ADD, MUL, MAX, MIN and others."""
 
     ADD = "add"
     MUL = "mul"
@@ -96,7 +96,12 @@ NumberType = type[Numeric]  # by a name of its own, as a TensorSSA has an attrib
 
 
 class TensorSSA:
-    """`value` is an MLIR vector with one element for each index of `shape`, `dtype` its element type."""
+    """The elements of a tensor as a value in registers, which `tensor.load()` gives and `tensor.store(v)` writes.
+
+    Operators work element by element, with NumPy's broadcasting. `shape` and `dtype` say what it holds, `v.to(dtype)`
+    converts it, `v.reduce(op, init_val, profile)` folds it, and `v[i]` and `v[None, j]` select from it. `value` is the
+    MLIR vector, with one element for each index of `shape`.
+    """
 
     __array_ufunc__ = None  # numbers of NumPy leave operators to this class
 
@@ -425,10 +430,10 @@ def _initial(value: Any, dtype: type[Numeric]) -> Numeric:
 
 
 def full(shape: Any, fill_value: Any, dtype: type[Numeric], *, loc: object = None, ip: object = None) -> TensorSSA:
-    """A TensorSSA of one number.
+    """A TensorSSA of `shape` whose elements are all `fill_value`.
 
     Raises:
-        LayoutError, CompileError: the shape is none of a value, see `counts.value_shape`.
+        LayoutError, CompileError: the shape is not one that a value can have, because it is not static or is too large.
     """
     shape = value_shape(shape)
     number = number_type(dtype)(as_numeric(fill_value))
@@ -483,7 +488,7 @@ def _truths(x: TensorSSA) -> TensorSSA:
 
 
 def where(cond: TensorSSA, x: Any, y: Any, *, loc: object = None, ip: object = None) -> TensorSSA:
-    """Elements of `x` where `cond`, else of `y`; shapes broadcast."""
+    """The elements of `x` where `cond` is true, and those of `y` elsewhere; shapes broadcast."""
     if not isinstance(cond, TensorSSA):
         raise CompileError(
             f"where takes a TensorSSA as its condition, not {type(cond).__name__}",

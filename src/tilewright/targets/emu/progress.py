@@ -1,4 +1,4 @@
-"""What a launch that takes long says on stderr: a bar in a terminal, else a line now and then."""
+"""What a launch that takes long shows: a bar in a terminal or a notebook, else a line on stderr now and then."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from types import FrameType, TracebackType
 from typing import Any, Literal
 
 from tilewright.base import settings
+from tilewright.base.notebook import NotebookBar, display_module
 
 DELAY = 1.0
 """Seconds before a bar appears."""
@@ -25,14 +26,14 @@ WIDTH, NAME = 20, 20
 ERASE = "\r\x1b[K"
 UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
-Form = Literal["bar", "lines"]
+Form = Literal["bar", "notebook", "lines"]
 
 
 class Bar:
     """How far a launch is. Ask `due` often, `show` the state when it says so; used as a context, a bar leaves no trace.
 
-    `wanted`: True or False, or None for the setting, without which a bar appears in a terminal outside pytest and CI,
-    and lines everywhere else. `stream` is stderr by default; `clock` gives seconds.
+    `wanted`: True or False, or None for the setting, without which a bar appears in a terminal or a notebook outside
+    pytest and CI, and lines everywhere else. `stream` is stderr by default; `clock` gives seconds.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Bar:
         self._start = clock()
         self._next = self._start + DELAY
         self._form: Form | None = None
+        self._cell: NotebookBar | None = None
         self._shown = False
 
     def due(self) -> bool:
@@ -60,7 +62,7 @@ class Bar:
             if now < self._next:
                 return False
         taken = now - self._start
-        self._next = now + (EVERY if self._form == "bar" else min(taken, RARELY))
+        self._next = now + (min(taken, RARELY) if self._form == "lines" else EVERY)
         return True
 
     def long(self) -> bool:
@@ -70,6 +72,9 @@ class Bar:
     def show(self, done: int, instructions: int, loop: str | None = None) -> None:
         """Say how many blocks have ended, the thread instructions so far, and the loop that threads are in."""
         seconds = self._clock() - self._start
+        if self._form == "notebook":
+            self._in_cell(done, instructions, seconds, loop)
+            return
         if self._form == "bar":
             text = line(self._kernel, done, self._blocks, instructions, seconds, loop)
             self._write(ERASE + text[: shutil.get_terminal_size().columns - 1])
@@ -78,8 +83,19 @@ class Bar:
         with shown_in_pytest():
             self._write(sentence(self._kernel, done, self._blocks, instructions, seconds, loop))
 
+    def _in_cell(self, done: int, instructions: int, seconds: float, loop: str | None) -> None:
+        """The bar below the cell; what the notebook does not take is no reason to stop."""
+        display = display_module()
+        if self._cell is None and display is not None:
+            self._cell = NotebookBar(display)
+        if self._cell is not None:
+            text = line(self._kernel, done, self._blocks, instructions, seconds, loop, drawn=False)
+            self._cell.show(done, self._blocks, text)
+
     def clear(self) -> None:
         """Take the bar off the screen; the next `show` draws it again."""
+        if self._cell is not None:
+            self._cell.clear()
         if self._shown:
             self._write(ERASE)
             self._shown = False
@@ -109,9 +125,11 @@ def form_of(wanted: bool | None, stream: Any) -> Form | None:
     choice = settings.get("progress") if wanted is None else wanted
     if stream is None or choice is False:
         return None
-    if not stream.isatty() or settings.get("terminal") == "dumb":
+    if choice is None and ("pytest" in sys.modules or settings.get("ci")):
         return "lines"
-    return "lines" if choice is None and ("pytest" in sys.modules or settings.get("ci")) else "bar"
+    if stream is sys.stderr and display_module() is not None:
+        return "notebook"
+    return "bar" if stream.isatty() and settings.get("terminal") != "dumb" else "lines"
 
 
 def shown_in_pytest() -> AbstractContextManager[Any]:
@@ -125,13 +143,19 @@ def shown_in_pytest() -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def line(kernel: str, done: int, blocks: int, instructions: int, seconds: float, loop: str | None = None) -> str:
-    """`softmax  37%  0:14 [#########---------------] 1,024 of 2,768 blocks, 1.2 G instructions`, or the loop last."""
+def line(
+    kernel: str, done: int, blocks: int, instructions: int, seconds: float, loop: str | None = None, drawn: bool = True
+) -> str:
+    """`softmax  37%  0:14 [#########---------------] 1,024 of 2,768 blocks, 1.2 G instructions`, or the loop last.
+
+    Without `drawn` the bar itself is left out.
+    """
     filled = WIDTH * done // blocks
+    bar = f"[{'#' * filled}{'-' * (WIDTH - filled)}] " if drawn else ""
     minutes, rest = divmod(int(seconds), 60)
     name = kernel if len(kernel) <= NAME else kernel[: NAME - 3] + "..."
     return (
-        f"{name} {100 * done // blocks:3}%  {minutes}:{rest:02} [{'#' * filled}{'-' * (WIDTH - filled)}] "
+        f"{name} {100 * done // blocks:3}%  {minutes}:{rest:02} {bar}"
         f"{done:,} of {blocks:,} blocks, {f'{short(instructions)} instructions' if loop is None else loop}"
     )
 

@@ -10,7 +10,8 @@ import ctypes
 import functools
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any, Final
@@ -194,6 +195,7 @@ class Driver:
     def __init__(self, library: Any) -> None:
         self.api = library
         self._contexts: dict[int, int] = {}
+        self._devices: dict[int, Device] = {}
 
     def call(self, function: str, *arguments: Any, about: Mapping[str, object] | None = None) -> None:
         """Call a driver function.
@@ -218,6 +220,11 @@ class Driver:
 
     def device(self, ordinal: int = 0) -> Device:
         """Name, compute capability and limits of a device."""
+        if ordinal not in self._devices:
+            self._devices[ordinal] = self._asked(ordinal)
+        return self._devices[ordinal]
+
+    def _asked(self, ordinal: int) -> Device:
         name, memory = ctypes.create_string_buffer(_NAME_BYTES), c_size_t()
         handle = self._device_handle(ordinal)
         self.call("cuDeviceGetName", name, _NAME_BYTES, handle)
@@ -263,6 +270,22 @@ class Driver:
             self.make_current(0)
         self.call("cuCtxGetDevice", byref(device))
         return device.value
+
+    def chosen_device(self) -> int:
+        """The same, but nothing becomes current."""
+        device = c_int()
+        return device.value if self.api.cuCtxGetDevice(byref(device)) == 0 else 0
+
+    @contextmanager
+    def on_device(self, ordinal: int) -> Iterator[None]:
+        """Inside the block the device is current in this thread; behind it, what was before."""
+        before = c_void_p()
+        self.call("cuCtxGetCurrent", byref(before))
+        self.make_current(ordinal)
+        try:
+            yield
+        finally:
+            self.call("cuCtxSetCurrent", before)
 
     def load_library(self, cubin: bytes) -> Library:
         """Load a cubin for all devices."""

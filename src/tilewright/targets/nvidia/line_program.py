@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tilewright.base.errors import CompileError
+from tilewright.base.escaped_names import from_cubin
 from tilewright.targets.nvidia.elf import Relocation, string_at
 
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
@@ -149,7 +150,7 @@ def _read_files(reader: _Reader) -> list[str]:
         number = reader.uleb()
         reader.uleb()  # time
         reader.uleb()  # size
-        files.append(posixpath.join(folders[number] if number < len(folders) else "", name))
+        files.append(from_cubin(posixpath.join(folders[number] if number < len(folders) else "", name)))
     return files
 
 

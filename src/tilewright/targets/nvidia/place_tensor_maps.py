@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.ir import build, mlir, types
-from tilewright.ir.walk import operations
 from tilewright.passes.pipeline import Pass, register
 
 if TYPE_CHECKING:
@@ -38,10 +37,15 @@ class PlaceTensorMaps(Pass):
     in_cute = False
 
     def run(self, module: ir.Operation) -> None:
-        for function in operations(module):
-            if function.name == "llvm.func" and MAPS in function.attributes:
+        for function in _functions(module):
+            if MAPS in function.attributes:
                 places = set(mlir.ir.DenseI32ArrayAttr(function.attributes[MAPS]))
                 count = len(function.regions[0].blocks[0].arguments)
                 attributes = ", ".join(_BY_VALUE if place in places else "{}" for place in range(count))
                 function.attributes["arg_attrs"] = build.attribute(f"[{attributes}]")
                 del function.attributes[MAPS]
+
+
+def _functions(module: ir.Operation) -> list[ir.Operation]:
+    beside = [op.operation for op in module.regions[0].blocks[0]]
+    return [op.operation for part in beside if part.name == "gpu.module" for op in part.regions[0].blocks[0]]

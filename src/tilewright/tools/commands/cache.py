@@ -39,14 +39,15 @@ def show(store: Store) -> None:
     if table.row_count:
         console.print(table)
     total = sum(file.size for file in files)
-    line = f"{table.row_count} functions, {total:,} of {store.limit:,} bytes in {store.folder}"
+    line = f"{_counted(table.row_count, 'function')}, {total:,} of {store.limit:,} bytes in {store.folder}"
     console.print(line, markup=False, soft_wrap=True)
 
 
 def clear(store: Store) -> None:
     """Take all files away."""
     count = store.clear()
-    make_console(highlight=False).print(f"{count} files taken away from {store.folder}", markup=False, soft_wrap=True)
+    line = f"{_counted(count, 'file')} taken away from {store.folder}"
+    make_console(highlight=False).print(line, markup=False, soft_wrap=True)
 
 
 def verify(store: Store) -> None:
@@ -56,9 +57,13 @@ def verify(store: Store) -> None:
     for file in damaged:
         console.print(f"damaged: {file.path}", markup=False, soft_wrap=True)
         store.remove(file.kind, file.key)
-    console.print(f"{len(files)} files, {len(damaged)} damaged")
+    console.print(f"{_counted(len(files), 'file')}, {len(damaged)} damaged")
     if damaged:
         raise typer.Exit(1)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _described(file: StoredFile) -> tuple[str, str]:

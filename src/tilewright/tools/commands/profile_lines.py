@@ -62,6 +62,8 @@ def command(
     if found.missing:
         raise ArgumentError(f"there is nothing to show: {found.missing}")
     profiles = list(line_profiles(found))
+    if not profiles:
+        raise ArgumentError(f"{found.name} launches no kernel, so no line has a cost")
     if json_:
         typer.echo(json.dumps([as_json(profile) for profile in profiles], indent=1))
         return

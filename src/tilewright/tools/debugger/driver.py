@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tilewright.base.errors import ArgumentError
 from tilewright.targets.emu.code import CodeBlock
 from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.debug import flat
@@ -23,7 +24,7 @@ from tilewright.targets.emu.machine import Machine
 from tilewright.targets.emu.ptx import Instruction
 from tilewright.tools.debugger import conditions
 from tilewright.tools.debugger.hit_counts import counts
-from tilewright.tools.debugger.lines import Line, Lines, line_of, same_file
+from tilewright.tools.debugger.lines import Line, Lines, first_of_lines, line_of, same_file
 from tilewright.tools.debugger.numbers import changed
 from tilewright.tools.debugger.onlooker import Onlooker
 from tilewright.tools.debugger.plan import Breakpoint, Focus, Moment, Plan, Stop, Watch
@@ -211,7 +212,8 @@ class Driver:
         """Why to stop here, with the breakpoints or watches and the thread; an empty word for no reason."""
         instruction = here.instruction
         code = instruction is not None and instruction.op != "pin"
-        numbers, first = self._broken(here, instruction) if code and instruction is not None else ((), None)
+        said: list[str] = []
+        numbers, first = self._broken(here, instruction, said) if code and instruction is not None else ((), None)
         if self.plan.until == self.moment:
             return "moment", (), None, ""
         watched = self._watched(here)
@@ -220,7 +222,7 @@ class Driver:
         if instruction is None or not code:
             return "", (), None, ""
         if numbers:
-            return "breakpoint", numbers, first, ""
+            return "breakpoint", numbers, first, "\n".join(said)
         if self._stepped(here, instruction):
             return "step", (), self.plan.focus, ""
         if self._lost:
@@ -258,13 +260,22 @@ class Driver:
                 return b"".join(other.sh.bytes[first + s : first + s + n].tobytes() for s, n in watch.places)
         return b""
 
-    def _broken(self, here: Standing, instruction: Instruction) -> tuple[tuple[int, ...], Focus | None]:
-        """The breakpoints that hold for threads at `here`, and the first such thread."""
+    def _broken(
+        self, here: Standing, instruction: Instruction, said: list[str]
+    ) -> tuple[tuple[int, ...], Focus | None]:
+        """The breakpoints that hold for threads at `here`, and the first such thread.
+
+        One whose condition cannot be evaluated holds, and why not is `said`.
+        """
         numbers, first = [], None
         for point in self.plan.breakpoints:
             if not self._is_at(point, here, instruction):
                 continue
-            at = self.threads_at(point, here)
+            try:
+                at = self.threads_at(point, here)
+            except ArgumentError as error:
+                said.append(f"breakpoint {point.number}: {error.message}")
+                at = np.arange(here.lanes.n)
             if len(at) and self._counts(point):
                 position = None if self.plan.focus is None else here.position(self.plan.focus)
                 chosen = position if position is not None and position in at else int(at[0])
@@ -315,12 +326,8 @@ class Driver:
         block = here.block
         firsts = self._starts.get(block.serial)
         if firsts is None:
-            seen: dict[Line, Instruction] = {}
-            for item in (*block.body, *([block.last] if block.last is not None else [])):
-                line = line_of(item)
-                if line is not None and item.op != "pin":
-                    seen.setdefault(line, item)
-            firsts = self._starts[block.serial] = tuple(seen.values())
+            items = [item for item in (*block.body, block.last) if item is not None]
+            firsts = self._starts[block.serial] = tuple(first_of_lines(items).values())
         return any(first is instruction for first in firsts)
 
     def _stepped(self, here: Standing, instruction: Instruction) -> bool:

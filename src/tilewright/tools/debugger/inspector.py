@@ -254,7 +254,12 @@ class Inspector:
         standing, lane, tensor = self._tensor(focus, head)
         index = tensors.coordinate(rest.removesuffix("]")) if bracket else None
         space, places = tensor.bytes_at(standing.machine, lane, index)
-        return Watch(0, text.strip(), space, places, focus.block, tensor.dtype)
+        block = focus.block
+        if space == "shared":  # of another block of the cluster, perhaps
+            slot, _ = tensors.shared_place(standing.machine, lane, places[0][0])
+            block = int(standing.machine.blocks[slot])
+            places = tuple((tensors.shared_place(standing.machine, lane, at)[1], nbytes) for at, nbytes in places)
+        return Watch(0, text.strip(), space, places, block, tensor.dtype)
 
     # Barriers and copies.
 

@@ -6,16 +6,18 @@ PTX names the line of a helper alone; the compiler's list of inlined lines (`tar
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from tilewright.base.location import SourceLocation
-from tilewright.targets.emu.ptx import Instruction
+from tilewright.targets.emu.ptx import Instruction, Reg
 from tilewright.tools.debugger.plan import SourceLine
 
 Line = tuple[str, int]
 Chain = tuple[Line, ...]
+LONGEST = 200
+"""Characters of a line that are shown."""
 
 
 class Lines:
@@ -56,6 +58,24 @@ def line_of(instruction: Instruction | None) -> Line | None:
     return None if place is None or place.line == 0 else (place.file, place.line)
 
 
+def first_of_lines(items: Sequence[Instruction]) -> dict[Line, Instruction]:
+    """The first instruction of each source line in a block of code.
+
+    A copy that is made for a pin counts only where its line has nothing else: it belongs to the line before, whose
+    variables are known behind it.
+    """
+    pinned = {part.name for item in items if item.op == "pin" for part in item.ops if isinstance(part, Reg)}
+    found: dict[Line, Instruction] = {}
+    copies: dict[Line, Instruction] = {}
+    for item in items:
+        line = line_of(item)
+        if line is None or item.op == "pin":
+            continue
+        target = item.ops[0] if item.op in ("mov", "cvt", "cvta") else None
+        (copies if isinstance(target, Reg) and target.name in pinned else found).setdefault(line, item)
+    return {**copies, **found}
+
+
 def function_at(file: str, line: int) -> str:
     """The name of the innermost function around a line; empty where there is none."""
     found = [(first, name) for first, last, name in _functions(file) if first <= line <= last]
@@ -68,9 +88,10 @@ def first_line(file: str, name: str) -> int:
 
 
 def text_at(file: str, line: int) -> str:
-    """The text of a line, empty where there is none."""
-    lines = _text(file).splitlines()
-    return lines[line - 1] if 0 < line <= len(lines) else ""
+    """The text of a line, cut where it is very long; empty where there is none."""
+    lines = _text(file).split("\n")  # as Python counts lines: form feeds end none
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 def same_file(wanted: str, file: str) -> bool:

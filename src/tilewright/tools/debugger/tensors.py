@@ -14,7 +14,7 @@ from tilewright.layout import size
 from tilewright.layout.parsing import parse
 from tilewright.targets.emu.lanes import Array
 from tilewright.targets.emu.machine import Machine
-from tilewright.targets.emu.memory import LOCAL_WINDOW, SHARED_WINDOW
+from tilewright.targets.emu.memory import CLUSTER_SHIFT, LOCAL_WINDOW, SHARED_WINDOW
 from tilewright.tools.debugger.numbers import DTYPES, decoded, shown
 
 MOST_ROWS, MOST_COLUMNS, MOST_LISTED = 32, 16, 256
@@ -50,7 +50,7 @@ class Tensor:
         """The memory and the address in it."""
         if self.space == "rmem" or LOCAL_WINDOW <= self.address < LOCAL_WINDOW + (1 << 32):
             return "local", self.address - LOCAL_WINDOW if self.address >= LOCAL_WINDOW else self.address
-        if self.space == "smem" or SHARED_WINDOW <= self.address < LOCAL_WINDOW:
+        if self.space in ("smem", "dsmem") or SHARED_WINDOW <= self.address < LOCAL_WINDOW:
             return "shared", self.address - SHARED_WINDOW if self.address >= SHARED_WINDOW else self.address
         return "global", self.address
 
@@ -160,13 +160,23 @@ def memory(machine: Machine, lane: int, space: str, first: int, nbytes: int) -> 
     if space == "global":
         return machine.g.at(first, nbytes)
     if space == "shared":
-        start = lane // machine.shape.stride * machine.sh.stride
+        slot, first = shared_place(machine, lane, first)
+        start = slot * machine.sh.stride
         inside = 0 <= first <= machine.sh.size - nbytes
         return machine.sh.bytes[start + first : start + first + nbytes] if inside else None
     if not 0 <= first <= machine.lo.size - nbytes:
         return None
     start = lane * machine.lo.size + first
     return machine.lo.bytes[start : start + nbytes]
+
+
+def shared_place(machine: Machine, lane: int, address: int) -> tuple[int, int]:
+    """The slot of the block that a shared address of a lane leads to, and the address in that block's memory."""
+    slot, rank = lane // machine.shape.stride, (address >> CLUSTER_SHIFT) - 1
+    if rank < 0:
+        return slot, address
+    size = machine.shape.cluster_blocks
+    return slot // size * size + min(rank, size - 1), address & ((1 << CLUSTER_SHIFT) - 1)
 
 
 def coordinate(text: str) -> Any:

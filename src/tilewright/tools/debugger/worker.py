@@ -13,13 +13,14 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import tilewright.cute as cute
 import tilewright.dropin  # noqa: F401  importing it makes `import cutlass` resolve
 from tilewright.base import settings
-from tilewright.base.errors import TilewrightError
+from tilewright.base.errors import ArgumentError, TilewrightError
 from tilewright.targets.emu.checks import STANDARD, Observer
 from tilewright.targets.emu.recording import reports_of
 from tilewright.tools.arguments import parse_argument, values
@@ -30,7 +31,7 @@ from tilewright.tools.debugger.link import connect
 from tilewright.tools.debugger.plan import Breakpoint, Focus, Moment, Plan, Program, Stop
 from tilewright.tools.debugger.results import described
 from tilewright.tools.debugger.standing import Standing
-from tilewright.tools.function_lookup import load_function
+from tilewright.tools.function_lookup import line_at_fault, load_function
 
 SNAPSHOT_EVERY = 0.1
 """Seconds of running between two snapshots."""
@@ -64,6 +65,9 @@ class Worker:
                     self.executor(*given)
         except TilewrightError as error:
             self._failed(error)
+        except Exception as error:  # noqa: BLE001  whatever the user's function raises
+            place = line_at_fault(error, Path(program.file).resolve())
+            self._failed(ArgumentError(f"{program.place} raised {type(error).__name__}: {error}", location=place))
         else:
             self._over("ended", described(program.arguments, given, reports))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import linecache
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from tilewright.base.errors import TilewrightError
+from tilewright.base.errors import ArgumentError, TilewrightError
 from tilewright.base.location import SourceLocation
 from tilewright.emulate import Report
 from tilewright.passes.located_text import Place
@@ -69,8 +70,14 @@ class Places:
 
 
 def collected(run: Run) -> dict[str, Any]:
-    """Everything that the page of a function shows."""
+    """Everything that the page of a function shows.
+
+    Raises:
+        ArgumentError: it has no kernel.
+    """
     found = [located(executor) for executor in run.executors]
+    if not any(program.kernels for program in found):
+        raise ArgumentError(f"{run.name} launches no kernel, so there is nothing to show")
     places = Places()
     kernels = [
         {**_kernel(executor, name, texts, run, places), "program": number}
@@ -317,9 +324,9 @@ def _place(location: SourceLocation) -> Place:
 
 
 def _file(path: str) -> dict[str, str]:
-    """A source file with its text, "" where it is gone."""
+    """A source file, or a cell of a notebook, with its text; "" where it is gone."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        text = ""
+        text = "".join(linecache.getlines(path))
     return {"path": path, "name": Path(path).name, "text": text}

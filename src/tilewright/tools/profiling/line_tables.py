@@ -57,6 +57,7 @@ def table(profile: LineProfile, sort: str, top: int) -> Iterator[str]:
     else:
         yield f"  * {ESTIMATE}: latencies times counts, each warp as if it ran alone"
     yield ""
+    yield from _findings(profile)
     yield from _waiting(profile)
     for report in profile.reports[:1]:
         yield from roofline(report, profile.arch)
@@ -83,6 +84,19 @@ def _lines(profile: LineProfile, places: Sequence[Place], weight: Callable[[Coun
 def bar(value: float, most: float) -> str:
     """How hot a line is, as one character of eight heights."""
     return BLOCKS[max(1, round(8 * value / most))] if value and most else BLOCKS[0]
+
+
+def _findings(profile: LineProfile) -> Iterator[str]:
+    """What the emulator found, once for each line."""
+    errors = [error for report in profile.reports for error in (*report.races, *report.errors)]
+    told = {(error.message, error.location): error for error in errors}
+    for error in told.values():
+        where = error.location
+        place = f"{Path(where.file).name}:{where.line}  " if where is not None else ""
+        yield f"The emulator found: {place}{error.message}"
+    if told:
+        yield "  counts are of a run with this mistake"
+        yield ""
 
 
 def _waiting(profile: LineProfile) -> Iterator[str]:

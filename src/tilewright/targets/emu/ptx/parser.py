@@ -10,6 +10,7 @@ import re
 import struct
 
 from tilewright.base.errors import EmulationError
+from tilewright.base.escaped_names import from_octal
 from tilewright.targets.emu.ptx.ir import (
     WIDTH,
     Function,
@@ -92,7 +93,7 @@ class Parser:
         self.pins = list(_PIN.finditer(text))[::-1]
         self.module = Module()
         # `.file` may come after the `.loc`s that use it; LLVM writes it at the end.
-        self.module.files.update((int(number), name) for number, name in _FILE.findall(text))
+        self.module.files.update((int(number), from_octal(name)) for number, name in _FILE.findall(text))
 
     # Tokens.
 
@@ -140,7 +141,7 @@ class Parser:
     def parse(self) -> Module:
         # Files may be named after the code that refers to them.
         for number, name in re.findall(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', self.source.text, re.MULTILINE):
-            self.module.files[int(number)] = name
+            self.module.files[int(number)] = from_octal(name)
         while self.tokens[self.at].kind != "end":
             self._directive()
         for alias, target in self.module.aliases.items():
@@ -188,7 +189,7 @@ class Parser:
         self.expect(".file")
         number = self.integer()
         token = self.next()
-        self.module.files[number] = token.text.strip('"')
+        self.module.files[number] = from_octal(token.text.strip('"'))
         while self.accept(","):
             self.integer()
 

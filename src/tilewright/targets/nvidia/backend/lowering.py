@@ -27,6 +27,7 @@ from tilewright.passes import remarks
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import PassManager, UpstreamPass
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
+from tilewright.passes.scf_to_cf import flatten
 from tilewright.targets.cute_stage import (
     asm,
     gpu_modules,
@@ -61,8 +62,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 HOST_FINISH = (
-    "convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,convert-math-to-libm,convert-arith-to-llvm,"
-    "convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts"
+    "convert-vector-to-llvm,convert-math-to-llvm,convert-math-to-libm,convert-arith-to-llvm,convert-func-to-llvm,"
+    "convert-cf-to-llvm,reconcile-unrealized-casts"
 )
 
 _KERNELS_IN = {
@@ -120,7 +121,7 @@ def _lower_host(job: Job) -> None:
     launched = {kernel.name: kernel.smem_bytes for kernel in job.kernels.values()}
     ExpandViews().run(host)  # no pass manager: without its kernels the module is not valid
     PassManager([CuteToHost(launched)]).run(host, done=[PlaceSharedMemory.name])
-    UpstreamPass(HOST_FINISH).run(host)
+    UpstreamPass(f"convert-scf-to-cf,{HOST_FINISH}" if flatten(host) else HOST_FINISH).run(host)
     leave_at_failures(host)
     check_host(host)
     job.parts[HOST_LLVM] = text = _translate(host, job)

@@ -14,9 +14,9 @@ from tilewright.passes.communication import told_chip
 from tilewright.passes.expand_views import ExpandViews
 from tilewright.passes.pipeline import Pass, PassManager, UpstreamPass
 from tilewright.passes.pipeline_loops import PipelineLoops
-from tilewright.passes.place_loop_annotations import PlaceLoopAnnotations
 from tilewright.passes.place_shared_memory import PlaceSharedMemory
 from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
+from tilewright.passes.scf_to_cf import ScfToCf
 from tilewright.passes.vectorize_loops import VectorizeLoops
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
 from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
@@ -25,8 +25,8 @@ from tilewright.targets.nvidia.tiles.expand_tiles import ExpandTiles
 from tilewright.targets.options import Asked, Options
 
 TO_LLVM = (
-    "gpu.module(convert-scf-to-cf,convert-vector-to-llvm,convert-gpu-to-nvvm,convert-nvvm-to-llvm,"
-    "reconcile-unrealized-casts)"
+    "gpu.module(convert-scf-to-cf,convert-vector-to-llvm,convert-gpu-to-nvvm{allow-pattern-rollback=0},"
+    "convert-nvvm-to-llvm,reconcile-unrealized-casts)"
 )
 DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}"
 
@@ -70,7 +70,7 @@ def standard_pipeline(arch: str, options: Options | None = None) -> PassManager:
 
 def _finish() -> list[Pass]:
     """What follows cute-to-nvvm, whatever passes the user gives."""
-    return [UpstreamPass(TO_LLVM), PlaceLoopAnnotations(), PlaceTensorMaps(), UpstreamPass(DEBUG_SCOPES)]
+    return [ScfToCf(), UpstreamPass(TO_LLVM), PlaceTensorMaps(), UpstreamPass(DEBUG_SCOPES)]
 
 
 def completed(pipeline: PassManager, arch: str, options: Options | None = None) -> PassManager:

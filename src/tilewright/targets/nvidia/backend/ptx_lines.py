@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tilewright.base.escaped_names import from_octal
 from tilewright.base.location import SourceLocation
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
@@ -34,4 +35,4 @@ def python_line(ptx: str, line: int) -> SourceLocation | None:
 
 def files_of(ptx: str) -> dict[str, str]:
     """Number to path of the `.file` directives, which may come after their use."""
-    return {match[1]: f"{match[2]}/{match[3]}" if match[3] else match[2] for match in _FILE.finditer(ptx)}
+    return {match[1]: from_octal("/".join(filter(None, match.groups()[1:]))) for match in _FILE.finditer(ptx)}

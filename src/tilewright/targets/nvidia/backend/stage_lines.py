@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from tilewright.base.escaped_names import from_hex
 from tilewright.targets.nvidia.backend.ptx_lines import Place, placed_lines
 from tilewright.targets.nvidia.cubin import line_table, ptx_line_table
 
@@ -37,7 +38,7 @@ def _llvm_place(name: str, nodes: dict[str, dict[str, str]]) -> Place | None:
     if not line or not file.get("filename"):
         return None
     folder = file.get("directory", "")
-    return (f"{folder}/{file['filename']}" if folder else file["filename"]), line
+    return from_hex(f"{folder}/{file['filename']}" if folder else file["filename"]), line
 
 
 def ptx_places(text: str) -> list[Place | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from tilewright.arguments.dlpack import HostView, view
@@ -44,8 +44,13 @@ class CudaDevice(Device):
         cuda.driver()
 
     @classmethod
-    def arch(cls) -> str:
-        return cuda.driver().device().arch
+    def arch(cls, places: Iterable[tuple[int, int]] = ()) -> str:
+        driver = cuda.driver()
+        if driver.device_count() == 1:
+            return driver.device().arch
+        of_tensors = (number for kind, number in places if kind in abi.DEVICES_OF["cuda"])
+        chosen = next(of_tensors, None)
+        return driver.device(driver.chosen_device() if chosen is None else chosen).arch
 
     @classmethod
     def model(cls) -> str:
@@ -56,8 +61,7 @@ class CudaDevice(Device):
         self._driver = cuda.driver()
         self._artifact = artifact
         self._devices = _able(self._driver, artifact.arch)
-        if self._driver.current_device() not in self._devices:
-            self._driver.make_current(self._devices[0])
+        self._driver.current_device()  # a thread without a context gets one
         self.kernels = [self._load(artifact, kernel) for kernel in artifact.kernels]
         self.host = HostFunction(
             host_object(artifact),
@@ -133,6 +137,13 @@ class CudaDevice(Device):
             self.host(*values)
 
     def _run_with_copies(self, values: Sequence[Any]) -> None:
+        if self._driver.current_device() in self._devices:
+            self._run_copied(values)
+            return
+        with self._driver.on_device(self._devices[0]):
+            self._run_copied(values)
+
+    def _run_copied(self, values: Sequence[Any]) -> None:
         staged = [_Staged(self._driver, value) if _on_host(value) else value for value in values]
         self.host(*(item.tensor if isinstance(item, _Staged) else item for item in staged))
         self._driver.synchronize()

@@ -1,39 +1,31 @@
-"""Running a compiled function on the emulator: its launches arrive here instead of at the driver."""
+"""Running a compiled function on the emulator: its launches arrive here instead of at the driver.
+
+The emulator itself, a hundred modules, is loaded by the first launch (`devices/emulation`), not by compiling.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from tilewright.arguments.dlpack import view
 from tilewright.arguments.host_memory import mapping_of
 from tilewright.arguments.objects import Addresses
 from tilewright.arguments.runtime_tensor import RuntimeTensor, is_tensor
-from tilewright.base import settings
-from tilewright.base.errors import ArgumentError, CompileError, EmulationError, TilewrightError
+from tilewright.base.errors import ArgumentError
 from tilewright.base.interrupts import is_outside, reraise_lost
+from tilewright.base.lazy import cached_property, function_at, object_at
 from tilewright.base.signature import Param, PointerParam, TensorParam, TupleParam
-from tilewright.targets import emu
-from tilewright.targets.artifact import Artifact, KernelImage
+from tilewright.targets.artifact import Artifact
 from tilewright.targets.device import Device
-from tilewright.targets.emu import tensormap
-from tilewright.targets.emu.recording import add_report, overridden
 from tilewright.targets.host.ffi import Carried, tvm_ffi
 from tilewright.targets.host.function import HostFunction, LaunchConfig
-from tilewright.targets.inlined import name_calls
-from tilewright.targets.nvidia.backend.assembling import assemble_text
-from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of, shows_log
-from tilewright.targets.nvidia.backend.parts import PROFILE, host_object, regions_of
-from tilewright.targets.nvidia.profile_buffer import SYMBOL, profile_of, read
-from tilewright.targets.nvidia.profile_ptx import own
+from tilewright.targets.nvidia.backend.options import NvidiaOptions, shows_log
+from tilewright.targets.nvidia.backend.parts import PROFILE, host_object
 from tilewright.targets.options import Options
 from tilewright.targets.profile import Profile
-
-PROFILED = "call it outside of `with emulate.devices(...)`: what it records lies in memory that all devices share"
 
 
 class _Call(threading.local):
@@ -57,22 +49,23 @@ class EmuDevice(Device):
 
     def __init__(self, artifact: Artifact, checks: Any) -> None:
         self._artifact = artifact
-        self._options = emu.Options(checks=checks, all_arrive=True)
+        self._checks = checks
         self._call = _Call()
         self._kernels = artifact.kernels
         self.reports: list[Any] = []
-        self._profiles: list[Profile] = []
         self._params = [param for param in artifact.signature.params if not getattr(param, "env", False)]
+        if isinstance(checks, (list, tuple)):
+            _ = self._emulation  # refuses what are no checkers
         for kernel in self._kernels:
             if kernel.user_text:
-                self._program(kernel)
+                self._emulation.program(kernel)
         self.host = HostFunction(
             host_object(artifact),
             artifact.signature,
             kernels=len(self._kernels),
             launch=self._launch,
             device="emu",
-            tensor_map=tensormap.encode_for_driver,
+            tensor_map=function_at("tilewright.targets.emu.tensormap:encode_for_driver"),
         )
 
     @property
@@ -102,78 +95,21 @@ class EmuDevice(Device):
         finally:
             self._call.buffers, self._call.values = outer, ()
 
-    def _program(self, kernel: KernelImage) -> emu.Program:
-        """The kernel's PTX, compiled. What the emulator cannot take may be wrong: then the assembler says how."""
-        try:
-            program = emu.load(str(kernel.stages["ptx"]))
-            program.image(kernel.name, self._options.checked)
-        except EmulationError:
-            _assemble(kernel, self._artifact)
-            raise
-        return program
+    @cached_property
+    def _emulation(self) -> Any:
+        return object_at("tilewright.targets.nvidia.devices.emulation:Emulation")(self._artifact, self._checks)
 
     def _launch(self, config: LaunchConfig, number: int, params: Any) -> None:
-        kernel = self._kernels[number]
-        try:
-            self._emulate(kernel, config, params)
-        except TilewrightError as error:
-            self._placed(kernel, error)
-            raise
-
-    def _placed(self, kernel: KernelImage, error: TilewrightError) -> None:
-        """Say in an error what lines of the source it is about."""
-        if error.location is None:
-            error.location = kernel.launched_at
-        name_calls(error, self._artifact.inlined)
-
-    def _emulate(self, kernel: KernelImage, config: LaunchConfig, params: Any) -> None:
-        name = kernel.name
-        program = self._program(kernel)
-        sizes = [parameter.size for parameter in program.module.functions[name].params]
-        raw = [ctypes.string_at(params[index], size) for index, size in enumerate(sizes)]
-        timed, fleet, buffers = PROFILE in kernel.stages, emu.current_fleet(), self._call.buffers
-        seed = settings.get("seed") if fleet is None else fleet.next_seed()
-        options = replace(self._options, seed=seed, thread_clock=timed)
-        shape = name, config.grid, config.block, raw
-        more: dict[str, Any] = {
-            "cluster": config.cluster, "smem": config.smem, "buffers": buffers, "options": overridden(options, program),
-        }  # fmt: skip
-        if fleet is not None:
-            if timed:
-                raise ArgumentError("a profiled kernel runs on one emulated device", hint=PROFILED)
-            device = fleet.device_of([address for address, size, _ in buffers if size])
-            fleet.enqueue(
-                device, config.stream, self._call.values, partial(self._placed, kernel), program, *shape, **more
-            )
-            return
-        report = emu.launch(program, *shape, **more)
-        self._call.reports.append(report)
-        add_report(report)
-        if timed:
-            self._profiles.append(recorded(kernel, program, options_of(self._artifact).profile_events))
+        call = self._call
+        report = self._emulation.launch(self._kernels[number], config, params, call.buffers, call.values)
+        if report is not None:
+            call.reports.append(report)
 
     def profile(self) -> Profile:
         if not any(PROFILE in kernel.stages for kernel in self._kernels):
             return super().profile()
-        launches, self._profiles = self._profiles, []
+        launches, self._emulation.profiles = self._emulation.profiles, []
         return Profile.in_turn("instructions", launches)
-
-
-def recorded(kernel: KernelImage, program: emu.Program, events: int) -> Profile:
-    """What a launch recorded; its memory is empty afterwards."""
-    memory = program.memory[SYMBOL]
-    records, asked = read(memory.tobytes(), events)
-    memory[:] = 0
-    return profile_of(kernel.name, regions_of(kernel), [own(record) for record in records], asked, khz=0)
-
-
-def _assemble(kernel: KernelImage, artifact: Artifact) -> None:
-    """Refuse PTX that is not valid, with the assembler's words; nothing where there is no assembler."""
-    try:
-        assemble_text(str(kernel.stages["ptx"]), artifact.arch, options_of(artifact), kernel.launched_at)
-    except CompileError as error:
-        if error.nvvm_error:
-            raise
 
 
 def _buffers(params: Sequence[Param], values: Sequence[Any]) -> list[tuple[int, int, bool]]:
