@@ -3,6 +3,8 @@
 Small integers are exact in every type and in every order of adding.
 """
 
+import time
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -145,6 +147,19 @@ def test_other_chips_take_mma_sync():
     assert isinstance(kernels.plan_of(a, a, b), Sm90Plan)
     with settings.scope(arch="sm_80"):
         assert not isinstance(kernels.plan_of(a, a, b), Sm90Plan)
+
+
+@pytest.mark.slow
+def test_a_product_with_all_checks_takes_seconds():
+    """Time of the processor, which other work changes little; `python -m bench emulator` measures seconds."""
+    a, b = whole(0, (512, 256), np.float16), whole(1, (256, 512), np.float16)
+    out = np.empty((512, 512), np.float16)
+    with on_emulator():
+        ops.gemm(a, b, out=out)
+        start = time.process_time()
+        ops.gemm(a, b, out=out)
+        assert time.process_time() - start < 6
+    np.testing.assert_array_equal(wide(out), wide(a) @ wide(b))
 
 
 # Parts along K

@@ -37,6 +37,21 @@ def _check_line(case, slip, error):
     assert error.location.file == str(case.file) and error.location.line in case.lines(slip), error
 
 
+@pytest.mark.parametrize(
+    ("kernel", "name", "words"),
+    [
+        ("ring", "too few bytes", "waits for 0 of 1 arrivals, 512 bytes more than expected"),
+        ("ring", "too many bytes", "waits for 0 of 1 arrivals and 1024 bytes"),
+        ("gemm", "consumers", "waits for 4 of 8 arrivals"),
+    ],
+)
+def test_a_deadlock_says_what_barriers_wait_for(kernel, name, words):
+    case = next(case for case in CASES if case.name == kernel)
+    with pytest.raises(EmulationError, match="no thread can go on") as found:
+        case.run(case.compile(name), 0)
+    assert words in str(found.value)
+
+
 def test_the_page_has_every_mistake():
     """`python scripts/hopper_faults.py` writes the tables."""
     text = hopper_faults.PAGE.read_text(encoding="utf-8")

@@ -84,8 +84,9 @@ _BY_MODULE: Final[dict[str, dict[str, str]]] = {
         "MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op": _SCALED,
     },
     "tilewright.pipeline": {
-        "TmaStoreFence SyncObject PipelineTmaMultiConsumersAsync": HOPPER,
-        "PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaUmma PipelineUmmaAsync sm100": _BLACKWELL,
+        "TmaStoreFence SyncObject": HOPPER,
+        "PipelineTmaMultiConsumersAsync PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaUmma PipelineUmmaAsync "
+        "sm100": _BLACKWELL,
     },
     "tilewright.utils": {
         "compute_epilogue_tile_shape": HOPPER,

@@ -49,12 +49,13 @@ class Frame:
 class Cohort:
     """Threads that run together. `key` orders cohorts of a batch; `turn` postpones those that only wait, which
     `seen` (states at earlier polls) and `patience` (polls until the next look) find out; `poll` is what they repeat.
+    `mbarrier`: what they last looked at in vain, the memory and the number of its word.
     `spinning`: how much the launch had changed when they were found to go round and round, None if they were not.
     `spent`: the instructions that each thread has executed, None where nobody counts them."""
 
     __slots__ = (
-        "L", "R", "code", "frames", "passed", "patience", "pc", "poll", "prefix", "result", "seen", "sp", "spent",
-        "spinning", "turn",
+        "L", "R", "code", "frames", "mbarrier", "passed", "patience", "pc", "poll", "prefix", "result", "seen", "sp",
+        "spent", "spinning", "turn",
     )  # fmt: skip
 
     def __init__(self, lanes: Lanes, code: Any, registers: list[Any]) -> None:
@@ -71,6 +72,7 @@ class Cohort:
         self.seen: set[tuple[int, int, int]] = set()
         self.patience = FIRST_PATIENCE
         self.poll: Instruction | None = None
+        self.mbarrier: tuple[Any, int] | None = None
         self.spinning: int | None = None
         self.spent: Array | None = None
 

@@ -10,6 +10,7 @@ from tilewright.targets.emu.cohort import Cohort
 from tilewright.targets.emu.faults import located, threads_of
 from tilewright.targets.emu.loops import loop_of
 from tilewright.targets.emu.ptx import Instruction
+from tilewright.targets.emu.rules.barriers import pending_text
 
 DEADLOCK = "Deadlock: no thread can go on", "some threads wait for others that have ended or wait elsewhere"
 ENDLESS = (
@@ -40,6 +41,8 @@ def deadlock(waiting: list[Waiting], kernel: str) -> EmulationError:
         values[f"wait {number}"] = (
             f"{one.where}{one.cohort.L.n} threads from block {threads['block']} thread {threads['thread']} at {text}"
         )
+        if where is not None and where.op == "mbarrier" and one.cohort.mbarrier is not None:
+            values[f"wait {number}"] += f"; {pending_text(*one.cohort.mbarrier)}"
     site = _waits_at(waiting[0].cohort, waiting[0].ran) if waiting else None
     message, hint = DEADLOCK
     if waiting and waiting[-1].cohort.spinning is not None:

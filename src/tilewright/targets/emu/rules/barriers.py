@@ -187,9 +187,19 @@ def mbarrier_test(S: Any, site: int, L: Lanes, addr: Any, phase: Any, relaxed: b
     done: Array = (words >> np.uint64(63)) != phase
     if not done.all():
         S.poll()
+        S.current.mbarrier = S.sh, int(index[np.argmin(done)])
     if done.any():
         S.on.mbarrier_waited(site, L, index, done, relaxed)
     return done
+
+
+def pending_text(shared: Any, word: int) -> str:
+    """What the phase of an mbarrier waits for, in words."""
+    value = int(shared.view(U64, 1)[word])
+    left, expected = value & int(COUNT), value >> 20 & int(COUNT)
+    bytes_ = (value >> 40 & int(TX_MASK)) - TX_BIAS
+    more = f" and {bytes_} bytes" if bytes_ > 0 else f", {-bytes_} bytes more than expected" if bytes_ else ""
+    return f"mbarrier {word * 8 % shared.stride:#x} waits for {left} of {expected} arrivals{more}"
 
 
 def complete_bytes(S: Any, site: int, index: Array, nbytes: Array) -> None:
