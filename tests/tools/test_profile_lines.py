@@ -39,6 +39,8 @@ def test_the_table(capsys):
     assert "  13 lines with less are left out (--top)" in lines
     assert any("estimate" in line and "warp" in line for line in lines)
     assert any(line.startswith("row_sum_kernel on H100 SXM: global memory binds") for line in lines)
+    said = r"  fidelity: of \d+ forms of instructions \d+ are recorded bit for bit on an H100"
+    assert any(re.match(said, line) for line in lines)
 
 
 def test_another_column_chooses_the_lines(capsys):

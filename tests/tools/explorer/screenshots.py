@@ -72,7 +72,9 @@ def walk(shown):
     shown.locator("#flow-graph .block").nth(min(11, blocks - 1)).click()
     yield "flow"
     shown.keyboard.press("r")
-    assert {"Figures", "Hottest lines", "Time to compile"} <= set(shown.locator(".card h2").all_inner_texts())
+    assert {"Figures", "Hottest lines", "How far the emulator is known to be a GPU", "Time to compile"} <= set(
+        shown.locator(".card h2").all_inner_texts()
+    )
     yield "report"
     shown.keyboard.press("l")
     layouts = shown.locator("#layout-list li").all()

@@ -40,6 +40,7 @@ def test_lines_of_ptx_add_up(row_sum):
     kernel = row_sum["kernels"][0]
     by_line = sum(counts.get("instructions", 0) for counts in kernel["counts"]["ptx"].values())
     rows = dict(kernel["launches"][0]["rows"])
+    assert kernel["fidelity"].startswith("fidelity: of ") and "recorded bit for bit on an H100" in kernel["fidelity"]
     assert f"{by_line:,}" == rows["thread instructions"]
 
 

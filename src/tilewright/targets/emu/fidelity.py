@@ -12,7 +12,8 @@ Each instruction is named by its *form*: opcode, modifiers and types, without hi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -81,6 +82,11 @@ class Fidelity:
         for form in sorted(forms):
             groups[level_of(form)][form] = forms[form]
         return cls(**groups)
+
+    @classmethod
+    def of_launches(cls, launches: Iterable[Mapping[str, int]]) -> Fidelity:
+        """The same of several launches together."""
+        return cls.of(sum((Counter(forms) for forms in launches), Counter[str]()))
 
     def __str__(self) -> str:
         """The statement, in a sentence for each kind that there is."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,5 +18,4 @@ def described(words: Sequence[str], given: Sequence[Any], reports: Sequence[Repo
         if isinstance(value, np.ndarray):
             first = " ".join(f"{item:g}" for item in value.reshape(-1)[:6].tolist())
             lines.append(f"{word}: {first}{' ...' if value.size > 6 else ''}")
-    forms = sum((Counter(report.by_form) for report in reports), Counter[str]())
-    return "\n".join([*lines, str(Fidelity.of(forms))])
+    return "\n".join([*lines, str(Fidelity.of_launches(report.by_form for report in reports))])

@@ -15,6 +15,7 @@ from tilewright.base.location import SourceLocation
 from tilewright.emulate import Report
 from tilewright.passes.located_text import Place
 from tilewright.passes.pass_changes import PassChange, bare
+from tilewright.targets.emu.fidelity import Fidelity
 from tilewright.tools.explorer.drawn import drawings
 from tilewright.tools.explorer.machine import machine
 from tilewright.tools.function_runs import Run
@@ -139,6 +140,7 @@ def _kernel(executor: Any, name: str, texts: Sequence[StageText], run: Run, plac
         "report": _report(executor, name),
         "remarks": _remarks(executor, name, places),
         "launches": [_launch(report, executor.arch) for report in reports],
+        "fidelity": str(Fidelity.of_launches(report.by_form for report in reports)) if reports else "",
         "findings": [_finding(error, places) for report in reports for error in (*report.races, *report.errors)],
     }
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from tilewright.base.errors import ArgumentError, TilewrightError
 from tilewright.emulate import Report
 from tilewright.passes.located_text import Place
+from tilewright.targets.emu.fidelity import Fidelity
 from tilewright.tools.profiling.line_counts import Counts
 from tilewright.tools.profiling.line_profile import LineProfile, hiding
 from tilewright.tools.profiling.stalls import REASONS
@@ -61,6 +62,9 @@ def table(profile: LineProfile, sort: str, top: int) -> Iterator[str]:
     yield from _waiting(profile)
     for report in profile.reports[:1]:
         yield from roofline(report, profile.arch)
+    if profile.reports:
+        yield ""
+        yield f"  {Fidelity.of_launches(report.by_form for report in profile.reports)}".replace("\n", "\n  ")
 
 
 def _lines(profile: LineProfile, places: Sequence[Place], weight: Callable[[Counts], float]) -> Iterator[str]:

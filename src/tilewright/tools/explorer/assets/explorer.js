@@ -799,6 +799,7 @@ function showReport() {
   if (data.missing) cards.push(card("Counters", make("p", { class: "quiet" }, data.missing)));
   cards.push(...hotLines());
   if (kernel.findings.length) cards.push(card("Findings of the emulator", listOf(kernel.findings, "bad")));
+  if (kernel.fidelity) cards.push(card("How far the emulator is known to be a GPU", ...kernel.fidelity.split("\n").map((line) => make("p", { class: "quiet" }, line.trim()))));
   if (kernel.remarks.length) cards.push(card("Remarks", listOf(kernel.remarks)));
   cards.push(card("Time to compile", table(program().seconds.map(([name, seconds]) => [NAMES[name] ?? name, `${(seconds * 1e3).toFixed(1)} ms`]))));
   find("#report").replaceChildren(...cards);
