@@ -227,6 +227,43 @@ def test_boxes_by_tensor_maps(swizzle, columns, from_view):
     assert (y == expected).all()
 
 
+def test_a_ragged_tensor_begins_before_its_memory():
+    """Rows count down to the end of a mode of 2**30, so that what follows a sequence is outside: zeros are read."""
+    big = 1 << 30
+
+    @cute.kernel
+    def kernel(
+        rows: cutlass.GridConstant[cuda.TensorMap], out: cute.Tensor, first: cutlass.Int32, count: cutlass.Int32
+    ):
+        thread = cute.arch.thread_idx()[0]
+        box = cutlass.Array(cutlass.Int16, (8, 16), space=SMEM, alignment=128)
+        bar = cutlass.Array(cutlass.Int64, 1, space=SMEM)
+        if thread == 0:
+            prims.mbarrier_init(bar, 1)
+            prims.fence_mbarrier_init()
+            prims.mbarrier_arrive_expect_tx(bar, rows.global_tx_bytes())
+            at = (0, big - count, first + count)
+            prims.cp_async_bulk_tensor_shared_cta_global(box, rows.get_ptr(), at, bar)
+            while not prims.mbarrier_try_wait_parity(bar, 0):
+                pass
+            for i in cutlass.range_constexpr(8):
+                for j in cutlass.range_constexpr(16):
+                    out[i, j] = box[i, j]
+
+    @cute.jit
+    def run(x: cute.Tensor, out: cute.Tensor, first: cutlass.Int32, count: cutlass.Int32):
+        rows = cuda.create_tensor_map_tiled(
+            global_address=x.iterator.toint() - big * 32, dtype=cutlass.Int16, global_dims=[16, big, 2**31 - 1],
+            global_strides=[2, 2], box_dims=[16, 8, 1],
+        )  # fmt: skip
+        kernel(rows, out, first, count).launch(grid=1, block=32)
+
+    x, out = np.arange(20 * 16, dtype=np.int16).reshape(20, 16), np.full((8, 16), -1, np.int16)
+    run(cute.runtime.from_dlpack(x, assumed_align=16), out, 11, 5)
+    assert (out[:5] == x[11:16]).all()
+    assert not out[5:].any()
+
+
 def test_registers_and_ends_of_threads():
     def body(out: cute.Tensor):
         thread = cute.arch.thread_idx()[0]

@@ -73,17 +73,20 @@ def column_part(S: Any, site: int, made: TensorMap, start: list[int], lane: int,
 
 
 def tensor_bytes(S: Any, site: int, made: TensorMap, first: int, end: int, lane: int, write: bool) -> Array:
-    """Bytes of a tensor by their offsets; a fault where they are no memory of the launch."""
-    data = S.g.at(made.address + first, end - first)
+    """Bytes of a tensor by their offsets; a fault where they are no memory of the launch.
+
+    Addresses have 64 bits: a ragged tensor's begins before 0, and its coordinates come back.
+    """
+    address = (made.address + first) % (1 << 64)
+    data = S.g.at(address, end - first)
     if data is None:
-        bad = S.g.out_of_bounds(site, np.array([made.address + first], np.uint64), np.array([True]), end - first, write,
-                                True)  # fmt: skip
+        bad = S.g.out_of_bounds(site, np.array([address], np.uint64), np.array([True]), end - first, write, True)
         bad.lanes = np.array([lane])
         bad.hint = "the tensor map spans more than the buffer"
         if write:
             bad.hint += ", or whole 16 bytes are stored where a row ends within them"
         raise bad
-    if write and not S.g.buffer_of(made.address + first).writable:
+    if write and not S.g.buffer_of(address).writable:
         raise Fault("readonly", "Write to read-only global memory", site, np.array([lane]))
     return np.asarray(data)
 
