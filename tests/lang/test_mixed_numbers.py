@@ -212,7 +212,7 @@ REFUSED = {
     "starts from Float32 nan": lambda v: v.reduce(ReductionOp.ADD, math.nan, 0),
     "starts from Int64 1099511627776": lambda v: v.reduce(ReductionOp.ADD, 2**40, 0),
     "reduce AND of Float32": lambda v: v.to(Float32).reduce(ReductionOp.AND, 0, 0),
-    "reduce takes a ReductionOp": lambda v: v.reduce("add", 0, 0),
+    "reduce takes a ReductionOp": lambda v: v.reduce("plus", 0, 0),
     "a reduction profile has one entry for each mode": lambda v: v.reduce(ReductionOp.ADD, 0, (None, 1)),
     "~ on Float32": lambda v: ~v.to(Float32),
     "`shl` on Int32 and 1.0": lambda v: v << 1.0,

@@ -35,7 +35,7 @@ def product():
     with settings.scope(target="emu", arch="sm_80"):
         plan = gemm.plans_of(out, a, b)[0]
     assert plan.tile == (64, 64, 16)
-    return called(lambda: gemm._prepare(out, a, b, plan).plain(out, a, b))
+    return called(lambda: gemm.prepare(out, a, b, plan).plain(out, a, b))
 
 
 KERNELS = {

@@ -396,7 +396,7 @@ ROW = "v = cute.make_rmem_tensor(4, cutlass.Int32); v.fill(1); "
         ("cutlass.utils.SmemAllocator().allocate_tensor(3, 4)", "expected a number type, got 3"),
         ("cute.full(4, 1, 3)", "expected a number type, got 3"),
         (ROW + "v.load().to(3)", "expected a number type, got 3"),
-        (ROW + "v.load().reduce('add', 0)", "reduce takes a ReductionOp, not 'add'"),
+        (ROW + "v.load().reduce('plus', 0)", "reduce takes a ReductionOp, not 'plus'"),
         (ROW + "v.load()[1.5]", "a TensorSSA is indexed by integers, not by 1.5"),
         (ROW + "v.load() // 0", "division by zero"),
         (ROW + "cute.where(1, v.load(), 2)", "where takes a TensorSSA as its condition, not int"),
