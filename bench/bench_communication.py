@@ -22,7 +22,7 @@ from typing import Any
 import tilewright as cutlass
 import tilewright.cute as cute
 from bench.runner import Row
-from tilewright.targets.nvidia import driver as cuda
+from tilewright.targets.nvidia.devices import driver as cuda
 
 ROUNDS = 2048
 SOURCE = Path(__file__).with_name("native_collectives.cu")

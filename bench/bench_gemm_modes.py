@@ -9,7 +9,7 @@ from bench.on_device import products
 from bench.runner import Row
 from tilewright import ops
 from tilewright.ops.frameworks import torch
-from tilewright.targets.nvidia import driver as cuda
+from tilewright.targets.nvidia.devices import driver as cuda
 
 PLAIN, GROUPED = "ops.gemm", "ops.gemm_grouped"
 SHAPES = (8192, 8192, 8192), (4096, 4096, 4096), (512, 8192, 8192), (128, 128, 16384)

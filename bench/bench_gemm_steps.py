@@ -16,7 +16,7 @@ from bench.runner import Row
 from scripts.gemm_tutorial import LIBRARY, PEER, STEPS, counted, step
 from tilewright import ops
 from tilewright.ops.frameworks import torch
-from tilewright.targets.nvidia import driver as cuda
+from tilewright.targets.nvidia.devices import driver as cuda
 
 SHAPES = (4096, 4096, 4096), (8192, 8192, 8192)
 SLOW = "step1_naive", "step2_shared_tile", "step3_register_tile"

@@ -24,8 +24,8 @@ from tilewright.ir.llvm import emit_object
 from tilewright.targets.host import ffi
 from tilewright.targets.host.function import HostFunction
 from tilewright.targets.host.loader import load_object
-from tilewright.targets.nvidia import driver as cuda
 from tilewright.targets.nvidia.backend.parts import host_object
+from tilewright.targets.nvidia.devices import driver as cuda
 
 CALLS = 256  # fewer than the driver queues, so that the host never waits for the device
 _SLOW, _FEW = 0.5e-3, 2  # seconds of a call, calls of a batch where one takes longer

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.targets.nvidia import driver as cuda
+from tilewright.targets.nvidia.devices import driver as cuda
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"

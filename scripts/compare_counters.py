@@ -20,8 +20,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tests.emu.test_counters import kernel  # noqa: E402
 from tilewright.emulate import run_ptx  # noqa: E402
-from tilewright.targets.nvidia.assemble import assemble  # noqa: E402
-from tilewright.targets.nvidia.driver import driver  # noqa: E402
+from tilewright.targets.nvidia.devices.driver import driver  # noqa: E402
+from tilewright.targets.nvidia.toolkit.assemble import assemble  # noqa: E402
 
 PATTERNS = (
     ("global", 1, "b32"), ("global", 2, "b32"), ("global", 8, "b32"), ("global", 0, "b32"),

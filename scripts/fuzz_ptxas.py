@@ -6,8 +6,8 @@ On a machine with a GPU of compute capability 9.0:
 
 Without a device (`--no-device`) the programs are assembled and emulated: crashes, hangs and refusals of assemblers
 show, and what the emulator reports. Every program comes from its number, `--seed`, and so does its input. What differs
-is tried again with each mend of `targets/nvidia` (a known fault), and what no mend helps is reduced. docs/ptxas.md has
-what was found.
+is tried again with each mend (`targets/nvidia/mends`: a known fault), and what no mend helps is reduced. docs/ptxas.md
+has what was found.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from collections import Counter
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
-from tilewright.targets.nvidia.mend_ptx import mend
-from tilewright.targets.nvidia.ptxas_faults import MENDS
+from tilewright.targets.nvidia.mends.mend_ptx import mend
+from tilewright.targets.nvidia.mends.ptxas_faults import MENDS
 from tilewright.tools.fuzzing.assemblers import Assembler, found_at
 from tilewright.tools.fuzzing.campaign import Finding, Oracle, disagreements, helped, made, survey
 from tilewright.tools.fuzzing.known import PROGRAMS

@@ -34,8 +34,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tests.emu import faults  # noqa: E402
-from tilewright.targets.nvidia.assemble import assemble  # noqa: E402
-from tilewright.targets.nvidia.driver import driver  # noqa: E402
+from tilewright.targets.nvidia.devices.driver import driver  # noqa: E402
+from tilewright.targets.nvidia.toolkit.assemble import assemble  # noqa: E402
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 RECORDED = faults.DATA / "sanitizer.json"

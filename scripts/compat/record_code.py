@@ -19,7 +19,7 @@ from tilewright.base.errors import TilewrightError
 from tilewright.compiler import hooks, stages
 from tilewright.ir.context import compile_context
 from tilewright.targets.job import Job
-from tilewright.targets.nvidia.sass import parse
+from tilewright.targets.nvidia.sass.listing import parse
 from tilewright.tools import demo
 
 

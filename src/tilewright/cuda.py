@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.arguments.binding import stream_handle
 from tilewright.compiler.target_choice import choose_target
-from tilewright.targets.nvidia import driver
+from tilewright.targets.nvidia.devices import driver
 
 
 def initialize_cuda_context(device_id: int = 0, flags: int = 0) -> None:

@@ -20,7 +20,7 @@ from tilewright.base.errors import ArgumentError, CompileError, CudaDriverDepend
 from tilewright.targets.artifact_bytes import FORMAT
 from tilewright.targets.host import abi
 from tilewright.targets.host.seal import SIZE, sealed
-from tilewright.targets.nvidia import driver
+from tilewright.targets.nvidia.devices import driver
 from tilewright.targets.nvidia.devices.cuda import _DeviceView
 from tilewright.targets.nvidia.export.loading import load_module
 

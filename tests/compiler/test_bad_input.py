@@ -406,7 +406,7 @@ def test_unknown_target():
 
 
 def test_missing_assembler_and_the_emulator_still_runs(monkeypatch):
-    from tilewright.targets.nvidia import toolchain
+    from tilewright.targets.nvidia.toolkit import toolchain
 
     monkeypatch.setattr(toolchain, "locate", lambda name, *rest, **kw: None)
     x, out = floats()

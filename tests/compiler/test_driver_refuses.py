@@ -10,8 +10,8 @@ import tilewright.cute as cute
 from tests.compiler.support import double, double_kernel, floats
 from tests.nvidia.fake_cuda import FakeCuda
 from tilewright import LaunchError
-from tilewright.targets.nvidia import driver as driver_module
-from tilewright.targets.nvidia.driver import Driver
+from tilewright.targets.nvidia.devices import driver as driver_module
+from tilewright.targets.nvidia.devices.driver import Driver
 
 LAUNCHED_AT = double.function.__code__.co_firstlineno + 2
 _C = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)

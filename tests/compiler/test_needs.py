@@ -7,7 +7,7 @@ import pytest
 from tests.nvidia.feature_probes import PROBES
 from tilewright.hw.chips import CHIPS, version_key
 from tilewright.hw.features import FEATURES
-from tilewright.targets.nvidia.inline_asm import find_fault
+from tilewright.targets.nvidia.lowering.inline_asm import find_fault
 from tilewright.targets.nvidia.needs import (
     _NVVM,
     _PTX,

@@ -14,7 +14,7 @@ import tilewright.cute as cute
 from tests.compiler.support import double, floats, refused
 from tilewright import CompileError
 from tilewright.targets.nvidia.backend.options import NvidiaOptions as Options
-from tilewright.targets.nvidia.cubin import line_table
+from tilewright.targets.nvidia.binary.cubin import line_table
 from tilewright.targets.options import (
     BooleanCompileOption,
     CompileOption,

@@ -16,8 +16,8 @@ import tilewright.cute as cute
 from tests.compiler.support import THREADS, double, double_kernel, floats
 from tilewright.base import settings
 from tilewright.hw.chips import chip
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.sass import disassemble, parse
+from tilewright.targets.nvidia.sass.listing import disassemble, parse
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 
 STAGES = ["python", "cute", "nvvm", "llvm", "ptx", "cubin", "sass"]
 ARCHS = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_103a", "sm_110", "sm_101", "sm_120"]

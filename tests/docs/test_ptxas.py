@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tilewright.targets.nvidia.ptxas_faults import FAULTS
+from tilewright.targets.nvidia.mends.ptxas_faults import FAULTS
 from tilewright.tools.fuzzing.known import PROGRAMS
 from tilewright.tools.fuzzing.program import Step
 

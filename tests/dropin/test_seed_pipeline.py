@@ -20,7 +20,7 @@ from tilewright.base import settings
 from tilewright.compat import compiler as names
 from tilewright.compat.compiler import Compiler, PostCompileHookContext
 from tilewright.compat.jit_executor import JITExecutor, walk_module_and_get_cubin_data
-from tilewright.targets.nvidia.driver_errors import ERRORS
+from tilewright.targets.nvidia.devices.driver_errors import ERRORS
 
 ROOT = Path(__file__).resolve().parents[2]
 

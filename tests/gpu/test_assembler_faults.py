@@ -1,4 +1,4 @@
-"""What assemblers got wrong and `targets/nvidia/mend_ptx.py` writes otherwise, on a device."""
+"""What assemblers got wrong and `targets/nvidia/mends/mend_ptx.py` writes otherwise, on a device."""
 
 import numpy as np
 import pytest

@@ -11,9 +11,9 @@ from tilewright.base.errors import LaunchError
 from tilewright.hw.chips import chip
 from tilewright.hw.features import ptx_version
 from tilewright.hw.occupancy import occupancy
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.cubin import read_cubin
-from tilewright.targets.nvidia.driver import check_device, driver
+from tilewright.targets.nvidia.binary.cubin import read_cubin
+from tilewright.targets.nvidia.devices.driver import check_device, driver
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 
 CLUSTER_RANK = """.visible .entry rank(.param .u64 p)
 {

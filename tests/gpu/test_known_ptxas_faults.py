@@ -2,9 +2,9 @@
 
 import pytest
 
-from tilewright.targets.nvidia import toolchain
-from tilewright.targets.nvidia.mend_ptx import mend
-from tilewright.targets.nvidia.ptxas_faults import FAULTS
+from tilewright.targets.nvidia.mends.mend_ptx import mend
+from tilewright.targets.nvidia.mends.ptxas_faults import FAULTS
+from tilewright.targets.nvidia.toolkit import toolchain
 from tilewright.tools.fuzzing.assemblers import found_at
 from tilewright.tools.fuzzing.campaign import disagreements, made
 from tilewright.tools.fuzzing.known import PROGRAMS

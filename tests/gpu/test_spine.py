@@ -13,7 +13,7 @@ from tests.lang import test_arithmetic as arithmetic
 from tests.lang import test_math
 from tilewright import ArgumentError, Int32, LaunchError
 from tilewright.cute.runtime import from_dlpack
-from tilewright.targets.nvidia.driver import driver
+from tilewright.targets.nvidia.devices.driver import driver
 
 
 def on_both(function, *arrays, constants=()):

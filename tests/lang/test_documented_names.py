@@ -14,7 +14,7 @@ import tilewright.cute as cute
 from tests.lang.kernels import on_device, on_host
 from tilewright.base import not_built, settings, stubs
 from tilewright.base.errors import ArgumentError, CompileError, CudaDriverDependencyError
-from tilewright.targets.nvidia import driver
+from tilewright.targets.nvidia.devices import driver
 
 
 @cute.struct

@@ -10,8 +10,8 @@ import tilewright.cute as cute
 from tests.lang.test_tma_pipelines import Gemm
 from tilewright import CompileError, Float16, Float32, Int8, Int32, pipeline
 from tilewright.cute.nvgpu import cpasync
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.collective_asm import mark_collective
+from tilewright.targets.nvidia.lowering.collective_asm import mark_collective
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 from tilewright.utils import sm90
 
 arch = cute.arch

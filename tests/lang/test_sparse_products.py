@@ -21,7 +21,7 @@ from tilewright import (
     Uint32,
 )
 from tilewright.cute.nvgpu import warpgroup
-from tilewright.targets.nvidia.assemble import assemble
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 from tilewright.utils import LayoutEnum, sm90
 from tilewright.utils.sparse import compress
 

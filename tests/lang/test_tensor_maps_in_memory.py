@@ -8,7 +8,7 @@ import tilewright.cute as cute
 from tests.emu.hopper.maps import aligned_maps
 from tilewright import CompileError, Float16, Float32, Int32, Int64
 from tilewright.cute.nvgpu import cpasync
-from tilewright.targets.nvidia.assemble import assemble
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 from tilewright.utils import LayoutEnum, TensorMapManager, TensorMapUpdateMode, sm90
 
 arch = cute.arch

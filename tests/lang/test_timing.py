@@ -11,7 +11,7 @@ from tests.nvidia.fake_cuda import FakeCuda
 from tilewright.compiler import benchmark as benchmark_module
 from tilewright.cute import testing
 from tilewright.targets.nvidia.devices import timing as cuda_timing
-from tilewright.targets.nvidia.driver import Driver
+from tilewright.targets.nvidia.devices.driver import Driver
 
 calls: list[int] = []
 

@@ -3,7 +3,7 @@
 import ctypes
 from typing import Any
 
-from tilewright.targets.nvidia.driver_api import DEVICE_ATTRIBUTES, FUNC_ATTRIBUTES, SIGNATURES, LaunchConfig
+from tilewright.targets.nvidia.devices.driver_api import DEVICE_ATTRIBUTES, FUNC_ATTRIBUTES, SIGNATURES, LaunchConfig
 
 HOPPER = {"capability_major": 9, "capability_minor": 0, "multiprocessors": 132, "shared_optin": 232448}
 

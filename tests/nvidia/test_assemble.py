@@ -11,10 +11,10 @@ import pytest
 from tests.nvidia import ptx_kernels
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
-from tilewright.targets.nvidia import toolchain
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.cubin import read_cubin
-from tilewright.targets.nvidia.ptxas_flags import check_options, split_options
+from tilewright.targets.nvidia.binary.cubin import read_cubin
+from tilewright.targets.nvidia.toolkit import toolchain
+from tilewright.targets.nvidia.toolkit.assemble import assemble
+from tilewright.targets.nvidia.toolkit.ptxas_flags import check_options, split_options
 
 TOOLS = pytest.mark.parametrize("use_ptxas", [True, False], ids=["ptxas", "nvJitLink"])
 STORE = ptx_kernels.store("sm_90a")

@@ -12,8 +12,8 @@ from tilewright import Float16, Float32
 from tilewright.cute.nvgpu import warpgroup
 from tilewright.kernels import gemm as gemm_kernels
 from tilewright.kernels.gemm_sm90_plans import Sm90Plan
-from tilewright.targets.nvidia.assemble import assemble
 from tilewright.targets.nvidia.backend.assembler_notes import assembler_notes
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 from tilewright.utils import LayoutEnum, sm90
 
 arch = cute.arch

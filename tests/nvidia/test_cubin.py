@@ -8,11 +8,11 @@ import pytest
 from tests.nvidia import ptx_kernels
 from tests.nvidia.ptx_kernels import ARCHES
 from tilewright.base.errors import CompileError
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.cubin import line_table, ptx_line_table, read_cubin
-from tilewright.targets.nvidia.elf import read_elf
-from tilewright.targets.nvidia.nv_info import Parameter
-from tilewright.targets.nvidia.sass import disassemble, parse
+from tilewright.targets.nvidia.binary.cubin import line_table, ptx_line_table, read_cubin
+from tilewright.targets.nvidia.binary.elf import read_elf
+from tilewright.targets.nvidia.binary.nv_info import Parameter
+from tilewright.targets.nvidia.sass.listing import disassemble, parse
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 
 MODULES = {
     "store": ptx_kernels.store,

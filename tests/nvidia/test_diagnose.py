@@ -5,7 +5,7 @@ import pytest
 from tilewright.base import settings
 from tilewright.base.location import SourceLocation
 from tilewright.hw.chips import chip
-from tilewright.targets.nvidia.diagnose import (
+from tilewright.targets.nvidia.toolkit.diagnose import (
     compilation_error,
     excerpt,
     faulty_line,

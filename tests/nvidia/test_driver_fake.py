@@ -12,9 +12,9 @@ import pytest
 
 from tests.nvidia.fake_cuda import HOPPER, FakeCuda
 from tilewright.base.errors import CudaDriverDependencyError, LaunchError
-from tilewright.targets.nvidia import driver as driver_module
-from tilewright.targets.nvidia import driver_api, driver_errors
-from tilewright.targets.nvidia.driver import Driver, launch_config, launch_error
+from tilewright.targets.nvidia.devices import driver as driver_module
+from tilewright.targets.nvidia.devices import driver_api, driver_errors
+from tilewright.targets.nvidia.devices.driver import Driver, launch_config, launch_error
 
 CUBIN = b"\x7fELF cubin"
 

@@ -6,7 +6,7 @@ from tests.nvidia.feature_probes import PROBES, probe
 from tilewright.base.errors import CompileError
 from tilewright.hw.chips import CHIPS, version_key
 from tilewright.hw.features import FEATURES, LLVM_PTX_VERSIONS, ptx_version
-from tilewright.targets.nvidia.assemble import assemble
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 
 EMPTY = ".version {version}\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 p) {{ ret; }}\n"
 

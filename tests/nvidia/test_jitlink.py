@@ -10,8 +10,8 @@ import time
 import pytest
 
 from tilewright.base.errors import CompileError
-from tilewright.targets.nvidia import jitlink, toolchain
-from tilewright.targets.nvidia.assemble import assemble, prepare
+from tilewright.targets.nvidia.toolkit import jitlink, toolchain
+from tilewright.targets.nvidia.toolkit.assemble import assemble, prepare
 
 PTX = """
 .version 8.0
@@ -129,8 +129,8 @@ def test_a_forked_process_links_by_one_of_its_own(linker):
 
 def test_no_process_is_left_behind():
     script = f"""
-from tilewright.targets.nvidia import jitlink, toolchain
-from tilewright.targets.nvidia.assemble import assemble
+from tilewright.targets.nvidia.toolkit import jitlink, toolchain
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 assemble({PTX!r}, "sm_90a", use_ptxas=False)
 print(*[process._child.pid for process in jitlink._idle[toolchain.find("nvJitLink").path]])
 """

@@ -3,11 +3,11 @@
 import pytest
 
 from tilewright.base.errors import CompileError
-from tilewright.targets.nvidia import libnvvm, toolchain
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.cubin import read_cubin
-from tilewright.targets.nvidia.libnvvm_child import compile_ir_in_child
-from tilewright.targets.nvidia.sass import disassemble, histogram, parse
+from tilewright.targets.nvidia.binary.cubin import read_cubin
+from tilewright.targets.nvidia.sass.listing import disassemble, histogram, parse
+from tilewright.targets.nvidia.toolkit import libnvvm, toolchain
+from tilewright.targets.nvidia.toolkit.assemble import assemble
+from tilewright.targets.nvidia.toolkit.libnvvm_child import compile_ir_in_child
 
 # As LLVM 22 writes it, with its own data layout and with metadata of its own.
 MODULE = """; ModuleID = 'LLVMDialectModule'

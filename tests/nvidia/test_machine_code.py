@@ -13,11 +13,11 @@ import tilewright.cute as cute
 from tests.nvidia import ptx_kernels
 from tilewright import CompileError
 from tilewright.base import settings
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.machine_code import VIEWS, MachineCode
-from tilewright.targets.nvidia.sass_blocks import reachable
-from tilewright.targets.nvidia.sass_lanes import bank_conflicts, sectors
-from tilewright.targets.nvidia.sass_registers import read_registers
+from tilewright.targets.nvidia.sass.blocks import reachable
+from tilewright.targets.nvidia.sass.lanes import bank_conflicts, sectors
+from tilewright.targets.nvidia.sass.machine_code import VIEWS, MachineCode
+from tilewright.targets.nvidia.sass.registers import read_registers
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 
 ARCHES = pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_120"])
 THREADS = 64

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.emulate import run_ptx
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.mend_ptx import mend
-from tilewright.targets.nvidia.sass import disassemble
+from tilewright.targets.nvidia.mends.mend_ptx import mend
+from tilewright.targets.nvidia.sass.listing import disassemble
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 
 FLOATS = np.array([0, -0.0, 0.25, 2.5, 3.5, -3.5, 16777217, 4294967040, 4294967296, 1e10, np.inf, np.nan], np.float32)
 HALVES = np.array([0, -0.0, 3.5, -3.5, 2.25, -0.75, 6e-8, -6e-8, 60000, -60000, np.inf, -np.inf], np.float16)

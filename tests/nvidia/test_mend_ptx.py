@@ -6,7 +6,7 @@ import pytest
 
 from tilewright import cute
 from tilewright.emulate import run_ptx
-from tilewright.targets.nvidia.mend_ptx import mend
+from tilewright.targets.nvidia.mends.mend_ptx import mend
 
 VALUES = np.array([-32768, -32767, -129, -128, -1, 0, 1, 127, 128, 255, 32766, 32767], np.int16)
 

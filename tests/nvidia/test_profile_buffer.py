@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from tilewright.targets.nvidia.profile_buffer import HEAD_BYTES, profile_of, read, record_bytes, total_bytes
+from tilewright.targets.nvidia.profiling.profile_buffer import HEAD_BYTES, profile_of, read, record_bytes, total_bytes
 
 RATE = 1.755  # cycles in a nanosecond
 STEP = 1024  # nanoseconds

@@ -11,9 +11,15 @@ from tilewright import cute
 from tilewright.base import notices, settings
 from tilewright.base.errors import CompileError
 from tilewright.targets.nvidia import doctor
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.mend_ptx import mend
-from tilewright.targets.nvidia.ptxas_faults import FAULTS, AssemblerFaultWarning, faults_met, faults_of, warn_of_faults
+from tilewright.targets.nvidia.mends.mend_ptx import mend
+from tilewright.targets.nvidia.mends.ptxas_faults import (
+    FAULTS,
+    AssemblerFaultWarning,
+    faults_met,
+    faults_of,
+    warn_of_faults,
+)
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 
 MEETING = {
     "narrow": "neg.s16 \t%rs2, %rs1;",

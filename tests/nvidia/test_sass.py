@@ -7,10 +7,8 @@ import pytest
 
 from tests.nvidia import ptx_kernels
 from tilewright.base.errors import CompileError
-from tilewright.targets.nvidia import toolchain
-from tilewright.targets.nvidia.assemble import assemble
-from tilewright.targets.nvidia.cubin import INSTRUCTION_BYTES, read_cubin
-from tilewright.targets.nvidia.sass import (
+from tilewright.targets.nvidia.binary.cubin import INSTRUCTION_BYTES, read_cubin
+from tilewright.targets.nvidia.sass.listing import (
     branches,
     by_category,
     control_flow_graph,
@@ -21,6 +19,8 @@ from tilewright.targets.nvidia.sass import (
     parse,
     split_operands,
 )
+from tilewright.targets.nvidia.toolkit import toolchain
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 
 LISTING = """\t.target\tsm_90a
 //--------------------- .text.k                   --------------------------

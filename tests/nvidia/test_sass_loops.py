@@ -2,8 +2,8 @@
 
 import pytest
 
-from tilewright.targets.nvidia.sass_blocks import Block
-from tilewright.targets.nvidia.sass_loops import MOST_INSTRUCTIONS, loops_of, visits
+from tilewright.targets.nvidia.sass.blocks import Block
+from tilewright.targets.nvidia.sass.loops import MOST_INSTRUCTIONS, loops_of, visits
 
 
 def graph(*successors, length=1):

@@ -6,8 +6,9 @@ import pytest
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
-from tilewright.targets.nvidia import doctor, jitlink, toolchain
-from tilewright.targets.nvidia.assemble import assemble
+from tilewright.targets.nvidia import doctor
+from tilewright.targets.nvidia.toolkit import jitlink, toolchain
+from tilewright.targets.nvidia.toolkit.assemble import assemble
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from tests.tools.explorer import cases
 from tilewright import ArgumentError
 from tilewright.hw.latencies import Latencies, latencies
-from tilewright.targets.nvidia.sass import parse
-from tilewright.targets.nvidia.sass_blocks import blocks_of, labels_of
-from tilewright.targets.nvidia.sass_registers import Registers, read_registers
+from tilewright.targets.nvidia.sass.blocks import blocks_of, labels_of
+from tilewright.targets.nvidia.sass.listing import parse
+from tilewright.targets.nvidia.sass.registers import Registers, read_registers
 from tilewright.tools import demo_kernels
 from tilewright.tools.commands import profile
 from tilewright.tools.function_runs import run_executor

@@ -30,7 +30,7 @@ from tilewright.targets.nvidia.backend.options import (
     NvdisasmOptions,
     PtxasOptions,
 )
-from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.nvidia.lowering.cute_to_nvvm import CuteToNvvm
 from tilewright.targets.options import (
     BooleanBasedFileDumpOption,
     BooleanCompileOption,

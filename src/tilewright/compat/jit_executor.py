@@ -10,7 +10,7 @@ from tilewright.base.not_built import missing as _missing
 from tilewright.compiler.executor import Executor
 from tilewright.ir import mlir
 from tilewright.ir.walk import operations
-from tilewright.targets.nvidia import driver
+from tilewright.targets.nvidia.devices import driver
 
 JITExecutor = JitCompiledFunction = Executor
 

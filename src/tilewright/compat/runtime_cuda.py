@@ -12,7 +12,7 @@ from tilewright.base.errors import LaunchError
 from tilewright.base.not_built import INTERNAL as _INTERNAL
 from tilewright.base.not_built import missing as _missing
 from tilewright.cuda import default_stream, initialize_cuda_context, stream_create, stream_sync
-from tilewright.targets.nvidia import driver
+from tilewright.targets.nvidia.devices import driver
 
 
 def checkCudaErrors(result: Any) -> Any:

@@ -13,7 +13,7 @@ import torch.distributed._symmetric_memory as symmetric_memory
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, LaunchError
 from tilewright.dist.heap import Heap
-from tilewright.targets.nvidia.driver import driver
+from tilewright.targets.nvidia.devices.driver import driver
 
 
 class TorchHeap(Heap):

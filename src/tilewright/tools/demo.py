@@ -14,7 +14,7 @@ from rich.table import Table
 
 import tilewright.cute as cute
 from tilewright.base.errors import CompileError
-from tilewright.targets.nvidia import driver
+from tilewright.targets.nvidia.devices import driver
 from tilewright.tools import demo_kernels as kernels
 
 SEED = 0

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilewright.base.errors import ArgumentError
-from tilewright.targets.nvidia.machine_code import VIEWS, MachineCode
-from tilewright.targets.nvidia.sass import by_category
+from tilewright.targets.nvidia.sass.listing import by_category
+from tilewright.targets.nvidia.sass.machine_code import VIEWS, MachineCode
 
 
 def view_names(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from tilewright.base.errors import ArgumentError
 from tilewright.compiler.jit import compile_function, jit, kernel
 from tilewright.compiler.target_choice import choose_arch, choose_target
 from tilewright.hw.peaks import peak
-from tilewright.targets.nvidia import driver
+from tilewright.targets.nvidia.devices import driver
 
 
 class _Device(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.tools.fuzzing.drawn import one_of_each, steps_of
-from tilewright.targets.nvidia import toolchain
+from tilewright.targets.nvidia.toolkit import toolchain
 from tilewright.tools.fuzzing.assemblers import Assembler, Failure
 from tilewright.tools.fuzzing.drawing import bits_of, integer, literal
 from tilewright.tools.fuzzing.exchanges import EXCHANGES

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tilewright.targets.nvidia.mend_ptx import mend
-from tilewright.targets.nvidia.ptxas_faults import FAULTS
+from tilewright.targets.nvidia.mends.mend_ptx import mend
+from tilewright.targets.nvidia.mends.ptxas_faults import FAULTS
 from tilewright.tools.fuzzing.campaign import same
 from tilewright.tools.fuzzing.known import PROGRAMS
 from tilewright.tools.fuzzing.machines import emulated

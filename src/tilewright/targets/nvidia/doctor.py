@@ -17,9 +17,10 @@ from typing import Final
 
 from tilewright.base import settings
 from tilewright.base.errors import TilewrightError
-from tilewright.targets.nvidia import driver, jitlink, libnvvm, toolchain
-from tilewright.targets.nvidia.ptxas_faults import faults_of
-from tilewright.targets.nvidia.toolchain import Tool
+from tilewright.targets.nvidia.devices import driver
+from tilewright.targets.nvidia.mends.ptxas_faults import faults_of
+from tilewright.targets.nvidia.toolkit import jitlink, libnvvm, toolchain
+from tilewright.targets.nvidia.toolkit.toolchain import Tool
 
 OLDEST_PYTHON: Final = (3, 11)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tilewright.base import settings
 from tilewright.base.errors import ArgumentError, CudaDriverDependencyError
-from tilewright.targets.nvidia import driver
+from tilewright.targets.nvidia.devices import driver
 from tilewright.tools.benching import cases
 from tilewright.tools.benching.cases import BACKENDS, DTYPES, Case, Suite
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.targets.nvidia.backend.stage_lines import sass_offsets
-from tilewright.targets.nvidia.machine_code import MachineCode
-from tilewright.targets.nvidia.sass_blocks import reachable
-from tilewright.targets.nvidia.sass_registers import Registers
+from tilewright.targets.nvidia.sass.blocks import reachable
+from tilewright.targets.nvidia.sass.machine_code import MachineCode
+from tilewright.targets.nvidia.sass.registers import Registers
 from tilewright.tools.located import StageText
 
 

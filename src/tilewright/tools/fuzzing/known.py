@@ -1,4 +1,4 @@
-"""The smallest programs that show the known faults of assemblers, by the names of `targets/nvidia/ptxas_faults.py`."""
+"""The smallest programs that show the known faults of assemblers, by the names of `nvidia/mends/ptxas_faults.py`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.base.errors import LaunchError, TilewrightError
 from tilewright.emulate import run_ptx
-from tilewright.targets.nvidia.driver import Buffer, Driver, driver
+from tilewright.targets.nvidia.devices.driver import Buffer, Driver, driver
 from tilewright.tools.fuzzing.inputs import INPUTS, Array, memory, outputs_of, record_of, records
 from tilewright.tools.fuzzing.program import OUT_BYTES, THREADS, Program, module
 

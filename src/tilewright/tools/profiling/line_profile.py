@@ -14,7 +14,7 @@ from tilewright.hw.occupancy import SM_PARTITIONS
 from tilewright.hw.peaks import peak
 from tilewright.passes.located_text import Place
 from tilewright.targets.nvidia.backend.stage_lines import sass_offsets
-from tilewright.targets.nvidia.sass_table import space_of
+from tilewright.targets.nvidia.sass.table import space_of
 from tilewright.tools.function_runs import Run
 from tilewright.tools.located import StageText, located
 from tilewright.tools.profiling.line_counts import Counts, by_place, by_ptx_line

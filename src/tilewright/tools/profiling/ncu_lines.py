@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilewright.base.errors import ArgumentError
-from tilewright.targets.nvidia.sass import Instruction
+from tilewright.targets.nvidia.sass.listing import Instruction
 from tilewright.tools.profiling.commands import locate
 from tilewright.tools.profiling.line_counts import Counts
 from tilewright.tools.profiling.ncu_report import number

@@ -22,12 +22,12 @@ from typing import Final
 
 from tilewright.hw.chips import WARP_THREADS
 from tilewright.hw.latencies import Latencies
-from tilewright.targets.nvidia.machine_code import MachineCode
-from tilewright.targets.nvidia.sass import Instruction
-from tilewright.targets.nvidia.sass_blocks import Block, reachable
-from tilewright.targets.nvidia.sass_loops import visits
-from tilewright.targets.nvidia.sass_registers import Registers
-from tilewright.targets.nvidia.sass_table import space_of
+from tilewright.targets.nvidia.sass.blocks import Block, reachable
+from tilewright.targets.nvidia.sass.listing import Instruction
+from tilewright.targets.nvidia.sass.loops import visits
+from tilewright.targets.nvidia.sass.machine_code import MachineCode
+from tilewright.targets.nvidia.sass.registers import Registers
+from tilewright.targets.nvidia.sass.table import space_of
 from tilewright.tools.profiling.line_counts import Counts
 
 LONG: Final = "long scoreboard"

@@ -7,12 +7,12 @@ import sys
 from tilewright.base.errors import CompileError
 from tilewright.base.location import SourceLocation
 from tilewright.targets.job import Job, KernelJob
-from tilewright.targets.nvidia.assemble import Cubin, assemble
 from tilewright.targets.nvidia.backend.options import NvidiaOptions, options_of, shows_log
 from tilewright.targets.nvidia.backend.ptx_lines import python_line
-from tilewright.targets.nvidia.diagnose import faulty_line
-from tilewright.targets.nvidia.ptxas_faults import warn_of_faults
-from tilewright.targets.nvidia.ptxas_flags import split_options
+from tilewright.targets.nvidia.mends.ptxas_faults import warn_of_faults
+from tilewright.targets.nvidia.toolkit.assemble import Cubin, assemble
+from tilewright.targets.nvidia.toolkit.diagnose import faulty_line
+from tilewright.targets.nvidia.toolkit.ptxas_flags import split_options
 
 
 def assemble_kernel(kernel: KernelJob, job: Job, *, lineinfo: bool = False) -> Cubin:

@@ -19,7 +19,7 @@ from tilewright.targets.nvidia.backend import pass_list
 from tilewright.targets.nvidia.backend.options import NvidiaOptions, shows_log
 from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG, REMARKS
 from tilewright.targets.nvidia.backend.stages import STAGES
-from tilewright.targets.nvidia.toolchain import locate
+from tilewright.targets.nvidia.toolkit.toolchain import locate
 from tilewright.targets.options import Asked, Options
 from tilewright.targets.target import BackEnd
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from tilewright.hw.occupancy import Occupancy
     from tilewright.targets.nvidia.backend.report import Report
     from tilewright.targets.nvidia.backend.source_map import SourceMap
-    from tilewright.targets.nvidia.cubin import KernelInfo
-    from tilewright.targets.nvidia.machine_code import MachineCode
+    from tilewright.targets.nvidia.binary.cubin import KernelInfo
+    from tilewright.targets.nvidia.sass.machine_code import MachineCode
 
 # What a compilation or a look at it needs, and a function from the cache does not.
 _NVIDIA = "tilewright.targets.nvidia"
-_prepare = function_at(f"{_NVIDIA}.assemble:prepare")
-_library_file = function_at(f"{_NVIDIA}.jitlink:library_file")
-_read_cubin = function_at(f"{_NVIDIA}.cubin:read_cubin")
-_machine_code = function_at(f"{_NVIDIA}.machine_code:MachineCode")
+_prepare = function_at(f"{_NVIDIA}.toolkit.assemble:prepare")
+_library_file = function_at(f"{_NVIDIA}.toolkit.jitlink:library_file")
+_read_cubin = function_at(f"{_NVIDIA}.binary.cubin:read_cubin")
+_machine_code = function_at(f"{_NVIDIA}.sass.machine_code:MachineCode")
 _report_of = function_at(f"{_NVIDIA}.backend.report:Report.of")
 _source_map_of = function_at(f"{_NVIDIA}.backend.source_map:SourceMap.of")
 _occupancy = function_at("tilewright.hw.occupancy:occupancy")

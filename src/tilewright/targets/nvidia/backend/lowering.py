@@ -42,18 +42,18 @@ from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.nvidia.backend.assembling import assemble_kernel
 from tilewright.targets.nvidia.backend.options import options_of
 from tilewright.targets.nvidia.backend.parts import HOST_LLVM, HOST_OBJECT, PROFILE, PTXAS_LOG, REMARKS
-from tilewright.targets.nvidia.check_nvvm import check_nvvm
-from tilewright.targets.nvidia.collective_asm import mark_collective
-from tilewright.targets.nvidia.cubin import read_cubin
-from tilewright.targets.nvidia.cute_to_nvvm import FEATURES, CuteToNvvm
-from tilewright.targets.nvidia.diagnose import compilation_error
-from tilewright.targets.nvidia.jitlink import read_library
-from tilewright.targets.nvidia.libnvvm import compile_ir
-from tilewright.targets.nvidia.libnvvm_child import compile_ir_in_child
-from tilewright.targets.nvidia.mend_ptx import mend
+from tilewright.targets.nvidia.binary.cubin import read_cubin
+from tilewright.targets.nvidia.lowering.check_nvvm import check_nvvm
+from tilewright.targets.nvidia.lowering.collective_asm import mark_collective
+from tilewright.targets.nvidia.lowering.cute_to_nvvm import FEATURES, CuteToNvvm
+from tilewright.targets.nvidia.mends.mend_ptx import mend
 from tilewright.targets.nvidia.needs import features_of_llvm
-from tilewright.targets.nvidia.profile_rules import REGIONS
-from tilewright.targets.nvidia.sass import disassemble
+from tilewright.targets.nvidia.profiling.profile_rules import REGIONS
+from tilewright.targets.nvidia.sass.listing import disassemble
+from tilewright.targets.nvidia.toolkit.diagnose import compilation_error
+from tilewright.targets.nvidia.toolkit.jitlink import read_library
+from tilewright.targets.nvidia.toolkit.libnvvm import compile_ir
+from tilewright.targets.nvidia.toolkit.libnvvm_child import compile_ir_in_child
 from tilewright.targets.overrides import check_kernels, replace_bytes, replace_module, replace_text, take_text
 from tilewright.targets.pass_lists import split
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 from tilewright.base import settings
 from tilewright.base.errors import CompileError
-from tilewright.targets.nvidia.ptxas_flags import split_options
+from tilewright.targets.nvidia.toolkit.ptxas_flags import split_options
 from tilewright.targets.options import (
     BooleanBasedFileDumpOption,
     BooleanCompileOption,

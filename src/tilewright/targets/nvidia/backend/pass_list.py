@@ -19,8 +19,8 @@ from tilewright.passes.promote_register_tensors import PromoteRegisterTensors
 from tilewright.passes.scf_to_cf import ScfToCf
 from tilewright.passes.vectorize_loops import VectorizeLoops
 from tilewright.targets.nvidia.backend.options import NvidiaOptions
-from tilewright.targets.nvidia.cute_to_nvvm import CuteToNvvm
-from tilewright.targets.nvidia.place_tensor_maps import PlaceTensorMaps
+from tilewright.targets.nvidia.lowering.cute_to_nvvm import CuteToNvvm
+from tilewright.targets.nvidia.lowering.place_tensor_maps import PlaceTensorMaps
 from tilewright.targets.nvidia.tiles.expand_tiles import ExpandTiles
 from tilewright.targets.options import Asked, Options
 

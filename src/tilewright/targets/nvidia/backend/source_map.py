@@ -13,8 +13,8 @@ from tilewright.targets.job import Job, KernelJob
 from tilewright.targets.nvidia.backend.assembling import assemble_kernel
 from tilewright.targets.nvidia.backend.options import options_of
 from tilewright.targets.nvidia.backend.ptx_lines import placed_lines
-from tilewright.targets.nvidia.cubin import line_table
-from tilewright.targets.nvidia.sass import parse
+from tilewright.targets.nvidia.binary.cubin import line_table
+from tilewright.targets.nvidia.sass.listing import parse
 
 _OFFSET = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/")
 

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from tilewright.base.escaped_names import from_hex
 from tilewright.targets.nvidia.backend.ptx_lines import Place, placed_lines
-from tilewright.targets.nvidia.cubin import line_table, ptx_line_table
+from tilewright.targets.nvidia.binary.cubin import line_table, ptx_line_table
 
 T = TypeVar("T")
 

@@ -15,12 +15,12 @@ from tilewright.targets.device import Device, Timer
 from tilewright.targets.host import abi
 from tilewright.targets.host.ffi import take_raised
 from tilewright.targets.host.function import HostFunction
-from tilewright.targets.nvidia import driver as cuda
 from tilewright.targets.nvidia.backend.options import options_of
 from tilewright.targets.nvidia.backend.parts import HOST_LLVM, PROFILE, host_object, regions_of
+from tilewright.targets.nvidia.devices import driver as cuda
 from tilewright.targets.nvidia.devices import timing
-from tilewright.targets.nvidia.driver_errors import describe
-from tilewright.targets.nvidia.profile_buffer import SYMBOL, profile_of, read
+from tilewright.targets.nvidia.devices.driver_errors import describe
+from tilewright.targets.nvidia.profiling.profile_buffer import SYMBOL, profile_of, read
 from tilewright.targets.profile import Profile
 
 _PRINTS = "...) @__tw_printf("  # a call, not the declaration

@@ -18,8 +18,8 @@ from tilewright.targets.host.function import LaunchConfig
 from tilewright.targets.inlined import name_calls
 from tilewright.targets.nvidia.backend.options import options_of
 from tilewright.targets.nvidia.backend.parts import PROFILE, regions_of
-from tilewright.targets.nvidia.profile_buffer import SYMBOL, profile_of, read
-from tilewright.targets.nvidia.profile_ptx import own
+from tilewright.targets.nvidia.profiling.profile_buffer import SYMBOL, profile_of, read
+from tilewright.targets.nvidia.profiling.profile_ptx import own
 from tilewright.targets.profile import Profile
 
 _assemble_text = function_at("tilewright.targets.nvidia.backend.assembling:assemble_text")

@@ -11,7 +11,7 @@ from ctypes import byref, c_float, c_int, c_size_t, c_void_p
 from typing import Final
 
 from tilewright.base.errors import ArgumentError
-from tilewright.targets.nvidia.driver import Driver, driver
+from tilewright.targets.nvidia.devices.driver import Driver, driver
 
 _L2_SIZE: Final = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 _CAPTURE_RELAXED: Final = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: kernels may be loaded meanwhile

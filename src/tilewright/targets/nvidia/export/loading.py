@@ -17,7 +17,7 @@ from tilewright.targets.host import abi, elf, ffi, seal, symbols
 from tilewright.targets.host.exported import CHECKED, META, TABLE
 from tilewright.targets.host.exported_c import passed
 from tilewright.targets.host.loader import load_object
-from tilewright.targets.nvidia.driver_errors import describe
+from tilewright.targets.nvidia.devices.driver_errors import describe
 
 _TVM: Final = "__tvm_ffi_"
 _TVM_FORM: Final = "tvm-ffi"

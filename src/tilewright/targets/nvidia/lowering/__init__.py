@@ -1,0 +1,1 @@
+"""From the `cute` dialect to `nvvm`: the rules of NVIDIA's GPUs."""

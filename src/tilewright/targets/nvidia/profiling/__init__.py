@@ -1,0 +1,1 @@
+"""Time stamps that kernels take of themselves."""

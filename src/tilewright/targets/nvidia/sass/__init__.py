@@ -1,0 +1,1 @@
+"""What machine code says of itself: its text, registers, blocks, lanes and lines."""
