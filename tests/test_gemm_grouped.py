@@ -41,7 +41,7 @@ def ends_of(*rows):
     "ends", [(5, 100, 130, 299), (0, 0, 300, 300), (64, 128, 192, 256), (100, 100, 150, 1000)],
     ids=["some rows are left", "empty groups", "whole tiles", "an end behind all rows"],
 )  # fmt: skip
-def test_groups_correctness(ends):
+def test_gemm_grouped_correctness(ends):
     a, b = operands()
     with on_emulator(), observe() as reports:
         found = ops.gemm_grouped(a, b, ends_of(*ends))

@@ -30,7 +30,7 @@ def exact(a, b, scale_a, scale_b, bias=0.0):
 
 @pytest.mark.parametrize("dtype", [E4M3, E5M2, np.int8, BF16], ids=lambda dtype: np.dtype(dtype).name)
 @pytest.mark.parametrize("kind", ["numbers", "tensors", "rows and columns"])
-def test_scales(dtype, kind):
+def test_gemm_scaled_correctness(dtype, kind):
     a, b = whole(0, (72, 128), dtype), whole(1, (48, 128), dtype).T
     shapes = {"tensors": ((), (1,)), "rows and columns": ((72, 1), (48,))}.get(kind)
     scale_a, scale_b = (0.5, 4) if shapes is None else map(powers, (2, 3), shapes)
@@ -61,6 +61,19 @@ def test_tensors_of_pytorch():
     with on_emulator():
         found = ops.gemm_scaled(a, b.T, scale, 2.0, dtype="float32")
     assert found.dtype == torch.float32 and torch.equal(found, a.float() @ b.float().T)
+
+
+def test_compiled_by_pytorch():
+    torch = pytest.importorskip("torch")
+    a, b = (torch.randint(-2, 3, (32, 64)).to(torch.float8_e4m3fn) for _ in range(2))
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def product(a, b, scale):
+        return ops.gemm_scaled(a, b.T, scale, 2.0, dtype="float32") + 1
+
+    with on_emulator():
+        found = product(a, b, torch.tensor(0.5))
+    assert torch.equal(found, a.float() @ b.float().T + 1)
 
 
 def blocks(m, n, k, seed=4):

@@ -158,7 +158,7 @@ def test_a_launch_on_the_emulator(monkeypatch):
     compiled = cute.compile(double, *floats(), target="emu")
     for error in errors():
         with monkeypatch.context() as patch:
-            patch.setattr(compiled.device, "_emulate", lambda *_, error=error: (_ for _ in ()).throw(error))
+            patch.setattr(compiled.device._emulation, "launch", lambda *_, error=error: (_ for _ in ()).throw(error))
             with pytest.raises(type(error)) as caught:
                 compiled(*floats())
         assert caught.value is error
@@ -175,7 +175,7 @@ def test_an_interrupt_at_the_first_instruction_of_a_native_callback(monkeypatch)
         raise error
 
     callback = kind(raising)
-    monkeypatch.setattr(compiled.device, "_emulate", lambda *_: callback())
+    monkeypatch.setattr(compiled.device._emulation, "launch", lambda *_: callback())
     with pytest.raises(KeyboardInterrupt) as caught:
         compiled(*floats())
     assert caught.value is error
@@ -198,11 +198,11 @@ def test_a_function_that_tvm_ffi_calls():
     compiled = cute.compile(double, *floats(), target="emu", options="--enable-tvm-ffi")
     call = ffi.tvm_ffi().Function.__call__
     for error in errors():
-        compiled.device._emulate = lambda *_, error=error: (_ for _ in ()).throw(error)
+        compiled.device._emulation.launch = lambda *_, error=error: (_ for _ in ()).throw(error)
         with pytest.raises(type(error)) as caught:
             call(compiled, *floats())
         assert caught.value is error
-    del compiled.device._emulate
+    del compiled.device._emulation.launch
     x, out = floats()
     call(compiled, x, out)
     assert (out == 2 * x).all()

@@ -318,9 +318,9 @@ def doubling(x: cute.Tensor):
 def launched_on(function, x, stream):
     """The handle that a launch was given."""
     compiled = cute.compile(function, x, stream, target="emu")
-    seen, emulate = [], compiled.device._emulate
-    compiled.device._emulate = lambda kernel, config, params: (
-        seen.append(config.stream) or emulate(kernel, config, params)
+    seen, launch = [], compiled.device._emulation.launch
+    compiled.device._emulation.launch = lambda kernel, config, *memory: (
+        seen.append(config.stream) or launch(kernel, config, *memory)
     )
     compiled(x) if stream is None or function is on_constant else compiled(x, stream)
     return seen[0]

@@ -11,8 +11,18 @@ from tilewright.base import settings
 from tilewright.compiler import hooks
 from tilewright.emulate import observe
 from tilewright.kernels import gemm
+from tilewright.kernels.copy_transpose import _chosen, _compiled
+from tilewright.kernels.softmax_online import softmax_online
 from tilewright.tools.function_runs import Run, run_executor
 from tilewright.tools.profiling.line_profile import line_profiles
+
+
+@pytest.fixture(autouse=True)
+def compiled_anew():
+    """What an earlier test compiled would not be seen to be compiled."""
+    for table in (_chosen, _compiled, softmax_online._chosen, softmax_online._compiled):
+        table.clear()
+    gemm._executor.cache_clear()
 
 
 def called(call):
