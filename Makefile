@@ -9,7 +9,8 @@ RUFF_PATHS  := src tests bench scripts examples docs
 # The tests that `make check` runs: whole compilations, processes and the emulator are left to `make test`.
 SLOW_FILES  := tools/programs tools/explorer tools/fuzzing tools/test_terminals.py tools/test_faults_of_users.py \
                tools/test_profile.py tools/test_profile_lines.py tools/test_demo.py tools/test_cache_command.py \
-               $(addprefix tools/test_debug_,adapter.py hopper.py speed.py terminal.py) tools/test_inspection.py \
+               $(addprefix tools/test_debug_,adapter.py editors.py hopper.py speed.py terminal.py) \
+               tools/test_inspection.py tools/test_unusual_kernels.py tools/test_beside_ncu.py tools/test_ncu_lines.py \
                repo/test_compare_code.py repo/test_circles.py repo/test_editors.py repo/test_bench_runner.py
 FAST_TESTS  := $(addprefix tests/,layout hw ir tools repo) $(addprefix --ignore tests/,$(SLOW_FILES))
 PYTEST      := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
